@@ -1,0 +1,1 @@
+"""Agents: folders that say what is available."""

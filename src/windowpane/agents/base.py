@@ -1,0 +1,92 @@
+"""An agent as a value: everything its folder says at one moment.
+
+Reading the folder again gives another value; a request is built from exactly one of them. Tools are not in it: they
+come from the servers that `servers` describes, and the servers know them.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from windowpane.context.items import Reference, Rule
+from windowpane.context.session import Mode, ToolPermission
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """Something in the folder that cannot be used, and where. Everything else keeps working."""
+
+    file: str
+    line: int | None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prompts:
+    """The agent's prompt files. `sites` are site skills by host name. An absent core prompt is None."""
+
+    core: str | None = None
+    default_site: str | None = None
+    sites: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentSettings:
+    """The agent's defaults for its sessions."""
+
+    model: str = "echo"
+    temperature: float | None = None
+    top_p: float | None = None
+    max_output_tokens: int = 4096
+    max_chat_turns: int = 20
+    tool_permission: ToolPermission = "tool"
+    mode: Mode = "normal"
+    context_window: int | None = None
+    search: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerEntry:
+    """One entry of `mcpServers`, as written, with variables filled in. `tools/base.py` gives it meaning."""
+
+    name: str
+    body: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Agent:
+    """What an agent's folder says."""
+
+    name: str
+    folder: str
+    description: str = ""
+    settings: AgentSettings = AgentSettings()
+    rules: tuple[Rule, ...] = ()
+    references: tuple[Reference, ...] = ()
+    prompts: Prompts = Prompts()
+    servers: tuple[ServerEntry, ...] = ()
+    problems: tuple[Problem, ...] = ()
+
+    def rule(self, name: str) -> Rule | None:
+        """Return a rule by name, or None."""
+        return next((rule for rule in self.rules if rule.name == name), None)
+
+    def reference(self, name: str) -> Reference | None:
+        """Return a reference by name, or None."""
+        return next((reference for reference in self.references if reference.name == name), None)
+
+
+class Agents(Protocol):
+    """The agents there are, always current: edits on disk are seen by the next call."""
+
+    def names(self) -> tuple[str, ...]:
+        """Return the names of all agents, in order."""
+        ...
+
+    def current(self, name: str) -> Agent:
+        """Return an agent as its folder says it now.
+
+        Raises:
+            AgentNotFoundError: no such agent.
+        """
+        ...

@@ -1,0 +1,222 @@
+"""Events: everything that can happen to a session, in the words of the log.
+
+A session is the list of its events. What is stored is an `Event` inside a `Recorded` envelope that says when and at
+which place in the log. A `Delta` is text on its way: it is shown live and never stored, because the `model.replied`
+event that follows it holds the whole.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal
+
+from windowpane.context.ids import Actor, BlobHash
+from windowpane.context.items import ItemRef, SessionMode
+from windowpane.context.messages import Decision, Outcome, Step, ToolCall, ToolResult
+
+
+@dataclass(frozen=True, slots=True)
+class SessionItem:
+    """An item in a session, and how it came there."""
+
+    ref: ItemRef
+    mode: SessionMode
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionCreated:
+    """A session began, with every `always` item of its agent. `servers` are the tool servers that were ready."""
+
+    agent: str
+    owner: str
+    name: str = ""
+    settings: Mapping[str, Any]
+    items: tuple[SessionItem, ...]
+    servers: tuple[str, ...] = ()
+    type: Literal["session.created"] = "session.created"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionUpdated:
+    """Settings changed. A value of None clears the setting."""
+
+    changes: Mapping[str, Any]
+    actor: Actor
+    type: Literal["session.updated"] = "session.updated"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItemAdded:
+    """An item came into the session."""
+
+    item: SessionItem
+    actor: Actor
+    type: Literal["item.added"] = "item.added"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItemRemoved:
+    """An item left the session. The removal is remembered."""
+
+    ref: ItemRef
+    actor: Actor
+    type: Literal["item.removed"] = "item.removed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerArrived:
+    """A tool server became ready for this session for the first time and brought its `always` tools."""
+
+    server: str
+    items: tuple[SessionItem, ...]
+    type: Literal["server.arrived"] = "server.arrived"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageAdded:
+    """A message was put into the conversation from outside, without a turn."""
+
+    role: Literal["user", "assistant", "system"]
+    content: str
+    type: Literal["message.added"] = "message.added"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnStarted:
+    """The user's message arrived, byte for byte."""
+
+    turn: int
+    message: str
+    type: Literal["turn.started"] = "turn.started"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestBuilt:
+    """What the model will be given is decided. `request` names the blob that holds all of it."""
+
+    turn: int
+    request: BlobHash
+    type: Literal["request.built"] = "request.built"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelReplied:
+    """One model call ended well."""
+
+    turn: int
+    step: Step
+    type: Literal["model.replied"] = "model.replied"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolReturned:
+    """One tool call ended, well or not."""
+
+    turn: int
+    result: ToolResult
+    type: Literal["tool.returned"] = "tool.returned"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApprovalRequested:
+    """Tool calls wait for a person."""
+
+    turn: int
+    calls: tuple[ToolCall, ...]
+    type: Literal["approval.requested"] = "approval.requested"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApprovalDecided:
+    """A person decided about waiting calls, by call id."""
+
+    turn: int
+    decisions: Mapping[str, Decision]
+    actor: Actor = "user"
+    type: Literal["approval.decided"] = "approval.decided"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CancelRequested:
+    """Somebody asked a running turn to stop."""
+
+    turn: int
+    actor: Actor = "user"
+    type: Literal["cancel.requested"] = "cancel.requested"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnError:
+    """Why a turn failed, for the user: a stable code, what happened, what to do next."""
+
+    code: str
+    message: str
+    partial: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnFinished:
+    """A turn ended."""
+
+    turn: int
+    outcome: Outcome
+    error: TurnError | None = None
+    type: Literal["turn.finished"] = "turn.finished"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryCleared:
+    """The conversation was erased. Only the fact remains."""
+
+    actor: Actor = "user"
+    type: Literal["history.cleared"] = "history.cleared"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Erased:
+    """What stood here was erased for good."""
+
+    type: Literal["erased"] = "erased"
+
+
+Event = (
+    SessionCreated
+    | SessionUpdated
+    | ItemAdded
+    | ItemRemoved
+    | ServerArrived
+    | MessageAdded
+    | TurnStarted
+    | RequestBuilt
+    | ModelReplied
+    | ToolReturned
+    | ApprovalRequested
+    | ApprovalDecided
+    | CancelRequested
+    | TurnFinished
+    | HistoryCleared
+    | Erased
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """An event in its place: `seq` counts from 1 without gaps; `at` is the writer's clock and orders nothing."""
+
+    seq: int
+    at: datetime
+    event: Event
+
+
+@dataclass(frozen=True, slots=True)
+class Delta:
+    """A little more of the answer that is being written."""
+
+    turn: int
+    text: str
+    kind: Literal["text", "thinking"] = "text"
+    type: Literal["reply.delta"] = "reply.delta"
+
+
+Live = Recorded | Delta
+"""What somebody who watches a session sees."""

@@ -1,0 +1,140 @@
+"""Items: the rules, references and tools that an agent makes available.
+
+An item is named by an `ItemRef` and described by a `Rule`, `Reference` or `Tool`. Sessions and requests hold refs;
+the texts live with the agent, and, once sent, in blobs named by their content hash.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from windowpane.context.ids import BlobHash, content_hash
+
+ItemType = Literal["rule", "reference", "tool"]
+IncludeMode = Literal["always", "manual", "agent"]
+"""How an item comes into play: at session start, by hand, or chosen for one request."""
+
+SessionMode = Literal["always", "manual"]
+"""How an item came into a session. `agent` items never enter one by themselves."""
+
+Permission = Literal["required", "not_required", "forbidden"]
+"""Whether a tool call waits for a person. A `forbidden` tool is never offered to a model."""
+
+DEFAULT_PRIORITY = 500
+
+
+@dataclass(frozen=True, slots=True)
+class ItemRef:
+    """The name of an item. A tool is named together with its server."""
+
+    type: ItemType
+    name: str
+    server: str | None = None
+
+    def __post_init__(self) -> None:
+        if (self.type == "tool") != (self.server is not None):
+            raise ValueError("a tool names its server; a rule or a reference has none")
+
+    def __str__(self) -> str:
+        return f"{self.server}:{self.name}" if self.type == "tool" else f"{self.type}:{self.name}"
+
+    @property
+    def sort_key(self) -> tuple[str, str, str]:
+        """Order refs the same way everywhere: by kind, server and name."""
+        return (self.type, self.server or "", self.name)
+
+
+def rule_ref(name: str) -> ItemRef:
+    """Return the name of a rule."""
+    return ItemRef("rule", name)
+
+
+def reference_ref(name: str) -> ItemRef:
+    """Return the name of a reference."""
+    return ItemRef("reference", name)
+
+
+def tool_ref(server: str, name: str) -> ItemRef:
+    """Return the name of a tool."""
+    return ItemRef("tool", name, server)
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """An instruction that the model must follow. Lower priority numbers are more important."""
+
+    name: str
+    text: str
+    description: str = ""
+    priority: int = DEFAULT_PRIORITY
+    include: IncludeMode = "manual"
+    enabled: bool = True
+    version: str = ""
+
+    @property
+    def ref(self) -> ItemRef:
+        """Return this rule's name."""
+        return rule_ref(self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """Knowledge that the model may draw upon. `related` names references worth reading next."""
+
+    name: str
+    text: str
+    description: str = ""
+    priority: int = DEFAULT_PRIORITY
+    include: IncludeMode = "manual"
+    enabled: bool = True
+    version: str = ""
+    related: tuple[str, ...] = ()
+    title: str = ""
+
+    @property
+    def ref(self) -> ItemRef:
+        """Return this reference's name."""
+        return reference_ref(self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """Something that the model may call on a tool server. `parameters` is the JSON schema of its arguments."""
+
+    server: str
+    name: str
+    description: str = ""
+    parameters: Mapping[str, Any] = field(default_factory=lambda: {"type": "object", "properties": {}})
+    include: IncludeMode = "always"
+    permission: Permission = "required"
+    version: str = ""
+
+    @property
+    def ref(self) -> ItemRef:
+        """Return this tool's name."""
+        return tool_ref(self.server, self.name)
+
+
+Item = Rule | Reference | Tool
+
+
+def definition(item: Item) -> str:
+    """Return the item as canonical JSON: what its content hash covers and what its blob holds.
+
+    Everything a reader of a past turn wants is in it. Include mode, permission and version are not: they say how
+    the item was used, which the record of the turn says already.
+    """
+    body: dict[str, Any] = {"type": item.ref.type, "name": item.name, "description": item.description}
+    if isinstance(item, Tool):
+        body |= {"server": item.server, "parameters": item.parameters}
+    else:
+        body |= {"priority": item.priority, "text": item.text}
+    if isinstance(item, Reference):
+        body |= {"title": item.title, "related": list(item.related)}
+    return json.dumps(body, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+
+
+def item_hash(item: Item) -> BlobHash:
+    """Return the content hash of an item."""
+    return content_hash(definition(item))

@@ -1,0 +1,163 @@
+"""Messages: what a conversation consists of, as people and views see it.
+
+Messages are folded from events (`context/session.py`) and never stored by themselves. An assistant message holds
+every model call of its turn, with the tool calls and their results, and names the request that it answers.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+from windowpane.context.ids import BlobHash
+from windowpane.context.items import ItemRef
+
+Decision = Literal["allow_once", "allow_session", "deny"]
+Outcome = Literal["completed", "failed", "cancelled", "interrupted"]
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens that the provider reported for one model call. Zero where it reported nothing."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
+
+    def __add__(self, other: "Usage") -> "Usage":
+        return Usage(
+            self.input_tokens + other.input_tokens,
+            self.output_tokens + other.output_tokens,
+            self.cache_read_tokens + other.cache_read_tokens,
+            self.cache_write_tokens + other.cache_write_tokens,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A call that the model asked for.
+
+    `offered_name` is the name the model used; `ref` is the tool behind it, or None when the model made the name up.
+    `arguments` is the model's JSON exactly as it wrote it, which may be malformed.
+    """
+
+    id: str
+    offered_name: str
+    arguments: str
+    ref: ItemRef | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """What came back from a tool call, as the text that the model is given."""
+
+    call_id: str
+    content: str
+    is_error: bool = False
+    latency_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One model call: what the model said, what it wanted to call, and what came back."""
+
+    text: str = ""
+    thinking: str = ""
+    tool_calls: tuple[ToolCall, ...] = ()
+    results: tuple[ToolResult, ...] = ()
+    usage: Usage = Usage()
+    model: str = ""
+    finish_reason: str = ""
+    latency_ms: int = 0
+
+    def result_of(self, call_id: str) -> ToolResult | None:
+        """Return the result of one call, or None while there is none."""
+        return next((result for result in self.results if result.call_id == call_id), None)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelReply:
+    """The whole answer of a turn: its model calls in order."""
+
+    steps: tuple[Step, ...]
+
+    @property
+    def text(self) -> str:
+        """Return what was said to the user, over all steps."""
+        return "\n\n".join(step.text for step in self.steps if step.text)
+
+    @property
+    def usage(self) -> Usage:
+        """Return the tokens of all steps together."""
+        return sum((step.usage for step in self.steps), Usage())
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallApproval:
+    """A call that waits for a person, and what was decided. None: not decided yet."""
+
+    call: ToolCall
+    decision: Decision | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UserMessage:
+    """What the user wrote, byte for byte."""
+
+    content: str
+    turn: int | None = None
+    seq: int
+    at: datetime
+    role: Literal["user"] = "user"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SystemMessage:
+    """A note for people in the conversation. It is never sent to a model."""
+
+    content: str
+    turn: int | None = None
+    seq: int
+    at: datetime
+    role: Literal["system"] = "system"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErrorMessage:
+    """A turn that failed, with the next step for the user. It is never sent to a model."""
+
+    content: str
+    code: str
+    partial: str = ""
+    request: BlobHash | None = None
+    turn: int | None = None
+    seq: int
+    at: datetime
+    role: Literal["error"] = "error"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApprovalMessage:
+    """Tool calls that a person was asked about."""
+
+    tool_call_approvals: tuple[ToolCallApproval, ...]
+    turn: int | None = None
+    seq: int
+    at: datetime
+    role: Literal["approval"] = "approval"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AssistantMessage:
+    """An answer. `request` names the record of what the model was given; None when nobody recorded it."""
+
+    model_reply: ModelReply
+    request: BlobHash | None = None
+    outcome: Outcome = "completed"
+    turn: int | None = None
+    seq: int
+    at: datetime
+    role: Literal["assistant"] = "assistant"
+
+
+Message = UserMessage | SystemMessage | ErrorMessage | ApprovalMessage | AssistantMessage

@@ -1,0 +1,212 @@
+"""Requests: what a model is given in one turn, and the record of why.
+
+A `Request` is a value, complete and immutable: doors preview it, the engine sends it, the store keeps it, and later
+it can be rebuilt to the byte. Its `RequestContext` says for every item, part and candidate what happened and why;
+views read these reasons and never work them out again.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal
+
+from windowpane.context.ids import BlobHash, RequestId
+from windowpane.context.items import IncludeMode, ItemRef, ItemType
+from windowpane.context.messages import ToolCall
+
+ItemStatus = Literal["used", "truncated", "missing", "over_budget", "not_permitted", "server_down", "disabled"]
+"""What became of an item of the request. Only `used` and `truncated` ones reached the model."""
+
+PartKind = Literal[
+    "core",
+    "site",
+    "user_context",
+    "time_context",
+    "override",
+    "rules",
+    "references",
+    "tools",
+    "summary",
+    "history",
+    "recall",
+    "resume",
+    "fetched",
+    "selected",
+    "message",
+]
+"""The places of the one prompt order, in that order, but for `tools`, which travel beside the messages."""
+
+Role = Literal["system", "user", "assistant", "tool"]
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """The stretch of an item's indexed text that matched the query."""
+
+    text: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What decided about one item that could have been selected.
+
+    `score` is calibrated and means the same for every query, between 0 and 1. `meaning` and `words` are the two
+    measurements behind it; None where one was not taken. `rank` counts from 1.
+    """
+
+    score: float
+    meaning: float | None = None
+    words: float | None = None
+    rank: int | None = None
+    passage: Passage | None = None
+    cut_off: float | None = None
+    floor: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextItem:
+    """One item of a request: how it came in, what it cost, and what became of it."""
+
+    type: ItemType
+    name: str
+    server: str | None = None
+    include_mode: IncludeMode
+    status: ItemStatus = "used"
+    reason: str
+    tokens: int = 0
+    hash: BlobHash | None = None
+    version: str = ""
+    priority: int | None = None
+    evidence: Evidence | None = None
+    offered_name: str | None = None
+
+    @property
+    def ref(self) -> ItemRef:
+        """Return the item's name."""
+        return ItemRef(self.type, self.name, self.server)
+
+    @property
+    def similarity_score(self) -> float | None:
+        """Return the score that selected the item, or None when it was in the session anyway."""
+        return self.evidence.score if self.evidence else None
+
+    @property
+    def sent(self) -> bool:
+        """Tell whether the model was given this item."""
+        return self.status in ("used", "truncated")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """An `agent` item that was considered for this request and left out."""
+
+    type: ItemType
+    name: str
+    server: str | None = None
+    reason: str
+    code: str
+    evidence: Evidence | None = None
+
+    @property
+    def ref(self) -> ItemRef:
+        """Return the item's name."""
+        return ItemRef(self.type, self.name, self.server)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """One stretch of the request that is not an item by itself: what it is, what it cost, whether it was cut."""
+
+    kind: PartKind
+    name: str = ""
+    tokens: int
+    hash: BlobHash | None = None
+    status: Literal["used", "truncated", "left_out"] = "used"
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """The room there was, and how much of it was taken, in tokens."""
+
+    window_tokens: int
+    reply_tokens: int
+    used_tokens: int
+    window_source: str = ""
+
+    @property
+    def room_tokens(self) -> int:
+        """Return what was left over."""
+        return self.window_tokens - self.reply_tokens - self.used_tokens
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallSettings:
+    """How the model is called. None leaves the choice to the provider."""
+
+    model: str
+    temperature: float | None = None
+    top_p: float | None = None
+    max_output_tokens: int | None = None
+    mode: Literal["normal", "thinking", "research"] = "normal"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Query:
+    """What was searched for on behalf of a message. `text` is the message itself unless `reason` says otherwise."""
+
+    text: str
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestContext:
+    """The record of one turn's request."""
+
+    id: RequestId
+    turn: int
+    timestamp: datetime
+    agent: str
+    settings: CallSettings
+    query: Query
+    items: tuple[ContextItem, ...]
+    candidates: tuple[Candidate, ...] = ()
+    parts: tuple[Part, ...] = ()
+    budget: Budget
+    degraded: tuple[str, ...] = ()
+
+    def item(self, ref: ItemRef) -> ContextItem | None:
+        """Return the request's record of one item, or None when the item is not in it."""
+        return next((item for item in self.items if item.ref == ref), None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestMessage:
+    """One message as the model gets it, and the part of the prompt order that it belongs to."""
+
+    role: Role
+    content: str
+    part: PartKind
+    tool_calls: tuple[ToolCall, ...] = ()
+    tool_call_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OfferedTool:
+    """A tool under the name that the model is given for it."""
+
+    offered_name: str
+    ref: ItemRef
+    description: str
+    parameters: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """Everything that a model is given in one turn, before its own tool calls are added."""
+
+    messages: tuple[RequestMessage, ...]
+    tools: tuple[OfferedTool, ...]
+    context: RequestContext

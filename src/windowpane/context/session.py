@@ -1,0 +1,363 @@
+"""The state of a session: a pure fold over its events.
+
+`apply(state, recorded)` is the only place where events get their meaning. The state is bounded however long the
+conversation grows: it keeps the latest messages and where each turn begins in the log; older messages are read from
+the log when somebody asks for them.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields, replace
+from datetime import datetime
+from functools import singledispatch
+from typing import Any, Literal
+
+from windowpane.context.events import (
+    ApprovalDecided,
+    ApprovalRequested,
+    CancelRequested,
+    Event,
+    HistoryCleared,
+    ItemAdded,
+    ItemRemoved,
+    MessageAdded,
+    ModelReplied,
+    Recorded,
+    RequestBuilt,
+    ServerArrived,
+    SessionCreated,
+    SessionItem,
+    SessionUpdated,
+    ToolReturned,
+    TurnFinished,
+    TurnStarted,
+)
+from windowpane.context.ids import BlobHash, SessionId
+from windowpane.context.items import ItemRef
+from windowpane.context.messages import (
+    ApprovalMessage,
+    AssistantMessage,
+    ErrorMessage,
+    Message,
+    ModelReply,
+    Step,
+    SystemMessage,
+    ToolCall,
+    ToolCallApproval,
+    UserMessage,
+)
+
+RECENT_MESSAGES = 64
+"""How many of the latest messages a state keeps."""
+
+ToolPermission = Literal["always", "never", "tool"]
+"""When a tool call waits for a person: each one, none, or as the tool itself says."""
+
+Mode = Literal["normal", "thinking", "research"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionSettings:
+    """What a session changes about its agent. None: as the agent has it."""
+
+    model: str | None = None
+    temperature: float | None = None
+    top_p: float | None = None
+    max_output_tokens: int | None = None
+    max_chat_turns: int | None = None
+    tool_permission: ToolPermission | None = None
+    search: Mapping[str, Any] | None = None
+    mode: Mode | None = None
+    current_url: str | None = None
+    time_zone: str | None = None
+    user_time: str | None = None
+    environment_hint: str | None = None
+    current_intent: str | None = None
+    system_prompt: str | None = None
+
+
+SETTING_NAMES = tuple(setting.name for setting in fields(SessionSettings))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenTurn:
+    """A turn that has not finished: what has happened in it so far."""
+
+    turn: int
+    message: str
+    request: BlobHash | None = None
+    steps: tuple[Step, ...] = ()
+    approvals: tuple[ToolCallApproval, ...] = ()
+    cancel_requested: bool = False
+
+    @property
+    def undecided(self) -> tuple[ToolCall, ...]:
+        """Return the calls that still wait for a person."""
+        return tuple(approval.call for approval in self.approvals if approval.decision is None)
+
+    @property
+    def unanswered(self) -> tuple[ToolCall, ...]:
+        """Return the calls of the last step that have no result yet."""
+        if not self.steps:
+            return ()
+        last = self.steps[-1]
+        return tuple(call for call in last.tool_calls if last.result_of(call.id) is None)
+
+
+@dataclass(frozen=True, slots=True)
+class TurnStarts:
+    """Where each turn begins in the log, by turn number; cheap to extend and to share."""
+
+    full: tuple[tuple[int, ...], ...] = ()
+    tail: tuple[int, ...] = ()
+
+    def __len__(self) -> int:
+        return sum(map(len, self.full)) + len(self.tail)
+
+    def __iter__(self) -> Iterator[int]:
+        for block in self.full:
+            yield from block
+        yield from self.tail
+
+    def with_next(self, seq: int) -> "TurnStarts":
+        """Return these starts and one more."""
+        if len(self.tail) == _BLOCK:
+            return TurnStarts((*self.full, self.tail), (seq,))
+        return TurnStarts(self.full, (*self.tail, seq))
+
+    def of(self, turn: int) -> int | None:
+        """Return the sequence number at which a turn began, or None when there is no such turn."""
+        block, index = divmod(turn - 1, _BLOCK)
+        if turn < 1:
+            return None
+        if block < len(self.full):
+            return self.full[block][index]
+        if block == len(self.full) and index < len(self.tail):
+            return self.tail[index]
+        return None
+
+
+_BLOCK = 128
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionState:
+    """Everything about a session that the next turn needs."""
+
+    id: SessionId
+    seq: int = 0
+    agent: str = ""
+    owner: str = ""
+    name: str = ""
+    settings: SessionSettings = SessionSettings()
+    context_items: tuple[SessionItem, ...] = ()
+    removed: frozenset[ItemRef] = frozenset()
+    servers: frozenset[str] = frozenset()
+    allowed_tools: frozenset[ItemRef] = frozenset()
+    recent: tuple[Message, ...] = ()
+    message_count: int = 0
+    turn_starts: TurnStarts = TurnStarts()
+    open_turn: OpenTurn | None = None
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
+
+    @property
+    def turn_count(self) -> int:
+        """Return how many turns the session has had, the open one included."""
+        return len(self.turn_starts)
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """Return the names of the session's rules."""
+        return tuple(item.ref.name for item in self.context_items if item.ref.type == "rule")
+
+    @property
+    def references(self) -> tuple[str, ...]:
+        """Return the names of the session's references."""
+        return tuple(item.ref.name for item in self.context_items if item.ref.type == "reference")
+
+    @property
+    def tools(self) -> tuple[tuple[str, str], ...]:
+        """Return the session's tools as (server, tool)."""
+        return tuple((item.ref.server or "", item.ref.name) for item in self.context_items if item.ref.type == "tool")
+
+    def holds(self, ref: ItemRef) -> bool:
+        """Tell whether an item is in the session."""
+        return any(item.ref == ref for item in self.context_items)
+
+
+def fold(session_id: SessionId, events: Iterable[Recorded], start: SessionState | None = None) -> SessionState:
+    """Return the state after these events, from the beginning or from `start`."""
+    state = start or SessionState(id=session_id)
+    for recorded in events:
+        state = apply(state, recorded)
+    return state
+
+
+def apply(state: SessionState, recorded: Recorded) -> SessionState:
+    """Return the state after one more event."""
+    after = _meaning(recorded.event, state, recorded)
+    return replace(after, seq=recorded.seq, updated_at=recorded.at, created_at=state.created_at or recorded.at)
+
+
+@singledispatch
+def _meaning(event: Event, state: SessionState, recorded: Recorded) -> SessionState:
+    """Return what an event changes. Events without a rule of their own change nothing."""
+    return state
+
+
+@_meaning.register
+def _(event: SessionCreated, state: SessionState, recorded: Recorded) -> SessionState:
+    return replace(
+        state,
+        agent=event.agent,
+        owner=event.owner,
+        name=event.name,
+        settings=_changed(SessionSettings(), event.settings),
+        context_items=event.items,
+        servers=frozenset(event.servers),
+    )
+
+
+@_meaning.register
+def _(event: SessionUpdated, state: SessionState, recorded: Recorded) -> SessionState:
+    changes = dict(event.changes)
+    name = changes.pop("name", state.name)
+    return replace(state, name=name or "", settings=_changed(state.settings, changes))
+
+
+@_meaning.register
+def _(event: ItemAdded, state: SessionState, recorded: Recorded) -> SessionState:
+    if state.holds(event.item.ref):
+        return state
+    return replace(state, context_items=(*state.context_items, event.item), removed=state.removed - {event.item.ref})
+
+
+@_meaning.register
+def _(event: ItemRemoved, state: SessionState, recorded: Recorded) -> SessionState:
+    kept = tuple(item for item in state.context_items if item.ref != event.ref)
+    return replace(state, context_items=kept, removed=state.removed | {event.ref})
+
+
+@_meaning.register
+def _(event: ServerArrived, state: SessionState, recorded: Recorded) -> SessionState:
+    new = tuple(item for item in event.items if item.ref not in state.removed and not state.holds(item.ref))
+    return replace(state, context_items=state.context_items + new, servers=state.servers | {event.server})
+
+
+@_meaning.register
+def _(event: MessageAdded, state: SessionState, recorded: Recorded) -> SessionState:
+    seq, at = recorded.seq, recorded.at
+    if event.role == "assistant":
+        reply = ModelReply((Step(text=event.content),))
+        return _with_message(state, AssistantMessage(model_reply=reply, seq=seq, at=at))
+    if event.role == "system":
+        return _with_message(state, SystemMessage(content=event.content, seq=seq, at=at))
+    return _with_message(state, UserMessage(content=event.content, seq=seq, at=at))
+
+
+@_meaning.register
+def _(event: TurnStarted, state: SessionState, recorded: Recorded) -> SessionState:
+    message = UserMessage(content=event.message, turn=event.turn, seq=recorded.seq, at=recorded.at)
+    return replace(
+        _with_message(state, message),
+        turn_starts=state.turn_starts.with_next(recorded.seq),
+        open_turn=OpenTurn(turn=event.turn, message=event.message),
+    )
+
+
+@_meaning.register
+def _(event: RequestBuilt, state: SessionState, recorded: Recorded) -> SessionState:
+    return _with_open(state, event.turn, request=event.request)
+
+
+@_meaning.register
+def _(event: ModelReplied, state: SessionState, recorded: Recorded) -> SessionState:
+    steps = state.open_turn.steps if state.open_turn else ()
+    return _with_open(state, event.turn, steps=(*steps, event.step))
+
+
+@_meaning.register
+def _(event: ToolReturned, state: SessionState, recorded: Recorded) -> SessionState:
+    if state.open_turn is None or not state.open_turn.steps:
+        return state
+    *before, last = state.open_turn.steps
+    if last.result_of(event.result.call_id) is not None:
+        return state
+    return _with_open(state, event.turn, steps=(*before, replace(last, results=(*last.results, event.result))))
+
+
+@_meaning.register
+def _(event: ApprovalRequested, state: SessionState, recorded: Recorded) -> SessionState:
+    return _with_open(state, event.turn, approvals=tuple(ToolCallApproval(call) for call in event.calls))
+
+
+@_meaning.register
+def _(event: ApprovalDecided, state: SessionState, recorded: Recorded) -> SessionState:
+    if state.open_turn is None or state.open_turn.turn != event.turn:
+        return state
+    approvals = tuple(
+        replace(approval, decision=approval.decision or event.decisions.get(approval.call.id))
+        for approval in state.open_turn.approvals
+    )
+    allowed = {a.call.ref for a in approvals if a.decision == "allow_session" and a.call.ref is not None}
+    decided = replace(_with_open(state, event.turn, approvals=approvals), allowed_tools=state.allowed_tools | allowed)
+    if any(approval.decision is None for approval in approvals):
+        return decided
+    message = ApprovalMessage(tool_call_approvals=approvals, turn=event.turn, seq=recorded.seq, at=recorded.at)
+    return _with_message(decided, message)
+
+
+@_meaning.register
+def _(event: CancelRequested, state: SessionState, recorded: Recorded) -> SessionState:
+    return _with_open(state, event.turn, cancel_requested=True)
+
+
+@_meaning.register
+def _(event: TurnFinished, state: SessionState, recorded: Recorded) -> SessionState:
+    turn = state.open_turn
+    if turn is None or turn.turn != event.turn:
+        return state
+    after = replace(state, open_turn=None)
+    if turn.steps:
+        reply = AssistantMessage(
+            model_reply=ModelReply(turn.steps),
+            request=turn.request,
+            outcome=event.outcome,
+            turn=event.turn,
+            seq=recorded.seq,
+            at=recorded.at,
+        )
+        after = _with_message(after, reply)
+    if event.error is not None:
+        failure = ErrorMessage(
+            content=event.error.message,
+            code=event.error.code,
+            partial=event.error.partial,
+            request=turn.request,
+            turn=event.turn,
+            seq=recorded.seq,
+            at=recorded.at,
+        )
+        after = _with_message(after, failure)
+    return after
+
+
+@_meaning.register
+def _(event: HistoryCleared, state: SessionState, recorded: Recorded) -> SessionState:
+    return replace(state, recent=(), message_count=0, open_turn=None)
+
+
+def _changed(settings: SessionSettings, changes: Mapping[str, Any]) -> SessionSettings:
+    # A newer version may have written settings that this one does not know.
+    return replace(settings, **{name: value for name, value in changes.items() if name in SETTING_NAMES})
+
+
+def _with_message(state: SessionState, message: Message) -> SessionState:
+    recent = (*state.recent, message)[-RECENT_MESSAGES:]
+    return replace(state, recent=recent, message_count=state.message_count + 1)
+
+
+def _with_open(state: SessionState, turn: int, **changes: Any) -> SessionState:
+    if state.open_turn is None or state.open_turn.turn != turn:
+        return state
+    return replace(state, open_turn=replace(state.open_turn, **changes))

@@ -1,0 +1,1 @@
+"""The boundary to language models: pydantic-ai behind one small port."""

@@ -1,0 +1,67 @@
+"""The model port: give a model a request, get its reply as a stream.
+
+A `ChatModel` yields `ModelText` while the model speaks and ends with exactly one `ModelStep`. Whatever goes wrong
+is raised as a `ModelError` that says what to do next and carries the text that had arrived.
+"""
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from windowpane.context.messages import Step
+from windowpane.context.request import CallSettings, OfferedTool, RequestMessage
+
+
+@dataclass(frozen=True, slots=True)
+class ModelText:
+    """A little more of what the model says or thinks."""
+
+    text: str
+    kind: Literal["text", "thinking"] = "text"
+
+
+@dataclass(frozen=True, slots=True)
+class ModelStep:
+    """The end of one model call: all of it. Its tool calls have no `ref` yet."""
+
+    step: Step
+
+
+class ChatModel(Protocol):
+    """One model of one provider."""
+
+    @property
+    def name(self) -> str:
+        """Return the name it was opened with, `provider:model`."""
+        ...
+
+    @property
+    def window_tokens(self) -> int | None:
+        """Return how many tokens the model can take in and give out together, or None when nobody knows."""
+        ...
+
+    def stream(
+        self, messages: Sequence[RequestMessage], tools: Sequence[OfferedTool], settings: CallSettings
+    ) -> AsyncIterator[ModelText | ModelStep]:
+        """Call the model once.
+
+        Raises:
+            ModelError: the call failed, in one of the ways of `errors.py`.
+        """
+        ...
+
+
+class Models(Protocol):
+    """The models that can be had, by name."""
+
+    def open(self, name: str) -> ChatModel:
+        """Return the model `provider:model`.
+
+        Raises:
+            UnknownModelError: no such provider, or it is not set up.
+        """
+        ...
+
+    def known(self) -> tuple[str, ...]:
+        """Return names worth offering in a picker; others may work too."""
+        ...

@@ -1,0 +1,163 @@
+"""The store port: what every store promises.
+
+A store keeps, per session, an append-only log of events, the texts (blobs) that its requests were made of, and the
+latest snapshot of its folded state. It knows nothing about what events mean, except that `session.created` names the
+owner and the agent that sessions are listed by. Everything else is built on these few operations, and one contract
+suite (`tests/stores/`) runs against every store.
+"""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from windowpane.context.events import Event, Recorded
+from windowpane.context.ids import BlobHash, SessionId
+
+
+@dataclass(frozen=True, slots=True)
+class Appended:
+    """Where events went. `repeated` tells that an earlier append with the same key had stored them already."""
+
+    first_seq: int
+    last_seq: int
+    at: datetime
+    repeated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SessionRow:
+    """What a list of sessions shows before any log is read. `touched_at` is the last append or touch."""
+
+    id: SessionId
+    owner: str
+    agent: str
+    last_seq: int
+    created_at: datetime
+    touched_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class SessionPage:
+    """Some sessions, last touched first, and the cursor for the next page; None when this was the last."""
+
+    rows: tuple[SessionRow, ...]
+    cursor: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A folded state as bytes, and the sequence number it stands at."""
+
+    seq: int
+    body: bytes
+
+
+class Store(Protocol):
+    """One log per session.
+
+    All operations may raise `StoreUnavailableError`. A store is opened by `async with`; it may be used by any number
+    of tasks at once, and the same data by any number of processes.
+    """
+
+    async def __aenter__(self) -> "Store": ...
+
+    async def __aexit__(self, *exc: object) -> None: ...
+
+    async def append(
+        self,
+        session_id: SessionId,
+        events: Sequence[Event],
+        *,
+        expected_seq: int | None = None,
+        key: str | None = None,
+        blobs: Mapping[BlobHash, str] | None = None,
+    ) -> Appended:
+        """Add events to the end of the log, all or none, durable when this returns, `blobs` with them.
+
+        The first event of a session is `session.created`, appended with `expected_seq=0`; without it a session does
+        not exist. With `expected_seq` the log must stand exactly there. With `key` a repeated call stores nothing and
+        returns where the first call stored; the key belongs to the session.
+
+        Raises:
+            SessionNotFoundError: the session does not exist and this append does not begin it.
+            SequenceConflictError: the log does not stand at `expected_seq` (and `key` was not seen before).
+        """
+        ...
+
+    async def read(self, session_id: SessionId, *, after: int = 0, limit: int | None = None) -> list[Recorded]:
+        """Return the events after a sequence number, in order. Reading changes nothing.
+
+        Raises:
+            SessionNotFoundError: no such session.
+        """
+        ...
+
+    async def row(self, session_id: SessionId) -> SessionRow:
+        """Return what is known about a session without reading its log.
+
+        Raises:
+            SessionNotFoundError: no such session.
+        """
+        ...
+
+    async def sessions(
+        self, owner: str | None = None, *, agent: str | None = None, limit: int = 50, cursor: str | None = None
+    ) -> SessionPage:
+        """Return sessions, last touched first; of every owner when `owner` is None."""
+        ...
+
+    async def touch(self, session_id: SessionId) -> None:
+        """Note that the session was used now."""
+        ...
+
+    async def delete(self, session_id: SessionId) -> None:
+        """Remove a session so that nothing of it is left: log, blobs, snapshot, lease, keys.
+
+        Raises:
+            SessionNotFoundError: no such session.
+        """
+        ...
+
+    async def erase(self, session_id: SessionId, seqs: Sequence[int], *, blobs: Sequence[BlobHash] = ()) -> None:
+        """Replace events with `Erased` and forget blobs and the snapshot, for good. The numbering stays."""
+        ...
+
+    async def blob(self, session_id: SessionId, blob_hash: BlobHash) -> str:
+        """Return a text that was stored with the session.
+
+        Raises:
+            BlobNotFoundError: the session has no such text.
+        """
+        ...
+
+    async def blobs(self, session_id: SessionId, hashes: Sequence[BlobHash]) -> dict[BlobHash, str]:
+        """Return those of the texts that are stored with the session."""
+        ...
+
+    async def put_snapshot(self, session_id: SessionId, snapshot: Snapshot) -> None:
+        """Keep a folded state, unless a later one is kept already. A convenience that may be lost at any time."""
+        ...
+
+    async def snapshot(self, session_id: SessionId) -> Snapshot | None:
+        """Return the latest folded state, or None."""
+        ...
+
+    async def acquire(self, session_id: SessionId, holder: str, ttl_s: float) -> bool:
+        """Take or renew the session's one lease; False when somebody else holds it and it has not run out.
+
+        Raises:
+            SessionNotFoundError: no such session.
+        """
+        ...
+
+    async def release(self, session_id: SessionId, holder: str) -> None:
+        """Give the lease back. Does nothing when the holder does not hold it."""
+        ...
+
+    def subscribe(self, session_id: SessionId, *, after: int) -> AsyncIterator[Recorded]:
+        """Yield every event after a sequence number, old ones first, then new ones as they come, whoever appends.
+
+        It ends when the session is deleted or the store is closed.
+        """
+        ...

@@ -1,0 +1,38 @@
+"""Events as JSON and back: one encoding for every store, for exports and for the wire."""
+
+from typing import Annotated
+
+from pydantic import Field, TypeAdapter
+
+from windowpane.context.events import Event, Recorded
+from windowpane.context.session import SessionState
+
+
+_EVENT: TypeAdapter[Event] = TypeAdapter(Annotated[Event, Field(discriminator="type")])
+_RECORDED: TypeAdapter[Recorded] = TypeAdapter(Recorded)
+_STATE: TypeAdapter[SessionState] = TypeAdapter(SessionState)
+
+
+def encode_event(event: Event) -> bytes:
+    """Return an event as compact JSON."""
+    return _EVENT.dump_json(event)
+
+
+def decode_event(body: bytes | str) -> Event:
+    """Return the event that this JSON describes."""
+    return _EVENT.validate_json(body)
+
+
+def encode_recorded(recorded: Recorded) -> bytes:
+    """Return an event with its place in the log as JSON."""
+    return _RECORDED.dump_json(recorded)
+
+
+def encode_state(state: SessionState) -> bytes:
+    """Return a folded state as JSON, for a snapshot."""
+    return _STATE.dump_json(state)
+
+
+def decode_state(body: bytes) -> SessionState:
+    """Return the folded state that this JSON describes."""
+    return _STATE.validate_json(body)

@@ -1,0 +1,88 @@
+"""The tool port: which tools there are now, and how to call one.
+
+Tool servers come and go, so nothing here is settled: `servers()` is a picture of this moment, and `call()` says
+clearly when the server is not there.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+from windowpane.context.items import IncludeMode, Permission, Tool
+
+ServerState = Literal["connecting", "ready", "failed", "disabled"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerConfig:
+    """One entry of `mcpServers`: how to reach a server, and how its tools are included and permitted.
+
+    Either `command` (a process that speaks over its pipes) or `url` (streamable HTTP) is set.
+    """
+
+    name: str
+    command: str | None = None
+    args: tuple[str, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict[str, str])
+    cwd: str | None = None
+    url: str | None = None
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    include: IncludeMode | None = None
+    permission: Permission | None = None
+    tool_include: Mapping[str, IncludeMode] = field(default_factory=dict[str, IncludeMode])
+    tool_permission: Mapping[str, Permission] = field(default_factory=dict[str, Permission])
+    enabled: bool = True
+    timeout_s: float = 60.0
+
+    def effective_include(self, tool: str) -> IncludeMode:
+        """Return how a tool is included: its own setting, its server's, or `always`."""
+        return self.tool_include.get(tool) or self.include or "always"
+
+    def effective_permission(self, tool: str) -> Permission:
+        """Return what a tool may do: its own setting, its server's, or `required`."""
+        return self.tool_permission.get(tool) or self.permission or "required"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerStatus:
+    """A tool server at this moment. `tools` are the last known ones, also while the server is away."""
+
+    name: str
+    state: ServerState
+    error: str = ""
+    version: str = ""
+    tools: tuple[Tool, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ToolOutput:
+    """What a tool gave back, as the text that the model will read."""
+
+    content: str
+    is_error: bool = False
+
+
+class Toolbox(Protocol):
+    """The tool servers of one agent."""
+
+    async def configure(self, servers: Sequence[ServerConfig]) -> None:
+        """Make these the servers: connect new ones in the background, drop the others, keep unchanged ones."""
+        ...
+
+    def servers(self) -> tuple[ServerStatus, ...]:
+        """Return every configured server as it is now, in the order of their names."""
+        ...
+
+    async def settled(self, timeout_s: float) -> None:
+        """Wait until no server is still connecting, or until the time is up."""
+        ...
+
+    async def call(self, server: str, tool: str, arguments: Mapping[str, Any]) -> ToolOutput:
+        """Call a tool. What the tool itself reports as a failure comes back as an output with `is_error`.
+
+        Raises:
+            ToolServerDownError: the server is not connected.
+            ToolTimeoutError: no answer within the server's `timeout_s`.
+            ToolError: the server answered with something that is not a result.
+        """
+        ...
