@@ -83,10 +83,11 @@ class MessageAdded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnStarted:
-    """The user's message arrived, byte for byte."""
+    """The user's message arrived, byte for byte. `key` is the caller's idempotency key, if there was one."""
 
     turn: int
     message: str
+    key: str | None = None
     type: Literal["turn.started"] = "turn.started"
 
 

@@ -184,11 +184,15 @@ class RequestContext:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestMessage:
-    """One message as the model gets it, and the part of the prompt order that it belongs to."""
+    """One message as the model gets it, and the part of the prompt order that it belongs to.
+
+    `name` tells parts of one kind apart for people; the model never sees it.
+    """
 
     role: Role
     content: str
     part: PartKind
+    name: str = ""
     tool_calls: tuple[ToolCall, ...] = ()
     tool_call_id: str | None = None
 

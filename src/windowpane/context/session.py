@@ -49,6 +49,9 @@ from windowpane.context.messages import (
 RECENT_MESSAGES = 64
 """How many of the latest messages a state keeps."""
 
+RECENT_KEYS = 64
+"""How many of the latest idempotency keys a state keeps."""
+
 ToolPermission = Literal["always", "never", "tool"]
 """When a tool call waits for a person: each one, none, or as the tool itself says."""
 
@@ -156,6 +159,7 @@ class SessionState:
     recent: tuple[Message, ...] = ()
     message_count: int = 0
     turn_starts: TurnStarts = TurnStarts()
+    turn_keys: tuple[tuple[str, int], ...] = ()
     open_turn: OpenTurn | None = None
     created_at: datetime | None = None
     updated_at: datetime | None = None
@@ -191,6 +195,19 @@ def fold(session_id: SessionId, events: Iterable[Recorded], start: SessionState 
     for recorded in events:
         state = apply(state, recorded)
     return state
+
+
+def messages_of(session_id: SessionId, events: Iterable[Recorded]) -> list[Message]:
+    """Return the messages that a stretch of the log adds. The stretch begins where a turn begins."""
+    state = SessionState(id=session_id)
+    messages: list[Message] = []
+    for recorded in events:
+        before, state = state.message_count, apply(state, recorded)
+        if state.message_count < before:
+            messages.clear()
+        elif state.message_count > before:
+            messages.extend(state.recent[before - state.message_count :])
+    return messages
 
 
 def apply(state: SessionState, recorded: Recorded) -> SessionState:
@@ -261,6 +278,7 @@ def _(event: TurnStarted, state: SessionState, recorded: Recorded) -> SessionSta
     return replace(
         _with_message(state, message),
         turn_starts=state.turn_starts.with_next(recorded.seq),
+        turn_keys=(*state.turn_keys, (event.key, event.turn))[-RECENT_KEYS:] if event.key else state.turn_keys,
         open_turn=OpenTurn(turn=event.turn, message=event.message),
     )
 
@@ -273,7 +291,8 @@ def _(event: RequestBuilt, state: SessionState, recorded: Recorded) -> SessionSt
 @_meaning.register
 def _(event: ModelReplied, state: SessionState, recorded: Recorded) -> SessionState:
     steps = state.open_turn.steps if state.open_turn else ()
-    return _with_open(state, event.turn, steps=(*steps, event.step))
+    # Decisions were about the calls of the step before; a call of this one must never inherit them.
+    return _with_open(state, event.turn, steps=(*steps, event.step), approvals=())
 
 
 @_meaning.register

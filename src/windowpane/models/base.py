@@ -62,6 +62,10 @@ class Models(Protocol):
         """
         ...
 
+    async def aclose(self) -> None:
+        """Close connections that models hold open."""
+        ...
+
     def known(self) -> tuple[str, ...]:
         """Return names worth offering in a picker; others may work too."""
         ...

@@ -1,0 +1,520 @@
+"""The engine: from a message to a recorded answer.
+
+`turn()` is the whole product in one method: the message is stored, the request is built and stored, the model is
+called, its tools run, and every event is yielded as it happens. Everything that a door offers is a method here, and
+there is one way to do each thing.
+"""
+
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from difflib import get_close_matches
+from typing import Any, Self
+
+import anyio
+import anyio.abc
+
+from windowpane.agents.base import Agents
+from windowpane.context.events import (
+    ApprovalDecided,
+    CancelRequested,
+    Erased,
+    Event,
+    HistoryCleared,
+    ItemAdded,
+    ItemRemoved,
+    Live,
+    MessageAdded,
+    ModelReplied,
+    Recorded,
+    RequestBuilt,
+    ServerArrived,
+    SessionCreated,
+    SessionItem,
+    SessionUpdated,
+    ToolReturned,
+    TurnError,
+    TurnFinished,
+    TurnStarted,
+)
+from windowpane.context.ids import Actor, SessionId, new_session_id
+from windowpane.context.items import Item, ItemRef, Tool
+from windowpane.context.messages import Decision, Message, Step, Usage
+from windowpane.context.request import Request, RequestContext
+from windowpane.context.session import SessionState, apply, messages_of
+from windowpane.errors import (
+    AgentNotFoundError,
+    InvalidInputError,
+    KeyReusedError,
+    NothingToApproveError,
+    TurnNotFoundError,
+    UnknownItemError,
+    WindowpaneError,
+)
+from windowpane.models.base import Models
+from windowpane.stores.base import Store
+from windowpane.stores.sessions import Changed, Sessions
+from windowpane.tools.base import ServerStatus, Toolbox
+from windowpane.turn.build import arrivals, build, mentioned
+from windowpane.turn.carry import Carrier, open_turn, turn_error
+from windowpane.turn.gather import always_items, always_tools, item_of
+from windowpane.turn.prompt import build_prompt
+from windowpane.turn.record import context_of, rebuild, texts_of
+from windowpane.turn.selector import NoSelector, Selector
+from windowpane.turn.settings import checked_changes
+from windowpane.turn.toolboxes import Toolboxes
+
+LEASE_S = 15.0
+"""How long a worker that died keeps its session busy."""
+
+PREPARED_LEASE_S = 600.0
+"""How long a prepared request may wait for its reply before another turn may begin."""
+
+SETTLE_S = 2.0
+"""How long a turn waits for tool servers that are still connecting."""
+
+MAX_MESSAGE_CHARACTERS = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class SessionList:
+    """Some sessions, last used first, and the cursor of the next page."""
+
+    sessions: tuple[SessionState, ...]
+    cursor: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A request that waits for somebody else's model call. Give it to `record()` or to `abandon()`."""
+
+    session_id: SessionId
+    turn: int
+    request: Request
+    holder: str
+
+
+class Engine:
+    """Everything Windowpane does, behind whatever door."""
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        agents: Agents,
+        models: Models,
+        toolbox: Callable[[], AbstractAsyncContextManager[Toolbox]],
+        selector: Selector | None = None,
+        lease_s: float = LEASE_S,
+        settle_s: float = SETTLE_S,
+    ) -> None:
+        self.store = store
+        self.agents = agents
+        self.models = models
+        self._selector = selector or NoSelector()
+        self._settle_s = settle_s
+        self._sessions = Sessions(store)
+        self._toolboxes = Toolboxes(toolbox)
+        self._carrier = Carrier(
+            sessions=self._sessions,
+            agents=agents,
+            models=models,
+            toolboxes=self._toolboxes,
+            selector=self._selector,
+            lease_s=lease_s,
+            settle_s=settle_s,
+        )
+        self._stack = AsyncExitStack()
+        self._tasks: anyio.abc.TaskGroup
+
+    async def __aenter__(self) -> Self:
+        await self._stack.enter_async_context(self.store)
+        self._stack.push_async_callback(self.models.aclose)
+        self._tasks = await self._stack.enter_async_context(anyio.create_task_group())
+        self._toolboxes.open_in(self._tasks)
+        self._carrier.open_in(self._tasks)
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        self._carrier.close()
+        self._tasks.cancel_scope.cancel()
+        await self._stack.__aexit__(None, None, None)
+
+    # Turns
+
+    async def turn(
+        self, session_id: SessionId, message: str, *, key: str | None = None, wait_s: float = 0
+    ) -> AsyncGenerator[Live]:
+        """Answer a message, yielding everything as it happens.
+
+        The turn runs on when the caller goes away; its answer is in the session. With `key`, sending the same
+        message again joins the first turn instead of starting another. The stream ends when the turn is finished,
+        or when it waits for an approval.
+
+        Raises:
+            SessionNotFoundError: no such session.
+            InvalidInputError: the message is empty, too long, or not valid Unicode.
+            SessionBusyError: another turn is running and did not end within `wait_s`.
+            ApprovalPendingError: the turn before waits for a decision.
+            KeyReusedError: `key` was used for another message.
+        """
+        _check_message(message)
+        turn = await self._joined(session_id, message, key)
+        if turn is None:
+            holder = await self._carrier.lease(session_id, wait_s=wait_s)
+            begun = await self._carrier.begin(session_id, holder, message, key)
+            turn = begun.turn
+            if begun.recorded:
+                self._carrier.launch(session_id, turn, holder, begun.recorded)
+        async for event in self._carrier.follow(session_id, turn):
+            yield event
+
+    async def approve(
+        self, session_id: SessionId, decisions: Mapping[str, Decision], *, actor: Actor = "user"
+    ) -> AsyncGenerator[Live]:
+        """Decide about waiting tool calls, by call id, and yield what the turn does then.
+
+        Raises:
+            SessionNotFoundError: no such session.
+            NothingToApproveError: no call waits, or one of the ids is not a waiting call's.
+            SessionBusyError: somebody else is deciding at this moment.
+        """
+        holder = await self._carrier.lease(session_id)
+        try:
+            changed = await self._sessions.change(session_id, lambda state: [_decision(state, decisions, actor)])
+        except BaseException:
+            await self._carrier.release(session_id, holder)
+            raise
+        turn = open_turn(changed.state).turn
+        self._carrier.launch(session_id, turn, holder, changed.recorded)
+        async for event in self._carrier.follow(session_id, turn):
+            yield event
+
+    async def cancel(self, session_id: SessionId, *, actor: Actor = "user") -> SessionState:
+        """Stop the turn that is running or waiting, wherever it runs. What it said so far is kept.
+
+        Raises:
+            SessionNotFoundError: no such session.
+            NoTurnRunningError: there is nothing to stop.
+        """
+
+        def ask(state: SessionState) -> list[Event]:
+            return [CancelRequested(turn=open_turn(state).turn, actor=actor)]
+
+        changed = await self._sessions.change(session_id, ask)
+        await self._carrier.cancel(session_id, open_turn(changed.state).turn)
+        return await self.session(session_id)
+
+    async def preview(self, session_id: SessionId, message: str) -> Request:
+        """Return the request that a message would make, without storing anything or calling a model."""
+        _check_message(message)
+        state = await self._sessions.state(session_id)
+        agent = self.agents.current(state.agent)
+        toolbox = await self._toolboxes.of(agent)
+        await toolbox.settled(self._settle_s)
+        servers = toolbox.servers()
+        for event in (*mentioned(agent, state, message), *arrivals(state, servers)):
+            state = apply(state, Recorded(state.seq, datetime.now(UTC), event))
+        built = await build(
+            models=self.models,
+            selector=self._selector,
+            agent=agent,
+            servers=servers,
+            session=state,
+            turn=state.turn_count + 1,
+            message=message,
+        )
+        return built.request
+
+    async def prepare(
+        self, session_id: SessionId, message: str, *, key: str | None = None, wait_s: float = 0
+    ) -> Prepared:
+        """Store a message and build its request, for a model call of your own. Then call `record()`.
+
+        Raises:
+            The same as `turn()`, and:
+            ContextTooLargeError: what must be sent does not fit; the turn is recorded as failed.
+        """
+        _check_message(message)
+        holder = await self._carrier.lease(session_id, wait_s=wait_s, ttl_s=PREPARED_LEASE_S)
+        begun = await self._carrier.begin(session_id, holder, message, key)
+        if not begun.recorded:
+            raise KeyReusedError(key or "")
+        try:
+            request, _ = await self._carrier.request(session_id, begun.turn)
+        except WindowpaneError as error:
+            failed = TurnFinished(turn=begun.turn, outcome="failed", error=turn_error(error))
+            await self._carrier.change_open(session_id, begun.turn, [failed])
+            await self._carrier.release(session_id, holder)
+            raise
+        return Prepared(session_id, begun.turn, request, holder)
+
+    async def record(
+        self, prepared: Prepared, reply: str | Sequence[Step], *, usage: Usage | None = None, model: str | None = None
+    ) -> SessionState:
+        """Store what your model answered to a prepared request: a text, or every step with its tool calls."""
+        name = model or prepared.request.context.settings.model
+        steps = [Step(text=reply, usage=usage or Usage(), model=name)] if isinstance(reply, str) else reply
+        events: list[Event] = []
+        for step in steps:
+            events.append(ModelReplied(turn=prepared.turn, step=replace(step, results=())))
+            events += [ToolReturned(turn=prepared.turn, result=result) for result in step.results]
+        events.append(TurnFinished(turn=prepared.turn, outcome="completed"))
+        return await self._conclude(prepared, events)
+
+    async def abandon(self, prepared: Prepared, why: str) -> SessionState:
+        """Store that your model call failed. The message and the request stay, with an error message."""
+        error = TurnError(code="model_error", message=why)
+        return await self._conclude(prepared, [TurnFinished(turn=prepared.turn, outcome="failed", error=error)])
+
+    # Sessions
+
+    async def create_session(
+        self,
+        agent: str | None = None,
+        *,
+        owner: str = "local",
+        name: str = "",
+        settings: Mapping[str, Any] | None = None,
+        session_id: SessionId | None = None,
+    ) -> SessionState:
+        """Begin a session with every `always` item of its agent.
+
+        Raises:
+            AgentNotFoundError: no such agent.
+            MissingCorePromptError: the agent cannot start.
+            InvalidSettingError: a setting cannot be used.
+            SequenceConflictError: `session_id` is taken.
+        """
+        found = self.agents.current(agent or self._default_agent())
+        changes = checked_changes(settings or {})
+        build_prompt(found, SessionState(id=SessionId("")).settings)
+        toolbox = await self._toolboxes.of(found)
+        ready = [server for server in toolbox.servers() if server.state == "ready"]
+        created = SessionCreated(
+            agent=found.name,
+            owner=owner,
+            name=_checked_name(name),
+            settings=changes,
+            items=always_items(found) + tuple(item for server in ready for item in always_tools(server)),
+            servers=tuple(server.name for server in ready),
+        )
+        return (await self._sessions.create(session_id or new_session_id(), [created])).state
+
+    async def session(self, session_id: SessionId) -> SessionState:
+        """Return a session as it is now.
+
+        Raises:
+            SessionNotFoundError: no such session.
+        """
+        return await self._sessions.state(session_id)
+
+    async def sessions(
+        self, owner: str | None = None, *, agent: str | None = None, limit: int = 50, cursor: str | None = None
+    ) -> SessionList:
+        """Return sessions, last used first."""
+        page = await self.store.sessions(owner, agent=agent, limit=limit, cursor=cursor)
+        return SessionList(tuple([await self._sessions.state(row.id) for row in page.rows]), page.cursor)
+
+    async def update_session(
+        self, session_id: SessionId, changes: Mapping[str, Any], *, actor: Actor = "user"
+    ) -> SessionState:
+        """Change the name or settings of a session. A value of None clears a setting.
+
+        Raises:
+            SessionNotFoundError: no such session.
+            InvalidSettingError: a setting cannot be used; nothing is changed.
+        """
+        settings = dict(changes)
+        named = {"name": _checked_name(settings.pop("name") or "")} if "name" in settings else {}
+        checked = {**named, **checked_changes(settings)}
+        events = [SessionUpdated(changes=checked, actor=actor)] if checked else []
+        return (await self._sessions.change(session_id, lambda _: events)).state
+
+    async def delete_session(self, session_id: SessionId) -> None:
+        """Delete a session so that nothing of it is left. A running turn is stopped.
+
+        Raises:
+            SessionNotFoundError: no such session.
+        """
+        self._carrier.drop(session_id)
+        await self.store.delete(session_id)
+        self._sessions.forget(session_id)
+
+    async def clear_history(self, session_id: SessionId, *, actor: Actor = "user") -> SessionState:
+        """Erase the conversation for good. Items, settings and the session itself stay.
+
+        Raises:
+            SessionNotFoundError: no such session.
+            SessionBusyError: a turn is running.
+        """
+        holder = await self._carrier.lease(session_id)
+        try:
+            changed = await self._sessions.change(session_id, lambda _: [HistoryCleared(actor=actor)])
+            events = await self.store.read(session_id)
+            gone = [entry.seq for entry in events if entry.seq < changed.state.seq and _is_conversation(entry.event)]
+            records = [entry.event.request for entry in events if isinstance(entry.event, RequestBuilt)]
+            texts = [text for body in (await self.store.blobs(session_id, records)).values() for text in texts_of(body)]
+            await self.store.erase(session_id, gone, blobs=[*records, *dict.fromkeys(texts)])
+        finally:
+            await self._carrier.release(session_id, holder)
+        self._sessions.forget(session_id)
+        return await self.session(session_id)
+
+    async def add_message(self, session_id: SessionId, message: MessageAdded) -> SessionState:
+        """Put a message into the conversation from outside, such as one from an imported chat."""
+        _check_message(message.content)
+        return (await self._sessions.change(session_id, lambda _: [message])).state
+
+    # Items
+
+    async def add_item(self, session_id: SessionId, ref: ItemRef, *, actor: Actor = "user") -> Changed:
+        """Add an item to a session by hand. Adding it twice changes nothing, and the answer says so.
+
+        Raises:
+            SessionNotFoundError: no such session.
+            UnknownItemError: the agent has no such item.
+        """
+        state = await self._sessions.state(session_id)
+        agent = self.agents.current(state.agent)
+        servers = (await self._toolboxes.of(agent)).servers()
+        if not state.holds(ref) and item_of(agent, servers, ref) is None:
+            known = [str(item.ref) for item in (*agent.rules, *agent.references, *_tools(servers))]
+            raise UnknownItemError(str(ref), tuple(get_close_matches(str(ref), known, n=3)))
+        added = ItemAdded(item=SessionItem(ref, "manual"), actor=actor)
+        return await self._sessions.change(session_id, lambda now: [] if now.holds(ref) else [added])
+
+    async def remove_item(self, session_id: SessionId, ref: ItemRef, *, actor: Actor = "user") -> Changed:
+        """Take an item out of a session, also an `always` one. The removal is remembered.
+
+        Raises:
+            SessionNotFoundError: no such session.
+        """
+        removed = ItemRemoved(ref=ref, actor=actor)
+        return await self._sessions.change(session_id, lambda now: [removed] if now.holds(ref) else [])
+
+    # Looking
+
+    async def items(self, agent_name: str) -> tuple[Item, ...]:
+        """Return everything an agent makes available now: rules, references, tools."""
+        agent = self.agents.current(agent_name)
+        return (*agent.rules, *agent.references, *_tools((await self._toolboxes.of(agent)).servers()))
+
+    async def servers(self, agent_name: str, *, settle_s: float = 0) -> tuple[ServerStatus, ...]:
+        """Return an agent's tool servers as they are now, or when they have settled."""
+        toolbox = await self._toolboxes.of(self.agents.current(agent_name))
+        await toolbox.settled(settle_s)
+        return toolbox.servers()
+
+    async def messages(self, session_id: SessionId, *, before: int | None = None, limit: int = 50) -> list[Message]:
+        """Return the latest messages before a sequence number, oldest first."""
+        state = await self._sessions.state(session_id)
+        starts = [seq for seq in state.turn_starts if before is None or seq < before]
+        # A turn gives at least two messages, so this many turns are enough; before the first, anything may stand.
+        first = starts[-limit] if len(starts) > limit else 1
+        events = await self.store.read(session_id, after=first - 1, limit=None if before is None else before - first)
+        return messages_of(session_id, events)[-limit:]
+
+    async def request_context(self, session_id: SessionId, turn: int) -> RequestContext:
+        """Return the record of what a turn's request contained, as it was recorded.
+
+        Raises:
+            TurnNotFoundError: no such turn, or nothing was recorded for it.
+        """
+        return context_of(await self._record_of(session_id, turn))
+
+    async def request(self, session_id: SessionId, turn: int) -> Request:
+        """Return a past request, byte for byte as it was sent.
+
+        Raises:
+            TurnNotFoundError: no such turn, or nothing was recorded for it.
+        """
+        body = await self._record_of(session_id, turn)
+        return rebuild(body, await self.store.blobs(session_id, texts_of(body)))
+
+    async def turn_events(self, session_id: SessionId, turn: int) -> list[Recorded]:
+        """Return everything that happened from the start of a turn to the start of the next.
+
+        Raises:
+            TurnNotFoundError: no such turn.
+        """
+        state = await self._sessions.state(session_id)
+        start, end = state.turn_starts.of(turn), state.turn_starts.of(turn + 1)
+        if start is None:
+            raise TurnNotFoundError(session_id, turn)
+        return await self.store.read(session_id, after=start - 1, limit=None if end is None else end - start)
+
+    async def _joined(self, session_id: SessionId, message: str, key: str | None) -> int | None:
+        """Return the turn that was started with this key before, or None."""
+        state = await self._sessions.state(session_id)
+        turn = dict(state.turn_keys).get(key) if key else None
+        if turn is None:
+            return None
+        started = (await self.turn_events(session_id, turn))[0].event
+        if not isinstance(started, TurnStarted) or started.message != message:
+            raise KeyReusedError(key or "")
+        return turn
+
+    async def _conclude(self, prepared: Prepared, events: Sequence[Event]) -> SessionState:
+        try:
+            changed = await self._carrier.change_open(prepared.session_id, prepared.turn, events)
+        finally:
+            await self._carrier.release(prepared.session_id, prepared.holder)
+        if not changed.recorded:
+            raise TurnNotFoundError(prepared.session_id, prepared.turn)
+        return changed.state
+
+    def _default_agent(self) -> str:
+        names = self.agents.names()
+        if not names:
+            raise AgentNotFoundError("", names)
+        return names[0]
+
+    async def _record_of(self, session_id: SessionId, turn: int) -> str:
+        for entry in await self.turn_events(session_id, turn):
+            if isinstance(entry.event, RequestBuilt) and entry.event.turn == turn:
+                return await self.store.blob(session_id, entry.event.request)
+        raise TurnNotFoundError(session_id, turn)
+
+
+def _check_message(message: str) -> None:
+    if not message.strip():
+        raise InvalidInputError("the message is empty")
+    if len(message) > MAX_MESSAGE_CHARACTERS:
+        raise InvalidInputError(
+            f"the message has {len(message):,} characters and {MAX_MESSAGE_CHARACTERS:,} is the limit; shorten it"
+        )
+    try:
+        message.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidInputError(f"the message is not valid Unicode at character {error.start}") from None
+
+
+def _checked_name(name: str) -> str:
+    if len(name) > 200:
+        raise InvalidInputError(f"the name has {len(name)} characters and 200 is the limit")
+    return name.strip()
+
+
+def _decision(state: SessionState, decisions: Mapping[str, Decision], actor: Actor) -> ApprovalDecided:
+    waiting = {call.id for call in state.open_turn.undecided} if state.open_turn else set[str]()
+    if state.open_turn is None or not waiting:
+        raise NothingToApproveError("no tool call of this session waits for a decision")
+    if not decisions:
+        raise NothingToApproveError(f"no decision was given; these calls wait: {', '.join(sorted(waiting))}")
+    if unknown := sorted(set(decisions) - waiting):
+        raise NothingToApproveError(
+            f"these calls do not wait for a decision: {', '.join(unknown)}; these do: {', '.join(sorted(waiting))}"
+        )
+    return ApprovalDecided(turn=state.open_turn.turn, decisions=dict(decisions), actor=actor)
+
+
+def _is_conversation(event: Event) -> bool:
+    return not isinstance(
+        event, SessionCreated | SessionUpdated | ItemAdded | ItemRemoved | ServerArrived | HistoryCleared | Erased
+    )
+
+
+def _tools(servers: Iterable[ServerStatus]) -> tuple[Tool, ...]:
+    return tuple(tool for server in servers for tool in server.tools)

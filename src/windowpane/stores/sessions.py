@@ -1,0 +1,124 @@
+"""Sessions as states: read once, kept up to date, changed safely.
+
+A worker keeps the folded states of the sessions it used last and reads only what is new. A change is a function from
+the state to events: it is appended only if the log still stands where the function saw it, and otherwise decided
+again on the newer state. So two workers never undo one another.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import structlog
+from pydantic import ValidationError
+
+from windowpane.context.events import Event, Recorded
+from windowpane.context.ids import BlobHash, SessionId
+from windowpane.context.session import SessionState, fold
+from windowpane.errors import SequenceConflictError
+from windowpane.stores.base import Snapshot, Store
+from windowpane.stores.codec import decode_state, encode_state
+
+SNAPSHOT_EVERY = 200
+"""A snapshot is kept when the log has grown by this many events since the last one."""
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """The state after a change, and what was appended; nothing when the change turned out to be none."""
+
+    state: SessionState
+    recorded: tuple[Recorded, ...] = ()
+
+
+class Sessions:
+    """The states of a store's sessions."""
+
+    def __init__(self, store: Store, capacity: int = 1000) -> None:
+        self.store = store
+        self._capacity = capacity
+        self._states: OrderedDict[SessionId, SessionState] = OrderedDict()
+        self._snapshots: dict[SessionId, int] = {}
+
+    async def state(self, session_id: SessionId) -> SessionState:
+        """Return the session's state as of now.
+
+        Raises:
+            SessionNotFoundError: no such session.
+        """
+        known = self._states.get(session_id) or await self._from_snapshot(session_id)
+        news = await self.store.read(session_id, after=known.seq if known else 0)
+        state = fold(session_id, news, known)
+        self._keep(state)
+        return state
+
+    async def change(
+        self,
+        session_id: SessionId,
+        decide: Callable[[SessionState], Sequence[Event]],
+        *,
+        blobs: Mapping[BlobHash, str] | None = None,
+    ) -> Changed:
+        """Append what `decide` makes of the current state; it is asked again when somebody else was first.
+
+        Raises:
+            SessionNotFoundError: no such session.
+        """
+        while True:
+            state = await self.state(session_id)
+            events = decide(state)
+            if not events:
+                return Changed(state)
+            try:
+                appended = await self.store.append(session_id, events, expected_seq=state.seq, blobs=blobs)
+            except SequenceConflictError:
+                continue
+            recorded = tuple(
+                Recorded(appended.first_seq + index, appended.at, event) for index, event in enumerate(events)
+            )
+            after = fold(session_id, recorded, state)
+            self._keep(after)
+            await self._maybe_snapshot(after)
+            return Changed(after, recorded)
+
+    async def create(self, session_id: SessionId, events: Sequence[Event]) -> Changed:
+        """Begin a session."""
+        appended = await self.store.append(session_id, events, expected_seq=0)
+        recorded = tuple(Recorded(appended.first_seq + index, appended.at, event) for index, event in enumerate(events))
+        state = fold(session_id, recorded)
+        self._keep(state)
+        return Changed(state, recorded)
+
+    def forget(self, session_id: SessionId) -> None:
+        """Drop what is remembered about a session that was deleted or erased."""
+        self._states.pop(session_id, None)
+        self._snapshots.pop(session_id, None)
+
+    def _keep(self, state: SessionState) -> None:
+        known = self._states.get(state.id)
+        if known is None or known.seq <= state.seq:
+            self._states[state.id] = state
+        self._states.move_to_end(state.id)
+        while len(self._states) > self._capacity:
+            oldest, _ = self._states.popitem(last=False)
+            self._snapshots.pop(oldest, None)
+
+    async def _from_snapshot(self, session_id: SessionId) -> SessionState | None:
+        snapshot = await self.store.snapshot(session_id)
+        if snapshot is None:
+            return None
+        try:
+            state = decode_state(snapshot.body)
+        except ValidationError:
+            # Written by another version: the log has everything.
+            log.info("snapshot.ignored", session=session_id)
+            return None
+        self._snapshots[session_id] = snapshot.seq
+        return state
+
+    async def _maybe_snapshot(self, state: SessionState) -> None:
+        if state.seq - self._snapshots.get(state.id, 0) >= SNAPSHOT_EVERY:
+            self._snapshots[state.id] = state.seq
+            await self.store.put_snapshot(state.id, Snapshot(state.seq, encode_state(state)))

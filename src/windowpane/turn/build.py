@@ -1,0 +1,85 @@
+"""Build a turn's request from everything as it is now: agent, tools, session, selection."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from windowpane.agents.base import Agent
+from windowpane.context.events import Event, ItemAdded, ServerArrived, SessionItem
+from windowpane.context.ids import new_request_id
+from windowpane.context.items import Item, ItemRef
+from windowpane.context.request import Request
+from windowpane.context.session import SessionState
+from windowpane.models.base import Models
+from windowpane.tools.base import ServerStatus
+from windowpane.turn.assemble import Ingredients, assemble
+from windowpane.turn.gather import always_tools, gather, item_of
+from windowpane.turn.mentions import mentions
+from windowpane.turn.prompt import build_prompt
+from windowpane.turn.selector import Selector
+from windowpane.turn.settings import call_settings, search_settings, window_of
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """A request, and the items that it was built from, for its record."""
+
+    request: Request
+    items: dict[ItemRef, Item]
+
+
+async def build(
+    *,
+    models: Models,
+    selector: Selector,
+    agent: Agent,
+    servers: tuple[ServerStatus, ...],
+    session: SessionState,
+    turn: int,
+    message: str,
+) -> Built:
+    """Return the request for a message.
+
+    Raises:
+        MissingCorePromptError: the agent cannot start.
+        UnknownModelError: the session's model cannot be opened.
+        ContextTooLargeError: what must be sent does not fit the model's window.
+    """
+    settings = call_settings(agent, session)
+    window_tokens, window_source = window_of(agent, models.open(settings.model).window_tokens)
+    gathered = gather(agent, servers, session)
+    recent = [entry for entry in session.recent if entry.turn is None or entry.turn < turn]
+    selection = await selector.select(message, recent, gathered.candidates, search_settings(agent, session))
+    request = assemble(
+        Ingredients(
+            request_id=new_request_id(),
+            turn=turn,
+            now=datetime.now(UTC),
+            agent=agent,
+            session=session,
+            message=message,
+            settings=settings,
+            window_tokens=window_tokens,
+            window_source=window_source,
+            sections=build_prompt(agent, session.settings),
+            gathered=gathered,
+            selection=selection,
+        )
+    )
+    items = {found.ref: found.item for found in gathered.session if found.item is not None}
+    return Built(request, items | {chosen.item.ref: chosen.item for chosen in selection.chosen})
+
+
+def mentioned(agent: Agent, session: SessionState, message: str) -> list[Event]:
+    """Return what a message's mentions add to its session."""
+    found = (ref for ref in mentions(message) if not session.holds(ref) and item_of(agent, (), ref) is not None)
+    return [ItemAdded(item=SessionItem(ref, "manual"), actor="user") for ref in found]
+
+
+def arrivals(session: SessionState, servers: Iterable[ServerStatus]) -> list[Event]:
+    """Return what tool servers that became ready since the session began add to it."""
+    return [
+        ServerArrived(server=server.name, items=always_tools(server))
+        for server in servers
+        if server.state == "ready" and server.name not in session.servers
+    ]

@@ -1,0 +1,354 @@
+"""Carry turns: begin them, run them in the background, stop them, and let anybody watch.
+
+One worker carries a session's turn at a time; it holds the session's lease and renews it while it works. A listener
+that goes away changes nothing. A turn whose worker died is closed as interrupted by whoever comes next.
+"""
+
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import anyio
+import anyio.abc
+import structlog
+
+from windowpane.agents.base import Agents
+from windowpane.context.events import (
+    CancelRequested,
+    Delta,
+    Event,
+    Live,
+    ModelReplied,
+    Recorded,
+    RequestBuilt,
+    TurnError,
+    TurnFinished,
+    TurnStarted,
+)
+from windowpane.context.ids import BlobHash, SessionId, new_holder_id
+from windowpane.context.items import ItemRef, Tool
+from windowpane.context.messages import Outcome, Step
+from windowpane.context.request import Request
+from windowpane.context.session import OpenTurn, SessionState
+from windowpane.errors import ApprovalPendingError, ModelError, NoTurnRunningError, SessionBusyError, WindowpaneError
+from windowpane.live import Feed
+from windowpane.models.base import Models
+from windowpane.stores.sessions import Changed, Sessions
+from windowpane.tools.base import Toolbox
+from windowpane.tools.permissions import Verdict, decide
+from windowpane.turn.build import arrivals, build, mentioned
+from windowpane.turn.gather import item_of
+from windowpane.turn.record import rebuild, record, texts_of
+from windowpane.turn.run import Turn, run
+from windowpane.turn.selector import Selector
+from windowpane.turn.settings import max_model_calls, tool_permission
+from windowpane.turn.toolboxes import Toolboxes
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A turn that was begun, or, with nothing recorded, one that the same key had begun before."""
+
+    turn: int
+    recorded: tuple[Recorded, ...] = ()
+
+
+@dataclass(slots=True)
+class _Running:
+    turn: int
+    feed: Feed = field(default_factory=Feed)
+    scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
+    cancelled_by_user: bool = False
+
+
+class Carrier:
+    """The turns that this worker carries."""
+
+    def __init__(
+        self,
+        *,
+        sessions: Sessions,
+        agents: Agents,
+        models: Models,
+        toolboxes: Toolboxes,
+        selector: Selector,
+        lease_s: float,
+        settle_s: float,
+    ) -> None:
+        self._sessions = sessions
+        self._store = sessions.store
+        self._agents = agents
+        self._models = models
+        self._toolboxes = toolboxes
+        self._selector = selector
+        self._lease_s = lease_s
+        self._settle_s = settle_s
+        self._running: dict[SessionId, _Running] = {}
+        self._tasks: anyio.abc.TaskGroup
+
+    def open_in(self, tasks: anyio.abc.TaskGroup) -> None:
+        """Run turns in this task group."""
+        self._tasks = tasks
+
+    def close(self) -> None:
+        """Stop every turn; each is recorded as interrupted."""
+        for running in self._running.values():
+            running.scope.cancel()
+
+    async def lease(self, session_id: SessionId, *, wait_s: float = 0, ttl_s: float | None = None) -> str:
+        """Take the session for this worker and return the holder's name.
+
+        Raises:
+            SessionBusyError: somebody else has it and did not give it back within `wait_s`.
+        """
+        holder = new_holder_id()
+        deadline = anyio.current_time() + wait_s
+        while not await self._store.acquire(session_id, holder, ttl_s or self._lease_s):
+            if anyio.current_time() >= deadline:
+                raise SessionBusyError(session_id)
+            await anyio.sleep(0.05)
+        return holder
+
+    async def release(self, session_id: SessionId, holder: str) -> None:
+        """Give the session back, also while being cancelled."""
+        with anyio.CancelScope(shield=True):
+            await self._store.release(session_id, holder)
+
+    async def begin(self, session_id: SessionId, holder: str, message: str, key: str | None) -> Begun:
+        """Store the user's message; the lease is given back if that fails or is not needed.
+
+        Raises:
+            ApprovalPendingError: the turn before waits for a decision.
+        """
+        try:
+            agent = self._agents.current((await self._sessions.state(session_id)).agent)
+
+            def begin(state: SessionState) -> list[Event]:
+                if key and key in dict(state.turn_keys):
+                    return []
+                started = TurnStarted(turn=state.turn_count + 1, message=message, key=key)
+                return [*_leftover(state), started, *mentioned(agent, state, message)]
+
+            changed = await self._sessions.change(session_id, begin)
+        except BaseException:
+            await self.release(session_id, holder)
+            raise
+        if changed.recorded:
+            return Begun(changed.state.turn_count, changed.recorded)
+        await self.release(session_id, holder)
+        return Begun(dict(changed.state.turn_keys)[key or ""])
+
+    def launch(self, session_id: SessionId, turn: int, holder: str, recorded: Iterable[Recorded]) -> None:
+        """Run a turn in the background from wherever it stands."""
+        running = _Running(turn)
+        self._running[session_id] = running
+        _publish(running, recorded)
+        self._tasks.start_soon(self._carry, session_id, holder, running)
+
+    async def follow(self, session_id: SessionId, turn: int) -> AsyncGenerator[Live]:
+        """Yield a turn's events from its beginning until it ends or waits, wherever it runs."""
+        running = self._running.get(session_id)
+        if running is not None and running.turn == turn:
+            async for event in running.feed.listen():
+                yield event
+            return
+        start = (await self._sessions.state(session_id)).turn_starts.of(turn) or 1
+        async for entry in self._store.subscribe(session_id, after=start - 1):
+            yield entry
+            state = await self._sessions.state(session_id)
+            if state.seq <= entry.seq and (state.open_turn is None or state.open_turn.undecided):
+                return
+
+    async def cancel(self, session_id: SessionId, turn: int) -> None:
+        """Stop a turn that was asked to stop: here, or, when nobody carries it, by closing it."""
+        running = self._running.get(session_id)
+        if running is not None and running.turn == turn:
+            running.cancelled_by_user = True
+            running.scope.cancel()
+            async for _ in running.feed.listen():
+                pass
+            return
+        holder = new_holder_id()
+        if await self._store.acquire(session_id, holder, self._lease_s):
+            await self.change_open(session_id, turn, [TurnFinished(turn=turn, outcome="cancelled")])
+            await self.release(session_id, holder)
+
+    def drop(self, session_id: SessionId) -> None:
+        """Stop carrying a session that is about to be deleted."""
+        if running := self._running.get(session_id):
+            running.scope.cancel()
+
+    async def request(self, session_id: SessionId, turn: int) -> tuple[Request, tuple[Recorded, ...]]:
+        """Return the open turn's request: the one it began with, or a new one, stored before it is used."""
+        state = await self._sessions.state(session_id)
+        if state.open_turn is not None and state.open_turn.request is not None:
+            body = await self._store.blob(session_id, state.open_turn.request)
+            return rebuild(body, await self._store.blobs(session_id, texts_of(body))), ()
+        agent = self._agents.current(state.agent)
+        toolbox = await self._toolboxes.of(agent)
+        await toolbox.settled(self._settle_s)
+        servers = toolbox.servers()
+        arrived = await self._sessions.change(session_id, lambda now: arrivals(now, servers))
+        built = await build(
+            models=self._models,
+            selector=self._selector,
+            agent=agent,
+            servers=servers,
+            session=arrived.state,
+            turn=turn,
+            message=open_turn(arrived.state).message,
+        )
+        name, blobs = record(built.request, built.items)
+        stored = await self.change_open(session_id, turn, [RequestBuilt(turn=turn, request=name)], blobs)
+        return built.request, arrived.recorded + stored.recorded
+
+    async def change_open(
+        self, session_id: SessionId, turn: int, events: Sequence[Event], blobs: Mapping[BlobHash, str] | None = None
+    ) -> Changed:
+        """Append events of a turn, unless the turn is no longer the open one."""
+
+        def still_open(state: SessionState) -> Sequence[Event]:
+            return events if state.open_turn is not None and state.open_turn.turn == turn else ()
+
+        return await self._sessions.change(session_id, still_open, blobs=blobs)
+
+    async def _carry(self, session_id: SessionId, holder: str, running: _Running) -> None:
+        """Run a turn to its end, whatever happens on the way."""
+        said: list[str] = []
+        try:
+            with running.scope:
+                async with anyio.create_task_group() as watch:
+                    watch.start_soon(self._keep_lease, session_id, holder, running)
+                    watch.start_soon(self._heed_cancel, session_id, running)
+                    await self._run(session_id, running, said)
+                    watch.cancel_scope.cancel()
+        finally:
+            with anyio.CancelScope(shield=True):
+                if running.scope.cancel_called:
+                    await self._stopped(session_id, running, "".join(said))
+                await self.release(session_id, holder)
+                if self._running.get(session_id) is running:
+                    del self._running[session_id]
+                running.feed.close()
+
+    async def _run(self, session_id: SessionId, running: _Running, said: list[str]) -> None:
+        async def append(events: Sequence[Event]) -> SessionState:
+            changed = await self.change_open(session_id, running.turn, events)
+            said.clear()
+            _publish(running, changed.recorded)
+            return changed.state
+
+        def publish(delta: Delta) -> None:
+            if delta.kind == "text":
+                said.append(delta.text)
+            running.feed.publish(delta)
+
+        try:
+            request, recorded = await self.request(session_id, running.turn)
+            _publish(running, recorded)
+            state = await self._sessions.state(session_id)
+            agent = self._agents.current(state.agent)
+            toolbox = await self._toolboxes.of(agent)
+            turn = Turn(
+                number=running.turn,
+                request=request,
+                model=self._models.open(request.context.settings.model),
+                toolbox=toolbox,
+                max_model_calls=max_model_calls(agent, state),
+                verdict=self._verdict_with(toolbox),
+                append=append,
+                publish=publish,
+            )
+            await run(turn, state)
+        except WindowpaneError as error:
+            log.info("turn.failed", session=session_id, turn=running.turn, code=error.code)
+            await append([TurnFinished(turn=running.turn, outcome="failed", error=turn_error(error))])
+        except Exception:
+            # A background task is an edge: what nobody foresaw is logged here, once, and told to the user.
+            log.exception("turn.crashed", session=session_id, turn=running.turn)
+            error = TurnError(code="internal", message="something unforeseen went wrong; the server's log says what")
+            await append([TurnFinished(turn=running.turn, outcome="failed", error=error)])
+
+    def _verdict_with(self, toolbox: Toolbox) -> Callable[[SessionState, ItemRef], Verdict]:
+        def verdict(state: SessionState, ref: ItemRef) -> Verdict:
+            agent = self._agents.current(state.agent)
+            tool = item_of(agent, toolbox.servers(), ref)
+            permission = tool.permission if isinstance(tool, Tool) else "required"
+            allowed = ref in state.allowed_tools
+            return decide(permission, tool_permission(agent, state), allowed_for_session=allowed)
+
+        return verdict
+
+    async def _stopped(self, session_id: SessionId, running: _Running, said: str) -> None:
+        """Record that a turn was stopped, with what it had said so far."""
+        outcome: Outcome = "cancelled" if running.cancelled_by_user else "interrupted"
+        partial = [ModelReplied(turn=running.turn, step=Step(text=said, finish_reason=outcome))] if said else []
+        try:
+            finished = TurnFinished(turn=running.turn, outcome=outcome)
+            changed = await self.change_open(session_id, running.turn, [*partial, finished])
+        except WindowpaneError as error:
+            # The session was deleted, or the store is gone: there is nothing left to note it in.
+            log.info("turn.unfinished", session=session_id, turn=running.turn, code=error.code)
+        else:
+            _publish(running, changed.recorded)
+
+    async def _keep_lease(self, session_id: SessionId, holder: str, running: _Running) -> None:
+        while True:
+            await anyio.sleep(self._lease_s / 3)
+            try:
+                held = await self._store.acquire(session_id, holder, self._lease_s)
+            except WindowpaneError:
+                held = False
+            if not held:
+                running.scope.cancel()
+                return
+
+    async def _heed_cancel(self, session_id: SessionId, running: _Running) -> None:
+        state = await self._sessions.state(session_id)
+        if state.open_turn is not None and state.open_turn.cancel_requested:
+            running.cancelled_by_user = True
+            running.scope.cancel()
+            return
+        async for entry in self._store.subscribe(session_id, after=state.seq):
+            if isinstance(entry.event, CancelRequested) and entry.event.turn == running.turn:
+                running.cancelled_by_user = True
+                running.scope.cancel()
+                return
+
+
+def open_turn(state: SessionState) -> OpenTurn:
+    """Return the turn that is running or waiting.
+
+    Raises:
+        NoTurnRunningError: there is none.
+    """
+    if state.open_turn is None:
+        raise NoTurnRunningError
+    return state.open_turn
+
+
+def turn_error(error: WindowpaneError) -> TurnError:
+    """Return an error as the log keeps it."""
+    partial = error.partial if isinstance(error, ModelError) else ""
+    return TurnError(code=error.code, message=str(error), partial=partial)
+
+
+def _leftover(state: SessionState) -> list[Event]:
+    """Return what closes a turn that its worker left behind.
+
+    Raises:
+        ApprovalPendingError: the turn was not left behind; it waits for a person.
+    """
+    if state.open_turn is None:
+        return []
+    if state.open_turn.undecided:
+        waiting = tuple(str(call.ref or call.offered_name) for call in state.open_turn.undecided)
+        raise ApprovalPendingError(state.open_turn.turn, waiting)
+    error = TurnError(code="interrupted", message="the server stopped in the middle of this turn; send it again")
+    return [TurnFinished(turn=state.open_turn.turn, outcome="interrupted", error=error)]
+
+
+def _publish(running: _Running, recorded: Iterable[Recorded]) -> None:
+    for entry in recorded:
+        running.feed.publish(entry)

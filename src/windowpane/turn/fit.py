@@ -1,0 +1,91 @@
+"""Decide what fits the model's window.
+
+Pieces are taken in order of importance, and a piece is kept exactly when it fits the room that the more important
+ones left. So nothing important gives way to something less important, and a short piece further down may still take
+the room that a long one could not. The order, most important first:
+
+1. `must`: prompt sections, `always` items and the user's message. If these alone do not fit, the turn fails before
+   any model call.
+2. `latest`: the last five messages of the conversation.
+3. `manual`: items added by hand, by priority, then name.
+4. `selected`: items selected for this message, best score first.
+5. `older`: the conversation before that, newest first, without gaps.
+
+A reference that does not fit is shortened rather than dropped when at least `SHORTENED_TOKENS` are left for it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from windowpane.errors import ContextTooLargeError
+
+Tier = Literal["must", "latest", "manual", "selected", "older"]
+ORDER: tuple[Tier, ...] = ("must", "latest", "manual", "selected", "older")
+CONVERSATION: tuple[Tier, ...] = ("latest", "older")
+SHORTENED_TOKENS = 256
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Piece:
+    """Something that could be sent. `rank` orders pieces inside a tier, lowest first."""
+
+    key: str
+    tier: Tier
+    rank: tuple[float | int | str, ...]
+    tokens: int
+    can_shorten: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """What became of a piece: kept whole, kept with this many tokens, or cut (0 tokens), and why if not whole."""
+
+    piece: Piece
+    tokens: int
+    reason: str = ""
+
+    @property
+    def kept(self) -> bool:
+        """Tell whether any of the piece is sent."""
+        return self.tokens > 0 or self.piece.tokens == 0
+
+    @property
+    def whole(self) -> bool:
+        """Tell whether all of the piece is sent."""
+        return self.tokens == self.piece.tokens
+
+
+def fit(pieces: Sequence[Piece], room_tokens: int) -> tuple[Fitted, ...]:
+    """Return what becomes of each piece, in order of importance.
+
+    Raises:
+        ContextTooLargeError: the `must` pieces alone do not fit.
+    """
+    ordered = sorted(pieces, key=lambda piece: (ORDER.index(piece.tier), piece.rank, piece.key))
+    must = [piece for piece in ordered if piece.tier == "must"]
+    needed = sum(piece.tokens for piece in must)
+    if needed > room_tokens:
+        largest = sorted(must, key=lambda piece: (-piece.tokens, piece.key))[:3]
+        raise ContextTooLargeError(
+            needed, room_tokens, tuple(f"{piece.key} ({piece.tokens} tokens)" for piece in largest)
+        )
+    left = room_tokens - needed
+    fitted = [Fitted(piece, piece.tokens) for piece in must]
+    gap = False
+    for piece in ordered[len(must) :]:
+        outcome = _place(piece, left, gap)
+        gap = gap or (piece.tier in CONVERSATION and not outcome.kept)
+        left -= outcome.tokens
+        fitted.append(outcome)
+    return tuple(fitted)
+
+
+def _place(piece: Piece, left: int, gap: bool) -> Fitted:
+    if gap and piece.tier in CONVERSATION:
+        return Fitted(piece, 0, "a later message did not fit, and the conversation is sent without gaps")
+    if piece.tokens <= left:
+        return Fitted(piece, piece.tokens)
+    if piece.can_shorten and left >= SHORTENED_TOKENS:
+        return Fitted(piece, left, f"shortened from {piece.tokens} to {left} tokens, all the room that was left")
+    return Fitted(piece, 0, f"needs {piece.tokens} tokens and {left} were left after everything more important")

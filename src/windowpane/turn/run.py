@@ -1,0 +1,207 @@
+"""Run a turn: call the model, run its tools, ask a person where needed, until the answer is complete.
+
+What happens next is decided from the turn's own events alone (`next_move`), so a turn that stopped for an approval,
+even in another process, goes on exactly where it was, with the request that it began with.
+"""
+
+import json
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from time import monotonic
+from typing import Any, cast
+
+from windowpane.context.events import ApprovalRequested, Delta, Event, ModelReplied, ToolReturned, TurnFinished
+from windowpane.context.items import ItemRef
+from windowpane.context.messages import Step, ToolCall, ToolCallApproval, ToolResult
+from windowpane.context.request import Request, RequestMessage
+from windowpane.context.session import OpenTurn, SessionState
+from windowpane.errors import ModelStreamBrokenError, ToolError, TooManyModelCallsError
+from windowpane.models.base import ChatModel, ModelStep, ModelText
+from windowpane.tools.base import Toolbox
+from windowpane.tools.permissions import Verdict
+from windowpane.turn.render import render_step
+from windowpane.turn.tokens import count, cut_to, message_tokens
+
+Append = Callable[[Sequence[Event]], Awaitable[SessionState]]
+TOO_LONG = "\n[… the rest of this result did not fit the context window]"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """What a running turn works with. `append` stores events and returns the state after them."""
+
+    number: int
+    request: Request
+    model: ChatModel
+    toolbox: Toolbox
+    max_model_calls: int
+    verdict: Callable[[SessionState, ItemRef], Verdict]
+    append: Append
+    publish: Callable[[Delta], None]
+
+
+async def run(turn: Turn, state: SessionState) -> SessionState:
+    """Carry the turn on until it is finished or waits for a person; return the state then.
+
+    Raises:
+        ModelError: a model call failed; what had been stored stays stored.
+    """
+    while (open_turn := state.open_turn) is not None and open_turn.turn == turn.number:
+        match next_move(open_turn, partial(turn.verdict, state), turn.max_model_calls):
+            case CallModel():
+                state = await turn.append([ModelReplied(turn=turn.number, step=await _call_model(turn, open_turn))])
+            case Answer(result=result):
+                state = await turn.append([ToolReturned(turn=turn.number, result=result)])
+            case RunTool(call=call, ref=ref, arguments=arguments):
+                result = await _run_tool(turn, open_turn, call, ref, arguments)
+                state = await turn.append([ToolReturned(turn=turn.number, result=result)])
+            case Ask(calls=calls):
+                return await turn.append([ApprovalRequested(turn=turn.number, calls=calls)])
+            case Wait():
+                return state
+            case Finish():
+                state = await turn.append([TurnFinished(turn=turn.number, outcome="completed")])
+    return state
+
+
+@dataclass(frozen=True, slots=True)
+class CallModel:
+    """Call the model once more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Give a call its result without running anything."""
+
+    result: ToolResult
+
+
+@dataclass(frozen=True, slots=True)
+class RunTool:
+    """Run a tool."""
+
+    call: ToolCall
+    ref: ItemRef
+    arguments: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """Ask a person about calls."""
+
+    calls: tuple[ToolCall, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """A person has been asked and has not decided about everything."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """The answer is complete."""
+
+
+Move = CallModel | Answer | RunTool | Ask | Wait | Finish
+
+
+def next_move(turn: OpenTurn, verdict: Callable[[ItemRef], Verdict], max_model_calls: int) -> Move:
+    """Return what a turn does next.
+
+    Raises:
+        TooManyModelCallsError: another model call would be one too many.
+    """
+    if turn.steps and not turn.steps[-1].tool_calls:
+        return Finish()
+    ask: list[ToolCall] = []
+    for call in turn.unanswered:
+        approval = next((approval for approval in turn.approvals if approval.call.id == call.id), None)
+        move = _move_for(call, approval, verdict)
+        if isinstance(move, Ask):
+            ask.append(call)
+        elif not isinstance(move, Wait):
+            return move
+    if ask:
+        return Ask(tuple(ask))
+    if turn.unanswered:
+        return Wait()
+    if len(turn.steps) >= max_model_calls:
+        raise TooManyModelCallsError(max_model_calls)
+    return CallModel()
+
+
+def _move_for(call: ToolCall, approval: ToolCallApproval | None, verdict: Callable[[ItemRef], Verdict]) -> Move:
+    if call.ref is None:
+        return _refusal(call, f"There is no tool named {call.offered_name!r}. Use one of the tools you were given.")
+    try:
+        arguments: object = json.loads(call.arguments or "{}")
+    except ValueError as error:
+        return _refusal(call, f"The arguments are not valid JSON ({error}). Send them again as one JSON object.")
+    if not isinstance(arguments, dict):
+        return _refusal(call, "The arguments must be one JSON object.")
+    run_tool = RunTool(call, call.ref, cast("dict[str, Any]", arguments))
+    if approval is not None:
+        if approval.decision is None:
+            return Wait()
+        if approval.decision == "deny":
+            return _refusal(call, "The user denied this call. Do not try it again unless the user asks for it.")
+        return run_tool
+    match verdict(call.ref):
+        case "refuse":
+            return _refusal(call, "This tool may not be used.")
+        case "ask":
+            return Ask((call,))
+        case "run":
+            return run_tool
+
+
+def _refusal(call: ToolCall, why: str) -> Answer:
+    return Answer(ToolResult(call.id, why, is_error=True))
+
+
+def messages_now(request: Request, steps: Sequence[Step]) -> tuple[RequestMessage, ...]:
+    """Return what the next model call is given: the request, then everything this turn has done so far."""
+    return request.messages + tuple(message for step in steps for message in render_step(step))
+
+
+async def _call_model(turn: Turn, open_turn: OpenTurn) -> Step:
+    messages = messages_now(turn.request, open_turn.steps)
+    text: list[str] = []
+    async for event in turn.model.stream(messages, turn.request.tools, turn.request.context.settings):
+        match event:
+            case ModelText():
+                turn.publish(Delta(turn.number, event.text, event.kind))
+                if event.kind == "text":
+                    text.append(event.text)
+            case ModelStep(step=step):
+                return replace(step, tool_calls=tuple(_resolved(turn.request, call) for call in step.tool_calls))
+    raise ModelStreamBrokenError("the model's answer ended without an end", partial="".join(text))
+
+
+def _resolved(request: Request, call: ToolCall) -> ToolCall:
+    ref = next((tool.ref for tool in request.tools if tool.offered_name == call.offered_name), None)
+    return replace(call, ref=ref)
+
+
+async def _run_tool(
+    turn: Turn, open_turn: OpenTurn, call: ToolCall, ref: ItemRef, arguments: Mapping[str, Any]
+) -> ToolResult:
+    started = monotonic()
+    try:
+        output = await turn.toolbox.call(ref.server or "", ref.name, arguments)
+    except ToolError as error:
+        content, is_error = str(error), True
+    else:
+        content, is_error = output.content, output.is_error
+    fitted = _fitted(turn.request, open_turn, content)
+    return ToolResult(call.id, fitted, is_error, latency_ms=round((monotonic() - started) * 1000))
+
+
+def _fitted(request: Request, open_turn: OpenTurn, content: str) -> str:
+    """Return as much of a result as the window still has room for."""
+    spent = sum(message_tokens(message) for step in open_turn.steps for message in render_step(step))
+    room = max(request.context.budget.room_tokens - spent - count(TOO_LONG), 0)
+    if count(content) <= room:
+        return content
+    return cut_to(content, room) + TOO_LONG

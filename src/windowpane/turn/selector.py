@@ -1,0 +1,94 @@
+"""The selection port: which of an agent's `agent` items one message needs.
+
+Whatever selects, every candidate comes back, chosen or left out, with the evidence and the reason. The engine is
+given one `Selector`; `NoSelector` is the one for agents that switched selection off.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from windowpane.context.items import Item
+from windowpane.context.messages import Message
+from windowpane.context.request import Candidate, Evidence, Query
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """A candidate that this request takes in, and why."""
+
+    item: Item
+    evidence: Evidence
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Every candidate's fate, best first, and what the selection looked for."""
+
+    query: Query
+    chosen: tuple[Chosen, ...] = ()
+    left_out: tuple[Candidate, ...] = ()
+    degraded: tuple[str, ...] = ()
+
+
+class Selector(Protocol):
+    """Anything that can choose."""
+
+    async def select(
+        self, message: str, recent: Sequence[Message], candidates: Sequence[Item], settings: Mapping[str, Any]
+    ) -> Selection:
+        """Return which candidates the message needs, given the conversation before it."""
+        ...
+
+
+class NoSelector:
+    """Choose nothing and say so."""
+
+    async def select(
+        self, message: str, recent: Sequence[Message], candidates: Sequence[Item], settings: Mapping[str, Any]
+    ) -> Selection:
+        """Leave every candidate out because selection is off."""
+        return Selection(
+            query=Query(text=message, reason="selection is off"),
+            left_out=tuple(
+                Candidate(
+                    type=item.ref.type,
+                    name=item.name,
+                    server=item.ref.server,
+                    code="selection_off",
+                    reason="selection is off; add the item by hand to include it",
+                )
+                for item in candidates
+            ),
+        )
+
+
+class FixedSelector:
+    """Choose by a table: which refs, with which score, for which message. For tests and worked examples."""
+
+    def __init__(self, table: Mapping[str, Mapping[str, float]]) -> None:
+        self._table = table
+
+    async def select(
+        self, message: str, recent: Sequence[Message], candidates: Sequence[Item], settings: Mapping[str, Any]
+    ) -> Selection:
+        """Return the candidates that the table names for this message."""
+        scores = self._table.get(message, {})
+        chosen = [item for item in candidates if str(item.ref) in scores]
+        chosen.sort(key=lambda item: -scores[str(item.ref)])
+        return Selection(
+            query=Query(text=message),
+            chosen=tuple(Chosen(item, Evidence(scores[str(item.ref)]), "named by the table") for item in chosen),
+            left_out=tuple(
+                Candidate(
+                    type=item.ref.type,
+                    name=item.name,
+                    server=item.ref.server,
+                    code="not_named",
+                    reason="not in the table",
+                )
+                for item in candidates
+                if item not in chosen
+            ),
+        )

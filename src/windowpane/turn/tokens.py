@@ -1,0 +1,57 @@
+"""Count tokens with a real tokenizer, offline.
+
+OpenAI's `o200k_base` stands in for every provider's own vocabulary: the counts that providers report are kept beside
+ours, so the difference is visible. The vocabulary is loaded at the first count.
+"""
+
+import json
+from functools import cache, lru_cache
+from typing import Protocol
+
+from windowpane.context.request import OfferedTool, RequestMessage
+
+MESSAGE_OVERHEAD_TOKENS = 4
+"""What a message costs beyond its text: role and separators."""
+
+
+@lru_cache(maxsize=8192)
+def count(text: str) -> int:
+    """Return the number of tokens of a text."""
+    return len(_encoding().encode_ordinary(text)) if text else 0
+
+
+def message_tokens(message: RequestMessage) -> int:
+    """Return what a message costs, tool calls included."""
+    calls = sum(count(call.offered_name) + count(call.arguments) for call in message.tool_calls)
+    return MESSAGE_OVERHEAD_TOKENS + count(message.content) + calls
+
+
+def tool_tokens(tool: OfferedTool) -> int:
+    """Return what offering a tool costs."""
+    return count(tool.offered_name) + count(tool.description) + count(json.dumps(tool.parameters)) + 8
+
+
+def cut_to(text: str, budget_tokens: int) -> str:
+    """Return the longest beginning of a text, whole tokens, that costs at most this much."""
+    if budget_tokens <= 0:
+        return ""
+    encoding = _encoding()
+    tokens = encoding.encode_ordinary(text)
+    if len(tokens) <= budget_tokens:
+        return text
+    # A token may end inside a character; what is left of it is dropped.
+    return encoding.decode_bytes(tokens[:budget_tokens]).decode("utf-8", "ignore")
+
+
+class _Encoding(Protocol):
+    def encode_ordinary(self, text: str) -> list[int]: ...
+
+    def decode_bytes(self, tokens: list[int]) -> bytes: ...
+
+
+@cache
+def _encoding() -> _Encoding:
+    # Imported late: it maps 70 MB that a process without turns need not load. The package ships no type stubs.
+    from bpe_openai import get_encoding  # pyright: ignore[reportMissingTypeStubs]
+
+    return get_encoding("o200k_base")

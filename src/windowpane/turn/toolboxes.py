@@ -1,0 +1,45 @@
+"""The tool servers of every agent, kept in step with the agents' folders."""
+
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+
+import anyio
+import anyio.abc
+
+from windowpane.agents.base import Agent, ServerEntry
+from windowpane.tools.base import ServerConfig, Toolbox
+
+
+class Toolboxes:
+    """One toolbox per agent, opened when the agent is first used and held open in a task of its own."""
+
+    def __init__(self, new: Callable[[], AbstractAsyncContextManager[Toolbox]]) -> None:
+        self._new = new
+        self._held: dict[str, tuple[Toolbox, tuple[ServerEntry, ...]]] = {}
+        self._lock = anyio.Lock()
+        self._tasks: anyio.abc.TaskGroup | None = None
+
+    def open_in(self, tasks: anyio.abc.TaskGroup) -> None:
+        """Hold toolboxes open in this task group, until it is cancelled."""
+        self._tasks = tasks
+
+    async def of(self, agent: Agent) -> Toolbox:
+        """Return the agent's toolbox, brought up to date with its folder."""
+        async with self._lock:
+            toolbox, servers = self._held.get(agent.name, (None, None))
+            if toolbox is None:
+                toolbox = await self._open()
+            if servers != agent.servers:
+                await toolbox.configure([ServerConfig(name=entry.name, **entry.body) for entry in agent.servers])
+                self._held[agent.name] = (toolbox, agent.servers)
+            return toolbox
+
+    async def _open(self) -> Toolbox:
+        if self._tasks is None:
+            raise RuntimeError("the engine is not open: use it inside `async with`")
+        return await self._tasks.start(self._hold)
+
+    async def _hold(self, *, task_status: anyio.abc.TaskStatus[Toolbox]) -> None:
+        async with self._new() as toolbox:
+            task_status.started(toolbox)
+            await anyio.sleep_forever()
