@@ -1,0 +1,220 @@
+"""Sessions: made, listed, changed, read, cleared and deleted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import anyio
+import pytest
+
+from engine.world import World, drain
+from windowpane.context.events import Erased, HistoryCleared, MessageAdded, SessionCreated, SessionUpdated
+from windowpane.context.ids import SessionId
+from windowpane.context.items import rule_ref
+from windowpane.context.messages import AssistantMessage, UserMessage
+from windowpane.context.session import SessionSettings
+from windowpane.errors import (
+    AgentNotFoundError,
+    InvalidInputError,
+    InvalidSettingError,
+    MissingCorePromptError,
+    SequenceConflictError,
+    SessionNotFoundError,
+    TurnNotFoundError,
+)
+from windowpane.stores.sessions import SNAPSHOT_EVERY
+from windowpane.stores.sqlite import SQLiteStore
+
+
+@pytest.mark.spec("S1.13", "S4.62")
+async def test_a_session_begins_with_its_agent_its_name_and_its_settings(world: World) -> None:
+    async with world.engine() as engine:
+        session = await engine.create_session("pane", owner="ann", name=" My chat ", settings={"temperature": 1})
+
+    assert (session.agent, session.owner, session.name, session.seq) == ("pane", "ann", "My chat", 1)
+    assert session.settings == SessionSettings(temperature=1)
+    assert (session.message_count, session.turn_count, session.open_turn) == (0, 0, None)
+
+
+async def test_session_ids_cannot_be_guessed_and_are_never_shared(world: World) -> None:
+    async with world.engine() as engine:
+        ids = {(await engine.create_session()).id for _ in range(50)}
+        with pytest.raises(SequenceConflictError):
+            await engine.create_session(session_id=next(iter(ids)))
+        with pytest.raises(SessionNotFoundError):
+            await engine.session(SessionId("None"))
+
+    assert len(ids) == 50
+    assert all(len(session_id) == 30 for session_id in ids)
+
+
+async def test_an_agent_that_is_not_there_is_named_with_those_that_are(world: World) -> None:
+    async with world.engine() as engine:
+        with pytest.raises(AgentNotFoundError, match=r"no agent 'pain' \(there is: pane\)"):
+            await engine.create_session("pain")
+
+
+async def test_an_agent_without_a_core_prompt_does_not_start_and_says_what_to_write(world: World) -> None:
+    (world.root / "pane" / "prompts" / "core.md").unlink()
+
+    async with world.engine() as engine:
+        with pytest.raises(MissingCorePromptError, match=r"write .*/pane/prompts/core\.md and say in it who the agent"):
+            await engine.create_session()
+        assert (await engine.sessions()).sessions == ()
+
+
+async def test_settings_change_by_an_explicit_act_that_names_its_actor(world: World) -> None:
+    async with world.engine() as engine:
+        session = await engine.create_session(settings={"current_url": "https://example.org"})
+        changed = await engine.update_session(session.id, {"name": "New", "current_url": None, "mode": "thinking"})
+        log = await engine.store.read(session.id)
+
+    assert (changed.name, changed.settings) == ("New", SessionSettings(mode="thinking"))
+    assert log[-1].event == SessionUpdated(
+        changes={"name": "New", "current_url": None, "mode": "thinking"}, actor="user"
+    )
+
+
+@pytest.mark.parametrize("changes", [{"temperature": 9}, {"colour": "red"}, {"name": "x" * 201}])
+async def test_a_change_that_cannot_be_made_changes_nothing(world: World, changes: dict[str, object]) -> None:
+    async with world.engine() as engine:
+        session = await engine.create_session()
+        with pytest.raises(InvalidInputError):
+            await engine.update_session(session.id, {"mode": "thinking", **changes})
+        assert await engine.session(session.id) == session
+        with pytest.raises(InvalidSettingError):
+            await engine.create_session(settings={"temperature": 9})
+
+
+async def test_sessions_are_listed_last_used_first_with_a_cursor(world: World) -> None:
+    world.says("Hello.")
+    async with world.engine() as engine:
+        first, second, third = [await engine.create_session(owner="ann") for _ in range(3)]
+        await engine.create_session(owner="bob")
+        await drain(engine.turn(first.id, "Hi"))
+        page = await engine.sessions("ann", limit=2)
+        rest = await engine.sessions("ann", limit=2, cursor=page.cursor)
+
+    assert [state.id for state in page.sessions] == [first.id, third.id]
+    assert ([state.id for state in rest.sessions], rest.cursor) == ([second.id], None)
+
+
+@pytest.mark.spec("S4.49")
+async def test_a_deleted_session_leaves_nothing(world: World) -> None:
+    world.says("Hello.")
+    async with world.engine() as engine:
+        session = await engine.create_session()
+        await drain(engine.turn(session.id, "Hi"))
+        await engine.delete_session(session.id)
+
+        for look in (engine.session, engine.store.read, engine.store.row, engine.delete_session):
+            with pytest.raises(SessionNotFoundError):
+                await look(session.id)
+        assert (await engine.sessions()).sessions == ()
+
+
+@pytest.mark.spec("S4.48", "S4.58")
+async def test_clearing_the_history_erases_the_text_and_keeps_items_and_settings(world: World, tmp_path: Path) -> None:
+    world.store = SQLiteStore(tmp_path / "a.db")
+    world.rule("tone", include="always")
+    world.says("The secret answer.", "Fresh.")
+    async with world.engine() as engine:
+        session = await engine.create_session(settings={"mode": "thinking"})
+        await drain(engine.turn(session.id, "The secret question"))
+        cleared = await engine.clear_history(session.id)
+        log = await engine.store.read(session.id)
+        with pytest.raises(TurnNotFoundError):
+            await engine.request_context(session.id, 1)
+        await drain(engine.turn(session.id, "Hello"))
+        messages = await engine.messages(session.id)
+    on_disk = b"".join(path.read_bytes() for path in tmp_path.glob("a.db*"))
+
+    assert (cleared.message_count, cleared.recent, cleared.rules) == (0, (), ("tone",))
+    assert cleared.settings == SessionSettings(mode="thinking")
+    assert [type(entry.event) for entry in log] == [SessionCreated, Erased, Erased, Erased, Erased, HistoryCleared]
+    assert [message.role for message in messages] == ["user", "assistant"]
+    assert b"secret" not in on_disk
+    sent = [message.content for message in world.model.calls[1].messages if message.role != "system"]
+    assert sent == ["Hello"]
+
+
+async def test_messages_are_read_in_pages_from_the_latest_back(world: World) -> None:
+    world.says(*[f"answer {number}" for number in range(1, 6)])
+    async with world.engine() as engine:
+        session = await engine.create_session()
+        for number in range(1, 6):
+            await drain(engine.turn(session.id, f"question {number}"))
+        latest = await engine.messages(session.id, limit=3)
+        before = await engine.messages(session.id, before=latest[0].seq, limit=4)
+        first = await engine.messages(session.id, before=before[0].seq, limit=50)
+
+    assert [_text(message) for message in (*first, *before, *latest)] == [
+        text for number in range(1, 6) for text in (f"question {number}", f"answer {number}")
+    ]
+
+
+@pytest.mark.spec("S0.87")
+async def test_a_message_from_outside_is_part_of_the_conversation_and_has_no_request(world: World) -> None:
+    world.says("Indeed.")
+    async with world.engine() as engine:
+        session = await engine.create_session()
+        await engine.add_message(session.id, MessageAdded(role="user", content="Imported question"))
+        await engine.add_message(session.id, MessageAdded(role="assistant", content="Imported answer"))
+        await engine.add_message(session.id, MessageAdded(role="system", content="A note for people"))
+        await drain(engine.turn(session.id, "And now?"))
+        messages = await engine.messages(session.id)
+
+    assert [(message.role, _text(message)) for message in messages] == [
+        ("user", "Imported question"),
+        ("assistant", "Imported answer"),
+        ("system", "A note for people"),
+        ("user", "And now?"),
+        ("assistant", "Indeed."),
+    ]
+    assert isinstance(messages[1], AssistantMessage)
+    assert messages[1].request is None
+    sent = [message.content for message in world.model.calls[0].messages if message.role != "system"]
+    assert sent == ["Imported question", "Imported answer", "And now?"]
+
+
+async def test_a_cold_start_from_a_snapshot_gives_the_same_state_as_the_whole_log(world: World) -> None:
+    async with world.engine() as engine:
+        session = await engine.create_session()
+        for number in range(SNAPSHOT_EVERY + 10):
+            await engine.add_message(session.id, MessageAdded(role="user", content=f"message {number}"))
+        warm = await engine.session(session.id)
+        snapshot = await engine.store.snapshot(session.id)
+
+    async with World(world.root, store=world.store).engine() as engine:
+        cold = await engine.session(session.id)
+
+    assert snapshot is not None
+    assert snapshot.seq >= SNAPSHOT_EVERY
+    assert cold == warm
+
+
+async def test_two_engines_changing_one_session_lose_nothing(world: World, tmp_path: Path) -> None:
+    world.store = SQLiteStore(tmp_path / "a.db")
+    other = World(world.root, store=SQLiteStore(tmp_path / "a.db"))
+    names = [f"rule-{number}" for number in range(40)]
+    for name in names:
+        world.rule(name)
+    async with world.engine() as one, other.engine() as two:
+        session = await one.create_session()
+
+        async def add(engine_number: int, name: str) -> None:
+            await (one, two)[engine_number].add_item(session.id, rule_ref(name))
+
+        async with anyio.create_task_group() as tasks:
+            for number, name in enumerate(names):
+                tasks.start_soon(add, number % 2, name)
+        seen = [(await engine.session(session.id)).rules for engine in (one, two)]
+
+    assert [sorted(rules) for rules in seen] == [sorted(names)] * 2
+    assert seen[0] == seen[1]
+
+
+def _text(message: object) -> str:
+    if isinstance(message, AssistantMessage):
+        return message.model_reply.text
+    return message.content if isinstance(message, UserMessage) else str(getattr(message, "content", ""))
