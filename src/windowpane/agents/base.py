@@ -47,7 +47,10 @@ class AgentSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerEntry:
-    """One entry of `mcpServers`, as written, with variables filled in. `tools/base.py` gives it meaning."""
+    """One entry of `mcpServers`, checked and with variables filled in.
+
+    The keys of `body` are those of `tools.base.ServerConfig` without the name, so that it can be made from them.
+    """
 
     name: str
     body: Mapping[str, Any]

@@ -4,7 +4,7 @@ A `ChatModel` yields `ModelText` while the model speaks and ends with exactly on
 is raised as a `ModelError` that says what to do next and carries the text that had arrived.
 """
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -42,7 +42,7 @@ class ChatModel(Protocol):
 
     def stream(
         self, messages: Sequence[RequestMessage], tools: Sequence[OfferedTool], settings: CallSettings
-    ) -> AsyncIterator[ModelText | ModelStep]:
+    ) -> AsyncGenerator[ModelText | ModelStep]:
         """Call the model once.
 
         Raises:

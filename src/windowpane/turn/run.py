@@ -6,6 +6,7 @@ even in another process, goes on exactly where it was, with the request that it 
 
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, replace
 from functools import partial
 from time import monotonic
@@ -168,14 +169,16 @@ def messages_now(request: Request, steps: Sequence[Step]) -> tuple[RequestMessag
 async def _call_model(turn: Turn, open_turn: OpenTurn) -> Step:
     messages = messages_now(turn.request, open_turn.steps)
     text: list[str] = []
-    async for event in turn.model.stream(messages, turn.request.tools, turn.request.context.settings):
-        match event:
-            case ModelText():
-                turn.publish(Delta(turn.number, event.text, event.kind))
-                if event.kind == "text":
-                    text.append(event.text)
-            case ModelStep(step=step):
-                return replace(step, tool_calls=tuple(_resolved(turn.request, call) for call in step.tool_calls))
+    settings = turn.request.context.settings
+    async with aclosing(turn.model.stream(messages, turn.request.tools, settings)) as events:
+        async for event in events:
+            match event:
+                case ModelText():
+                    turn.publish(Delta(turn.number, event.text, event.kind))
+                    if event.kind == "text":
+                        text.append(event.text)
+                case ModelStep(step=step):
+                    return replace(step, tool_calls=tuple(_resolved(turn.request, call) for call in step.tool_calls))
     raise ModelStreamBrokenError("the model's answer ended without an end", partial="".join(text))
 
 

@@ -1,0 +1,163 @@
+"""Read one table of a file, field by field, and note what is wrong with it and where.
+
+A field that cannot be read gives its default and a problem. So one mistake does not hide the next, and whoever reads
+decides, by `failed`, whether what was read may still be used.
+"""
+
+import difflib
+from collections.abc import Iterable, Sequence
+from typing import TypeGuard, TypeVar
+
+from windowpane.agents.base import Problem
+from windowpane.agents.tree import Listing, Node, Scalar, Table, boolean, integer, number
+
+ChoiceT = TypeVar("ChoiceT", bound=str)
+DefaultT = TypeVar("DefaultT")
+
+
+class Notes:
+    """The problems of one file, in the order they were found."""
+
+    def __init__(self, file: str) -> None:
+        self.file = file
+        self.problems: list[Problem] = []
+        self.failed = False
+
+    def fail(self, line: int | None, reason: str) -> None:
+        """Note something that makes what is being read unusable."""
+        self.failed = True
+        self.remark(line, reason)
+
+    def remark(self, line: int | None, reason: str) -> None:
+        """Note something that is wrong but does no harm."""
+        self.problems.append(Problem(file=self.file, line=line, reason=reason))
+
+
+class Fields:
+    """The fields of one table. `within` is put before the names of fields when they are spoken of."""
+
+    def __init__(self, table: Table, notes: Notes, within: str = "") -> None:
+        self._entries = table.entries
+        self._notes = notes
+        self._within = within
+        self._asked: list[str] = []
+
+    def line(self, key: str) -> int | None:
+        """Return the line of a field, or None when it is not there."""
+        return self._entries[key][0] if key in self._entries else None
+
+    def node(self, key: str) -> Node | None:
+        """Return a field as it is, or None when it is absent or has no value."""
+        self._asked.append(key)
+        _, node = self._entries.get(key, (0, None))
+        return None if isinstance(node, Scalar) and node.empty else node
+
+    def text(self, key: str, default: str) -> str:
+        """Return a text."""
+        scalar = self._scalar(key, "a text")
+        return default if scalar is None else scalar.text
+
+    def integer(self, key: str, default: int, low: int, high: int) -> int:
+        """Return a whole number within bounds."""
+        scalar = self._scalar(key, wanted := f"a whole number from {low} to {high}")
+        if scalar is None:
+            return default
+        value = integer(scalar)
+        if value is None or not low <= value <= high:
+            return self._refuse(key, wanted, scalar.text, default)
+        return value
+
+    def number(self, key: str, default: float | None, low: float, high: float) -> float | None:
+        """Return a number within bounds."""
+        scalar = self._scalar(key, wanted := f"a number from {low:g} to {high:g}")
+        if scalar is None:
+            return default
+        value = number(scalar)
+        if value is None or not low <= value <= high:
+            return self._refuse(key, wanted, scalar.text, default)
+        return value
+
+    def flag(self, key: str, default: bool) -> bool:
+        """Return true or false."""
+        scalar = self._scalar(key, "true or false")
+        if scalar is None:
+            return default
+        value = boolean(scalar)
+        return self._refuse(key, "true or false", scalar.text, default) if value is None else value
+
+    def choice(self, key: str, options: Sequence[ChoiceT]) -> ChoiceT | None:
+        """Return one of the options, or None when nothing usable was chosen."""
+        scalar = self._scalar(key, wanted := _spoken(options))
+        if scalar is None:
+            return None
+        chosen = next((option for option in options if option == scalar.text), None)
+        return self._refuse(key, wanted, scalar.text, None) if chosen is None else chosen
+
+    def texts(self, key: str) -> tuple[Scalar, ...]:
+        """Return a list of texts, each with its line."""
+        node = self.node(key)
+        if node is None:
+            return ()
+        if isinstance(node, Listing):
+            return tuple(value for value in node.values if self._is_text(value, value.line, f"each of {key}"))
+        return self._refuse(key, "a list", _kind(node), ())
+
+    def table(self, key: str) -> Table | None:
+        """Return a table, or None."""
+        node = self.node(key)
+        if node is None or isinstance(node, Table):
+            return node
+        return self._refuse(key, "a table of names and values", _kind(node), None)
+
+    def text_table(self, key: str) -> dict[str, Scalar]:
+        """Return a table of texts, each with its line."""
+        table = self.table(key)
+        entries = table.entries.items() if table else ()
+        return {name: value for name, (line, value) in entries if self._is_text(value, line, f"{key}.{name}")}
+
+    def finish(self, ignored: Iterable[str] = ()) -> None:
+        """Remark on every field that nobody asked for."""
+        known = {*self._asked, *ignored}
+        for key, (line, _) in self._entries.items():
+            if key not in known:
+                close = difflib.get_close_matches(key, self._asked, n=1)
+                hint = f"did you mean {close[0]}?" if close else f"known here: {', '.join(dict.fromkeys(self._asked))}"
+                self._notes.remark(line, f"{self._within}{key} is not known and has no effect; {hint}")
+
+    def _scalar(self, key: str, wanted: str) -> Scalar | None:
+        node = self.node(key)
+        if node is None or isinstance(node, Scalar):
+            return node
+        return self._refuse(key, wanted, _kind(node), None)
+
+    def _is_text(self, node: Node, line: int, what: str) -> TypeGuard[Scalar]:
+        if isinstance(node, Scalar) and not node.empty:
+            return True
+        self._notes.fail(line, f"{self._within}{what} must be a text, not {_kind(node)}")
+        return False
+
+    def _refuse(self, key: str, wanted: str, found: str, default: DefaultT) -> DefaultT:
+        self._notes.fail(self.line(key), f"{self._within}{key} must be {wanted}, not {shortened(found)}")
+        return default
+
+
+def shortened(text: str) -> str:
+    """Return a text short enough to stand in a sentence."""
+    return text if len(text) <= _SPOKEN_CHARS else f"{text[:_SPOKEN_CHARS]}…"
+
+
+_SPOKEN_CHARS = 60
+
+
+def _spoken(options: Sequence[str]) -> str:
+    return f"{', '.join(options[:-1])} or {options[-1]}"
+
+
+def _kind(node: Node) -> str:
+    match node:
+        case Table():
+            return "a table"
+        case Listing():
+            return "a list"
+        case Scalar():
+            return "nothing" if node.empty else "a text"

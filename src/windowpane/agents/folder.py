@@ -1,0 +1,131 @@
+"""Agents as folders on disk, always current.
+
+Each call looks at the folder's files and reads those that changed, so an edit counts from the next request on. A
+file that cannot be used is reported and absent: what it said before is not used in its place.
+"""
+
+import os
+import sys
+import threading
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from windowpane.agents.agent import AgentFile, Said, put_together
+from windowpane.agents.base import Agent, Problem
+from windowpane.agents.files import Found, Scan, Shelf, scan
+from windowpane.agents.items import read_reference, read_rule
+from windowpane.agents.manifest import read_manifest, read_mcp_json
+from windowpane.agents.prompts import read_prompt, read_site
+from windowpane.errors import AgentNotFoundError
+
+MANIFEST = "agent.yaml"
+"""The file that makes a folder an agent."""
+
+
+class FolderAgents:
+    """The agents below one folder: each sub-folder with an `agent.yaml`, named as the folder is.
+
+    A folder that has an `agent.yaml` itself is one agent. Safe to use from several threads.
+    """
+
+    def __init__(self, root: Path, environ: Mapping[str, str] = os.environ) -> None:
+        self._root = root.resolve()
+        self._environ = environ
+        self._folders: dict[Path, AgentFolder] = {}
+        self._lock = threading.Lock()
+
+    def names(self) -> tuple[str, ...]:
+        """Return the names of all agents, in order."""
+        if os.path.lexists(self._root / MANIFEST):
+            return (self._root.name,)
+        try:
+            with os.scandir(self._root) as entries:
+                return tuple(sorted(entry.name for entry in entries if _is_agent(Path(entry.path))))
+        except OSError:
+            return ()
+
+    def current(self, name: str) -> Agent:
+        """Return an agent as its folder says it now.
+
+        Raises:
+            AgentNotFoundError: no such agent.
+        """
+        folder = self._folder(name)
+        if folder is None:
+            raise AgentNotFoundError(name, self.names())
+        with self._lock:
+            kept = self._folders.get(folder) or AgentFolder(folder, self._environ)
+            self._folders[folder] = kept
+        return kept.current()
+
+    def _folder(self, name: str) -> Path | None:
+        if os.path.lexists(self._root / MANIFEST):
+            return self._root if name == self._root.name else None
+        plain = bool(name) and "/" not in name
+        return self._root / name if plain and _is_agent(self._root / name) else None
+
+
+class AgentFolder:
+    """One agent's folder. Safe to use from several threads."""
+
+    def __init__(self, folder: Path, environ: Mapping[str, str] = os.environ) -> None:
+        self._folder = str(folder.absolute())
+        self._name = folder.absolute().name
+        self._environ = environ
+        self._lock = threading.Lock()
+        self._shelf = Shelf(self._said)
+        self._scan: Scan | None = None
+        self._files: tuple[AgentFile, ...] = ()
+        self._agent: Agent | None = None
+
+    def current(self) -> Agent:
+        """Return the agent as its folder says it now: the very same value when nothing changed."""
+        with self._lock:
+            seen = scan(self._folder)
+            if self._agent and seen == self._scan and self._shelf.settled:
+                return self._agent
+            files = self._shelf.values(seen.found)
+            same = self._scan is not None and seen.problems == self._scan.problems and _identical(files, self._files)
+            if self._agent is None or not same:
+                self._agent = put_together(self._name, self._folder, files, seen.problems)
+            self._scan, self._files = seen, files
+            return self._agent
+
+    def _said(self, found: Found, content: str | Problem) -> AgentFile:
+        return AgentFile(found, content if isinstance(content, Problem) else self._parsed(found, content))
+
+    def _parsed(self, found: Found, content: str) -> Said:
+        file = found.file
+        match found.kind:
+            case "manifest":
+                return read_manifest(file, content, self._variables(), self._folder, self._name)
+            case "servers":
+                return read_mcp_json(file, content, self._variables(), self._folder)
+            case "rule":
+                return read_rule(file, content, _utc(found.modified_ns))
+            case "reference":
+                return read_reference(file, content, _utc(found.modified_ns))
+            case "site":
+                return read_site(file, content)
+            case "core" | "default_site":
+                return read_prompt(file, content)
+
+    def _variables(self) -> Mapping[str, str]:
+        return {**self._environ, "WINDOWPANE_PYTHON": sys.executable, "AGENT_DIR": self._folder}
+
+
+def _is_agent(folder: Path) -> bool:
+    return not folder.name.startswith(".") and os.path.lexists(folder / MANIFEST)
+
+
+def _identical(files: tuple[AgentFile, ...], before: tuple[AgentFile, ...]) -> bool:
+    return len(files) == len(before) and all(new is old for new, old in zip(files, before, strict=True))
+
+
+def _utc(moment_ns: int) -> str:
+    seconds = moment_ns // 1_000_000_000
+    try:
+        return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))
+    except (OverflowError, OSError, ValueError):
+        return str(seconds)

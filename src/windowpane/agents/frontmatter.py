@@ -1,0 +1,60 @@
+"""Markdown files that begin with YAML between two lines of `---`.
+
+The text after the second line is kept exactly as it is: only the line's own ending is taken away. A file that does
+not begin with `---` is all text.
+"""
+
+import re
+from dataclasses import dataclass
+
+from windowpane.agents.tree import Table, TreeError, read_yaml
+
+_OPENING = re.compile(r"---[ \t]*\r?\n")
+_CLOSING = re.compile(r"^---[ \t]*(?:\r?\n|\Z)", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A Markdown file in its two parts."""
+
+    front: Table
+    text: str
+
+
+def read_document(content: str) -> Document:
+    """Return the two parts of a Markdown file.
+
+    Raises:
+        TreeError: the front matter is not closed, or is not a YAML table.
+    """
+    opening = _OPENING.match(content)
+    if opening is None:
+        return Document(Table(1, {}), content)
+    closing = _CLOSING.search(content, opening.end())
+    if closing is None:
+        raise TreeError(1, "front matter begins here and no second line of --- ends it")
+    front = read_yaml(content[opening.end() : closing.start()], first_line=2)
+    if not isinstance(front, Table):
+        raise TreeError(front.line, "front matter must be a table of names and values, such as `include: always`")
+    return Document(front, content[closing.end() :])
+
+
+def first_heading(text: str) -> str | None:
+    """Return the words of the first heading that is not inside a code block, or None."""
+    fence = ""
+    for line in text.splitlines():
+        mark = _FENCE.match(line)
+        if mark and (not fence or mark.group(1).startswith(fence)):
+            fence = "" if fence else mark.group(1)
+        elif not fence and (heading := _HEADING.match(line)):
+            return _without_closing(heading.group(1).strip()) or None
+    return None
+
+
+def _without_closing(heading: str) -> str:
+    words = heading.rstrip("#")
+    return words.rstrip() if words != heading and words[-1:] in ("", " ", "\t") else heading
+
+
+_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
+_HEADING = re.compile(r" {0,3}#{1,6}[ \t]+(\S.*)")

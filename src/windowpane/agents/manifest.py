@@ -1,0 +1,111 @@
+"""`agent.yaml` and `mcp.json`: what an agent is by default, and which tool servers it has.
+
+A setting that cannot be read has its default, so that a slip of the pen does not take the agent away. One default is
+stricter: when it cannot be known whether tool calls wait for a person, they all do.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from windowpane.agents.base import AgentSettings, Problem, ServerEntry
+from windowpane.agents.fields import Fields, Notes
+from windowpane.agents.servers import read_servers
+from windowpane.agents.tree import Node, Table, TreeError, read_json, read_yaml, value_of
+from windowpane.context.session import Mode, ToolPermission
+
+TOOL_PERMISSIONS: tuple[ToolPermission, ...] = ("always", "never", "tool")
+MODES: tuple[Mode, ...] = ("normal", "thinking", "research")
+STRICTEST: ToolPermission = "always"
+
+_MOST_TOKENS = 100_000_000
+_MOST_CALLS = 10_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manifest:
+    """What a file says about the agent. A server that cannot be used is None, so that no other takes its place."""
+
+    description: str = ""
+    settings: AgentSettings = field(default_factory=AgentSettings)
+    servers: Mapping[str, ServerEntry | None] = field(default_factory=dict[str, ServerEntry | None])
+    problems: tuple[Problem, ...] = ()
+
+
+UNREADABLE = Manifest(settings=AgentSettings(tool_permission=STRICTEST))
+"""What is known of an agent whose `agent.yaml` cannot be read."""
+
+
+def read_manifest(file: str, content: str, variables: Mapping[str, str], folder: str, name: str) -> Manifest:
+    """Return what `agent.yaml` says about the agent of this name."""
+    notes = Notes(file)
+    table = _table(read_yaml, content, notes)
+    if table is None:
+        return Manifest(settings=UNREADABLE.settings, problems=tuple(notes.problems))
+    fields = Fields(table, notes)
+    if fields.text("name", name) != name:
+        notes.remark(fields.line("name"), f"the agent is named {name!r} after its folder; rename the folder instead")
+    description = fields.text("description", "")
+    settings = _settings(fields)
+    servers = fields.table("mcpServers")
+    fields.finish()
+    return Manifest(
+        description=description,
+        settings=settings,
+        servers=read_servers(servers, notes, variables, folder) if servers else {},
+        problems=tuple(notes.problems),
+    )
+
+
+def read_mcp_json(file: str, content: str, variables: Mapping[str, str], folder: str) -> Manifest:
+    """Return what `mcp.json` says: servers only, under `mcpServers` or under `servers`."""
+    notes = Notes(file)
+    table = _table(read_json, content, notes)
+    if table is None:
+        return Manifest(problems=tuple(notes.problems))
+    fields = Fields(table, notes)
+    entries = {
+        name: entry
+        for key in ("servers", "mcpServers")
+        if (servers := fields.table(key)) is not None
+        for name, entry in servers.entries.items()
+    }
+    fields.finish(ignored=("$schema", "inputs"))
+    servers = read_servers(Table(table.line, entries), notes, variables, folder)
+    return Manifest(servers=servers, problems=tuple(notes.problems))
+
+
+def _table(read: Callable[[str], Node], content: str, notes: Notes) -> Table | None:
+    try:
+        node = read(content)
+    except TreeError as error:
+        notes.fail(error.line, error.reason)
+        return None
+    if isinstance(node, Table):
+        return node
+    notes.fail(node.line, "the file must be a table of names and values")
+    return None
+
+
+def _settings(fields: Fields) -> AgentSettings:
+    default = AgentSettings()
+    search = fields.table("search")
+    free: dict[str, Any] = value_of(search) if search else {}
+    return AgentSettings(
+        model=fields.text("model", "") or default.model,
+        temperature=fields.number("temperature", default.temperature, 0, 2),
+        top_p=fields.number("top_p", default.top_p, 0, 1),
+        max_output_tokens=fields.integer("max_output_tokens", default.max_output_tokens, 1, _MOST_TOKENS),
+        max_chat_turns=fields.integer("max_chat_turns", default.max_chat_turns, 1, _MOST_CALLS),
+        tool_permission=_tool_permission(fields, default.tool_permission),
+        mode=fields.choice("mode", MODES) or default.mode,
+        context_window=fields.integer("context_window", 0, 1, _MOST_TOKENS) or None,
+        search=free,
+    )
+
+
+def _tool_permission(fields: Fields, default: ToolPermission) -> ToolPermission:
+    chosen = fields.choice("tool_permission", TOOL_PERMISSIONS)
+    if chosen is None:
+        return default if fields.node("tool_permission") is None else STRICTEST
+    return chosen

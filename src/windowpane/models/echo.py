@@ -1,0 +1,223 @@
+"""The built-in model: no key, no network, and an answer about what it was given.
+
+It cannot think. It says which rules, references and tools it has, quotes the sentences that share the most words
+with the question, calls a tool when it is told to in so many words, and reports what came back. That is enough to
+see the whole product work on a first run. The same request always gets the same answer.
+"""
+
+import json
+import math
+import re
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator, Sequence
+from dataclasses import dataclass
+
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelRequest,
+    SystemPromptPart,
+    ToolReturnPart,
+    UserPromptPart,
+)
+from pydantic_ai.models.function import AgentInfo, DeltaToolCall, DeltaToolCalls, FunctionModel
+
+from windowpane.models.scripted import words
+
+ECHO = "echo"
+ECHO_WINDOW_TOKENS = 32_000
+MOST_QUOTES = 3
+LONGEST_QUOTE = 400
+
+GREETING = (
+    "I am the built-in offline model: I can show what I was given, but I cannot think. "
+    "Choose a real model with `model: provider:name` in agent.yaml, or `/model` in the chat."
+)
+
+_HEADING = re.compile(r"(#{1,6})[ \t]+(.+?)[ \t]*$")
+_ITEM_NAME = re.compile(r"[a-z0-9][A-Za-z0-9_-]*|[A-Za-z0-9]*[_-][A-Za-z0-9_-]*")
+_BLOCKS = {"rules": "rule", "references": "reference"}
+_OPENING = re.compile(r"\[\[context (\w+)\]\]")
+_BOUNDARY = re.compile(r"\[\[(?:context|end) \w+\]\]$")
+_SENTENCE_END = re.compile(r"(?<=[.!?。！？])\s+|\n\s*\n|\n(?=\s*(?:[-*]|\d+\.)\s)")
+_WORD = re.compile(r"\w+")
+_ENDING = re.compile(r"(?:ing|ed|es|e|s)$")
+_COMMON = frozenset(
+    re.findall(
+        r"\w+",
+        "a an and are as at be but by can could did do does for from had has have how i if in is it its me my no not "
+        "of on or our please should so tell than that the their them then there these they this to us use was we were "
+        "what when where which who why will with would you your",
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What one request contains, as far as its headings tell."""
+
+    rules: tuple[str, ...]
+    references: tuple[tuple[str, str], ...]
+    tools: tuple[str, ...]
+    question: str
+    results: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Item:
+    kind: str
+    name: str
+    text: str
+
+
+def echo_model() -> FunctionModel:
+    """Return the model for pydantic-ai."""
+    return FunctionModel(stream_function=_speak, model_name=ECHO)
+
+
+def answer(given: Given) -> str:
+    """Return what echo says to a request."""
+    if given.results:
+        return "\n\n".join(_report(tool, result) for tool, result in given.results)
+    return "\n\n".join((GREETING, _inventory(given), _quotes(given)))
+
+
+def wanted_call(given: Given) -> tuple[str, str] | None:
+    """Return the tool and the arguments that the user asked for in so many words, or None.
+
+    Understood are `/tool name {json}`, and "call", "use" or "run" with an offered name, with or without arguments.
+    """
+    if given.results:
+        return None
+    for name in sorted(given.tools, key=len, reverse=True):
+        asked = re.search(
+            rf"(?:^\s*/tool|\b(?:call|use|run))\s+[`\"']?{re.escape(name)}(?![\w-])", given.question, re.IGNORECASE
+        )
+        if asked:
+            return name, _arguments(given.question[asked.end() :])
+    return None
+
+
+def given_in(messages: Sequence[ModelMessage], tools: Sequence[str]) -> Given:
+    """Read a request: what the system announces, the last thing the user wrote, and any tool results after that."""
+    parts = [part for message in messages if isinstance(message, ModelRequest) for part in message.parts]
+    users = [_text(part) for part in parts if isinstance(part, UserPromptPart)]
+    system = [part.content for part in parts if isinstance(part, SystemPromptPart)]
+    chosen = [text for text in users[-2:-1] if _is_enclosed(text, system)]
+    items = [item for text in (*system, *chosen) for item in _items(text)]
+    return Given(
+        rules=tuple(dict.fromkeys(item.name for item in items if item.kind == "rule")),
+        references=tuple({item.name: (item.name, item.text) for item in items if item.kind == "reference"}.values()),
+        tools=tuple(tools),
+        question=users[-1] if users else "",
+        results=_latest_results(messages),
+    )
+
+
+async def _speak(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[str | DeltaToolCalls]:
+    given = given_in(messages, [tool.name for tool in info.function_tools])
+    wanted = wanted_call(given)
+    if wanted is None:
+        for word in words(answer(given)):
+            yield word
+        return
+    name, arguments = wanted
+    for word in words(f"You asked for {name}, so I call it."):
+        yield word
+    yield {0: DeltaToolCall(name=name, json_args=arguments, tool_call_id=f"call_{len(messages)}")}
+
+
+def _is_enclosed(text: str, system: Sequence[str]) -> bool:
+    """Tell whether a user-role message is the system's own: it starts with a code that the system prompt names."""
+    opening = _OPENING.match(text)
+    return opening is not None and any(opening[1] in prompt for prompt in system)
+
+
+def _items(text: str) -> Iterator[_Item]:
+    """Find the items below `# Rules` and `# References`. Other headings belong to the item they stand in."""
+    kind, name, lines = "", "", list[str]()
+    for line in text.splitlines():
+        heading = _HEADING.match(line)
+        title = heading[2] if heading else ""
+        block = _BLOCKS.get(title.lower()) if heading and len(heading[1]) == 1 else None
+        starts_item = bool(kind and heading and len(heading[1]) == 2 and _ITEM_NAME.fullmatch(title))
+        if (block or starts_item) and name:
+            yield _Item(kind, name, "\n".join(lines).strip())
+        if block:
+            kind, name, lines = block, "", []
+        elif starts_item:
+            name, lines = title, []
+        elif not _BOUNDARY.match(line):
+            lines.append(line)
+    if name:
+        yield _Item(kind, name, "\n".join(lines).strip())
+
+
+def _text(part: UserPromptPart) -> str:
+    return part.content if isinstance(part.content, str) else ""
+
+
+def _latest_results(messages: Sequence[ModelMessage]) -> tuple[tuple[str, str], ...]:
+    last = messages[-1] if messages else None
+    if not isinstance(last, ModelRequest) or any(isinstance(part, UserPromptPart) for part in last.parts):
+        return ()
+    return tuple((part.tool_name, part.model_response_str()) for part in last.parts if isinstance(part, ToolReturnPart))
+
+
+def _report(tool: str, result: str) -> str:
+    return f"{tool} answered:\n\n{_quote(_shortened(result))}"
+
+
+def _inventory(given: Given) -> str:
+    names = (
+        ("Rules", given.rules),
+        ("References", tuple(title for title, _ in given.references)),
+        ("Tools", given.tools),
+    )
+    lines = [f"- {kind}: {', '.join(found) if found else 'none'}" for kind, found in names]
+    return "\n".join(("For this message I was given:", *lines))
+
+
+def _quotes(given: Given) -> str:
+    best = sorted(_matches(given), key=lambda match: -match[0])[:MOST_QUOTES]
+    if not best:
+        return "Nothing in my references shares a word with your message."
+    return "\n\n".join(
+        ("What my references say about it:", *(f"{_quote(sentence)}\n>\n> — {title}" for _, title, sentence in best))
+    )
+
+
+def _matches(given: Given) -> Iterator[tuple[float, str, str]]:
+    """Score every sentence of the references by the words it shares with the question; a rare word counts more."""
+    asked = _telling_words(given.question)
+    sentences = [(title, sentence) for title, text in given.references for sentence in _SENTENCE_END.split(text)]
+    shared = [asked & _telling_words(sentence) for _, sentence in sentences]
+    uses = Counter(word for found in shared for word in found)
+    for (title, sentence), found in zip(sentences, shared, strict=True):
+        if found:
+            yield math.fsum(1 / uses[word] for word in found), title, _shortened(sentence.strip())
+
+
+def _telling_words(text: str) -> frozenset[str]:
+    """Return the words that carry meaning, without their endings, so that "resizing" meets "resized"."""
+    found = (word.lower() for word in _WORD.findall(text))
+    return frozenset(_ENDING.sub("", word) if len(word) > 4 else word for word in found if word not in _COMMON)
+
+
+def _arguments(rest: str) -> str:
+    """Return the JSON object that follows, as it was written; what looks like one but is broken is passed on too."""
+    start = rest.find("{")
+    if start < 0:
+        return "{}"
+    try:
+        _, end = json.JSONDecoder().raw_decode(rest, start)
+    except ValueError:
+        return rest[start:].strip()
+    return rest[start:end]
+
+
+def _quote(text: str) -> str:
+    return "\n".join(f"> {line}".rstrip() for line in text.splitlines())
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= LONGEST_QUOTE else f"{text[:LONGEST_QUOTE].rstrip()} …"

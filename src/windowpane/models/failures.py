@@ -1,0 +1,137 @@
+"""What went wrong in a model call, said so that the reader knows what to do next.
+
+Every way a provider can fail becomes one `ModelError`. Whether anything had arrived decides between a call that
+failed and an answer that broke off. Keys never appear: neither ours nor one that a provider quotes back.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import cast
+
+import httpx2
+from pydantic_ai import exceptions as theirs
+
+from windowpane import errors as ours
+
+Foreseen = (theirs.AgentRunError, theirs.UserError, httpx2.HTTPError, httpx2.StreamError)
+"""What pydantic-ai and its clients raise when a call fails. Anything else is a fault of a program."""
+
+LONGEST_QUOTE = 600
+_KEY_LIKE = re.compile(r"\b(?:sk|pk|gsk|xai|key|AIza)[-_A-Za-z0-9*]{12,}|(?<=Bearer )\S+")
+
+
+@dataclass(frozen=True, slots=True)
+class Called:
+    """The model that was called: its name, the variables that set it up, and what must never be printed."""
+
+    name: str
+    key_variable: str = ""
+    url: str = ""
+    secrets: tuple[str, ...] = ()
+
+
+def failure(error: Exception, called: Called, *, partial: str, arrived: bool) -> ours.ModelError:
+    """Return our error for theirs. `arrived` tells whether any of the answer had come, seen or unseen."""
+    said = quote(error, called)
+    if isinstance(error, theirs.ModelRequestTimeout | theirs.ModelTimeoutError | httpx2.TimeoutException):
+        return ours.ModelTimeoutError(
+            f"{called.name} did not answer in time ({said}); try again, or choose a faster model", partial=partial
+        )
+    if arrived:
+        return ours.ModelStreamBrokenError(f"the answer of {called.name} broke off: {said}", partial=partial)
+    return _refused(error, called, said) or _unreachable(error, called, said)
+
+
+def too_slow(called: Called, seconds: float, *, partial: str, arrived: bool) -> ours.ModelTimeoutError:
+    """Return the error for a model that was silent for longer than it may be."""
+    what = f"was silent for {seconds:g} s in its answer" if arrived else f"did not begin to answer within {seconds:g} s"
+    return ours.ModelTimeoutError(f"{called.name} {what}; try again, or choose a faster model", partial=partial)
+
+
+def unfinished(called: Called, reason: str, *, partial: str) -> ours.ModelStreamBrokenError:
+    """Return the error for a stream that ended without a complete answer. `reason` is empty when it just ended."""
+    why = f"the model stopped with {reason!r}" if reason else "the connection ended before the model had finished"
+    return ours.ModelStreamBrokenError(f"the answer of {called.name} broke off: {why}", partial=partial)
+
+
+def passing(error: Exception) -> bool:
+    """Tell whether the same call may well succeed in a moment."""
+    if isinstance(error, theirs.ModelHTTPError) and error.provider_retry_hint is not None:
+        return error.provider_retry_hint
+    if isinstance(error, theirs.ModelTimeoutError):
+        return error.phase == "connect"
+    return isinstance(
+        error,
+        theirs.ModelRateLimitError
+        | theirs.ModelUnavailableError
+        | theirs.ModelServerError
+        | theirs.ModelConnectionError
+        | httpx2.ConnectError
+        | httpx2.ReadError
+        | httpx2.RemoteProtocolError,
+    )
+
+
+def asked_wait_s(error: Exception) -> float | None:
+    """Return how long the provider asked to be left alone, or None when it did not say."""
+    return error.retry_after if isinstance(error, theirs.ModelAPIError) else None
+
+
+def quote(error: Exception, called: Called) -> str:
+    """Return what the provider said, in one line and without keys."""
+    body = error.body if isinstance(error, theirs.ModelAPIError) else None
+    text = _message_in(body) or (_status(error) if isinstance(error, theirs.ModelHTTPError) else str(error))
+    for secret in called.secrets:
+        text = text.replace(secret, "[key]")
+    line = " ".join(_KEY_LIKE.sub("[key]", text).split())
+    return line if len(line) <= LONGEST_QUOTE else f"{line[:LONGEST_QUOTE]}…"
+
+
+def _refused(error: Exception, called: Called, said: str) -> ours.ModelError | None:
+    if isinstance(error, theirs.ModelAuthenticationError):
+        check = f"check {called.key_variable}" if called.key_variable else "check the key"
+        return ours.ModelAuthError(f"{called.name} refused the key: {said}; {check}")
+    if isinstance(error, theirs.ModelQuotaExceededError):
+        return ours.ModelRejectedError(f"the account behind {called.name} has nothing left to spend: {said}")
+    if isinstance(error, theirs.ModelRateLimitError):
+        when = f"try again in {error.retry_after:g} s" if error.retry_after else "try again in a moment"
+        return ours.ModelRateLimitedError(
+            f"{called.name} asks to slow down: {said}; {when}", retry_after_s=error.retry_after
+        )
+    if isinstance(error, theirs.ModelContextWindowExceededError):
+        return ours.ModelRejectedError(
+            f"the request is too long for {called.name}: {said}; remove items, or choose a model with a larger window"
+        )
+    if isinstance(error, theirs.ModelHTTPError) and 400 <= error.status_code < 500 and error.status_code != 408:
+        hint = f"; did you mean {error.suggested_model_id}?" if error.suggested_model_id else ""
+        return ours.ModelRejectedError(f"{called.name} refused the request: {said}{hint}")
+    if isinstance(error, theirs.ModelRequestRejectedError | theirs.UserError):
+        return ours.ModelRejectedError(f"{called.name} refused the request: {said}")
+    return None
+
+
+def _unreachable(error: Exception, called: Called, said: str) -> ours.ModelError:
+    if isinstance(error, theirs.ModelConnectionError | httpx2.TransportError):
+        where = f" at {called.url}" if called.url else ""
+        return ours.ModelUnavailableError(
+            f"{called.name} cannot be reached{where}: {said}; check the address and the network, then try again"
+        )
+    if isinstance(error, theirs.ModelServerError | theirs.ModelUnavailableError | theirs.ModelHTTPError):
+        return ours.ModelUnavailableError(f"{called.name} is having trouble: {said}; try again in a moment")
+    return ours.ModelStreamBrokenError(f"{called.name} gave an answer that cannot be read: {said}")
+
+
+def _message_in(body: object) -> str:
+    """Find the sentence for people in a provider's error: OpenAI, Anthropic and Google nest it differently."""
+    if isinstance(body, str):
+        return "" if body.lstrip().startswith("<") else body
+    if not isinstance(body, Mapping):
+        return ""
+    fields = cast("Mapping[str, object]", body)
+    message = fields.get("message")
+    return message if isinstance(message, str) else _message_in(fields.get("error"))
+
+
+def _status(error: theirs.ModelHTTPError) -> str:
+    return f"status {error.status_code}"

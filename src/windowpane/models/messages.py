@@ -1,0 +1,175 @@
+"""Our messages in pydantic-ai's words, and a model's reply in ours.
+
+Text goes through as it is: nothing is stripped, joined or escaped, and the order is the order of the request. Three
+things cannot be sent as they are. An assistant's text with nothing to see in it is left out, because providers
+refuse it; a tool result with nothing in it says so for the same reason; a lone surrogate, which UTF-8 has no bytes
+for, becomes U+FFFD.
+
+Some providers sign the thinking that led to a tool call and want it back with the result. `Replies` keeps the
+model's own words for that while the turn lasts.
+"""
+
+import json
+import re
+from collections import OrderedDict
+from collections.abc import Sequence
+
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelRequest,
+    ModelRequestPart,
+    ModelResponse,
+    ModelResponsePart,
+    SystemPromptPart,
+    TextPart,
+    ToolCallPart,
+    ToolReturnPart,
+    UserPromptPart,
+)
+from pydantic_ai.settings import ModelSettings
+from pydantic_ai.tools import ToolDefinition
+
+from windowpane.context.messages import ToolCall
+from windowpane.context.request import CallSettings, OfferedTool, RequestMessage
+
+REMEMBERED_REPLIES = 256
+NO_OUTPUT = "(no output)"
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+class Replies:
+    """The replies that asked for tools, as the provider gave them, by the ids of their calls."""
+
+    def __init__(self) -> None:
+        self._replies: OrderedDict[tuple[str, ...], tuple[str, ModelResponse]] = OrderedDict()
+
+    def remember(self, text: str, reply: ModelResponse) -> None:
+        """Keep a reply and its text until many others have come. One without tool calls is not needed again."""
+        ids = tuple(part.tool_call_id for part in reply.parts if isinstance(part, ToolCallPart))
+        if not ids:
+            return
+        self._replies[ids] = (text, reply)
+        if len(self._replies) > REMEMBERED_REPLIES:
+            self._replies.popitem(last=False)
+
+    def behind(self, message: RequestMessage) -> ModelResponse | None:
+        """Return the reply that a message repeats, or None when it is forgotten or says something else."""
+        text, reply = self._replies.get(tuple(call.id for call in message.tool_calls), ("", None))
+        if reply is None or text != message.content or tool_calls(reply) != _without_refs(message.tool_calls):
+            return None
+        return reply
+
+
+def conversation(messages: Sequence[RequestMessage], replies: Replies) -> list[ModelMessage]:
+    """Return the request's messages in their order.
+
+    What stands between two assistant messages becomes one pydantic-ai request with one part per message, so a
+    tool's result follows its call directly.
+    """
+    tool_names = {call.id: call.offered_name for message in messages for call in message.tool_calls}
+    turn_start = _turn_start(messages)
+    found: list[ModelMessage] = []
+    waiting: list[ModelRequestPart] = []
+    for index, message in enumerate(messages):
+        if message.role != "assistant":
+            waiting.append(_request_part(message, tool_names))
+            continue
+        if waiting:
+            found.append(ModelRequest(parts=waiting))
+            waiting = []
+        own_words = replies.behind(message) if index > turn_start else None
+        reply = own_words or _rebuilt(message)
+        if reply.parts:
+            found.append(reply)
+    if waiting:
+        found.append(ModelRequest(parts=waiting))
+    return found
+
+
+def definitions(tools: Sequence[OfferedTool]) -> list[ToolDefinition]:
+    """Return the tools as the model is offered them. Their schemas are not tightened on the way."""
+    return [
+        ToolDefinition(
+            name=tool.offered_name,
+            description=sendable(tool.description),
+            parameters_json_schema=dict(tool.parameters),
+            strict=False,
+        )
+        for tool in tools
+    ]
+
+
+def model_settings(settings: CallSettings, messages: Sequence[RequestMessage], replies: Replies) -> ModelSettings:
+    """Return the settings of one call. What is None is left to the provider.
+
+    Thinking is asked for only when the provider can be given its earlier thinking of this turn: after a restart it
+    is gone, and a provider that signs it would refuse the call.
+    """
+    chosen = ModelSettings(cache=True)
+    if settings.temperature is not None:
+        chosen["temperature"] = settings.temperature
+    if settings.top_p is not None:
+        chosen["top_p"] = settings.top_p
+    if settings.max_output_tokens is not None:
+        chosen["max_tokens"] = settings.max_output_tokens
+    if settings.mode == "thinking" and _thinking_is_whole(messages, replies):
+        chosen["thinking"] = True
+    return chosen
+
+
+def tool_calls(reply: ModelResponse) -> tuple[ToolCall, ...]:
+    """Return the calls that the model asked for, with their arguments as the model wrote them.
+
+    A model that gives no arguments at all means an empty object.
+    """
+    return tuple(
+        ToolCall(id=part.tool_call_id, offered_name=part.tool_name, arguments=_arguments(part))
+        for part in reply.parts
+        if isinstance(part, ToolCallPart)
+    )
+
+
+def sendable(text: str) -> str:
+    """Return a text that UTF-8 can carry: itself, unless it holds lone surrogates."""
+    return _LONE_SURROGATE.sub("\ufffd", text)
+
+
+def _turn_start(messages: Sequence[RequestMessage]) -> int:
+    """Return where the user's message stands: what follows it belongs to the turn that runs."""
+    return max((index for index, message in enumerate(messages) if message.role == "user"), default=-1)
+
+
+def _request_part(message: RequestMessage, tool_names: dict[str, str]) -> ModelRequestPart:
+    content = sendable(message.content)
+    if message.role == "system":
+        return SystemPromptPart(content)
+    if message.role == "tool":
+        call_id = message.tool_call_id or ""
+        result = content if content.strip() else NO_OUTPUT
+        return ToolReturnPart(tool_name=tool_names.get(call_id, ""), content=result, tool_call_id=call_id)
+    return UserPromptPart(content)
+
+
+def _rebuilt(message: RequestMessage) -> ModelResponse:
+    parts: list[ModelResponsePart] = []
+    if message.content.strip():
+        parts.append(TextPart(sendable(message.content)))
+    parts += [
+        ToolCallPart(tool_name=call.offered_name, args=sendable(call.arguments), tool_call_id=call.id)
+        for call in message.tool_calls
+    ]
+    return ModelResponse(parts=parts)
+
+
+def _thinking_is_whole(messages: Sequence[RequestMessage], replies: Replies) -> bool:
+    return all(replies.behind(message) for message in messages[_turn_start(messages) + 1 :] if message.tool_calls)
+
+
+def _arguments(part: ToolCallPart) -> str:
+    if not part.args:
+        return "{}"
+    return part.args if isinstance(part.args, str) else json.dumps(part.args, ensure_ascii=False)
+
+
+def _without_refs(calls: Sequence[ToolCall]) -> tuple[ToolCall, ...]:
+    return tuple(ToolCall(call.id, call.offered_name, call.arguments) for call in calls)

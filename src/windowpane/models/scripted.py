@@ -1,0 +1,169 @@
+"""A model that says what it was told to say, for tests and examples.
+
+    model = ScriptedModel("demo", [Reply(calls=(Call("files_read", '{"path": "a"}'),)), Reply("It is empty.")])
+    models = PydanticModels(scripts=[model])    # opened as "scripted:demo"
+
+It plays one reply per call, through the same path as every other model, and keeps what it was called with in `calls`.
+"""
+
+import re
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+
+import anyio
+from pydantic_ai.messages import ModelMessage
+from pydantic_ai.models.function import (
+    AgentInfo,
+    DeltaThinkingCalls,
+    DeltaThinkingPart,
+    DeltaToolCall,
+    DeltaToolCalls,
+    FunctionModel,
+)
+
+from windowpane.context.messages import Usage
+from windowpane.context.request import CallSettings, OfferedTool, RequestMessage
+from windowpane.errors import ModelError, ModelRejectedError
+from windowpane.models.base import ModelStep, ModelText
+from windowpane.models.failures import Called
+from windowpane.models.stream import Patience, PydanticChatModel
+
+SCRIPTED = "scripted"
+_WORD = re.compile(r"\s*\S+\s*")
+_THINKING_PART = -1
+NO_USAGE = Usage()
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A tool call to ask for. `arguments` are passed on as they are, malformed or not; without an id one is made up."""
+
+    name: str
+    arguments: str = "{}"
+    id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What to say in one call, word by word.
+
+    `after` is waited for before the first word and `before_end` after the last; `delay_s` passes between two words.
+    `error` is raised when everything else has been said.
+    """
+
+    text: str = ""
+    thinking: str = ""
+    calls: tuple[Call, ...] = ()
+    usage: Usage = NO_USAGE
+    finish_reason: str = ""
+    after: anyio.Event | None = None
+    before_end: anyio.Event | None = None
+    delay_s: float = 0
+    error: ModelError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """What the model was called with."""
+
+    messages: tuple[RequestMessage, ...]
+    tools: tuple[OfferedTool, ...]
+    settings: CallSettings
+
+
+class ScriptedModel:
+    """Plays its replies in order. A call beyond the last one is refused."""
+
+    def __init__(self, name: str, replies: Iterable[Reply] = (), *, window_tokens: int | None = 32_000) -> None:
+        self.calls: list[Received] = []
+        self._name = f"{SCRIPTED}:{name}"
+        self._window_tokens = window_tokens
+        self._replies = list(replies)
+        self._called = anyio.Condition()
+
+    @property
+    def name(self) -> str:
+        """Return the name it is opened with, `scripted:NAME`."""
+        return self._name
+
+    @property
+    def window_tokens(self) -> int | None:
+        """Return the size of the window it pretends to have."""
+        return self._window_tokens
+
+    def add(self, *replies: Reply) -> None:
+        """Add replies after those that are there."""
+        self._replies += replies
+
+    async def wait_for_calls(self, count: int) -> None:
+        """Return once the model has been called so many times in all."""
+        async with self._called:
+            while len(self.calls) < count:
+                await self._called.wait()
+
+    async def stream(
+        self, messages: Sequence[RequestMessage], tools: Sequence[OfferedTool], settings: CallSettings
+    ) -> AsyncGenerator[ModelText | ModelStep]:
+        """Play the next reply.
+
+        Raises:
+            ModelError: the script says so, or has no more replies.
+        """
+        reply = await self._take(Received(tuple(messages), tuple(tools), settings))
+        async with aclosing(self._player(reply).stream(messages, tools, settings)) as events:
+            async for event in events:
+                yield _as_told(event, reply)
+
+    async def _take(self, received: Received) -> Reply:
+        async with self._called:
+            self.calls.append(received)
+            number = len(self.calls)
+            self._called.notify_all()
+        if number > len(self._replies):
+            raise ModelRejectedError(f"{self.name} has {len(self._replies)} replies and was called {number} times")
+        return self._replies[number - 1]
+
+    def _player(self, reply: Reply) -> PydanticChatModel:
+        def play(
+            _messages: list[ModelMessage], _info: AgentInfo
+        ) -> AsyncIterator[str | DeltaThinkingCalls | DeltaToolCalls]:
+            return _play(reply)
+
+        return PydanticChatModel(
+            FunctionModel(stream_function=play, model_name=self.name),
+            Called(self.name),
+            window_tokens=self._window_tokens,
+            patience=Patience(),
+        )
+
+
+def words(text: str) -> list[str]:
+    """Split a text for speaking: joined again, the pieces are the text."""
+    return _WORD.findall(text) or ([text] if text else [])
+
+
+async def _play(reply: Reply) -> AsyncIterator[str | DeltaThinkingCalls | DeltaToolCalls]:
+    # pydantic-ai wants at least one piece, and takes an empty one for nothing.
+    yield ""
+    if reply.after is not None:
+        await reply.after.wait()
+    for word in words(reply.thinking):
+        yield {_THINKING_PART: DeltaThinkingPart(content=word)}
+    for word in words(reply.text):
+        yield word
+        await anyio.sleep(reply.delay_s)
+    for index, call in enumerate(reply.calls):
+        yield {index: DeltaToolCall(name=call.name, json_args=call.arguments, tool_call_id=call.id)}
+    if reply.before_end is not None:
+        await reply.before_end.wait()
+    if reply.error is not None:
+        raise reply.error
+
+
+def _as_told(event: ModelText | ModelStep, reply: Reply) -> ModelText | ModelStep:
+    if isinstance(event, ModelText):
+        return event
+    return ModelStep(
+        replace(event.step, usage=reply.usage, finish_reason=reply.finish_reason or event.step.finish_reason)
+    )

@@ -1,0 +1,243 @@
+"""One model call, from the request to the last word.
+
+The call goes through pydantic-ai to the provider's own client. Text is passed on as it arrives; the end is one
+`ModelStep`. A call that fails before anything arrived is made again when that may help; afterwards never, because
+what the user has seen cannot be taken back.
+"""
+
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import AsyncExitStack, aclosing
+from dataclasses import dataclass, field
+
+import anyio
+from pydantic_ai.direct import model_request_stream
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelResponse,
+    ModelResponseStreamEvent,
+    PartDeltaEvent,
+    PartStartEvent,
+    TextPart,
+    TextPartDelta,
+    ThinkingPart,
+    ThinkingPartDelta,
+)
+from pydantic_ai.models import Model, ModelRequestParameters, StreamedResponse
+from pydantic_ai.settings import ModelSettings
+
+from windowpane.context.messages import Step, Usage
+from windowpane.context.request import CallSettings, OfferedTool, RequestMessage
+from windowpane.errors import ModelError
+from windowpane.models.base import ModelStep, ModelText
+from windowpane.models.failures import Called, Foreseen, asked_wait_s, failure, passing, too_slow, unfinished
+from windowpane.models.messages import Replies, conversation, definitions, model_settings, tool_calls
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patience:
+    """How long to wait for a model: for its connection, its first word, its next word, and between attempts.
+
+    A provider that asks for a longer pause than `longest_wait_s` is taken at its word: the call fails at once and
+    says when to come back.
+    """
+
+    connect_s: float = 10
+    first_s: float = 300
+    between_s: float = 120
+    max_retries: int = 2
+    first_wait_s: float = 0.5
+    longest_wait_s: float = 30
+
+    def wait_s(self, error: Exception, attempt: int) -> float | None:
+        """Return the pause before attempt number `attempt`, or None when another one would be in vain."""
+        if attempt > self.max_retries or not passing(error):
+            return None
+        asked_s = asked_wait_s(error)
+        wait_s = self.first_wait_s * 2 ** (attempt - 1) if asked_s is None else asked_s
+        return wait_s if wait_s <= self.longest_wait_s else None
+
+
+class PydanticChatModel:
+    """A model that pydantic-ai knows how to call."""
+
+    def __init__(self, model: Model, called: Called, *, window_tokens: int | None, patience: Patience) -> None:
+        self._model = model
+        self._called = called
+        self._window_tokens = window_tokens
+        self._patience = patience
+        self._replies = Replies()
+
+    @property
+    def name(self) -> str:
+        """Return the name it was opened with, `provider:model`."""
+        return self._called.name
+
+    @property
+    def window_tokens(self) -> int | None:
+        """Return the size of the model's window, or None when nobody knows."""
+        return self._window_tokens
+
+    async def stream(
+        self, messages: Sequence[RequestMessage], tools: Sequence[OfferedTool], settings: CallSettings
+    ) -> AsyncGenerator[ModelText | ModelStep]:
+        """Call the model once.
+
+        Raises:
+            ModelError: the call failed, in one of the ways of `errors.py`.
+        """
+        started = time.monotonic()
+        request = self._request(messages, tools, settings)
+        attempt = 1
+        while True:
+            heard = _Heard()
+            try:
+                async with aclosing(self._attempt(request, heard)) as texts:
+                    async for text in texts:
+                        yield text
+            except ModelError as error:
+                error.partial = error.partial or heard.text
+                raise
+            except Foreseen as error:
+                wait_s = None if heard.anything else self._patience.wait_s(error, attempt)
+                if wait_s is None:
+                    raise failure(error, self._called, partial=heard.text, arrived=heard.anything) from error
+                attempt += 1
+                await anyio.sleep(wait_s)
+            else:
+                yield ModelStep(self._step(heard, started))
+                return
+
+    def _request(
+        self, messages: Sequence[RequestMessage], tools: Sequence[OfferedTool], settings: CallSettings
+    ) -> "_Request":
+        chosen = model_settings(settings, messages, self._replies)
+        if "max_retries" not in self._model.unsupported_settings:
+            # The clients' own retries wait as long as they are told to, an hour if need be.
+            chosen["max_retries"] = 0
+        return _Request(
+            messages=conversation(messages, self._replies),
+            settings=chosen,
+            parameters=ModelRequestParameters(function_tools=definitions(tools)),
+        )
+
+    async def _attempt(self, request: "_Request", heard: "_Heard") -> AsyncGenerator[ModelText]:
+        async with AsyncExitStack() as stack:
+            response = await self._open(request, stack)
+            events = aiter(response)
+            while (event := await self._next(events, heard)) is not None:
+                for text in heard.hear(event):
+                    yield text
+            heard.reply = response.get()
+            for text in heard.close():
+                yield text
+            if self._model.provider is not None and not _finished(heard.reply):
+                raise unfinished(self._called, _raw_finish(heard.reply), partial=heard.text)
+
+    async def _open(self, request: "_Request", stack: AsyncExitStack) -> StreamedResponse:
+        with anyio.move_on_after(self._patience.first_s):
+            return await stack.enter_async_context(
+                model_request_stream(
+                    self._model,
+                    request.messages,
+                    model_settings=request.settings,
+                    model_request_parameters=request.parameters,
+                )
+            )
+        raise too_slow(self._called, self._patience.first_s, partial="", arrived=False)
+
+    async def _next(
+        self, events: AsyncIterator[ModelResponseStreamEvent], heard: "_Heard"
+    ) -> ModelResponseStreamEvent | None:
+        limit_s = self._patience.between_s if heard.anything else self._patience.first_s
+        with anyio.move_on_after(limit_s):
+            return await anext(events, None)
+        raise too_slow(self._called, limit_s, partial=heard.text, arrived=heard.anything)
+
+    def _step(self, heard: "_Heard", started: float) -> Step:
+        reply = heard.reply
+        self._replies.remember(heard.text, reply)
+        calls = tool_calls(reply)
+        offline = self._model.provider is None
+        return Step(
+            text=heard.text,
+            thinking=heard.thinking,
+            tool_calls=calls,
+            usage=Usage() if offline else _usage(reply),
+            model=self.name if offline else (reply.model_name or self.name),
+            finish_reason=reply.finish_reason or _raw_finish(reply) or ("tool_call" if calls else "stop"),
+            latency_ms=round((time.monotonic() - started) * 1000),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Request:
+    """One call in pydantic-ai's words."""
+
+    messages: list[ModelMessage]
+    settings: ModelSettings
+    parameters: ModelRequestParameters
+
+
+@dataclass(slots=True)
+class _Heard:
+    """What has come from the model so far."""
+
+    text: str = ""
+    thinking: str = ""
+    anything: bool = False
+    reply: ModelResponse = field(default_factory=lambda: ModelResponse(parts=[]))
+
+    def hear(self, event: ModelResponseStreamEvent) -> list[ModelText]:
+        """Take in one event and return the text it brought."""
+        self.anything = True
+        match event:
+            case PartStartEvent(part=TextPart(content=content), previous_part_kind=before):
+                return self._say(content, new_paragraph=before != "text")
+            case PartDeltaEvent(delta=TextPartDelta(content_delta=content)):
+                return self._say(content)
+            case PartStartEvent(part=ThinkingPart(content=content), previous_part_kind=before):
+                return self._think(content, new_paragraph=before != "thinking")
+            case PartDeltaEvent(delta=ThinkingPartDelta(content_delta=str(content))):
+                return self._think(content)
+            case _:
+                return []
+
+    def close(self) -> list[ModelText]:
+        """Return the words of a refusal, which providers send apart from the text."""
+        refusal = (self.reply.provider_details or {}).get("refusal")
+        return self._say(refusal) if isinstance(refusal, str) and not self.text else []
+
+    def _say(self, content: str, *, new_paragraph: bool = False) -> list[ModelText]:
+        if not content:
+            return []
+        content = f"\n\n{content}" if new_paragraph and self.text else content
+        self.text += content
+        return [ModelText(content)]
+
+    def _think(self, content: str, *, new_paragraph: bool = False) -> list[ModelText]:
+        if not content:
+            return []
+        content = f"\n\n{content}" if new_paragraph and self.thinking else content
+        self.thinking += content
+        return [ModelText(content, "thinking")]
+
+
+def _finished(reply: ModelResponse) -> bool:
+    """Tell whether the provider said that the answer was over, rather than just falling silent."""
+    details = reply.provider_details or {}
+    return reply.finish_reason != "error" and ("finish_reason" in details or "refusal" in details)
+
+
+def _raw_finish(reply: ModelResponse) -> str:
+    raw = (reply.provider_details or {}).get("finish_reason")
+    return raw if isinstance(raw, str) else ""
+
+
+def _usage(reply: ModelResponse) -> Usage:
+    return Usage(
+        input_tokens=reply.usage.input_tokens,
+        output_tokens=reply.usage.output_tokens,
+        cache_read_tokens=reply.usage.cache_read_tokens,
+        cache_write_tokens=reply.usage.cache_write_tokens,
+    )

@@ -1,0 +1,148 @@
+"""Work out what a message asks for.
+
+Most messages speak for themselves. A follow-up ("what about resizing?") does not: its
+meaning is mixed with that of the turns before it, more so the more it depends on them.
+Mixed, not pasted: where a message stands alone after all, old turns do little harm. A
+message that asks for several things is also searched for clause by clause, and one that asks for
+nothing ("thanks, that's all") is known as such.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import exp, log1p
+from typing import Literal
+
+from windowpane.context.messages import AssistantMessage, Message, UserMessage
+from windowpane.search.base import SearchQuery
+
+MOST_CLAUSES = 4
+SHORTEST_CLAUSE_WORDS = 3
+LONGEST_EARLIER_CHARS = 600
+"""What is taken of each earlier turn: its end, where the question or the answer is."""
+
+MOST_CONTEXT_SHARE = 0.7
+"""How much of the meaning may come from earlier turns."""
+
+LEAST_CONTEXT_SHARE = 0.05
+"""Below this, earlier turns are not worth embedding."""
+
+# How much a message depends on the turns before it, as a logistic regression over the turns of three public sets
+# of dialogues (`python bench/selection_quality.py --follow-ups`). Length says most: short messages lean on others.
+_BASE = 5.0
+_PER_LOG_WORD = -2.0
+_CONNECTIVE = 1.4
+_POINTING = 0.4
+_ANSWERING = 0.6
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """One earlier message as text."""
+
+    role: Literal["user", "assistant"]
+    text: str
+
+
+def query(message: str, recent: Sequence[Said] = ()) -> SearchQuery:
+    """Return what to search for on behalf of a message, given the conversation before it, oldest first."""
+    if _is_small_talk(message):
+        return SearchQuery(message, small_talk=True, reason="the message asks for nothing")
+    clauses = _clauses(message)
+    earlier = _earlier(recent)
+    share = round(MOST_CONTEXT_SHARE * _dependence(message, recent), 3) if earlier else 0.0
+    parts = f"searched as a whole and as {len(clauses)} clauses" if clauses else ""
+    if share < LEAST_CONTEXT_SHARE:
+        return SearchQuery(message, clauses=clauses, reason=parts)
+    reason = f"a follow-up: {share:.0%} of its meaning is taken from the turns before it"
+    return SearchQuery(
+        message,
+        context=f"{earlier}\n{message}",
+        context_share=share,
+        earlier=earlier,
+        clauses=clauses,
+        reason=f"{reason}; {parts}" if parts else reason,
+    )
+
+
+def said(messages: Sequence[Message]) -> tuple[Said, ...]:
+    """Return what users and assistants said, without notes, errors and approvals."""
+    return tuple(
+        Said("user", m.content) if isinstance(m, UserMessage) else Said("assistant", m.model_reply.text)
+        for m in messages
+        if isinstance(m, UserMessage | AssistantMessage)
+    )
+
+
+_WORD = re.compile(r"[\w']+")
+_CLOSING = re.compile(
+    r"\b(thanks?|thank you|bye|goodbye|that'?s (it|all|everything)|that is (it|all|everything)"
+    r"|that('ll| will| would) be (it|all)|nothing (else|more)|all (set|done)|not (right )?(now|yet|away)"
+    r"|not at (the|this) (moment|time)|maybe later|cheers|hello|hi|hey|good (morning|evening|afternoon|night|day))\b",
+    re.IGNORECASE,
+)
+_LONGEST_SMALL_TALK_WORDS = 16
+_POLITE = frozenset(
+    re.findall(
+        r"\S+",
+        """'ll a again all am amazing and any anything appreciate appreciated are assist assistance at away
+        awesome be been being but bye care cheers cool day did do don't done dont efforts else evening every
+        everything excellent few fine first for get go good goodbye got grateful great has have hello help
+        helped helpful helping hey hi i i'd i'll i'm im in info information informative is it it's its just
+        kind know later let little lot lots maybe me minute moment more morning much nah need needed nice
+        night no nope not nothing now of ok okay one other perfect questions really right see set so soon
+        take thank thanks that that'll that's thats the there thing things this time to today ton ty u very
+        wait want wanted was we we're welcome well while will wonderful would yet you your""",
+    )
+)
+
+
+def _is_small_talk(message: str) -> bool:
+    words = _WORD.findall(message.lower().replace("’", "'"))
+    polite = len(words) <= _LONGEST_SMALL_TALK_WORDS and all(word in _POLITE for word in words)
+    return polite and _CLOSING.search(message.replace("’", "'")) is not None
+
+
+_CLAUSE_END = re.compile(
+    r"(?<=[.!?;])\s+|\n+|,?\s+(?:and|then|also|plus|as well as|but)\s+(?:then\s+|also\s+)?", re.IGNORECASE
+)
+
+
+def _clauses(message: str) -> tuple[str, ...]:
+    """Return the clauses of a message that has several, its first ones."""
+    parts = (part.strip(" ,") for part in _CLAUSE_END.split(message))
+    clauses = tuple(part for part in parts if len(part.split()) >= SHORTEST_CLAUSE_WORDS)
+    return clauses[:MOST_CLAUSES] if len(clauses) > 1 else ()
+
+
+def _earlier(recent: Sequence[Said]) -> str:
+    """Return the last thing the user said and the answer to it."""
+    last_user = next((turn for turn in reversed(recent) if turn.role == "user"), None)
+    answer = recent[-1] if recent and recent[-1].role == "assistant" else None
+    texts = (turn.text.strip()[-LONGEST_EARLIER_CHARS:] for turn in (last_user, answer) if turn is not None)
+    return "\n".join(text for text in texts if text)
+
+
+_BEGINS_CONNECTED = re.compile(
+    r"\s*(and|but|so|or|then|also|what about|how about|what if|why|yes|yeah|yep|no|nope|ok|okay|sure|great|thanks"
+    r"|thank|that|it|i'd like|perfect|alright|sounds|actually|in that case|now)\b",
+    re.IGNORECASE,
+)
+_POINTS_BACK = re.compile(
+    r"\b(it|its|that|this|these|those|them|they|there|one|ones|same|he|she|him|her|instead|else|another|other|again"
+    r"|above|previous|more)\b",
+    re.IGNORECASE,
+)
+
+
+def _dependence(message: str, recent: Sequence[Said]) -> float:
+    """Return between 0 and 1 how much a message leans on what was said before."""
+    answers = recent[-1].role == "assistant" and recent[-1].text.rstrip().endswith("?")
+    evidence = (
+        _BASE
+        + _PER_LOG_WORD * log1p(len(message.split()))
+        + _CONNECTIVE * (_BEGINS_CONNECTED.match(message) is not None)
+        + _POINTING * (_POINTS_BACK.search(message) is not None)
+        + _ANSWERING * answers
+    )
+    return 1 / (1 + exp(-evidence))

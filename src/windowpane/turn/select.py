@@ -1,0 +1,264 @@
+"""Choose the few items that a message needs, and say for each why or why not.
+
+Meaning and words are put on one scale, as distances from the other candidates, and
+added. From that comes a score between 0 and 1: roughly the chance that the item is
+needed, so that 0.4 means the same for every query. An item is taken when its score
+reaches the cut-off. The cut-off is a share of the best score and never below the floor:
+a clear winner stands alone, equals come together, and where nothing is relevant nothing
+is taken. At most `top_n` are taken, except that whatever reaches `include_score` always is.
+
+Nothing here looks at anything but its arguments. Sums are made of whole numbers and
+scores are rounded, so the same measurements give the same choice, bit for bit.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from windowpane.context.items import ItemRef
+from windowpane.context.request import Passage
+from windowpane.search.base import Measured, SearchQuery
+from windowpane.search.settings import SelectSettings
+
+Code = Literal["include_score", "relevant", "below_floor", "below_cut_off", "beyond_top_n", "small_talk", "off"]
+"""Why an item was taken (the first two) or left out."""
+
+Floats = NDArray[np.float64]
+
+MEANING_SHARE = 0.7
+"""How much of the order is meaning; the rest is words."""
+
+SCORE_DECIMALS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """Weights of the evidence for one item, as in a logistic regression.
+
+    Few and monotone on purpose: nearer, more words, less far behind the best; and a follow-up is likelier to need
+    something than a first message. The second half is used where no meaning was measured.
+    """
+
+    base: float
+    per_meaning: float
+    per_words: float
+    per_gap: float
+    per_context: float
+    words_base: float
+    words_per_words: float
+    words_per_gap: float
+
+
+# Printed by `python bench/selection_quality.py --fit`.
+CALIBRATION = Calibration(
+    base=-4.4,
+    per_meaning=5.0,
+    per_words=3.0,
+    per_gap=-1.2,
+    per_context=2.5,
+    words_base=-3.6,
+    words_per_words=6.0,
+    words_per_gap=-1.0,
+)
+
+# What candidates usually look like. With few of them this steadies the scale; with hundreds it vanishes.
+_USUAL_COUNT = 10
+_USUAL_MEANING = (0.12, 0.10)
+_USUAL_WORDS = (0.05, 0.10)
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What was decided about one candidate, with everything that decided it. `rank` counts from 1."""
+
+    key: ItemRef
+    kept: bool
+    code: Code
+    reason: str
+    score: float
+    meaning: float | None
+    words: float
+    rank: int
+    cut_off: float
+    floor: float
+    passage: Passage | None
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """The decision about every candidate of one domain, best first."""
+
+    measured: Measured
+    settings: SelectSettings
+    query: SearchQuery
+    order: tuple[int, ...]
+    scores: tuple[float, ...]
+    cut_off: float
+    floor: float
+
+    def __len__(self) -> int:
+        return len(self.order)
+
+    def __iter__(self) -> Iterator[Choice]:
+        return (self._choice(rank) for rank in range(1, len(self) + 1))
+
+    @property
+    def kept(self) -> tuple[Choice, ...]:
+        """Return the choices that were taken."""
+        return tuple(self._choice(rank) for rank in range(1, self._kept_count() + 1))
+
+    def _kept_count(self) -> int:
+        count = 0
+        while count < len(self) and self._code(count + 1) in ("include_score", "relevant"):
+            count += 1
+        return count
+
+    def _code(self, rank: int) -> Code:
+        score = self.scores[rank - 1]
+        if not self.settings.enabled:
+            return "off"
+        if score >= self.settings.include_score:
+            return "include_score"
+        if self.query.small_talk:
+            return "small_talk"
+        if score < self.floor:
+            return "below_floor"
+        if score < self.cut_off:
+            return "below_cut_off"
+        return "relevant" if rank <= self.settings.top_n else "beyond_top_n"
+
+    def _choice(self, rank: int) -> Choice:
+        position = self.order[rank - 1]
+        code = self._code(rank)
+        kept = code in ("include_score", "relevant")
+        meaning = float(self.measured.meaning[position])
+        return Choice(
+            key=self.measured.keys[position],
+            kept=kept,
+            code=code,
+            reason=self._reason(code, rank),
+            score=self.scores[rank - 1],
+            meaning=None if np.isnan(meaning) else meaning,
+            words=float(self.measured.words[position]),
+            rank=rank,
+            cut_off=self.cut_off,
+            floor=self.floor,
+            passage=self.measured.passage(position) if kept or rank <= self.settings.top_k else None,
+        )
+
+    def _reason(self, code: Code, rank: int) -> str:
+        score = f"{self.scores[rank - 1]:.2f}"
+        settings = self.settings
+        reasons: dict[Code, str] = {
+            "include_score": f"its score of {score} reaches {settings.include_score:.2f}, which always includes",
+            "relevant": f"number {rank} of {len(self)}; its score of {score} reaches the cut-off of {self.cut_off:.2f}",
+            "below_floor": f"its score of {score} is below the floor of {self.floor:.2f}",
+            "below_cut_off": f"its score of {score} is below the cut-off of {self.cut_off:.2f},"
+            f" {settings.share_of_best:.0%} of the best",
+            "beyond_top_n": f"number {rank} of {len(self)}, and only {settings.top_n} are taken",
+            "small_talk": self.query.reason,
+            "off": "selection is off",
+        }
+        return reasons[code]
+
+
+def select(
+    measured: Measured, query: SearchQuery, settings: SelectSettings, calibration: Calibration = CALIBRATION
+) -> Choices:
+    """Decide about every candidate of one domain."""
+    scores = calibrated(measured, query.context_share, calibration)
+    # Equal scores are ordered by name, so that the order of the input plays no part.
+    names = [key.sort_key for key in measured.keys]
+    rank = sorted(range(len(names)), key=lambda i: (-scores[i], -_tie(measured, i), names[i]))
+    ordered = tuple(float(scores[i]) for i in rank)
+    best = ordered[0] if ordered else 0.0
+    cut_off = round(max(settings.floor, settings.share_of_best * best), SCORE_DECIMALS)
+    return Choices(measured, settings, query, tuple(rank), ordered, cut_off, settings.floor)
+
+
+def calibrated(measured: Measured, context_share: float, calibration: Calibration = CALIBRATION) -> Floats:
+    """Return the score of every candidate, between 0 and 1, in the order they were measured."""
+    if not len(measured.keys):
+        return np.zeros(0)
+    features = evidence(measured, context_share)
+    weights = calibration
+    if features.shape[1] == 2:
+        words, gap = features.T
+        return _chance(weights.words_base + weights.words_per_words * words + weights.words_per_gap * gap)
+    meaning, words, gap, context = features.T
+    return _chance(
+        weights.base
+        + weights.per_meaning * meaning
+        + weights.per_words * words
+        + weights.per_gap * gap
+        + weights.per_context * context
+    )
+
+
+def evidence(measured: Measured, context_share: float) -> Floats:
+    """Return what the score is made of, one row for each candidate.
+
+    The columns are meaning, words, how far behind the best, and the share of context; where no meaning was measured
+    at all, only words and how far behind.
+    """
+    words = measured.words
+    from_words, _, _ = _standardised(words, *_USUAL_WORDS)
+    known = ~np.isnan(measured.meaning)
+    if not known.any():
+        return np.column_stack([words, from_words.max() - from_words])
+    from_meaning, mean, spread = _standardised(measured.meaning[known], *_USUAL_MEANING)
+    # Where meaning was not measured, the words say how near the item would probably be.
+    meaning = mean + spread * from_words
+    meaning[known] = measured.meaning[known]
+    distance = from_words.copy()
+    distance[known] = from_meaning
+    fused = MEANING_SHARE * distance + (1 - MEANING_SHARE) * from_words
+    return np.column_stack([meaning, words, fused.max() - fused, np.full(len(fused), context_share)])
+
+
+def flips(choices: Choices, key: ItemRef) -> tuple[tuple[str, float], ...]:
+    """Return the single settings, each with the value nearest to the present one, that would turn a choice round."""
+    choice = next(choice for choice in choices if choice.key == key)
+    best = choices.scores[0]
+    step = 10.0**-SCORE_DECIMALS
+    wanted: tuple[tuple[str, float], ...] = (
+        ("floor", choice.score + (step if choice.kept else 0)),
+        ("share_of_best", (choice.score + (step if choice.kept else 0)) / best if best else 0.0),
+        ("top_n", choice.rank - 1 if choice.kept else choice.rank),
+        ("include_score", choice.score + (step if choice.kept else 0)),
+    )
+    found: list[tuple[str, float]] = []
+    for name, value in wanted:
+        changed = replace(choices.settings, **{name: value if name != "top_n" else int(value)})
+        again = select(choices.measured, choices.query, changed)
+        if any(other.key == key for other in again.kept) != choice.kept:
+            found.append((name, round(value, SCORE_DECIMALS)))
+    return tuple(found)
+
+
+_WHOLE = 1_000_000
+
+
+def _standardised(values: Floats, usual_mean: float, usual_spread: float) -> tuple[Floats, float, float]:
+    """Return how far each value is from the others, with the mean and the spread that were used."""
+    whole = np.rint(values * _WHOLE).astype(np.int64)
+    count = len(values)
+    total, squares = int(whole.sum()), int((whole * whole).sum())
+    weight = count + _USUAL_COUNT
+    mean = (total / _WHOLE + _USUAL_COUNT * usual_mean) / weight
+    variance = (count * squares - total * total) / (count * count) / (_WHOLE * _WHOLE)
+    spread = ((count * variance + _USUAL_COUNT * usual_spread**2) / weight) ** 0.5
+    return (values - mean) / spread, mean, spread
+
+
+def _chance(evidence: Floats) -> Floats:
+    return np.round(1 / (1 + np.exp(-evidence)), SCORE_DECIMALS)
+
+
+def _tie(measured: Measured, position: int) -> float:
+    """Order equal scores by meaning, where it was measured."""
+    meaning = float(measured.meaning[position])
+    return -1.0 if np.isnan(meaning) else meaning

@@ -1,0 +1,36 @@
+"""The Gemini protocol, streaming: `POST /v1beta/models/{model}:streamGenerateContent?alt=sse`."""
+
+import json
+from typing import Any
+
+from wire.reply import WireReply
+from wire.server import Answer, json_answer, sse
+
+MODEL = "gemini-2.5-flash"
+
+
+def answer(reply: WireReply) -> Answer:
+    """Return a whole streamed answer. Gemini gives a call's arguments in one piece."""
+    parts: list[dict[str, Any]] = [{"text": piece} for piece in reply.text]
+    parts += [
+        {"functionCall": {"name": call.name, "args": json.loads("".join(call.arguments))}} for call in reply.calls
+    ]
+    last = len(parts) - 1
+    return Answer(tuple(_chunk(part, reply, is_last=index == last) for index, part in enumerate(parts)))
+
+
+def problem(status: int, message: str, *, code: str) -> Answer:
+    """Return an error as Google words it."""
+    return json_answer(status, {"error": {"code": status, "message": message, "status": code}})
+
+
+def _chunk(part: dict[str, Any], reply: WireReply, *, is_last: bool) -> bytes:
+    candidate: dict[str, Any] = {"content": {"role": "model", "parts": [part]}, "index": 0}
+    usage = {
+        "promptTokenCount": reply.input_tokens,
+        "candidatesTokenCount": reply.output_tokens,
+        "totalTokenCount": reply.input_tokens + reply.output_tokens,
+    }
+    if is_last:
+        candidate["finishReason"] = reply.finish or "STOP"
+    return sse({"candidates": [candidate], "usageMetadata": usage, "modelVersion": MODEL, "responseId": "r1"})
