@@ -1,0 +1,177 @@
+"""One live connection to a tool server: list its tools, call one, and notice when things change.
+
+A server tells that its tools changed in one of two ways, by protocol: an older one sends a notification by itself, a
+newer one sends it to those who subscribed. Either way the list is read again. Whether an HTTP server is still there
+shows only when it is asked, so it is asked now and then, and at once when a call or a subscription broke.
+"""
+
+from collections.abc import Callable, Mapping
+from importlib.metadata import version
+from typing import Any
+
+import anyio
+from mcp import Client
+from mcp.client.session import IncomingMessage
+from mcp.client.subscriptions import SubscriptionLost
+from mcp.shared.exceptions import MCPError
+from mcp_types import CONNECTION_CLOSED, METHOD_NOT_FOUND, CallToolResult, Implementation, ToolListChangedNotification
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from pydantic import ValidationError
+
+from windowpane.errors import ToolError, ToolServerDownError, ToolTimeoutError
+from windowpane.tools.base import ServerConfig
+from windowpane.tools.listing import ListedTool, Listing, joined
+from windowpane.tools.transports import NOT_SENT, Receipt, Watch, open_transport
+
+MAX_PAGES = 1000
+_LIST_S = 60.0
+_ACKNOWLEDGE_S = 10.0
+_SUBSCRIBE_AGAIN_S = 1.0
+_CHECK_S = 10.0
+_CLIENT = Implementation(name="windowpane", version=version("windowpane"))
+
+
+class NotDeliveredError(ToolError):
+    """A call did not reach the server, so it can be made again."""
+
+
+class Connection:
+    """A server that can be asked. Any task may use it while the task that opened it stays in `stay()`."""
+
+    def __init__(self, config: ServerConfig, watch: Watch) -> None:
+        self._server = config.name
+        self._checked = config.url is not None
+        self._watch = watch
+        self._stale = anyio.Event()
+        self._doubt = anyio.Event()
+        self._listed = Listing()
+        self.client = Client(
+            open_transport(config, watch), cache=None, client_info=_CLIENT, message_handler=self._notice
+        )
+
+    @property
+    def version(self) -> str:
+        """Return the server's name and version as it reports them; empty when it does not."""
+        info = self.client.server_info
+        return f"{info.name} {info.version}".strip() if info is not None else ""
+
+    async def listing(self) -> Listing:
+        """Return all tools, from all pages."""
+        tools: list[ListedTool] = []
+        self._watch.list_notes.clear()
+        cursor: str | None = None
+        seen: set[str] = set()
+        while True:
+            try:
+                page = await self.client.list_tools(cursor=cursor)
+            except MCPError as error:
+                if error.code == METHOD_NOT_FOUND and cursor is None:
+                    return Listing()
+                raise
+            tools += [ListedTool(tool.name, tool.description or "", tool.input_schema) for tool in page.tools]
+            cursor = page.next_cursor
+            if cursor is None:
+                break
+            if cursor in seen or len(seen) == MAX_PAGES:
+                self._watch.list_notes.append(f"its list of tools does not end; {len(tools)} were read")
+                break
+            seen.add(cursor)
+        self._listed = joined(tools, self._watch.list_notes)
+        return self._listed
+
+    async def stay(self, publish: Callable[[Listing], None], check_every_s: float) -> None:
+        """Stay until the connection ends, and publish the tools whenever they change."""
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._list_again, publish)
+            tasks.start_soon(self._subscribe)
+            if self._checked:
+                tasks.start_soon(self._check, check_every_s)
+            await self._watch.ended.wait()
+            tasks.cancel_scope.cancel()
+
+    async def call(self, tool: str, arguments: Mapping[str, Any], timeout_s: float) -> CallToolResult:
+        """Call a tool once.
+
+        Raises:
+            NotDeliveredError: the call cannot have run.
+            ToolServerDownError: the connection broke during the call, which may or may not have run.
+            ToolTimeoutError: no answer in time; the server was told to stop.
+            ToolError: the server answered with something that is not a result.
+        """
+        name = f"{self._server}:{tool}"
+        receipt = Receipt()
+        try:
+            with receipt.kept(), anyio.fail_after(timeout_s):
+                return await self.client.call_tool(tool, dict(arguments))
+        except TimeoutError:
+            raise ToolTimeoutError(name, timeout_s) from None
+        except MCPError as error:
+            if error.code == NOT_SENT or (error.code == CONNECTION_CLOSED and not receipt.handed_over):
+                self._watch.end(error.message)
+                raise NotDeliveredError(error.message) from None
+            if error.code == CONNECTION_CLOSED:
+                self._doubt.set()
+                raise ToolServerDownError(
+                    self._server, "the connection broke during the call, which may or may not have run"
+                ) from None
+            raise ToolError(f"{name}: {error.message}") from None
+        except (ValidationError, RuntimeError) as error:
+            raise ToolError(f"{name} answered with something that is not a result: {error}") from error
+
+    async def _notice(self, message: IncomingMessage) -> None:
+        if isinstance(message, ToolListChangedNotification):
+            self._stale.set()
+
+    async def _list_again(self, publish: Callable[[Listing], None]) -> None:
+        while True:
+            await self._stale.wait()
+            self._stale = anyio.Event()
+            try:
+                with anyio.fail_after(_LIST_S):
+                    listing = await self.listing()
+            except (MCPError, ValidationError, TimeoutError) as error:
+                # The tools stay as last known; if the connection is the reason, the check finds out.
+                listing = Listing(self._listed.tools, (f"its tools could not be listed again: {error}",))
+                self._doubt.set()
+            publish(listing)
+
+    async def _subscribe(self) -> None:
+        """Hold a subscription to changes of the tools, where the protocol has them and the server offers them."""
+        offered = self.client.server_capabilities.tools
+        if self.client.protocol_version not in MODERN_PROTOCOL_VERSIONS or not (offered and offered.list_changed):
+            return
+        while True:
+            try:
+                with anyio.CancelScope(deadline=anyio.current_time() + _ACKNOWLEDGE_S) as scope:
+                    async with self.client.listen(tools_list_changed=True) as events:
+                        scope.deadline = float("inf")
+                        # Nobody told what changed before the subscription stood.
+                        self._stale.set()
+                        async for _ in events:
+                            self._stale.set()
+            except MCPError as error:
+                if error.code not in (CONNECTION_CLOSED, NOT_SENT):
+                    return
+                self._doubt.set()
+            except SubscriptionLost:
+                self._doubt.set()
+            await anyio.sleep(_SUBSCRIBE_AGAIN_S)
+
+    async def _check(self, every_s: float) -> None:
+        while True:
+            with anyio.move_on_after(every_s):
+                await self._doubt.wait()
+            self._doubt = anyio.Event()
+            try:
+                with anyio.move_on_after(_CHECK_S):
+                    await self._ask()
+            except MCPError as error:
+                # Any other answer, also a refusal, comes from a server that is there.
+                if error.code in (CONNECTION_CLOSED, NOT_SENT):
+                    self._watch.end(error.message)
+
+    async def _ask(self) -> None:
+        if self.client.protocol_version in MODERN_PROTOCOL_VERSIONS:
+            await self.client.session.send_discover(self.client.protocol_version)
+        else:
+            await self.client.session.send_ping()

@@ -1,0 +1,72 @@
+"""Turn what a tool gave back into the text that the model reads.
+
+Text stays as it is. What is not text (pictures, sound, files) is named with its kind and size, so that the model
+knows it was there. Very long outputs are cut, and the cut is marked with how much is missing.
+"""
+
+import json
+from collections.abc import Sequence
+
+from mcp_types import (
+    AudioContent,
+    BlobResourceContents,
+    CallToolResult,
+    ContentBlock,
+    EmbeddedResource,
+    ImageContent,
+    ResourceLink,
+    TextContent,
+    TextResourceContents,
+)
+
+from windowpane.tools.base import ToolOutput
+
+MAX_CHARACTERS = 100_000
+EMPTY = "(no output)"
+
+
+def output(result: CallToolResult) -> ToolOutput:
+    """Return a tool's result as one text."""
+    return ToolOutput(_cut(_text(result)), is_error=result.is_error)
+
+
+def _text(result: CallToolResult) -> str:
+    blocks = [_block(block) for block in result.content]
+    # A server repeats structured content as text for readers such as ours; only without that text is it needed.
+    if result.structured_content is not None and not _has_text(result.content):
+        blocks.insert(0, json.dumps(result.structured_content, ensure_ascii=False, separators=(",", ":")))
+    return "\n".join(blocks) or EMPTY
+
+
+def _has_text(content: Sequence[ContentBlock]) -> bool:
+    return any(isinstance(block, TextContent) and block.text for block in content)
+
+
+def _block(block: ContentBlock) -> str:
+    match block:
+        case TextContent():
+            return block.text
+        case ImageContent() | AudioContent():
+            return f"[{block.type} {block.mime_type}, {_size(block.data)} bytes]"
+        case ResourceLink():
+            return f"[resource {block.uri} {block.title or block.name}]"
+        case EmbeddedResource():
+            return _resource(block.resource)
+
+
+def _resource(resource: TextResourceContents | BlobResourceContents) -> str:
+    if isinstance(resource, TextResourceContents):
+        return resource.text
+    kind = resource.mime_type or "application/octet-stream"
+    return f"[resource {resource.uri} {kind}, {_size(resource.blob)} bytes]"
+
+
+def _size(base64_text: str) -> int:
+    return len(base64_text.rstrip("=")) * 3 // 4
+
+
+def _cut(text: str) -> str:
+    if len(text) <= MAX_CHARACTERS:
+        return text
+    missing = len(text) - MAX_CHARACTERS
+    return f"{text[:MAX_CHARACTERS]}\n[cut: {missing:,} of {len(text):,} characters left out]"

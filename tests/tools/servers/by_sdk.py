@@ -1,0 +1,133 @@
+"""A tool server made with the official library, newest protocol first.
+
+    by_sdk.py stdio
+    by_sdk.py http PORT [legacy] [token=SECRET]
+
+With `legacy` it knows only the protocol of 2025, with sessions; with a token it refuses everybody else.
+"""
+
+import base64
+import os
+import sys
+import time
+from typing import Any
+
+import anyio
+import uvicorn
+from mcp.server.mcpserver import Context, MCPServer
+from mcp_types import (
+    AudioContent,
+    BlobResourceContents,
+    CallToolResult,
+    EmbeddedResource,
+    ImageContent,
+    ResourceLink,
+    TextContent,
+    TextResourceContents,
+)
+from pydantic import BaseModel
+from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+server = MCPServer("by-sdk", version="1.2", log_level="ERROR")
+OPTIONS = sys.argv[1:]
+
+
+@server.tool()
+def add(a: int, b: int) -> int:
+    """Add two numbers."""
+    return a + b
+
+
+@server.tool()
+def fail() -> str:
+    """Fail."""
+    raise ValueError("the disk is full")
+
+
+@server.tool()
+def pid() -> str:
+    """Return the number of this process."""
+    return str(os.getpid())
+
+
+@server.tool()
+def shapes(kind: str) -> CallToolResult:
+    """Return a result of some kind."""
+    data = base64.b64encode(b"12345").decode()
+    contents: dict[str, Any] = {
+        "image": [TextContent(text="Look:"), ImageContent(data=data, mime_type="image/png")],
+        "audio": [AudioContent(data=data, mime_type="audio/wav")],
+        "text resource": [EmbeddedResource(resource=TextResourceContents(uri="file:///a.txt", text="in a file"))],
+        "blob resource": [EmbeddedResource(resource=BlobResourceContents(uri="file:///a.bin", blob=data))],
+        "link": [ResourceLink(uri="file:///b.txt", name="b")],
+        "nothing": [],
+        "structured": [],
+        "huge": [TextContent(text="x" * 3_000_000)],
+    }
+    structured = {"größe": [1, 2]} if kind == "structured" else None
+    return CallToolResult(content=contents[kind], structured_content=structured)
+
+
+@server.tool()
+async def sleep(seconds: float) -> str:
+    """Sleep."""
+    await anyio.sleep(seconds)
+    return "slept"
+
+
+@server.tool()
+def crash() -> str:
+    """Stop the whole process in the middle of the call."""
+    sys.stderr.write("out of memory\n")
+    sys.stderr.flush()
+    time.sleep(0.1)
+    os._exit(3)
+
+
+@server.tool()
+async def grow(name: str, ctx: Context) -> str:
+    """Get one more tool."""
+    server.add_tool(pid, name=name, description="New.")
+    await ctx.notify_tools_changed()
+    await ctx.session.send_tool_list_changed()
+    return "grown"
+
+
+class Answer(BaseModel):
+    """What a person would be asked for."""
+
+    name: str
+
+
+@server.tool()
+async def ask(ctx: Context) -> str:
+    """Ask the person at the client for something."""
+    result = await ctx.elicit("Your name?", Answer)
+    return str(result)
+
+
+class Gate:
+    """Lets through what the options allow."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Refuse a request, or pass it on."""
+        headers = {key.decode(): value.decode() for key, value in scope.get("headers", [])}
+        token = next((option.removeprefix("token=") for option in OPTIONS if option.startswith("token=")), None)
+        if scope["type"] == "http" and token and headers.get("authorization") != f"Bearer {token}":
+            await PlainTextResponse("who are you?", 401)(scope, receive, send)
+        elif scope["type"] == "http" and "legacy" in OPTIONS and "mcp-method" in headers:
+            await PlainTextResponse("bad request", 400)(scope, receive, send)
+        else:
+            await self._app(scope, receive, send)
+
+
+if OPTIONS[0] == "stdio":
+    server.run("stdio")
+else:
+    uvicorn.run(
+        Gate(server.streamable_http_app()), port=int(OPTIONS[1]), log_level="error", timeout_graceful_shutdown=1
+    )
