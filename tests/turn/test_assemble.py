@@ -72,6 +72,7 @@ def make(
             window_source="test",
             sections=build_prompt(agent, session.settings),
             gathered=gather(agent, servers, session),
+            history=recent,
             selection=Selection(
                 query=Query(text=message),
                 chosen=tuple(Chosen(item, Evidence(0.9 - index / 100), "near") for index, item in enumerate(chosen)),

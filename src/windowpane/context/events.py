@@ -6,13 +6,16 @@ event that follows it holds the whole.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
 
+from windowpane.context.fetched import Fetched, FetchedKind
 from windowpane.context.ids import Actor, BlobHash
 from windowpane.context.items import ItemRef, SessionMode
-from windowpane.context.messages import Decision, Outcome, Step, ToolCall, ToolResult
+from windowpane.context.messages import Decision, Outcome, Source, Step, ToolCall, ToolResult
+from windowpane.context.sets import ContextSets
+from windowpane.context.summary import Summary
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,16 +81,23 @@ class MessageAdded:
 
     role: Literal["user", "assistant", "system"]
     content: str
+    tokens: int = 0
     type: Literal["message.added"] = "message.added"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnStarted:
-    """The user's message arrived, byte for byte. `key` is the caller's idempotency key, if there was one."""
+    """The user's message arrived, byte for byte.
+
+    `key` is the caller's idempotency key, if there was one. `resumed` tells that the session had been left alone, so
+    the model is to be reminded of what it was working on.
+    """
 
     turn: int
     message: str
     key: str | None = None
+    tokens: int = 0
+    resumed: bool = False
     type: Literal["turn.started"] = "turn.started"
 
 
@@ -102,10 +112,11 @@ class RequestBuilt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelReplied:
-    """One model call ended well."""
+    """One model call ended well. `tokens` is what its text costs by our own count."""
 
     turn: int
     step: Step
+    tokens: int = 0
     type: Literal["model.replied"] = "model.replied"
 
 
@@ -157,12 +168,63 @@ class TurnError:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnFinished:
-    """A turn ended."""
+    """A turn ended. `sources` are the documents its answer could draw on, `related` the titles they point to."""
 
     turn: int
     outcome: Outcome
     error: TurnError | None = None
+    sources: tuple[Source, ...] = ()
+    related: tuple[str, ...] = ()
     type: Literal["turn.finished"] = "turn.finished"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SummaryMade:
+    """The conversation up to a message was summed up."""
+
+    summary: Summary
+    type: Literal["summary.made"] = "summary.made"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchedAdded:
+    """Pages or search results came in. One that is there already is replaced."""
+
+    items: tuple[Fetched, ...]
+    actor: Actor
+    type: Literal["fetched.added"] = "fetched.added"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchedCleared:
+    """Fetched context was erased: of one kind, or all of it."""
+
+    kind: FetchedKind | None = None
+    actor: Actor = "user"
+    type: Literal["fetched.cleared"] = "fetched.cleared"
+
+
+@dataclass(frozen=True, slots=True)
+class FileMark:
+    """What a file was like when it was named: the hash of its content and when it was last changed."""
+
+    hash: str
+    modified_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionContext:
+    """The working context was changed, or, with reason `resume`, shown to the model again.
+
+    `marks` are the files of the set as they were at that moment; a file that was not there has none.
+    """
+
+    reason: Literal["load", "resume", "changed"]
+    context: ContextSets
+    set_name: str | None = None
+    actor: Actor = "user"
+    marks: Mapping[str, FileMark] = field(default_factory=dict[str, FileMark])
+    type: Literal["session.context"] = "session.context"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -195,6 +257,10 @@ Event = (
     | ApprovalDecided
     | CancelRequested
     | TurnFinished
+    | SummaryMade
+    | FetchedAdded
+    | FetchedCleared
+    | SessionContext
     | HistoryCleared
     | Erased
 )

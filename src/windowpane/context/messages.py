@@ -101,6 +101,16 @@ class ToolCallApproval:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """A document that an answer could draw on. `score` is 1 for one that was in the session anyway."""
+
+    title: str
+    score: float
+    ref: ItemRef | None = None
+    url: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class UserMessage:
     """What the user wrote, byte for byte."""
 
@@ -154,6 +164,8 @@ class AssistantMessage:
     model_reply: ModelReply
     request: BlobHash | None = None
     outcome: Outcome = "completed"
+    sources: tuple[Source, ...] = ()
+    related: tuple[str, ...] = ()
     turn: int | None = None
     seq: int
     at: datetime

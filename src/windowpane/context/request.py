@@ -125,6 +125,7 @@ class Part:
     hash: BlobHash | None = None
     status: Literal["used", "truncated", "left_out"] = "used"
     reason: str = ""
+    evidence: Evidence | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,17 +5,21 @@ conversation grows: it keeps the latest messages and where each turn begins in t
 the log when somebody asks for them.
 """
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from functools import singledispatch
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from windowpane.context.events import (
     ApprovalDecided,
     ApprovalRequested,
     CancelRequested,
     Event,
+    FetchedAdded,
+    FetchedCleared,
+    FileMark,
     HistoryCleared,
     ItemAdded,
     ItemRemoved,
@@ -24,13 +28,16 @@ from windowpane.context.events import (
     Recorded,
     RequestBuilt,
     ServerArrived,
+    SessionContext,
     SessionCreated,
     SessionItem,
     SessionUpdated,
+    SummaryMade,
     ToolReturned,
     TurnFinished,
     TurnStarted,
 )
+from windowpane.context.fetched import Fetched
 from windowpane.context.ids import BlobHash, SessionId
 from windowpane.context.items import ItemRef
 from windowpane.context.messages import (
@@ -45,9 +52,14 @@ from windowpane.context.messages import (
     ToolCallApproval,
     UserMessage,
 )
+from windowpane.context.sets import MAX_ITEM_CHARACTERS, ContextSets, is_absolute
+from windowpane.context.summary import Summary
 
 RECENT_MESSAGES = 64
 """How many of the latest messages a state keeps."""
+
+OBSERVED = 50
+"""How many of the files that tools touched last a state keeps."""
 
 RECENT_KEYS = 64
 """How many of the latest idempotency keys a state keeps."""
@@ -107,6 +119,15 @@ class OpenTurn:
 
 
 @dataclass(frozen=True, slots=True)
+class HeldFetch:
+    """A fetched page or search result, and where in the log it came in."""
+
+    seq: int
+    at: datetime
+    item: Fetched
+
+
+@dataclass(frozen=True, slots=True)
 class TurnStarts:
     """Where each turn begins in the log, by turn number; cheap to extend and to share."""
 
@@ -161,6 +182,13 @@ class SessionState:
     turn_starts: TurnStarts = TurnStarts()
     turn_keys: tuple[tuple[str, int], ...] = ()
     open_turn: OpenTurn | None = None
+    token_count: int = 0
+    summary: Summary | None = None
+    fetched: tuple[HeldFetch, ...] = ()
+    sets: ContextSets = field(default_factory=dict[str, tuple[str, ...]])
+    marks: Mapping[str, FileMark] = field(default_factory=dict[str, FileMark])
+    observed: tuple[str, ...] = ()
+    resume_pending: bool = False
     created_at: datetime | None = None
     updated_at: datetime | None = None
 
@@ -264,6 +292,7 @@ def _(event: ServerArrived, state: SessionState, recorded: Recorded) -> SessionS
 @_meaning.register
 def _(event: MessageAdded, state: SessionState, recorded: Recorded) -> SessionState:
     seq, at = recorded.seq, recorded.at
+    state = replace(state, token_count=state.token_count + event.tokens)
     if event.role == "assistant":
         reply = ModelReply((Step(text=event.content),))
         return _with_message(state, AssistantMessage(model_reply=reply, seq=seq, at=at))
@@ -280,6 +309,8 @@ def _(event: TurnStarted, state: SessionState, recorded: Recorded) -> SessionSta
         turn_starts=state.turn_starts.with_next(recorded.seq),
         turn_keys=(*state.turn_keys, (event.key, event.turn))[-RECENT_KEYS:] if event.key else state.turn_keys,
         open_turn=OpenTurn(turn=event.turn, message=event.message),
+        token_count=state.token_count + event.tokens,
+        resume_pending=state.resume_pending or event.resumed,
     )
 
 
@@ -291,6 +322,12 @@ def _(event: RequestBuilt, state: SessionState, recorded: Recorded) -> SessionSt
 @_meaning.register
 def _(event: ModelReplied, state: SessionState, recorded: Recorded) -> SessionState:
     steps = state.open_turn.steps if state.open_turn else ()
+    observed = (*state.observed, *(path for call in event.step.tool_calls for path in paths_in(call.arguments)))
+    state = replace(
+        state,
+        token_count=state.token_count + event.tokens,
+        observed=tuple(dict.fromkeys(observed[::-1]))[:OBSERVED][::-1],
+    )
     # Decisions were about the calls of the step before; a call of this one must never inherit them.
     return _with_open(state, event.turn, steps=(*steps, event.step), approvals=())
 
@@ -336,12 +373,15 @@ def _(event: TurnFinished, state: SessionState, recorded: Recorded) -> SessionSt
     turn = state.open_turn
     if turn is None or turn.turn != event.turn:
         return state
-    after = replace(state, open_turn=None)
+    pending = state.resume_pending and event.outcome != "completed"
+    after = replace(state, open_turn=None, resume_pending=pending)
     if turn.steps:
         reply = AssistantMessage(
             model_reply=ModelReply(turn.steps),
             request=turn.request,
             outcome=event.outcome,
+            sources=event.sources,
+            related=event.related,
             turn=event.turn,
             seq=recorded.seq,
             at=recorded.at,
@@ -362,8 +402,71 @@ def _(event: TurnFinished, state: SessionState, recorded: Recorded) -> SessionSt
 
 
 @_meaning.register
+def _(event: SummaryMade, state: SessionState, recorded: Recorded) -> SessionState:
+    if state.summary is not None and state.summary.through_seq >= event.summary.through_seq:
+        return state
+    return replace(state, summary=event.summary)
+
+
+@_meaning.register
+def _(event: FetchedAdded, state: SessionState, recorded: Recorded) -> SessionState:
+    new = {item.key: HeldFetch(recorded.seq, recorded.at, item) for item in event.items}
+    kept = tuple(held for held in state.fetched if held.item.key not in new)
+    return replace(state, fetched=kept + tuple(new.values()))
+
+
+@_meaning.register
+def _(event: FetchedCleared, state: SessionState, recorded: Recorded) -> SessionState:
+    return replace(state, fetched=tuple(held for held in state.fetched if event.kind not in (None, held.item.kind)))
+
+
+@_meaning.register
+def _(event: SessionContext, state: SessionState, recorded: Recorded) -> SessionState:
+    if event.reason != "changed":
+        return state
+    files = set(event.context.get("files", ()))
+    marks = {path: mark for path, mark in {**state.marks, **event.marks}.items() if path in files}
+    return replace(state, sets=event.context, marks=marks)
+
+
+@_meaning.register
 def _(event: HistoryCleared, state: SessionState, recorded: Recorded) -> SessionState:
-    return replace(state, recent=(), message_count=0, open_turn=None)
+    return replace(
+        state,
+        recent=(),
+        message_count=0,
+        token_count=0,
+        open_turn=None,
+        summary=None,
+        observed=(),
+        resume_pending=False,
+    )
+
+
+def paths_in(arguments: str) -> tuple[str, ...]:
+    """Return the absolute paths among a tool call's arguments, each once."""
+    try:
+        body: object = json.loads(arguments or "{}")
+    except (ValueError, RecursionError):
+        return ()
+    return tuple(dict.fromkeys(_paths(body)))
+
+
+def _paths(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        if (
+            "\n" not in value
+            and len(value) <= MAX_ITEM_CHARACTERS
+            and is_absolute(value)
+            and not value.startswith("//")
+        ):
+            yield value
+    elif isinstance(value, dict):
+        for part in cast("dict[str, object]", value).values():
+            yield from _paths(part)
+    elif isinstance(value, list):
+        for part in cast("list[object]", value):
+            yield from _paths(part)
 
 
 def _changed(settings: SessionSettings, changes: Mapping[str, Any]) -> SessionSettings:

@@ -1,12 +1,16 @@
-"""Events as JSON and back: one encoding for every store, for exports and for the wire."""
+"""Events as JSON and back: one encoding for every store, for exports and for the wire.
+
+JSON is Unicode, and half of a surrogate pair is not: text that holds one is refused before anything is stored.
+"""
 
 from typing import Annotated
 
 from pydantic import Field, TypeAdapter
+from pydantic_core import PydanticSerializationError
 
 from windowpane.context.events import Event, Recorded
 from windowpane.context.session import SessionState
-
+from windowpane.errors import InvalidInputError
 
 _EVENT: TypeAdapter[Event] = TypeAdapter(Annotated[Event, Field(discriminator="type")])
 _RECORDED: TypeAdapter[Recorded] = TypeAdapter(Recorded)
@@ -14,8 +18,15 @@ _STATE: TypeAdapter[SessionState] = TypeAdapter(SessionState)
 
 
 def encode_event(event: Event) -> bytes:
-    """Return an event as compact JSON."""
-    return _EVENT.dump_json(event)
+    """Return an event as compact JSON.
+
+    Raises:
+        InvalidInputError: it holds something that JSON cannot carry.
+    """
+    try:
+        return _EVENT.dump_json(event)
+    except PydanticSerializationError as error:
+        raise InvalidInputError(f"{event.type} cannot be kept as JSON: {error}") from None
 
 
 def decode_event(body: bytes | str) -> Event:

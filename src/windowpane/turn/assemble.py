@@ -28,6 +28,7 @@ from windowpane.context.request import (
 )
 from windowpane.context.session import SessionState
 from windowpane.tools.names import offer
+from windowpane.turn.blocks import Block
 from windowpane.turn.fit import Fitted, Piece, Tier, fit
 from windowpane.turn.gather import Gathered
 from windowpane.turn.prompt import Section
@@ -48,7 +49,13 @@ LATEST_MESSAGES = 5
 """How many of the last messages are kept before anything that was added by hand."""
 
 FRAME_TOKENS = 160
-"""Set aside for headings and boundary lines, so that adding them never breaks the budget."""
+"""Set aside for headings and the boundary lines around what was selected, so that adding them breaks no budget."""
+
+BOUNDARY_TOKENS = 40
+"""What a block costs beyond its text: the message and its boundary lines."""
+
+BEFORE_HISTORY = ("summary",)
+AFTER_HISTORY = ("recall", "resume", "fetched")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +74,8 @@ class Ingredients:
     sections: tuple[Section, ...]
     gathered: Gathered
     selection: Selection
+    history: tuple[Message, ...] = ()
+    blocks: tuple[Block, ...] = ()
 
 
 def assemble(given: Ingredients) -> Request:
@@ -85,7 +94,8 @@ def assemble(given: Ingredients) -> Request:
     pieces = _pieces(given, entries, tools, history, sections)
     fates = {fitted.piece.key: fitted for fitted in fit(pieces, given.window_tokens - reply_tokens - FRAME_TOKENS)}
     taken = [_settle(entry, fates) for entry in entries]
-    messages = _messages(given, code, sections, taken, history, fates)
+    blocks = [block for block in given.blocks if fates[block.key].kept]
+    messages = _messages(given, code, sections, taken, history, [_settled(block, fates) for block in blocks], fates)
     sent_tools = tuple(tools[entry.ref] for entry in taken if entry.ref in tools and entry.sent)
     context = RequestContext(
         id=given.request_id,
@@ -96,7 +106,7 @@ def assemble(given: Ingredients) -> Request:
         query=given.selection.query,
         items=tuple(_record(entry, tools.get(entry.ref)) for entry in taken),
         candidates=given.selection.left_out,
-        parts=_parts(messages, sent_tools, history, fates),
+        parts=_parts(given, messages, sent_tools, history, fates),
         budget=Budget(
             window_tokens=given.window_tokens,
             reply_tokens=reply_tokens,
@@ -179,11 +189,11 @@ class _Past:
 
 
 def _history(given: Ingredients, with_tools: bool) -> list[_Past]:
-    """Return the conversation so far, oldest first, without this turn's own message.
+    """Return the window: the messages that are sent whole, oldest first.
 
     A message that was sent before, failed, and is now sent again word for word is not asked twice.
     """
-    past = [message for message in given.session.recent if message.turn is None or message.turn < given.turn]
+    past = given.history
     answered = {message.turn for message in past if isinstance(message, AssistantMessage)}
     return [
         _Past(message, rendered)
@@ -196,7 +206,9 @@ def _history(given: Ingredients, with_tools: bool) -> list[_Past]:
 def _code(given: Ingredients, history: Sequence[_Past]) -> str:
     past = (part.content for entry in history for part in entry.rendered)
     items = (item.text for item in (*given.agent.rules, *given.agent.references))
-    return boundary_code(given.session.id, (given.message, *past, *items, *(s.text for s in given.sections)))
+    others = (block.text for block in given.blocks)
+    sections = (section.text for section in given.sections)
+    return boundary_code(given.session.id, (given.message, *past, *items, *sections, *others))
 
 
 def _sections(given: Ingredients, code: str) -> tuple[Section, ...]:
@@ -233,6 +245,16 @@ def _pieces(
                 can_shorten=entry.ref.type == "reference" and tier != "must",
             )
         )
+    pieces += [
+        Piece(
+            key=block.key,
+            tier=block.tier,
+            rank=block.rank,
+            tokens=count(block.text) + BOUNDARY_TOKENS,
+            can_shorten=block.can_shorten,
+        )
+        for block in given.blocks
+    ]
     newest_first = list(reversed(history))
     for index, past in enumerate(newest_first):
         tier = "latest" if index < LATEST_MESSAGES else "older"
@@ -260,8 +282,16 @@ def _messages(
     sections: Sequence[Section],
     taken: Sequence[_Entry],
     history: Sequence[_Past],
+    blocks: Sequence[Block],
     fates: Mapping[str, Fitted],
 ) -> tuple[RequestMessage, ...]:
+    def placed(kinds: Sequence[str]) -> list[RequestMessage]:
+        chosen = sorted((block for block in blocks if block.kind in kinds), key=lambda block: kinds.index(block.kind))
+        return [
+            RequestMessage(role="user", content=enclosed(code, block.text), part=block.kind, name=block.name)
+            for block in chosen
+        ]
+
     def texts(kind: type[Rule] | type[Reference], selected: bool) -> list[str]:
         chosen = [e for e in taken if e.sent and isinstance(e.item, kind) and (e.mode == "agent") == selected]
         return [entry.text for entry in sorted(chosen, key=lambda entry: (entry.priority, entry.ref.name))]
@@ -274,16 +304,18 @@ def _messages(
         messages.append(RequestMessage(role="system", content=render_rules(rules), part="rules"))
     if references := texts(Reference, selected=False):
         messages.append(RequestMessage(role="system", content=render_references(references), part="references"))
+    messages += placed(BEFORE_HISTORY)
     for past in history:
         if fates[past.key].kept:
             messages.extend(replace(message, name=past.key) for message in past.rendered)
-    blocks: list[str] = []
+    messages += placed(AFTER_HISTORY)
+    selected: list[str] = []
     if rules := texts(Rule, selected=True):
-        blocks.append(render_rules(rules))
+        selected.append(render_rules(rules))
     if references := texts(Reference, selected=True):
-        blocks.append(render_references(references))
-    if blocks:
-        messages.append(RequestMessage(role="user", content=enclosed(code, "\n\n".join(blocks)), part="selected"))
+        selected.append(render_references(references))
+    if selected:
+        messages.append(RequestMessage(role="user", content=enclosed(code, "\n\n".join(selected)), part="selected"))
     messages.append(RequestMessage(role="user", content=given.message, part="message"))
     return tuple(messages)
 
@@ -305,20 +337,46 @@ def _record(entry: _Entry, offered: OfferedTool | None) -> ContextItem:
     )
 
 
+def _settled(block: Block, fates: Mapping[str, Fitted]) -> Block:
+    fate = fates[block.key]
+    if fate.whole:
+        return block
+    return replace(block, text=cut_to(block.text, fate.tokens - BOUNDARY_TOKENS - count(CUT_MARK) - 4) + CUT_MARK)
+
+
 def _parts(
+    given: Ingredients,
     messages: Sequence[RequestMessage],
     tools: Sequence[OfferedTool],
     history: Sequence[_Past],
     fates: Mapping[str, Fitted],
 ) -> tuple[Part, ...]:
-    parts = [
-        Part(kind=message.part, name=message.name, tokens=message_tokens(message), hash=content_hash(message.content))
-        for message in messages
-    ]
+    blocks = {(block.kind, block.name): block for block in given.blocks}
+    parts: list[Part] = []
+    for message in messages:
+        block = blocks.get((message.part, message.name))
+        cut = block is not None and not fates[block.key].whole
+        parts.append(
+            Part(
+                kind=message.part,
+                name=message.name,
+                tokens=message_tokens(message),
+                hash=content_hash(message.content),
+                status="truncated" if cut else "used",
+                reason=(fates[block.key].reason if cut else block.reason) if block else "",
+                evidence=block.evidence if block else None,
+            )
+        )
     if tools:
         parts.append(Part(kind="tools", name=f"{len(tools)} offered", tokens=sum(map(tool_tokens, tools))))
-    cut = [past for past in history if not fates[past.key].kept]
     parts += [
-        Part(kind="history", name=past.key, tokens=0, status="left_out", reason=fates[past.key].reason) for past in cut
+        Part(kind="history", name=past.key, tokens=0, status="left_out", reason=fates[past.key].reason)
+        for past in history
+        if not fates[past.key].kept
+    ]
+    parts += [
+        Part(kind=block.kind, name=block.name, tokens=0, status="left_out", reason=fates[block.key].reason)
+        for block in given.blocks
+        if not fates[block.key].kept
     ]
     return tuple(parts)

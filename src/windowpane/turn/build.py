@@ -13,11 +13,13 @@ from windowpane.context.session import SessionState
 from windowpane.models.base import Models
 from windowpane.tools.base import ServerStatus
 from windowpane.turn.assemble import Ingredients, assemble
+from windowpane.turn.blocks import Block, fetched_blocks, summary_block
 from windowpane.turn.gather import always_tools, gather, item_of
 from windowpane.turn.mentions import mentions
 from windowpane.turn.prompt import build_prompt
 from windowpane.turn.selector import Selector
 from windowpane.turn.settings import call_settings, search_settings, window_of
+from windowpane.turn.window import window
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +66,17 @@ async def build(
             sections=build_prompt(agent, session.settings),
             gathered=gathered,
             selection=selection,
+            history=window(recent, session.summary),
+            blocks=_blocks(session),
         )
     )
     items = {found.ref: found.item for found in gathered.session if found.item is not None}
     return Built(request, items | {chosen.item.ref: chosen.item for chosen in selection.chosen})
+
+
+def _blocks(session: SessionState) -> tuple[Block, ...]:
+    summary = (summary_block(session.summary),) if session.summary else ()
+    return (*summary, *fetched_blocks(session.fetched))
 
 
 def mentioned(agent: Agent, session: SessionState, message: str) -> list[Event]:

@@ -7,21 +7,26 @@ the room that a long one could not. The order, most important first:
 1. `must`: prompt sections, `always` items and the user's message. If these alone do not fit, the turn fails before
    any model call.
 2. `latest`: the last five messages of the conversation.
-3. `manual`: items added by hand, by priority, then name.
-4. `selected`: items selected for this message, best score first.
-5. `older`: the conversation before that, newest first, without gaps.
+3. `resume`: what the session was working on, when it is taken up again.
+4. `summary`: what was said before the messages that are sent whole.
+5. `manual`: items added by hand, by priority, then name.
+6. `selected`: items selected for this message, best score first.
+7. `fetched`: pages and search results, newest first.
+8. `recall`: earlier messages that bear on this one, best score first.
+9. `older`: the rest of the window, newest first, without gaps.
 
-A reference that does not fit is shortened rather than dropped when at least `SHORTENED_TOKENS` are left for it.
+A reference or a page that does not fit is shortened rather than dropped when at least `SHORTENED_TOKENS` are left for
+it.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from windowpane.errors import ContextTooLargeError
 
-Tier = Literal["must", "latest", "manual", "selected", "older"]
-ORDER: tuple[Tier, ...] = ("must", "latest", "manual", "selected", "older")
+Tier = Literal["must", "latest", "resume", "summary", "manual", "selected", "fetched", "recall", "older"]
+ORDER: tuple[Tier, ...] = get_args(Tier)
 CONVERSATION: tuple[Tier, ...] = ("latest", "older")
 SHORTENED_TOKENS = 256
 

@@ -137,7 +137,7 @@ def _move_for(call: ToolCall, approval: ToolCallApproval | None, verdict: Callab
         return _refusal(call, f"There is no tool named {call.offered_name!r}. Use one of the tools you were given.")
     try:
         arguments: object = json.loads(call.arguments or "{}")
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         return _refusal(call, f"The arguments are not valid JSON ({error}). Send them again as one JSON object.")
     if not isinstance(arguments, dict):
         return _refusal(call, "The arguments must be one JSON object.")

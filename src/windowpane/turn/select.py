@@ -54,14 +54,14 @@ class Calibration:
 
 # Printed by `python bench/selection_quality.py --fit`.
 CALIBRATION = Calibration(
-    base=-4.4,
-    per_meaning=5.0,
-    per_words=3.0,
-    per_gap=-1.2,
-    per_context=2.5,
-    words_base=-3.6,
-    words_per_words=6.0,
-    words_per_gap=-1.0,
+    base=-4.2,
+    per_meaning=3.81,
+    per_words=4.6,
+    per_gap=-1.22,
+    per_context=2.55,
+    words_base=-3.52,
+    words_per_words=6.57,
+    words_per_gap=-0.9,
 )
 
 # What candidates usually look like. With few of them this steadies the scale; with hundreds it vanishes.
@@ -150,19 +150,23 @@ class Choices:
         )
 
     def _reason(self, code: Code, rank: int) -> str:
-        score = f"{self.scores[rank - 1]:.2f}"
+        score = f"its score of {self.scores[rank - 1]:.2f}"
         settings = self.settings
-        reasons: dict[Code, str] = {
-            "include_score": f"its score of {score} reaches {settings.include_score:.2f}, which always includes",
-            "relevant": f"number {rank} of {len(self)}; its score of {score} reaches the cut-off of {self.cut_off:.2f}",
-            "below_floor": f"its score of {score} is below the floor of {self.floor:.2f}",
-            "below_cut_off": f"its score of {score} is below the cut-off of {self.cut_off:.2f},"
-            f" {settings.share_of_best:.0%} of the best",
-            "beyond_top_n": f"number {rank} of {len(self)}, and only {settings.top_n} are taken",
-            "small_talk": self.query.reason,
-            "off": "selection is off",
-        }
-        return reasons[code]
+        match code:
+            case "include_score":
+                return f"{score} reaches {settings.include_score:.2f}, which always includes"
+            case "relevant":
+                return f"number {rank} of {len(self)}; {score} reaches the cut-off of {self.cut_off:.2f}"
+            case "below_floor":
+                return f"{score} is below the floor of {self.floor:.2f}"
+            case "below_cut_off":
+                return f"{score} is below the cut-off of {self.cut_off:.2f}, {settings.share_of_best:.0%} of the best"
+            case "beyond_top_n":
+                return f"number {rank} of {len(self)}, and only {settings.top_n} are taken"
+            case "small_talk":
+                return self.query.reason
+            case "off":
+                return "selection is off"
 
 
 def select(
@@ -170,13 +174,13 @@ def select(
 ) -> Choices:
     """Decide about every candidate of one domain."""
     scores = calibrated(measured, query.context_share, calibration)
-    # Equal scores are ordered by name, so that the order of the input plays no part.
-    names = [key.sort_key for key in measured.keys]
-    rank = sorted(range(len(names)), key=lambda i: (-scores[i], -_tie(measured, i), names[i]))
-    ordered = tuple(float(scores[i]) for i in rank)
+    # Equal scores are ordered by meaning, then by name: the order of the input plays no part.
+    nearest = np.nan_to_num(measured.meaning, nan=-1.0)
+    order = np.lexsort((measured.name_ranks, -nearest, -scores))
+    ordered: list[float] = scores[order].tolist()
     best = ordered[0] if ordered else 0.0
     cut_off = round(max(settings.floor, settings.share_of_best * best), SCORE_DECIMALS)
-    return Choices(measured, settings, query, tuple(rank), ordered, cut_off, settings.floor)
+    return Choices(measured, settings, query, tuple(order.tolist()), tuple(ordered), cut_off, settings.floor)
 
 
 def calibrated(measured: Measured, context_share: float, calibration: Calibration = CALIBRATION) -> Floats:
@@ -256,9 +260,3 @@ def _standardised(values: Floats, usual_mean: float, usual_spread: float) -> tup
 
 def _chance(evidence: Floats) -> Floats:
     return np.round(1 / (1 + np.exp(-evidence)), SCORE_DECIMALS)
-
-
-def _tie(measured: Measured, position: int) -> float:
-    """Order equal scores by meaning, where it was measured."""
-    meaning = float(measured.meaning[position])
-    return -1.0 if np.isnan(meaning) else meaning

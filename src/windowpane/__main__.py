@@ -1,0 +1,5 @@
+"""`python -m windowpane` is the command `windowpane`."""
+
+from windowpane.cli import main
+
+main()

@@ -1,0 +1,104 @@
+"""Open the engine: for one command, or for a conversation.
+
+In a conversation it has a thread of its own, because the main thread waits for a person. So the line editor and
+Ctrl-C work as in any program, while tool servers stay connected and turns run on.
+"""
+
+import signal
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from queue import SimpleQueue
+from types import FrameType
+from typing import Self, TypeVar
+
+import anyio
+from anyio.from_thread import BlockingPortal, start_blocking_portal
+
+from windowpane.context.events import Live
+from windowpane.engine import Engine
+from windowpane.settings import Settings
+from windowpane.wiring import open_engine
+
+T = TypeVar("T")
+
+
+def with_engine(settings: Settings, ask: Callable[[Engine], Awaitable[T]]) -> T:
+    """Return what a function makes of an open engine."""
+
+    async def opened() -> T:
+        async with open_engine(settings) as engine:
+            return await ask(engine)
+
+    return anyio.run(opened)
+
+
+@dataclass(frozen=True, slots=True)
+class Interrupted:
+    """Ctrl-C was pressed."""
+
+
+class Events:
+    """The events of a turn, to be taken one by one, and Ctrl-C among them, so that it never costs one of them.
+
+    While it is open, the first Ctrl-C is an event, and the second is what it always is.
+    """
+
+    def __init__(self, portal: BlockingPortal, events: AsyncIterator[Live]) -> None:
+        self._portal = portal
+        self._events = events
+        self._queue: SimpleQueue[Live | Interrupted | BaseException | None] = SimpleQueue()
+        self._pressed = False
+
+    def __enter__(self) -> Self:
+        self._before = signal.signal(signal.SIGINT, self._press)
+        self._portal.start_task_soon(self._pump)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        signal.signal(signal.SIGINT, self._before)
+
+    def take(self) -> Live | Interrupted | None:
+        """Wait for the next event and return it, or None when there are no more."""
+        event = self._queue.get()
+        if isinstance(event, BaseException):
+            raise event
+        return event
+
+    def _press(self, number: int, frame: FrameType | None) -> None:
+        if self._pressed:
+            raise KeyboardInterrupt
+        self._pressed = True
+        self._queue.put(Interrupted())
+
+    async def _pump(self) -> None:
+        try:
+            async for event in self._events:
+                self._queue.put(event)
+        except BaseException as error:
+            self._queue.put(error)
+            raise
+        self._queue.put(None)
+
+
+class Door:
+    """An open engine, from another thread."""
+
+    def __init__(self, portal: BlockingPortal, engine: Engine) -> None:
+        self._portal = portal
+        self.engine = engine
+
+    def wait(self, ask: Callable[[], Awaitable[T]]) -> T:
+        """Return what the engine answers."""
+        return self._portal.call(ask)
+
+    def events(self, events: AsyncIterator[Live]) -> Events:
+        """Begin to follow a turn."""
+        return Events(self._portal, events)
+
+
+@contextmanager
+def open_door(settings: Settings) -> Generator[Door]:
+    """Open the engine for as long as the conversation lasts."""
+    with start_blocking_portal() as portal, portal.wrap_async_context_manager(open_engine(settings)) as engine:
+        yield Door(portal, engine)

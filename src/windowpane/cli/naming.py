@@ -1,0 +1,68 @@
+"""Which session or item is meant by what somebody typed."""
+
+from collections.abc import Iterable
+
+from windowpane.context.ids import SessionId
+from windowpane.context.items import ItemRef, reference_ref, rule_ref, tool_ref
+from windowpane.engine import Engine
+from windowpane.errors import InvalidInputError, SessionNotFoundError, UnknownItemError
+
+LAST = "last"
+"""Names the session that was used last."""
+
+_PAGE = 500
+
+
+async def find_session(engine: Engine, text: str) -> SessionId:
+    """Return the session that an id, the beginning of an id, or `last` means.
+
+    Raises:
+        SessionNotFoundError: none.
+        InvalidInputError: more than one.
+    """
+    if text == LAST:
+        page = await engine.store.sessions(limit=1)
+        if not page.rows:
+            raise SessionNotFoundError(text)
+        return page.rows[0].id
+    try:
+        return (await engine.store.row(SessionId(text))).id
+    except SessionNotFoundError:
+        found = await _beginning_with(engine, text) if text else []
+    if len(found) > 1:
+        raise InvalidInputError(f"{len(found)} sessions begin with {text!r}; write more of the id")
+    if not found:
+        raise SessionNotFoundError(text)
+    return found[0]
+
+
+async def _beginning_with(engine: Engine, text: str) -> list[SessionId]:
+    page = await engine.store.sessions(limit=_PAGE)
+    found = [row.id for row in page.rows if row.id.startswith(text)]
+    while page.cursor is not None:
+        page = await engine.store.sessions(limit=_PAGE, cursor=page.cursor)
+        found += [row.id for row in page.rows if row.id.startswith(text)]
+    return found
+
+
+def find_item(text: str, known: Iterable[ItemRef]) -> ItemRef:
+    """Return the item that is meant: as it is written everywhere, or its name alone when only one has it.
+
+    An item that is not among the known ones is taken at its word.
+
+    Raises:
+        UnknownItemError: the text does not say what kind of item it is.
+    """
+    refs = tuple(known)
+    exact = [ref for ref in refs if str(ref) == text]
+    named = [ref for ref in refs if ref.name == text]
+    if exact:
+        return exact[0]
+    if len(named) == 1:
+        return named[0]
+    if named:
+        raise UnknownItemError(text, tuple(str(ref) for ref in named))
+    kind, colon, name = text.partition(":")
+    if not colon or not kind or not name:
+        raise UnknownItemError(text)
+    return rule_ref(name) if kind == "rule" else reference_ref(name) if kind == "reference" else tool_ref(kind, name)

@@ -1,0 +1,1 @@
+"""Looking back: what was sent, and why."""

@@ -1,0 +1,101 @@
+"""The values that a search takes and gives."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from windowpane.context.items import ItemRef
+from windowpane.context.request import Passage
+from windowpane.search.chunks import Chunk
+from windowpane.search.documents import Domain
+from windowpane.search.words import words
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class SearchQuery:
+    """What to look for.
+
+    `context` is the message together with the turns before it, and `context_share` how much of the
+    meaning comes from that instead of from the message alone; `earlier` are the words of those turns. `clauses` are
+    the parts of a message that asks for several things. `small_talk` says that the message asks for nothing.
+    """
+
+    message: str
+    context: str = ""
+    context_share: float = 0.0
+    earlier: str = ""
+    clauses: tuple[str, ...] = ()
+    small_talk: bool = False
+    reason: str = ""
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """Return every text whose meaning is needed: the message, its context if it counts, the clauses."""
+        return (self.message, *((self.context,) if self.context_share else ()), *self.clauses)
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """How near every document of one domain is to a query, column by column in the order of `keys`.
+
+    `meaning` is a cosine, rounded; nan where it was not measured. `words` lies between 0 and 1.
+    `name_ranks` orders the documents by name, to break ties.
+    """
+
+    domain: Domain
+    keys: tuple[ItemRef, ...]
+    meaning: Floats
+    words: Floats
+    name_ranks: NDArray[np.intp]
+    found: "Found"
+
+    def passage(self, position: int) -> Passage:
+        """Return the passage of a document that is nearest to the query."""
+        return self.found.passage(position)
+
+    @property
+    def by_words_alone(self) -> bool:
+        """Tell whether no meaning was measured at all."""
+        return bool(np.isnan(self.meaning).all())
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Where in each document the query was found; looked up when somebody asks."""
+
+    passages: tuple[tuple[Chunk, ...], ...]
+    starts: NDArray[np.intp] = field(repr=False)
+    nearness: NDArray[np.float32] = field(repr=False)
+    query_words: frozenset[str] = frozenset()
+
+    def passage(self, position: int) -> Passage:
+        """Return the nearest passage by meaning, or by words where meaning was not measured."""
+        chunks = self.passages[position]
+        start = int(self.starts[position])
+        near = self.nearness[start : start + len(chunks)]
+        best = int(np.argmax(near))
+        if near[best] <= -1:
+            best = self._best_by_words(chunks)
+        return Passage(chunks[best].text, chunks[best].start, chunks[best].end)
+
+    def _best_by_words(self, chunks: tuple[Chunk, ...]) -> int:
+        shared = [len(self.query_words.intersection(words(chunk.text))) for chunk in chunks]
+        return shared.index(max(shared))
+
+
+@dataclass(frozen=True, slots=True)
+class SearchResult:
+    """Both domains measured, and what was amiss."""
+
+    query: SearchQuery
+    domains: tuple[Measured, ...]
+    embedded_passages: int
+    all_passages: int
+    degraded: tuple[str, ...] = ()
+
+    def __iter__(self) -> Iterator[Measured]:
+        return iter(self.domains)

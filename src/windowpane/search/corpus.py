@@ -1,0 +1,140 @@
+"""The documents of one search, ready to be measured against any query.
+
+Making a corpus cuts and counts; measuring is arithmetic on arrays. A corpus is kept as long as
+its documents stay the same, so that the second search of a conversation costs almost nothing.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from windowpane.search.base import Found, Measured, SearchQuery
+from windowpane.search.documents import Document, Domain, embedded_text, passages
+from windowpane.search.vectors import SCALE, Key, Stored, vector_key
+from windowpane.search.words import Words, words
+
+CLAUSE_SHARE = 0.3
+"""How much of an item's nearness is that to the nearest clause, where a message has several."""
+
+EARLIER_WORDS_SHARE = 0.4
+"""How much the words of earlier turns count in a follow-up, against those of the message."""
+
+SERVER_SHARE = 0.1
+"""How much of a tool's nearness is that of the nearest tools of its server."""
+
+SERVER_TOOLS = 3
+DECIMALS = 6
+_ROWS_AT_ONCE = 4096
+_UNKNOWN = np.float32(-2.0)
+"""Below every cosine: the nearness of a passage that is not embedded."""
+
+Matrix = NDArray[np.float32]
+
+
+class Corpus:
+    """The documents of one domain, cut and counted, with as many vectors as there are so far."""
+
+    def __init__(self, domain: Domain, documents: tuple[Document, ...], model: str) -> None:
+        self.domain: Domain = domain
+        self.documents = documents
+        self._passages = tuple(passages(doc) for doc in documents)
+        sizes = [len(chunks) for chunks in self._passages]
+        self._starts = np.concatenate(([0], np.cumsum(sizes)[:-1])).astype(np.intp)
+        self.texts = [embedded_text(doc, c) for doc, cs in zip(documents, self._passages, strict=True) for c in cs]
+        self.passage_keys: list[Key] = [vector_key(model, text) for text in self.texts]
+        self._rows: dict[Key, list[int]] = {}
+        for row, key in enumerate(self.passage_keys):
+            self._rows.setdefault(key, []).append(row)
+        self._known = np.zeros(len(self.texts), bool)
+        self._matrix: Matrix | None = None
+        self._words = Words(documents)
+        self._keys = tuple(doc.key for doc in documents)
+        by_name = sorted(range(len(documents)), key=lambda i: self._keys[i].sort_key)
+        self._name_ranks = np.empty(len(documents), np.intp)
+        self._name_ranks[by_name] = np.arange(len(documents))
+        self._servers = _members([doc.server for doc in documents]) if domain == "tool" else ()
+
+    @property
+    def passage_count(self) -> int:
+        """Return how many passages there are."""
+        return len(self.texts)
+
+    @property
+    def embedded_count(self) -> int:
+        """Return how many passages have their vector."""
+        return int(self._known.sum())
+
+    def missing(self) -> dict[Key, str]:
+        """Return the texts that still need a vector, shortest first, so that the most items are judged soonest."""
+        found = {self.passage_keys[row]: self.texts[row] for row in np.flatnonzero(~self._known)}
+        return dict(sorted(found.items(), key=lambda pair: (len(pair[1]), pair[1])))
+
+    def fill(self, vectors: Mapping[Key, Stored]) -> None:
+        """Take in the vectors that belong to this corpus."""
+        for key, vector in vectors.items():
+            for row in self._rows.get(key, ()):
+                if self._matrix is None:
+                    self._matrix = np.zeros((len(self.texts), len(vector)), np.float32)
+                if len(vector) == self._matrix.shape[1]:
+                    self._matrix[row] = vector
+                    self._known[row] = True
+
+    def measure(self, query: SearchQuery, vectors: Sequence[Stored]) -> Measured:
+        """Measure every document against a query; `vectors` are those of `query.texts`, or none."""
+        counted = [(query.message, 1.0), (query.earlier, EARLIER_WORDS_SHARE * query.context_share)]
+        counted = [(text, weight) for text, weight in counted if text and weight]
+        scores = np.round(self._words.scores(counted), DECIMALS)
+        nearness = self._nearness(query, vectors)
+        meaning = self._meaning(nearness)
+        query_words = frozenset(word for text, _ in counted for word in words(text))
+        found = Found(self._passages, self._starts, nearness[0], query_words)
+        return Measured(self.domain, self._keys, meaning, scores, self._name_ranks, found)
+
+    def _nearness(self, query: SearchQuery, vectors: Sequence[Stored]) -> list[Matrix]:
+        """Return the nearness of all passages to the message, then to each clause."""
+        if not vectors or self._matrix is None or len(vectors[0]) != self._matrix.shape[1]:
+            return [np.full(len(self.texts), _UNKNOWN)]
+        wanted = [vector.astype(np.float32) for vector in vectors]
+        if query.context_share:
+            # Rounded to whole components again, so that sums stay exact in any order.
+            mixed = np.rint((1 - query.context_share) * wanted[0] + query.context_share * wanted[1])
+            wanted = [mixed, *wanted[2:]]
+        near = np.empty((len(wanted), len(self.texts)), np.float32)
+        for start in range(0, len(self.texts), _ROWS_AT_ONCE):
+            # A block stays in the processor's cache while every vector passes over it.
+            block = self._matrix[start : start + _ROWS_AT_ONCE]
+            for number, vector in enumerate(wanted):
+                near[number, start : start + _ROWS_AT_ONCE] = block @ vector
+        near /= np.float32(SCALE * SCALE)
+        if not self._known.all():
+            near[:, ~self._known] = _UNKNOWN
+        return list(near)
+
+    def _meaning(self, nearness: Sequence[Matrix]) -> NDArray[np.float64]:
+        """Return the nearness of each document: that of its best passage, clauses and server counted in."""
+        if not len(self.texts):
+            return np.zeros(0)
+        best = [np.maximum.reduceat(near, self._starts).astype(np.float64) for near in nearness]
+        unknown = best[0] <= -1
+        meaning = best[0]
+        if len(best) > 1:
+            clause = np.maximum.reduce([meaning, *best[1:]])
+            meaning = (1 - CLAUSE_SHARE) * meaning + CLAUSE_SHARE * clause
+        for members in self._servers:
+            top = np.sort(meaning[members])[-SERVER_TOOLS:]
+            if top[0] > -1:
+                meaning[members] = (1 - SERVER_SHARE) * meaning[members] + SERVER_SHARE * top.mean()
+        meaning = np.round(meaning, DECIMALS)
+        meaning[unknown] = np.nan
+        return meaning
+
+
+def _members(servers: Sequence[str]) -> tuple[NDArray[np.intp], ...]:
+    """Return the positions of each server's tools, for servers that have more than one and are not the only one."""
+    positions: dict[str, list[int]] = {}
+    for position, server in enumerate(servers):
+        positions.setdefault(server, []).append(position)
+    if len(positions) < 2:
+        return ()
+    return tuple(np.array(found, np.intp) for server, found in positions.items() if server and len(found) > 1)

@@ -1,0 +1,237 @@
+"""Measure documents against a query, and never keep the reply waiting for it.
+
+A search embeds the query and whatever passages are new, in worker threads, until its
+deadline. What is not embedded by then is judged by its words, the result says so, and
+embedding goes on in the background for the searches to come. When meaning cannot be
+measured at all, words decide alone, and the embedder is tried again after a while.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
+
+import anyio
+import anyio.abc
+import anyio.to_thread
+
+from windowpane.context.items import Item
+from windowpane.search.base import Measured, SearchQuery, SearchResult
+from windowpane.search.corpus import Corpus
+from windowpane.search.documents import DOMAINS, Document, Domain, document
+from windowpane.search.embedder import Embedder, EmbedderError
+from windowpane.search.vectors import Key, Stored, VectorCache, stored, vector_key
+
+DEADLINE_S = 1.0
+"""How long a search waits for vectors, unless it is told otherwise."""
+
+TEXTS_AT_ONCE = 16
+"""How many passages are embedded between two looks at the clock."""
+
+AT_ONCE_PASSAGES = 5_000
+"""Up to here a corpus is measured in well under a millisecond."""
+
+FIRST_RETRY_S = 2.0
+LAST_RETRY_S = 300.0
+KEPT_CORPORA = 8
+KEPT_QUERIES = 256
+
+Progress = Callable[[int, int], None]
+"""Is told how many passages are embedded, and out of how many."""
+
+Clock = Callable[[], float]
+
+
+class Index:
+    """All that is known about documents, shared by every search of a process.
+
+    Entered as a context manager it goes on embedding in the background; otherwise only while somebody searches.
+    """
+
+    def __init__(
+        self,
+        embedder: Embedder | None,
+        cache: VectorCache | None = None,
+        *,
+        on_progress: Progress | None = None,
+        clock: Clock = anyio.current_time,
+    ) -> None:
+        self._embedder = embedder
+        self._cache = cache
+        self._on_progress = on_progress
+        self._clock = clock
+        self._documents: dict[int, tuple[Item, Document]] = {}
+        self._corpora: dict[Domain, list[Corpus]] = {"text": [], "tool": []}
+        self._queries: dict[Key, Stored] = {}
+        self._tasks: anyio.abc.TaskGroup | None = None
+        self._embedding = anyio.Lock()
+        self._trouble: Trouble | None = None
+
+    async def __aenter__(self) -> Self:
+        self._tasks = await anyio.create_task_group().__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool | None:
+        tasks, self._tasks = self._tasks, None
+        if tasks is None:
+            return None
+        tasks.cancel_scope.cancel()
+        return await tasks.__aexit__(kind, error, trace)
+
+    def documents(self, items: Sequence[Item]) -> tuple[Document, ...]:
+        """Return the searchable side of items; the same item gives the same document again."""
+        kept: dict[int, tuple[Item, Document]] = {}
+        for item in items:
+            known = self._documents.get(id(item))
+            kept[id(item)] = known if known is not None and known[0] is item else (item, document(item))
+        # Added to what other agents use, and started afresh when that has grown far beyond what is in use.
+        self._documents = kept if len(self._documents) > 4 * len(kept) + 10_000 else self._documents | kept
+        return tuple(doc for _, doc in kept.values())
+
+    async def search(
+        self, query: SearchQuery, documents: Sequence[Document], *, deadline_s: float = DEADLINE_S
+    ) -> SearchResult:
+        """Measure documents against a query; `deadline_s` is how long to wait for vectors at most.
+
+        Never raises for want of a model: what is amiss is in `degraded`.
+        """
+        docs = tuple(documents)
+        corpora = [await self._corpus(domain, docs) for domain in _domains(docs)]
+        vectors: Sequence[Stored] = ()
+        with anyio.move_on_after(deadline_s):
+            vectors = await self._query_vectors(query)
+            if vectors:
+                await self._embed_or_leave(corpora)
+        measured = tuple([await _measured(corpus, query, vectors) for corpus in corpora])
+        count = sum(corpus.embedded_count for corpus in corpora)
+        total = sum(corpus.passage_count for corpus in corpora)
+        return SearchResult(query, measured, count, total, tuple(self._notes(vectors, count, total, deadline_s)))
+
+    async def _corpus(self, domain: Domain, docs: tuple[Document, ...]) -> Corpus:
+        """Return the corpus of one domain, made only when its documents are not those of an earlier search."""
+        chosen = tuple(doc for doc in docs if doc.domain == domain)
+        kept = self._corpora[domain]
+        for position, corpus in enumerate(kept):
+            if corpus.documents == chosen:
+                kept.insert(0, kept.pop(position))
+                return corpus
+        model = self._embedder.model if self._embedder is not None else ""
+        corpus = await anyio.to_thread.run_sync(self._made, domain, chosen, model)
+        kept.insert(0, corpus)
+        del kept[KEPT_CORPORA:]
+        return corpus
+
+    def _made(self, domain: Domain, docs: tuple[Document, ...], model: str) -> Corpus:
+        corpus = Corpus(domain, docs, model)
+        if self._embedder is not None and self._cache is not None:
+            corpus.fill(self._cache.read(list(corpus.missing())))
+        return corpus
+
+    async def _query_vectors(self, query: SearchQuery) -> Sequence[Stored]:
+        """Return the vectors of the query's texts, or none when the embedder is not to be had."""
+        if self._embedder is None or not query.message.strip():
+            return ()
+        keys = [vector_key(self._embedder.model, text) for text in query.texts]
+        missing = [text for key, text in zip(keys, query.texts, strict=True) if key not in self._queries]
+        vectors = await self._embed(missing)
+        if vectors is None:
+            return ()
+        while len(self._queries) > KEPT_QUERIES:
+            self._queries.pop(next(iter(self._queries)))
+        self._queries |= vectors
+        return [self._queries[key] for key in keys]
+
+    async def _embed_or_leave(self, corpora: Sequence[Corpus]) -> None:
+        """Embed what is missing; with a task group to hand it to, whoever runs out of time leaves it there."""
+        unfinished = [corpus for corpus in corpora if corpus.embedded_count < corpus.passage_count]
+        if not unfinished:
+            return
+        if self._tasks is None:
+            await self._embed_missing(unfinished)
+            return
+        done = anyio.Event()
+
+        async def embed() -> None:
+            try:
+                await self._embed_missing(unfinished)
+            finally:
+                done.set()
+
+        self._tasks.start_soon(embed)
+        await done.wait()
+
+    async def _embed_missing(self, corpora: Sequence[Corpus]) -> None:
+        # One at a time: a second search that needs the same passages finds them done when its turn comes.
+        async with self._embedding:
+            for corpus in corpora:
+                missing = list(corpus.missing().values())
+                for start in range(0, len(missing), TEXTS_AT_ONCE):
+                    vectors = await self._embed(missing[start : start + TEXTS_AT_ONCE])
+                    if vectors is None:
+                        return
+                    for other in corpora:
+                        other.fill(vectors)
+                    if self._cache is not None:
+                        await anyio.to_thread.run_sync(self._cache.write, vectors)
+                    self._report(corpora)
+
+    async def _embed(self, texts: Sequence[str]) -> Mapping[Key, Stored] | None:
+        """Return vectors by key, or None when that fails or failed a moment ago."""
+        if self._embedder is None:
+            return None
+        if not texts:
+            return {}
+        if self._trouble is not None and self._clock() < self._trouble.retry_at:
+            return None
+        try:
+            vectors = await self._embedder.embed(texts)
+        except EmbedderError as error:
+            self._trouble = _worse(self._trouble, str(error), self._clock())
+            return None
+        self._trouble = None
+        keys = [vector_key(self._embedder.model, text) for text in texts]
+        return dict(zip(keys, stored(vectors), strict=True))
+
+    def _report(self, corpora: Sequence[Corpus]) -> None:
+        if self._on_progress is not None:
+            self._on_progress(sum(c.embedded_count for c in corpora), sum(c.passage_count for c in corpora))
+
+    def _notes(self, vectors: Sequence[Stored], count: int, total: int, deadline_s: float) -> Iterable[str]:
+        """Say what was amiss in this search."""
+        if self._embedder is None:
+            yield "judged by words alone: no embedder is set up"
+        elif self._trouble is not None:
+            yield f"judged by words alone: {self._trouble.why}"
+        elif not vectors and total:
+            yield f"judged by words alone: the model was not ready within {deadline_s:g} s"
+        elif count < total:
+            yield f"{total - count} of {total} passages judged by words alone: they are still being indexed"
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """Why the embedder failed, how long it is left alone, and until when."""
+
+    why: str
+    pause_s: float
+    retry_at: float
+
+
+def _worse(before: Trouble | None, why: str, now: float) -> Trouble:
+    """Return the trouble after one more failure: each pause is twice as long as the one before."""
+    pause_s = FIRST_RETRY_S if before is None else min(2 * before.pause_s, LAST_RETRY_S)
+    return Trouble(why, pause_s, now + pause_s)
+
+
+def _domains(docs: Sequence[Document]) -> list[Domain]:
+    present = {doc.domain for doc in docs}
+    return [domain for domain in DOMAINS if domain in present]
+
+
+async def _measured(corpus: Corpus, query: SearchQuery, vectors: Sequence[Stored]) -> Measured:
+    """Measure at once what takes less than a thread would, and the rest in one."""
+    if corpus.passage_count <= AT_ONCE_PASSAGES:
+        return corpus.measure(query, vectors)
+    return await anyio.to_thread.run_sync(corpus.measure, query, vectors)

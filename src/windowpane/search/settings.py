@@ -1,0 +1,122 @@
+"""How freely items are taken: presets, and what an agent or a session changes about them.
+
+    search:
+      preset: conservative        # aggressive | normal | conservative
+      top_n: 4                    # changes the preset for both domains
+      tools: {top_n: 8}           # changes it for tools alone; `text` is for rules and references
+      deadline_s: 0.5
+
+A session's settings are laid over its agent's key by key before they come here.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any, cast
+
+from windowpane.errors import InvalidSettingError
+from windowpane.search.documents import Domain
+
+
+@dataclass(frozen=True, slots=True)
+class SelectSettings:
+    """How freely the items of one domain are taken. The defaults are the preset `normal`.
+
+    `top_k` candidates are reported in detail; at most `top_n` are taken, and beyond that whatever scores
+    `include_score`; nothing below `floor`, nor below `share_of_best` of the best score.
+    """
+
+    enabled: bool = True
+    top_k: int = 20
+    top_n: int = 5
+    include_score: float = 0.7
+    floor: float = 0.17
+    share_of_best: float = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class SearchSettings:
+    """The settings of one search: a set for each domain, and how long it may wait for vectors."""
+
+    text: SelectSettings = SelectSettings()
+    tools: SelectSettings = SelectSettings()
+    deadline_s: float = 1.0
+
+    def of(self, domain: Domain) -> SelectSettings:
+        """Return the settings of a domain."""
+        return self.tools if domain == "tool" else self.text
+
+    @property
+    def enabled(self) -> bool:
+        """Tell whether there is anything to search for."""
+        return self.text.enabled or self.tools.enabled
+
+
+PRESETS: Mapping[str, SelectSettings] = {
+    "aggressive": SelectSettings(top_n=8, floor=0.08, share_of_best=0.35),
+    "normal": SelectSettings(),
+    "conservative": SelectSettings(top_n=3, floor=0.3, share_of_best=0.7),
+}
+"""Aggressive takes more on weaker evidence, conservative less."""
+
+
+def search_settings(given: Mapping[str, Any]) -> SearchSettings:
+    """Return the settings that a mapping describes; what it does not name stays as the preset has it.
+
+    Raises:
+        InvalidSettingError: a name is unknown or a value cannot be used.
+    """
+    given = dict(given)
+    deadline_s = _number("deadline_s", given.pop("deadline_s", SearchSettings().deadline_s), 0, 60)
+    by_domain = {name: _mapping(name, given.pop(name, {})) for name in ("text", "tools")}
+    common = _changed(SelectSettings(), given, "")
+    text, tools = (_changed(common, changes, f"{name}.") for name, changes in by_domain.items())
+    return SearchSettings(text, tools, deadline_s)
+
+
+_LIMITS: Mapping[str, tuple[float, float]] = {
+    "top_k": (0, 1000),
+    "top_n": (0, 1000),
+    "include_score": (0, 1.01),
+    "floor": (0, 1),
+    "share_of_best": (0, 1),
+}
+
+
+def _changed(settings: SelectSettings, changes: Mapping[str, Any], where: str) -> SelectSettings:
+    changes = dict(changes)
+    preset = changes.pop("preset", None)
+    if preset is not None:
+        if preset not in PRESETS:
+            raise InvalidSettingError(f"search.{where}preset", f"there is {', '.join(PRESETS)}, not {preset!r}")
+        settings = replace(PRESETS[preset], enabled=settings.enabled)
+    known = {field.name for field in fields(SelectSettings)}
+    for name, value in changes.items():
+        if name not in known:
+            raise InvalidSettingError(f"search.{where}{name}", "there is no such setting")
+        settings = replace(settings, **{name: _value(where + name, name, value)})
+    return settings
+
+
+def _value(where: str, name: str, value: object) -> bool | int | float:
+    if name == "enabled":
+        if not isinstance(value, bool):
+            raise InvalidSettingError(f"search.{where}", f"must be true or false, not {value!r}")
+        return value
+    number = _number(where, value, *_LIMITS[name])
+    if name in ("top_k", "top_n"):
+        if number != int(number):
+            raise InvalidSettingError(f"search.{where}", f"must be a whole number, not {value!r}")
+        return int(number)
+    return number
+
+
+def _number(where: str, value: object, low: float, high: float) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
+        raise InvalidSettingError(f"search.{where}", f"must be a number between {low:g} and {high:g}, not {value!r}")
+    return float(value)
+
+
+def _mapping(name: str, value: object) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise InvalidSettingError(f"search.{name}", f"must be a mapping, not {value!r}")
+    return cast("Mapping[str, Any]", value)

@@ -1,0 +1,70 @@
+"""One line in the log for every request: its id, what was asked, the status, how long it took. Never what was said.
+
+This is the edge: an error that nobody thought of is logged here, once, with its traceback.
+"""
+
+import re
+import secrets
+from time import monotonic
+
+import structlog
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import ClientDisconnect
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from windowpane.server.problems import response_of, unforeseen
+
+REQUEST_ID = "X-Request-ID"
+_OWN_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+
+log = structlog.get_logger()
+
+
+class AccessLog:
+    """Logs every request."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on and log how it went."""
+        if scope["type"] != "http":
+            return await self._app(scope, receive, send)
+        request_id = _id_of(scope)
+        started = monotonic()
+        status: int | None = None
+
+        async def noting(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                MutableHeaders(scope=message)[REQUEST_ID] = request_id
+            await send(message)
+
+        with structlog.contextvars.bound_contextvars(request=request_id):
+            try:
+                await self._app(scope, receive, noting)
+            except ClientDisconnect:
+                log.info("http.disconnected", method=scope["method"], path=_path_of(scope))
+            except Exception:
+                log.exception("http.crashed", method=scope["method"], path=_path_of(scope))
+                if status is None:
+                    await response_of(unforeseen())(scope, receive, noting)
+            finally:
+                log.info(
+                    "http.request",
+                    method=scope["method"],
+                    path=_path_of(scope),
+                    status=status,
+                    duration_ms=round((monotonic() - started) * 1000),
+                )
+
+
+def _id_of(scope: Scope) -> str:
+    given = Headers(scope=scope).get(REQUEST_ID, "")
+    return given if _OWN_ID.fullmatch(given) else secrets.token_hex(8)
+
+
+def _path_of(scope: Scope) -> str:
+    # As it was sent: what is decoded can hold line breaks.
+    return scope.get("raw_path", b"").decode("ascii", "replace") or repr(scope["path"])

@@ -1,0 +1,230 @@
+"""Agents: what there is to work with, and what is wrong with their folders."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path, Query
+
+from windowpane.agents.base import AgentSettings, Problem
+from windowpane.context.ids import BlobHash
+from windowpane.context.items import IncludeMode, Item, ItemType, Permission, Reference, Tool, item_hash
+from windowpane.errors import UnknownItemError
+from windowpane.server.items import Kind, Name, Server, ref_of
+from windowpane.server.opened import OpenEngine
+from windowpane.server.problems import problems
+from windowpane.tools.base import ServerState, ServerStatus
+
+router = APIRouter(prefix="/api/agents", tags=["agents"])
+
+AgentName = Annotated[str, Path(description="The agent's name.")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentSummary:
+    """An agent in a list. `problems` counts what is wrong in its folder."""
+
+    name: str
+    description: str
+    model: str
+    rules: int
+    references: int
+    servers: int
+    problems: int
+
+
+@dataclass(frozen=True, slots=True)
+class AgentList:
+    """Every agent, in order; the first is the one that a session gets by default."""
+
+    agents: tuple[AgentSummary, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerView:
+    """A tool server at this moment, and the names of its tools as last known."""
+
+    name: str
+    state: ServerState
+    error: str
+    version: str
+    tools: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItemCounts:
+    """How many items of each type an agent makes available."""
+
+    rules: int
+    references: int
+    tools: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentView:
+    """An agent as its folder says it now."""
+
+    name: str
+    description: str
+    folder: str
+    settings: AgentSettings
+    counts: ItemCounts
+    servers: tuple[ServerView, ...]
+    problems: tuple[Problem, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItemView:
+    """An item that an agent makes available. Tools have no priority; only tools have a permission."""
+
+    type: ItemType
+    name: str
+    server: str | None
+    title: str
+    description: str
+    include: IncludeMode
+    enabled: bool
+    permission: Permission | None
+    priority: int | None
+    version: str
+    hash: BlobHash
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItemDetail(ItemView):
+    """An item with all it says: the text of a rule or a reference, the parameters of a tool."""
+
+    text: str | None
+    related: tuple[str, ...]
+    parameters: Mapping[str, Any] | None
+
+
+@dataclass(frozen=True, slots=True)
+class ItemList:
+    """Items: rules, then references, then tools."""
+
+    items: tuple[ItemView, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ProblemList:
+    """What cannot be used in an agent's folder, by file and line. Everything else works."""
+
+    problems: tuple[Problem, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ServerList:
+    """An agent's tool servers, by name."""
+
+    servers: tuple[ServerView, ...]
+
+
+@router.get("", summary="List agents", responses=problems())
+async def list_agents(engine: OpenEngine) -> AgentList:
+    """Return every agent. Their tool servers are not started for this."""
+    return AgentList(tuple(_summary(engine, name) for name in engine.agents.names()))
+
+
+def _summary(engine: OpenEngine, name: str) -> AgentSummary:
+    agent = engine.agents.current(name)
+    return AgentSummary(
+        name=agent.name,
+        description=agent.description,
+        model=agent.settings.model,
+        rules=len(agent.rules),
+        references=len(agent.references),
+        servers=len(agent.servers),
+        problems=len(agent.problems),
+    )
+
+
+@router.get("/{agent}", summary="Read an agent", responses=problems(404))
+async def read_agent(engine: OpenEngine, agent: AgentName) -> AgentView:
+    """Return an agent's settings, how much it has, its tool servers and what is wrong with it."""
+    found = engine.agents.current(agent)
+    servers = await engine.servers(agent)
+    return AgentView(
+        name=found.name,
+        description=found.description,
+        folder=found.folder,
+        settings=found.settings,
+        counts=ItemCounts(
+            rules=len(found.rules),
+            references=len(found.references),
+            tools=sum(len(server.tools) for server in servers),
+        ),
+        servers=tuple(map(_server_view, servers)),
+        problems=found.problems,
+    )
+
+
+@router.get("/{agent}/items", summary="List what an agent makes available", responses=problems(404))
+async def list_agent_items(
+    engine: OpenEngine,
+    agent: AgentName,
+    kind: Annotated[ItemType | None, Query(alias="type", description="Only items of this type.")] = None,
+) -> ItemList:
+    """Return the agent's items without their texts."""
+    items = await engine.items(agent)
+    return ItemList(tuple(ItemView(**_facts(item)) for item in items if kind in (None, item.ref.type)))
+
+
+@router.get("/{agent}/items/{type}/{name:path}", summary="Read an item of an agent", responses=problems(404))
+async def read_agent_item(
+    engine: OpenEngine, agent: AgentName, kind: Kind, name: Name, server: Server = None
+) -> ItemDetail:
+    """Return an item as it is now, with all it says."""
+    ref = ref_of(kind, name, server)
+    item = next((item for item in await engine.items(agent) if item.ref == ref), None)
+    if item is None:
+        raise UnknownItemError(str(ref))
+    return ItemDetail(
+        **_facts(item),
+        text=None if isinstance(item, Tool) else item.text,
+        related=item.related if isinstance(item, Reference) else (),
+        parameters=item.parameters if isinstance(item, Tool) else None,
+    )
+
+
+def _facts(item: Item) -> dict[str, Any]:
+    tool = isinstance(item, Tool)
+    return {
+        "type": item.ref.type,
+        "name": item.name,
+        "server": item.ref.server,
+        "title": item.title if isinstance(item, Reference) else "",
+        "description": item.description,
+        "include": item.include,
+        "enabled": True if tool else item.enabled,
+        "permission": item.permission if tool else None,
+        "priority": None if tool else item.priority,
+        "version": item.version,
+        "hash": item_hash(item),
+    }
+
+
+@router.get("/{agent}/problems", summary="List what is wrong in an agent's folder", responses=problems(404))
+async def list_agent_problems(engine: OpenEngine, agent: AgentName) -> ProblemList:
+    """Return every file, or part of one, that cannot be used, with line and reason."""
+    return ProblemList(engine.agents.current(agent).problems)
+
+
+@router.get("/{agent}/servers", summary="List an agent's tool servers", responses=problems(404))
+async def list_agent_servers(
+    engine: OpenEngine,
+    agent: AgentName,
+    settle_s: Annotated[float, Query(ge=0, le=60, description="Wait so long for servers that are connecting.")] = 0,
+) -> ServerList:
+    """Return the agent's tool servers as they are now."""
+    return ServerList(tuple(map(_server_view, await engine.servers(agent, settle_s=settle_s))))
+
+
+def _server_view(server: ServerStatus) -> ServerView:
+    return ServerView(
+        name=server.name,
+        state=server.state,
+        error=server.error,
+        version=server.version,
+        tools=tuple(tool.name for tool in server.tools),
+    )

@@ -1,0 +1,114 @@
+"""Events on the wire: a turn as server-sent events.
+
+A stored event has its sequence number as `id`, so a client knows what it has seen; a delta has none. The data is one
+JSON object, `{seq, at, …event}`. When nothing happens for a while a comment keeps the connection open. A client that
+goes away ends its stream and nothing else.
+"""
+
+import json
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
+from typing import Annotated, Any
+
+import anyio
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from fastapi import Request
+from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
+from pydantic import Field, PlainSerializer, TypeAdapter, WithJsonSchema
+from starlette.responses import StreamingResponse
+from starlette.types import Receive, Scope, Send
+
+from windowpane.context.events import Delta, Event, Live, Recorded
+from windowpane.errors import WindowpaneError
+from windowpane.server.problems import problem_of, render
+
+MEDIA_TYPE = "text/event-stream"
+PING_S = 15.0
+_AHEAD = 256
+"""How many events wait for a client that reads slowly; the turn itself never waits."""
+
+_EVENT: TypeAdapter[Event] = TypeAdapter(Annotated[Event, Field(discriminator="type")])
+
+
+def wants_events(request: Request) -> bool:
+    """Tell whether the client asked for server-sent events."""
+    return any(MEDIA_TYPE in accepted for accepted in request.headers.getlist("accept"))
+
+
+def flat(recorded: Recorded) -> dict[str, Any]:
+    """Return a stored event as one JSON object."""
+    return {"seq": recorded.seq, "at": recorded.at.isoformat(), **_EVENT.dump_python(recorded.event, mode="json")}
+
+
+FlatEvent = Annotated[
+    Recorded,
+    PlainSerializer(flat, return_type=dict[str, Any]),
+    WithJsonSchema(
+        {
+            "type": "object",
+            "title": "Event",
+            "description": "A stored event: its place in the log, when, its type, and what the type says.",
+            "required": ["seq", "at", "type"],
+            "properties": {
+                "seq": {"type": "integer"},
+                "at": {"type": "string", "format": "date-time"},
+                "type": {"type": "string"},
+            },
+            "additionalProperties": True,
+        }
+    ),
+]
+
+
+class EventStream(StreamingResponse):
+    """A turn as server-sent events, with pings in between."""
+
+    media_type = MEDIA_TYPE
+
+    def __init__(self, live: AsyncGenerator[Live], ping_s: float = PING_S) -> None:
+        self._live = live
+        self._writer, reader = anyio.create_memory_object_stream[bytes](_AHEAD)
+        self._reader = reader
+        headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
+        super().__init__(_with_pings(reader, ping_s), headers=headers)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send events until the turn ends or the client goes away."""
+        with self._reader:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(_write, self._live, self._writer)
+                await super().__call__(scope, receive, send)
+                tasks.cancel_scope.cancel()
+
+
+async def _write(live: AsyncGenerator[Live], writer: MemoryObjectSendStream[bytes]) -> None:
+    with writer:
+        try:
+            async with aclosing(live):
+                async for event in live:
+                    await writer.send(_encoded(event))
+        except WindowpaneError as error:
+            await writer.send(format_sse_event(event="problem", data_str=render(problem_of(error)).decode()))
+
+
+async def _with_pings(reader: MemoryObjectReceiveStream[bytes], ping_s: float) -> AsyncIterator[bytes]:
+    while True:
+        chunk = KEEPALIVE_COMMENT
+        with anyio.move_on_after(ping_s):
+            try:
+                chunk = await reader.receive()
+            except anyio.EndOfStream:
+                return
+        yield chunk
+
+
+def _encoded(event: Live) -> bytes:
+    if isinstance(event, Delta):
+        delta = {"turn": event.turn, "text": event.text, "kind": event.kind, "type": event.type}
+        return format_sse_event(event=event.type, data_str=_json(delta))
+    return format_sse_event(event=event.event.type, data_str=_json(flat(event)), id=str(event.seq))
+
+
+def _json(body: dict[str, Any]) -> str:
+    # Half a character, which a model may send, cannot travel as UTF-8.
+    return json.dumps(body, ensure_ascii=False).encode("utf-8", "replace").decode()

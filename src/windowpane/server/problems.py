@@ -1,0 +1,210 @@
+"""Errors as problem documents (RFC 9457), all of them and in one form.
+
+`STATUSES` is the only place where an error gets a status code. A problem says what happened in words and carries the
+error's `code` and facts for programs. Something unforeseen says nothing about the inside; the log has it.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import Request
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from windowpane.errors import (
+    AgentError,
+    ConflictError,
+    InvalidInputError,
+    ModelError,
+    ModelRateLimitedError,
+    ModelTimeoutError,
+    ModelUnavailableError,
+    NotFoundError,
+    StoreError,
+    StoreUnavailableError,
+    ToolError,
+    ToolServerDownError,
+    ToolTimeoutError,
+    TooManyModelCallsError,
+    UnknownItemError,
+    UnknownModelError,
+    WindowpaneError,
+)
+
+MEDIA_TYPE = "application/problem+json"
+
+STATUSES: Mapping[type[WindowpaneError], HTTPStatus] = {
+    InvalidInputError: HTTPStatus.UNPROCESSABLE_ENTITY,
+    UnknownItemError: HTTPStatus.NOT_FOUND,
+    NotFoundError: HTTPStatus.NOT_FOUND,
+    ConflictError: HTTPStatus.CONFLICT,
+    AgentError: HTTPStatus.UNPROCESSABLE_ENTITY,
+    ModelError: HTTPStatus.BAD_GATEWAY,
+    UnknownModelError: HTTPStatus.UNPROCESSABLE_ENTITY,
+    TooManyModelCallsError: HTTPStatus.UNPROCESSABLE_ENTITY,
+    ModelRateLimitedError: HTTPStatus.SERVICE_UNAVAILABLE,
+    ModelUnavailableError: HTTPStatus.SERVICE_UNAVAILABLE,
+    ModelTimeoutError: HTTPStatus.GATEWAY_TIMEOUT,
+    ToolError: HTTPStatus.BAD_GATEWAY,
+    ToolServerDownError: HTTPStatus.SERVICE_UNAVAILABLE,
+    ToolTimeoutError: HTTPStatus.GATEWAY_TIMEOUT,
+    StoreError: HTTPStatus.INTERNAL_SERVER_ERROR,
+    StoreUnavailableError: HTTPStatus.SERVICE_UNAVAILABLE,
+    WindowpaneError: HTTPStatus.INTERNAL_SERVER_ERROR,
+}
+"""The status of each error; a class that is not here has that of its nearest ancestor."""
+
+TITLES: Mapping[int, str] = {413: "Content Too Large", 422: "Unprocessable Content"}
+"""Names of status codes that Python still calls by older ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class FieldProblem:
+    """One part of a request that cannot be used. `where` is its place, such as `body.content`."""
+
+    where: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProblemDocument:
+    """Why a request failed: `detail` for people, `code` and `facts` for programs."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    code: str
+    facts: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    errors: tuple[FieldProblem, ...] = ()
+
+
+def problem(
+    status: int,
+    code: str,
+    detail: str,
+    *,
+    facts: Mapping[str, Any] | None = None,
+    errors: Sequence[FieldProblem] = (),
+) -> ProblemDocument:
+    """Return a problem of this code."""
+    return ProblemDocument(
+        type=f"urn:windowpane:problem:{code}",
+        title=TITLES.get(status) or HTTPStatus(status).phrase,
+        status=status,
+        detail=detail,
+        code=code,
+        facts=facts or {},
+        errors=tuple(errors),
+    )
+
+
+def problem_of(error: WindowpaneError) -> ProblemDocument:
+    """Return an error of ours as a problem."""
+    return problem(status_of(type(error)), error.code, str(error), facts=vars(error))
+
+
+def status_of(error: type[WindowpaneError]) -> int:
+    """Return the status code of a class of errors."""
+    return next(int(STATUSES[ancestor]) for ancestor in error.__mro__ if ancestor in STATUSES)
+
+
+def unforeseen() -> ProblemDocument:
+    """Return what is said about an error that nobody thought of."""
+    return problem(500, "internal", "something unforeseen went wrong; the server's log has the details")
+
+
+def response_of(document: ProblemDocument, headers: Mapping[str, str] | None = None) -> Response:
+    """Return a problem as a response."""
+    return Response(render(document), document.status, headers=headers, media_type=MEDIA_TYPE)
+
+
+def render(document: ProblemDocument) -> bytes:
+    """Return a problem as JSON. Half a character, which a request may hold, becomes a question mark."""
+    return json.dumps(asdict(document), ensure_ascii=False, default=str).encode("utf-8", "replace")
+
+
+async def answer_windowpane_error(request: Request, error: Exception) -> Response:
+    """Answer a request that one of our errors ended."""
+    if not isinstance(error, WindowpaneError):
+        raise TypeError(error)
+    wait_s = error.retry_after_s if isinstance(error, ModelRateLimitedError) else None
+    return response_of(problem_of(error), {"Retry-After": f"{wait_s:.0f}"} if wait_s is not None else None)
+
+
+async def answer_http_error(request: Request, error: Exception) -> Response:
+    """Answer a request that has no route, a wrong method, or a body that cannot be read."""
+    if not isinstance(error, HTTPException):
+        raise TypeError(error)
+    code, detail = str(HTTPStatus(error.status_code).name).lower(), error.detail
+    match error.status_code:
+        case 400:
+            code, detail = "malformed_body", "the body cannot be read as JSON"
+        case 404:
+            detail = f"there is nothing at {request.url.path}; /openapi.json lists what there is"
+        case 405:
+            detail = f"{request.method} is not possible at {request.url.path}"
+        case 413:
+            code = "body_too_large"
+        case _:
+            pass
+    return response_of(problem(error.status_code, code, detail), error.headers)
+
+
+async def answer_invalid_request(request: Request, error: Exception) -> Response:
+    """Answer a request with parts that are missing or of the wrong kind."""
+    if not isinstance(error, RequestValidationError):
+        raise TypeError(error)
+    found: Sequence[Mapping[str, Any]] = error.errors()
+    if any(entry["type"] == "json_invalid" for entry in found):
+        why, place = found[0]["ctx"]["error"], found[0]["loc"][-1]
+        return response_of(problem(400, "malformed_body", f"the body is not JSON: {why} at character {place}"))
+    if isinstance(error.body, bytes):
+        return response_of(
+            problem(415, "unsupported_media_type", "send the body as JSON, with `Content-Type: application/json`")
+        )
+    errors = [FieldProblem(".".join(map(str, entry["loc"])), _plain(entry["msg"])) for entry in found]
+    detail = "; ".join(f"{entry.where}: {entry.message}" for entry in errors[:3])
+    return response_of(problem(422, "invalid_input", detail, errors=errors))
+
+
+def _plain(message: str) -> str:
+    message = message.removeprefix("Value error, ")
+    return message[:1].lower() + message[1:]
+
+
+def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """Return how an operation documents its problems; 422, 500 and 503 are documented for every one."""
+    return {
+        status: {"model": ProblemDocument, "description": MEANINGS[status]}
+        for status in sorted({*statuses, 422, 500, 503})
+    }
+
+
+MEANINGS: Mapping[int, str] = {
+    400: "The body is not JSON.",
+    404: "There is no such thing.",
+    409: "The session is busy, or not in the state that this needs.",
+    413: "The body is too large.",
+    415: "The body is not sent as JSON.",
+    422: "Something in the request, or in the agent's folder, cannot be used; `detail` says what.",
+    500: "Something unforeseen went wrong.",
+    503: "The store, or something else that is needed, cannot be reached now.",
+}
+BODY = (400, 413, 415)
+"""What can be wrong with any body."""
+
+
+def as_problem_media_type(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return an OpenAPI description in which every problem has the media type of problems."""
+    for path in schema.get("paths", {}).values():
+        for operation in path.values():
+            for status, response in operation["responses"].items():
+                content = response.get("content", {})
+                if not str(status).startswith("2") and "application/json" in content:
+                    response["content"] = {MEDIA_TYPE: content["application/json"]}
+    return schema

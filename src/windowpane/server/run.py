@@ -1,0 +1,129 @@
+"""Run the server until somebody stops it.
+
+Everything is opened before the first connection is taken and closed after the last one has ended, so what cannot be
+opened is an error of ours, not a traceback of the server's.
+"""
+
+import ipaddress
+import os
+import signal
+import socket
+import threading
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from types import FrameType
+
+import anyio
+import uvicorn
+from fastapi import FastAPI
+
+from windowpane.engine import Engine
+from windowpane.errors import InvalidSettingError
+from windowpane.server.app import create_app
+from windowpane.server.guard import LOOPBACK_NAMES
+from windowpane.server.logs import configure_logging
+from windowpane.settings import Settings
+from windowpane.wiring import open_engine
+
+GRACE_S = 10
+"""How long requests may go on after the server was asked to stop; a turn that takes longer is interrupted."""
+
+
+def run(
+    settings: Settings,
+    *,
+    engine: Engine | None = None,
+    on_ready: Callable[[str], None] | None = None,
+    grace_s: int = GRACE_S,
+) -> None:
+    """Serve until SIGINT or SIGTERM. `on_ready` is given the address once the server answers there.
+
+    Raises:
+        InvalidSettingError: the address cannot be used.
+        WindowpaneError: the store or something else cannot be opened.
+    """
+    configure_logging(settings.log_level)
+    check_host(settings.host)
+    anyio.run(serve, settings.host, settings.port, engine or open_engine(settings), on_ready, grace_s)
+
+
+async def serve(
+    host: str, port: int, engine: Engine, on_ready: Callable[[str], None] | None = None, grace_s: int = GRACE_S
+) -> None:
+    """Serve an engine until the process is asked to stop; see `run`."""
+    check_host(host)
+    app = create_app(engine, hosts=(*LOOPBACK_NAMES, host))
+    with _listening(host, port) as listener:
+        async with app.router.lifespan_context(app):
+            await _Server(app, listener, on_ready, grace_s).serve(sockets=[listener])
+
+
+def check_host(host: str) -> None:
+    """Refuse an address that other machines can reach.
+
+    Raises:
+        InvalidSettingError: it is not a loopback address.
+    """
+    try:
+        loopback = host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        loopback = False
+    if not loopback:
+        raise InvalidSettingError(
+            "host",
+            f"{host!r} can be reached by others, and that needs a token, which this version does not have yet; "
+            "use 127.0.0.1, or put a proxy in front",
+        )
+
+
+@contextmanager
+def _listening(host: str, port: int) -> Generator[socket.socket]:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        listener = socket.create_server((host, port), family=family, backlog=2048)
+    except OSError as error:
+        why = os.strerror(error.errno) if error.errno else str(error)
+        raise InvalidSettingError("port", f"cannot listen on {host} port {port}: {why}; choose another") from None
+    with listener:
+        yield listener
+
+
+class _Server(uvicorn.Server):
+    def __init__(
+        self, app: FastAPI, listener: socket.socket, on_ready: Callable[[str], None] | None, grace_s: int
+    ) -> None:
+        super().__init__(
+            uvicorn.Config(
+                app,
+                lifespan="off",
+                ws="none",
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                timeout_graceful_shutdown=grace_s,
+            )
+        )
+        host, port = listener.getsockname()[:2]
+        self._address = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+        self._on_ready = on_ready
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self._on_ready is not None:
+            self._on_ready(self._address)
+
+    @contextmanager
+    def capture_signals(self) -> Generator[None]:
+        # The original raises the signal again as soon as connections are closed, before the engine could close.
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        before = {number: signal.signal(number, self._stop) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def _stop(self, number: int, frame: FrameType | None) -> None:
+        self.handle_exit(number, frame)

@@ -1,0 +1,182 @@
+"""Sessions: begin, list, read, change, delete."""
+
+import json
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Path, Query, Response
+from pydantic import AfterValidator, BaseModel, ConfigDict, JsonValue, WithJsonSchema
+
+from windowpane.context.events import SessionItem
+from windowpane.context.ids import BlobHash, SessionId
+from windowpane.context.messages import ToolCall
+from windowpane.context.session import OpenTurn, SessionSettings, SessionState
+from windowpane.errors import InvalidSettingError
+from windowpane.server.opened import OWNER, OpenEngine
+from windowpane.server.problems import BODY, problems
+
+router = APIRouter(prefix="/api/sessions", tags=["sessions"])
+
+Id = Annotated[SessionId, Path(description="The session's id.")]
+
+
+def _storable(value: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    """Refuse what other programs could not read back: half characters, and numbers that are none or too large."""
+    as_doubles: JsonValue = json.loads(json.dumps(value), parse_int=float)
+    json.dumps([value, as_doubles], ensure_ascii=False, allow_nan=False).encode()
+    return value
+
+
+Changes = Annotated[
+    dict[str, JsonValue],
+    AfterValidator(_storable),
+    WithJsonSchema({"$ref": "#/components/schemas/SessionSettings"}),
+]
+"""Settings by name. What they may be is checked by the engine, which knows; here only that they are JSON."""
+
+
+class NewSession(BaseModel):
+    """What a new session begins with. Without an agent it gets the first one."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    agent: str | None = None
+    name: str | None = None
+    settings: Changes | None = None
+
+
+class SessionChange(BaseModel):
+    """What changes about a session. What is not named stays; null clears."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: str | None = None
+    settings: Changes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ToolName:
+    """A tool and its server."""
+
+    server: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenTurnView:
+    """A turn that has not finished. `approvals` are the calls that wait for a person."""
+
+    turn: int
+    state: Literal["running", "waiting"]
+    request: BlobHash | None
+    approvals: tuple[ToolCall, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionView:
+    """A session as it is now. `settings` are its own; null: as the agent has it."""
+
+    id: SessionId
+    name: str
+    agent: str
+    owner: str
+    settings: SessionSettings
+    items: tuple[SessionItem, ...]
+    rules: tuple[str, ...]
+    references: tuple[str, ...]
+    tools: tuple[ToolName, ...]
+    message_count: int
+    turn_count: int
+    seq: int
+    created_at: datetime | None
+    updated_at: datetime | None
+    open_turn: OpenTurnView | None
+
+
+@dataclass(frozen=True, slots=True)
+class SessionListView:
+    """Some sessions, last used first, and the cursor of the next page; null when this was the last."""
+
+    sessions: tuple[SessionView, ...]
+    cursor: str | None
+
+
+def view_of(state: SessionState) -> SessionView:
+    """Return a session as clients see it."""
+    return SessionView(
+        id=state.id,
+        name=state.name,
+        agent=state.agent,
+        owner=state.owner,
+        settings=state.settings,
+        items=state.context_items,
+        rules=state.rules,
+        references=state.references,
+        tools=tuple(ToolName(server, name) for server, name in state.tools),
+        message_count=state.message_count,
+        turn_count=state.turn_count,
+        seq=state.seq,
+        created_at=state.created_at,
+        updated_at=state.updated_at,
+        open_turn=_open_view(state.open_turn) if state.open_turn else None,
+    )
+
+
+def _open_view(turn: OpenTurn) -> OpenTurnView:
+    return OpenTurnView(
+        turn=turn.turn,
+        state="waiting" if turn.undecided else "running",
+        request=turn.request,
+        approvals=turn.undecided,
+    )
+
+
+@router.post("", status_code=201, summary="Begin a session", responses=problems(*BODY, 404))
+async def create_session(engine: OpenEngine, response: Response, new: NewSession | None = None) -> SessionView:
+    """Begin a session with every `always` item of its agent."""
+    new = new or NewSession()
+    state = await engine.create_session(new.agent, owner=OWNER, name=new.name or "", settings=new.settings)
+    response.headers["Location"] = f"/api/sessions/{state.id}"
+    return view_of(state)
+
+
+@router.get("", summary="List sessions", responses=problems())
+async def list_sessions(
+    engine: OpenEngine,
+    agent: Annotated[str | None, Query(description="Only sessions of this agent.")] = None,
+    limit: Annotated[int, Query(ge=1, le=200)] = 50,
+    cursor: Annotated[str | None, Query(description="The cursor of the page before.")] = None,
+) -> SessionListView:
+    """Return sessions, last used first."""
+    page = await engine.sessions(OWNER, agent=agent, limit=limit, cursor=cursor)
+    return SessionListView(tuple(view_of(state) for state in page.sessions), page.cursor)
+
+
+@router.get("/{session_id}", summary="Read a session", responses=problems(404))
+async def read_session(engine: OpenEngine, session_id: Id) -> SessionView:
+    """Return a session as it is now."""
+    return view_of(await engine.session(session_id))
+
+
+@router.patch("/{session_id}", summary="Rename a session or change its settings", responses=problems(*BODY, 404))
+async def update_session(engine: OpenEngine, session_id: Id, change: SessionChange) -> SessionView:
+    """Change what is named and nothing else. A setting of null goes back to what the agent says."""
+    changes = dict(change.settings or {})
+    if "name" in changes:
+        raise InvalidSettingError("name", "the name stands beside `settings`, not in it")
+    if "name" in change.model_fields_set:
+        changes["name"] = change.name
+    return view_of(await engine.update_session(session_id, changes))
+
+
+@router.delete("/{session_id}", status_code=204, summary="Delete a session", responses=problems(404))
+async def delete_session(engine: OpenEngine, session_id: Id) -> None:
+    """Delete a session so that nothing of it is left. A running turn is stopped."""
+    await engine.delete_session(session_id)
+
+
+@router.delete("/{session_id}/history", summary="Erase the conversation", responses=problems(404, 409))
+async def clear_history(engine: OpenEngine, session_id: Id) -> SessionView:
+    """Erase every message and request for good. Items, settings and the session itself stay."""
+    return view_of(await engine.clear_history(session_id))

@@ -1,0 +1,65 @@
+"""One append, checked and encoded before any store takes it.
+
+What is refused here is refused alike by every store, and before anything is written.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from windowpane.context.events import Event, SessionCreated
+from windowpane.context.ids import BlobHash, SessionId, content_hash
+from windowpane.errors import InvalidInputError
+from windowpane.stores.codec import encode_event
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Events as JSON, and the conditions under which they are stored.
+
+    `begins` is the event that begins the session; None when the session must exist already.
+    """
+
+    bodies: tuple[bytes, ...]
+    begins: SessionCreated | None
+    expected_seq: int | None
+    key: str | None
+    blobs: Mapping[BlobHash, str]
+
+
+def prepare(
+    session_id: SessionId,
+    events: Sequence[Event],
+    *,
+    expected_seq: int | None,
+    key: str | None,
+    blobs: Mapping[BlobHash, str] | None,
+) -> Batch:
+    """Return an append that a store can take as it is.
+
+    Raises:
+        InvalidInputError: there are no events, a text cannot be kept, or a blob is not what its hash says.
+    """
+    if not events:
+        raise InvalidInputError("an append needs at least one event")
+    for name in (session_id, key or ""):
+        check_name(name)
+    for blob_hash, text in (blobs or {}).items():
+        # Texts are shared between sessions by hash: a wrong hash would show one session the text of another.
+        if content_hash(text) != blob_hash:
+            raise InvalidInputError(f"the text given for hash {blob_hash[:12]!r} has another hash")
+    first = events[0]
+    return Batch(
+        bodies=tuple(encode_event(event) for event in events),
+        begins=first if isinstance(first, SessionCreated) and expected_seq == 0 else None,
+        expected_seq=expected_seq,
+        key=key,
+        blobs=blobs or {},
+    )
+
+
+def check_name(name: str) -> None:
+    """Refuse an id or a key that is not Unicode."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        raise InvalidInputError(f"{name!r} holds half of a surrogate pair, which no store can keep") from None

@@ -1,0 +1,201 @@
+"""Sessions in this process's memory: for tests, for trying things out, and for work that nobody needs to keep."""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from typing import Self
+
+from windowpane.context.events import Erased, Event, Recorded
+from windowpane.context.ids import BlobHash, SessionId
+from windowpane.errors import (
+    BlobNotFoundError,
+    SequenceConflictError,
+    SessionNotFoundError,
+    StoreUnavailableError,
+)
+from windowpane.stores.base import Appended, SessionPage, SessionRow, Snapshot
+from windowpane.stores.batch import Batch, prepare
+from windowpane.stores.codec import decode_event, encode_event
+from windowpane.stores.cursor import check_limit, page, place, place_of
+from windowpane.stores.watch import Watchers
+
+_ERASED = encode_event(Erased())
+
+
+@dataclass(slots=True)
+class _Session:
+    """Everything that is kept of one session. Events are kept as JSON, so they come back as from any other store."""
+
+    row: SessionRow
+    log: list[tuple[datetime, bytes]] = field(default_factory=list[tuple[datetime, bytes]])
+    keys: dict[str, Appended] = field(default_factory=dict[str, Appended])
+    blobs: dict[BlobHash, str] = field(default_factory=dict[BlobHash, str])
+    snapshot: Snapshot | None = None
+    erased_seq: int = 0
+    lease: tuple[str, datetime] | None = None
+
+
+class MemoryStore:
+    """A store that forgets everything when the process ends."""
+
+    def __init__(self) -> None:
+        self._sessions: dict[SessionId, _Session] = {}
+        self._watchers = Watchers()
+        self._closed = False
+
+    async def __aenter__(self) -> Self:
+        if self._closed:
+            self._watchers, self._closed = Watchers(), False
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        self._closed = True
+        self._watchers.close()
+
+    async def append(
+        self,
+        session_id: SessionId,
+        events: Sequence[Event],
+        *,
+        expected_seq: int | None = None,
+        key: str | None = None,
+        blobs: Mapping[BlobHash, str] | None = None,
+    ) -> Appended:
+        """Add events to the end of the log; see `Store.append`."""
+        batch = prepare(session_id, events, expected_seq=expected_seq, key=key, blobs=blobs)
+        self._check_open()
+        at = datetime.now(UTC)
+        session = self._sessions.get(session_id) or _begun(session_id, batch, at)
+        if key is not None and key in session.keys:
+            return replace(session.keys[key], repeated=True)
+        last_seq = session.row.last_seq
+        if expected_seq is not None and expected_seq != last_seq:
+            raise SequenceConflictError(session_id, expected_seq, last_seq)
+        appended = Appended(last_seq + 1, last_seq + len(events), at)
+        session.log += [(at, body) for body in batch.bodies]
+        session.row = replace(session.row, last_seq=appended.last_seq, touched_at=max(at, session.row.touched_at))
+        session.blobs |= batch.blobs
+        if key is not None:
+            session.keys[key] = appended
+        self._sessions[session_id] = session
+        self._watchers.ring(session_id)
+        return appended
+
+    async def read(self, session_id: SessionId, *, after: int = 0, limit: int | None = None) -> list[Recorded]:
+        """Return the events after a sequence number, in order; see `Store.read`."""
+        check_limit(limit)
+        log = self._session(session_id).log
+        start = max(after, 0)
+        stop = len(log) if limit is None else start + limit
+        return [Recorded(seq, at, decode_event(body)) for seq, (at, body) in enumerate(log[start:stop], start + 1)]
+
+    async def row(self, session_id: SessionId) -> SessionRow:
+        """Return what is known about a session without reading its log; see `Store.row`."""
+        return self._session(session_id).row
+
+    async def sessions(
+        self, owner: str | None = None, *, agent: str | None = None, limit: int = 50, cursor: str | None = None
+    ) -> SessionPage:
+        """Return sessions, last touched first; see `Store.sessions`."""
+        check_limit(limit)
+        self._check_open()
+        before = place(cursor)
+        found = [
+            row
+            for row in (session.row for session in self._sessions.values())
+            if owner in (None, row.owner)
+            and agent in (None, row.agent)
+            and (before is None or place_of(row.touched_at, row.id) < before)
+        ]
+        found.sort(key=lambda row: place_of(row.touched_at, row.id), reverse=True)
+        return page(found[: limit + 1], limit)
+
+    async def touch(self, session_id: SessionId) -> None:
+        """Note that the session was used now; see `Store.touch`."""
+        session = self._session(session_id)
+        session.row = replace(session.row, touched_at=max(datetime.now(UTC), session.row.touched_at))
+
+    async def delete(self, session_id: SessionId) -> None:
+        """Remove a session so that nothing of it is left; see `Store.delete`."""
+        self._session(session_id)
+        del self._sessions[session_id]
+        self._watchers.ring(session_id)
+
+    async def erase(self, session_id: SessionId, seqs: Sequence[int], *, blobs: Sequence[BlobHash] = ()) -> None:
+        """Replace events with `Erased` and forget blobs and the snapshot, for good; see `Store.erase`."""
+        session = self._session(session_id)
+        for seq in seqs:
+            if 1 <= seq <= len(session.log):
+                at, _ = session.log[seq - 1]
+                session.log[seq - 1] = (at, _ERASED)
+        for blob_hash in blobs:
+            session.blobs.pop(blob_hash, None)
+        session.snapshot = None
+        session.erased_seq = session.row.last_seq
+
+    async def blob(self, session_id: SessionId, blob_hash: BlobHash) -> str:
+        """Return a text that was stored with the session; see `Store.blob`."""
+        found = await self.blobs(session_id, [blob_hash])
+        if blob_hash not in found:
+            raise BlobNotFoundError(blob_hash)
+        return found[blob_hash]
+
+    async def blobs(self, session_id: SessionId, hashes: Sequence[BlobHash]) -> dict[BlobHash, str]:
+        """Return those of the texts that are stored with the session; see `Store.blobs`."""
+        self._check_open()
+        session = self._sessions.get(session_id)
+        kept = session.blobs if session else {}
+        return {blob_hash: kept[blob_hash] for blob_hash in hashes if blob_hash in kept}
+
+    async def put_snapshot(self, session_id: SessionId, snapshot: Snapshot) -> None:
+        """Keep a folded state, unless a later one is kept already; see `Store.put_snapshot`."""
+        self._check_open()
+        session = self._sessions.get(session_id)
+        # A state from before an erasure may still hold what was erased.
+        if session is None or snapshot.seq <= session.erased_seq:
+            return
+        if session.snapshot is None or snapshot.seq > session.snapshot.seq:
+            session.snapshot = snapshot
+
+    async def snapshot(self, session_id: SessionId) -> Snapshot | None:
+        """Return the latest folded state, or None; see `Store.snapshot`."""
+        self._check_open()
+        session = self._sessions.get(session_id)
+        return session.snapshot if session else None
+
+    async def acquire(self, session_id: SessionId, holder: str, ttl_s: float) -> bool:
+        """Take or renew the session's one lease; see `Store.acquire`."""
+        session = self._session(session_id)
+        now = datetime.now(UTC)
+        if session.lease is not None and session.lease[0] != holder and session.lease[1] > now:
+            return False
+        session.lease = (holder, now + timedelta(seconds=ttl_s))
+        return True
+
+    async def release(self, session_id: SessionId, holder: str) -> None:
+        """Give the lease back; see `Store.release`."""
+        self._check_open()
+        session = self._sessions.get(session_id)
+        if session is not None and session.lease is not None and session.lease[0] == holder:
+            session.lease = None
+
+    def subscribe(self, session_id: SessionId, *, after: int) -> AsyncIterator[Recorded]:
+        """Yield every event after a sequence number, old ones first, then new ones; see `Store.subscribe`."""
+        return self._watchers.follow(self.read, session_id, after)
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise StoreUnavailableError("the store is closed")
+
+    def _session(self, session_id: SessionId) -> _Session:
+        self._check_open()
+        try:
+            return self._sessions[session_id]
+        except KeyError:
+            raise SessionNotFoundError(session_id) from None
+
+
+def _begun(session_id: SessionId, batch: Batch, at: datetime) -> _Session:
+    if batch.begins is None:
+        raise SessionNotFoundError(session_id)
+    return _Session(SessionRow(session_id, batch.begins.owner, batch.begins.agent, 0, at, at))

@@ -1,0 +1,59 @@
+"""Decide which messages are sent whole, and when the ones before them are to be summed up.
+
+Both follow from the log alone. The window is everything that the summary does not cover: the last `WINDOW` messages,
+and up to `UNCOVERED` older ones until the next summary takes them in. So summary and window never overlap, and nothing
+lies between them.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from windowpane.context.messages import AssistantMessage, Message, UserMessage
+from windowpane.context.summary import Summary
+
+WINDOW = 8
+UNCOVERED = 5
+LONG_CHARACTERS = 8000
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """Messages that the next summary takes in, oldest first, with the summary that they follow."""
+
+    messages: tuple[UserMessage | AssistantMessage, ...]
+    before: Summary | None
+
+    @property
+    def through_seq(self) -> int:
+        """Return where the new summary ends."""
+        return self.messages[-1].seq
+
+
+def conversation(messages: Sequence[Message]) -> tuple[UserMessage | AssistantMessage, ...]:
+    """Return what the user and the model said. Notes, errors and approvals are for people."""
+    return tuple(message for message in messages if isinstance(message, UserMessage | AssistantMessage))
+
+
+def window(recent: Sequence[Message], summary: Summary | None) -> tuple[UserMessage | AssistantMessage, ...]:
+    """Return the messages that are sent whole."""
+    covered = summary.through_seq if summary else 0
+    return tuple(message for message in conversation(recent) if message.seq > covered)
+
+
+def due(recent: Sequence[Message], summary: Summary | None) -> Due | None:
+    """Return what is to be summed up now, or None.
+
+    It is time once more than `UNCOVERED` messages lie before the last `WINDOW` ones without being covered, or once the
+    uncovered conversation is longer than `LONG_CHARACTERS`.
+    """
+    uncovered = window(recent, summary)
+    outside = uncovered[:-WINDOW]
+    long = sum(len(text_of(message)) for message in uncovered) > LONG_CHARACTERS
+    if outside and (len(outside) > UNCOVERED or long):
+        return Due(outside, summary)
+    return None
+
+
+def text_of(message: UserMessage | AssistantMessage) -> str:
+    """Return what was said."""
+    return message.content if isinstance(message, UserMessage) else message.model_reply.text

@@ -1,0 +1,205 @@
+"""Conversations in a real terminal, with the built-in model and real tool servers."""
+
+import sys
+from pathlib import Path
+
+import pytest
+from tests.cli.running import Terminal, terminal, windowpane
+
+CTRL_C = b"\x03"
+CTRL_D = b"\x04"
+
+SLOW_SERVER = """
+import time
+from pathlib import Path
+
+from mcp.server import MCPServer
+
+server = MCPServer("slow", log_level="ERROR")
+
+
+@server.tool()
+def wait() -> str:
+    "Take longer than anybody waits."
+    Path(__file__).with_name("begun").touch()
+    time.sleep(600)
+    return "at last"
+
+
+server.run()
+"""
+
+
+def session_of(screen: Terminal) -> str:
+    """Return the session that the greeting names."""
+    screen.expect("session ")
+    return screen.expect(",")
+
+
+@pytest.mark.spec("S0.73", "S0.77", "S0.78", "S0.85", "S1.85", "S1.86", "S1.93")
+def test_a_conversation_shows_its_answers_its_context_and_changes_it(data: Path) -> None:
+    with terminal(data, "chat") as screen:
+        screen.expect("/help")
+        screen.expect("you> ")
+
+        screen.send("What is an include mode? @reference:include-modes")
+        screen.expect("+ reference:include-modes is now in this session")
+        screen.expect("I am the built-in offline model")
+        screen.expect("- References: include-modes")
+        screen.expect("[2 rules (all always), 1 reference (manual), 4 tools (all always) · ")
+        screen.expect("you> ")
+
+        screen.send("/context")
+        shown = screen.expect("Parts:")
+        screen.expect("Budget: ")
+        screen.expect("rule:keep-notes – selection is off")
+        lines = [line.split(" tokens")[0].rsplit(" ", 1)[0] for line in shown.splitlines() if " • " in line]
+        assert lines == [
+            "  100 • answer-briefly [Always]",
+            "  110 • say-where-it-comes-from [Always]",
+            "  210 • include-modes [Manual]",
+            "  notes. • list_notes [Always]",
+            "  notes. • read_note [Always]",
+            "  notes. • search_notes [Always]",
+            "  notes. • write_note [Always]",
+        ]
+        screen.expect("you> ")
+
+        screen.send("/add rule:keep-notes")
+        screen.expect("Added rule:keep-notes.")
+        screen.send("/add keep-notes")
+        screen.expect("rule:keep-notes is in this session already.")
+        screen.send("/remove notes:search_notes")
+        screen.expect("Removed notes:search_notes.")
+        screen.send("/remove notes:search_notes")
+        screen.expect("notes:search_notes is not in this session.")
+        screen.send("/add rule:keep-note")
+        screen.expect("error: the agent has no item 'rule:keep-note'; did you mean rule:keep-notes")
+        screen.send("/items")
+        screen.expect("In this session (7):")
+        assert "300 • keep-notes [Manual]" in screen.expect("Not in this session")
+        screen.expect("search_notes [Always] notes:search_notes")
+        screen.send("/why")
+        screen.expect("Searched for: What is an include mode? @reference:include-modes (selection is off)")
+        screen.expect("Not included (")
+        screen.send("/model nobody:nothing")
+        screen.expect("error: no provider 'nobody'")
+        screen.send("/model")
+        screen.expect("The model is echo.")
+        screen.send("/nonsense")
+        screen.expect("error: there is no command /nonsense; /help lists them")
+        screen.send("/help")
+        screen.expect("/remove rule:NAME | reference:NAME | SERVER:TOOL")
+        screen.send("/new")
+        screen.expect("This is a new session, ")
+        screen.send("/context")
+        screen.expect("No context data available")
+        screen.send("/quit")
+        rest = screen.rest()
+
+    assert "Traceback" not in rest
+    assert screen.process.returncode == 0
+
+
+def test_a_tool_call_asks_and_each_answer_counts_as_far_as_it_says(data: Path) -> None:
+    notes = data / "agents" / "guide" / "notes"
+    with terminal(data, "chat") as screen:
+        session = session_of(screen)
+        screen.expect("you> ")
+
+        screen.send('/tool notes__write_note {"name": "denied", "text": "x"}')
+        screen.expect("notes:write_note wants to run with")
+        screen.expect('"name": "denied"')
+        screen.expect("[d]eny: ")
+        screen.send("what?")
+        screen.expect("Type o, s or d.")
+        screen.send("d")
+        screen.expect("← notes:write_note failed: The user denied this call.")
+        screen.expect("you> ")
+        screen.send('/tool notes__write_note {"name": "once", "text": "x"}')
+        screen.expect("[d]eny: ")
+        screen.send("o")
+        screen.expect("← notes:write_note answered: Wrote once: 2 characters.")
+        screen.expect("Wrote once: 2 characters.")
+        screen.send('/tool notes__write_note {"name": "session", "text": "x"}')
+        screen.expect("[d]eny: ")
+        screen.send("s")
+        screen.expect("← notes:write_note answered: Wrote session: 2 characters.")
+        screen.send('/tool notes__write_note {"name": "unasked", "text": "x"}')
+        assert "[d]eny" not in screen.expect("← notes:write_note answered: Wrote unasked: 2 characters.")
+        screen.expect("you> ")
+        screen.press(CTRL_C)
+        screen.expect(f"windowpane chat {session} goes on from here")
+        screen.rest()
+
+    assert {path.stem for path in notes.iterdir()} >= {"once", "session", "unasked"}
+    assert not (notes / "denied.md").exists()
+
+
+def test_a_call_that_was_left_waiting_is_asked_about_when_the_session_is_resumed(data: Path) -> None:
+    with terminal(data, "chat") as screen:
+        session = session_of(screen)
+        screen.expect("you> ")
+        screen.send('/tool notes__write_note {"name": "later", "text": "x"}')
+        screen.expect("[d]eny: ")
+        screen.press(CTRL_D)
+        screen.expect("A tool call still waits for your decision.")
+        screen.rest()
+    alone = windowpane(data, "chat", session, "--message", "hello")
+    with terminal(data, "chat", session[:12]) as screen:
+        screen.expect("Turn 1 waits for your decision.")
+        screen.expect("[d]eny: ")
+        screen.press(CTRL_C)
+        screen.expect("(cancelled; what was said so far is kept)")
+        screen.expect("you> ")
+        screen.press(CTRL_D)
+        screen.rest()
+
+    assert (alone.code, alone.out, alone.err) == (
+        1,
+        "",
+        "error: turn 1 waits for a decision about notes:write_note; decide or cancel it first "
+        "(`windowpane chat SESSION` asks you for the decision)\n",
+    )
+    assert not (data / "agents" / "guide" / "notes" / "later.md").exists()
+
+
+def test_ctrl_c_during_an_answer_cancels_the_turn_and_the_conversation_goes_on(tmp_path: Path) -> None:
+    agent = tmp_path / "agents" / "slow"
+    (agent / "prompts").mkdir(parents=True)
+    (agent / "prompts" / "core.md").write_text("You wait.")
+    (agent / "server.py").write_text(SLOW_SERVER)
+    (agent / "agent.yaml").write_text(
+        f"mcpServers:\n  slow:\n    command: {sys.executable}\n    args: ['${{AGENT_DIR}}/server.py']\n"
+        "    permission: not_required\n"
+    )
+    with terminal(tmp_path, "chat") as screen:
+        screen.expect("you> ")
+        screen.send("/items")
+        screen.expect("slow. • wait [Always]")
+        screen.send("call slow__wait")
+        screen.expect("→ slow:wait {}")
+        screen.press(CTRL_C)
+        screen.expect("(cancelled; what was said so far is kept)")
+        screen.expect("you> ")
+        screen.send("hello")
+        screen.expect("I am the built-in offline model")
+        screen.expect("you> ")
+        screen.press(CTRL_D)
+        assert "Traceback" not in screen.rest()
+
+
+def test_a_conversation_in_which_nothing_was_said_leaves_no_session(tmp_path: Path) -> None:
+    with terminal(tmp_path, "chat") as screen:
+        screen.expect(f"an example was written. Edit it in {tmp_path}/agents/guide")
+        session = session_of(screen)
+        screen.expect("you> ")
+        screen.press(CTRL_C)
+        screen.expect("Nothing was said, so no session was kept.")
+        screen.rest()
+
+    gone = windowpane(tmp_path, "sessions", "show", session)
+    assert (gone.code, gone.err) == (
+        1,
+        f"error: no session '{session}' (`windowpane sessions` lists those there are)\n",
+    )

@@ -1,0 +1,269 @@
+"""Every command as it is typed, in a data folder of its own, with the built-in model and the example agent."""
+
+import json
+import signal
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.request import Request, urlopen
+
+import pytest
+from tests.cli.running import PATIENCE_S, Done, environment, windowpane
+
+MESSAGE = '  call notes__write_note {"name": "kept", "text": "x"}\r\n'
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A session in which one message was sent, and how the command that sent it ended."""
+
+    session: str
+    done: Done
+
+
+@pytest.fixture(scope="module")
+def told(data: Path) -> Told:
+    done = windowpane(data, "chat", piped=MESSAGE.encode())
+    return Told(done.err.rsplit("windowpane context ", 1)[1].split()[0], done)
+
+
+def test_init_writes_an_agent_once_and_says_what_to_try(tmp_path: Path) -> None:
+    first = windowpane(tmp_path, "init")
+    again = windowpane(tmp_path, "init")
+
+    folder = tmp_path / "agents" / "guide"
+    assert (first.code, first.err) == (0, "")
+    assert first.out.splitlines()[0] == f"Wrote the agent guide to {folder}"
+    assert first.out.splitlines()[-3:] == [
+        "  windowpane chat",
+        '  windowpane preview "How do I add a rule?"',
+        "  windowpane serve",
+    ]
+    assert (folder / "prompts" / "core.md").is_file()
+    assert (again.code, again.out) == (1, "")
+    assert again.err == (
+        f"error: {folder} is not empty, and nothing in it was changed; name a new folder for the agent\n"
+    )
+
+
+def test_init_elsewhere_names_the_folder_in_what_to_try(tmp_path: Path) -> None:
+    done = windowpane(tmp_path / "data", "init", str(tmp_path / "my agent"))
+
+    assert done.out.splitlines()[-3] == f"  windowpane chat --agents '{tmp_path}/my agent'"
+
+
+def test_without_a_terminal_the_answer_is_all_of_stdout_and_calls_that_would_ask_are_denied(told: Told) -> None:
+    assert told.done.code == 0
+    assert told.done.out == (
+        "You asked for notes__write_note, so I call it.\n"
+        "notes__write_note answered:\n\n"
+        "> The user denied this call. Do not try it again unless the user asks for it.\n"
+    )
+    assert (
+        'denied notes:write_note {"name": "kept", "text": "x"}: nobody is here to ask; --yes allows such calls'
+        in told.done.err.splitlines()
+    )
+
+
+def test_yes_allows_tool_calls_and_the_session_goes_on(data: Path, told: Told) -> None:
+    done = windowpane(data, "--data", str(data), "chat", told.session[:10], "--yes", "--message", MESSAGE)
+
+    assert done.out.endswith("> Wrote kept: 2 characters.\n")
+    assert (data / "agents" / "guide" / "notes" / "kept.md").read_text() == "x\n"
+
+
+@pytest.mark.spec("S0.72", "S0.76", "S0.77", "S0.85", "S1.93")
+def test_context_shows_a_past_turn_and_what_has_changed_since(data: Path, told: Told) -> None:
+    rule = data / "agents" / "guide" / "rules" / "answer-briefly.md"
+    before = rule.read_text()
+    rule.write_text(before + "\nAlways.\n")
+    try:
+        done = windowpane(data, "context", told.session, "1")
+    finally:
+        rule.write_text(before)
+
+    lines = done.out.splitlines()
+    assert lines[:4] == ["Context Used:", "2 rules (all always), 4 tools (all always)", "", "Rules (2):"]
+    assert lines[4].startswith("  100 • answer-briefly [Always] ")
+    assert lines[4].endswith(" tokens – changed since")
+    assert lines[5].startswith("  110 • say-where-it-comes-from [Always] ")
+    assert "  notes. • write_note [Always] 116 tokens" in lines
+    assert any(line.startswith("Budget: ") for line in lines)
+    assert "  rule:keep-notes – selection is off; add the item by hand to include it" in lines
+
+
+def test_context_as_json_holds_the_messages_to_the_byte(data: Path, told: Told) -> None:
+    done = windowpane(data, "context", told.session, "1", "--json", "--messages")
+
+    request = json.loads(done.out)
+    assert request["messages"][-1] == {
+        "role": "user",
+        "content": MESSAGE,
+        "part": "message",
+        "tool_calls": [],
+        "tool_call_id": None,
+    }
+    assert [item["name"] for item in request["context"]["items"] if item["type"] == "rule"] == [
+        "answer-briefly",
+        "say-where-it-comes-from",
+    ]
+
+
+def test_context_of_a_turn_that_is_not_there_says_so(data: Path, told: Told) -> None:
+    done = windowpane(data, "context", told.session, "99")
+
+    assert done == Done(
+        1,
+        "",
+        f"error: session '{told.session}' has no turn 99 (`windowpane sessions show SESSION` shows its turns)\n",
+    )
+
+
+def test_sessions_are_listed_renamed_shown_and_deleted(data: Path) -> None:
+    session = windowpane(data, "chat", "-m", "hello").err.rsplit("windowpane context ", 1)[1].split()[0]
+
+    renamed = windowpane(data, "sessions", "rename", session, "Trial")
+    listed = windowpane(data, "sessions", "--json", "--limit", "1")
+    shown = windowpane(data, "sessions", "show", "last")
+    asked = windowpane(data, "sessions", "delete", session, piped=b"n\n")
+    deleted = windowpane(data, "sessions", "delete", session, "--yes")
+
+    assert renamed.out == f"{session} is now named 'Trial'\n"
+    (row,) = json.loads(listed.out)
+    assert {key: row[key] for key in ("id", "name", "agent", "turns", "messages")} == {
+        "id": session,
+        "name": "Trial",
+        "agent": "guide",
+        "turns": 1,
+        "messages": 2,
+    }
+    assert shown.out.startswith(f"Trial  {session}\nagent guide, 1 turn, ")
+    assert "\nuser (turn 1)\nhello\n\nassistant (turn 1)\nI am the built-in offline model" in shown.out
+    assert (asked.code, asked.out.splitlines()[-1]) == (1, "Nothing was deleted.")
+    assert deleted.out == f"Deleted Trial {session} with 2 messages\n"
+
+
+def test_preview_shows_the_request_and_leaves_no_session(tmp_path: Path, data: Path) -> None:
+    previewed = windowpane(tmp_path, "preview", "hello @rule:keep-notes", "--json", "--agents", f"{data}/agents/guide")
+    listed = windowpane(tmp_path, "sessions")
+
+    context = json.loads(previewed.out)["context"]
+    modes = {item["name"]: item["include_mode"] for item in context["items"]}
+    assert modes == {
+        "answer-briefly": "always",
+        "say-where-it-comes-from": "always",
+        "keep-notes": "manual",
+        "list_notes": "always",
+        "read_note": "always",
+        "search_notes": "always",
+        "write_note": "always",
+    }
+    assert listed == Done(0, "No sessions yet. `windowpane chat` begins one.\n", "")
+
+
+def test_doctor_finds_the_example_agent_healthy(data: Path) -> None:
+    done = windowpane(data, "doctor", "--ask")
+
+    assert done.code == 0
+    assert done.out.splitlines()[:3] == [
+        f"ok  store: sqlite:///{data}/windowpane.db opens and can be written",
+        f"ok  agents: 1 agent in {data}/agents: guide",
+        "ok  agent guide: 5 rules, 7 references, 1 tool server, a core prompt",
+    ]
+    assert done.out.splitlines()[3].startswith("ok  model echo: answered in ")
+    assert done.out.splitlines()[4:] == [
+        "ok  tool server notes: connected, 4 tools: list_notes, read_note, write_note, search_notes",
+        "Nothing is broken.",
+    ]
+
+
+def test_doctor_names_every_fault_and_what_to_do(tmp_path: Path) -> None:
+    broken, odd = tmp_path / "agents" / "broken", tmp_path / "agents" / "odd"
+    (broken / "rules").mkdir(parents=True)
+    odd.mkdir()
+    (broken / "agent.yaml").write_text("model: openai:gpt-5\nmcpServers:\n  absent:\n    command: no-such-command\n")
+    (broken / "rules" / "bad.md").write_text("---\npriority: 100\ninclude: sometimes\n---\nText\n")
+    (tmp_path / "windowpane.db").write_bytes(b"not a database at all" * 100)
+
+    done = windowpane(tmp_path, "doctor", "--json")
+
+    findings = {(found["subject"], found["health"]): found for found in json.loads(done.out)}
+    assert done.code == 1
+    assert "Traceback" not in done.err
+    assert "is damaged" in findings["store", "broken"]["detail"]
+    assert findings["agents", "doubtful"]["detail"] == f"{odd} has no agent.yaml, so it is not an agent"
+    details = [found["detail"] for found in json.loads(done.out) if found["subject"] == "agent broken"]
+    assert details[0].startswith(f"agent 'broken' has no core prompt: write {broken}/prompts/core.md and say in it who")
+    assert details[1].startswith(f"{broken}/rules/bad.md:3: ")
+    assert findings["model openai:gpt-5", "broken"]["detail"].startswith("openai:gpt-5 needs a key: set OPENAI_API_KEY")
+    assert "no-such-command" in findings["tool server absent", "broken"]["detail"]
+    assert all(found["advice"] for found in json.loads(done.out) if found["health"] != "good")
+
+
+def test_doctor_without_agents_says_how_to_begin(tmp_path: Path) -> None:
+    done = windowpane(tmp_path, "doctor")
+
+    assert done.code == 1
+    assert done.out.splitlines()[1:] == [
+        f"no  agents: there is no agent in {tmp_path}/agents",
+        "      → `windowpane init` writes an example agent there",
+        "1 thing broken.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (("chat", "--agent", "nobody", "-m", "hi"), 1, "error: no agent 'nobody' (there is: guide)\n"),
+        (
+            ("chat", "--model", "echo:", "-m", "hi"),
+            1,
+            "error: 'echo:' is not the name of a model; write provider:model",
+        ),
+        (("sessions", "--store-url", "redis://x"), 1, "error: store_url: 'redis://x' names no store"),
+        (("sessions", "show", "last"), 1, "error: no session 'last'"),
+        (("preview", "x", "--session", "a", "--agent", "b"), 2, "--session and --agent exclude one another"),
+        (("context",), 2, "Missing argument 'SESSION'"),
+        (("serve", "--port", "70000"), 2, "Invalid value for '--port'"),
+        (("serve", "--host", "0.0.0.0"), 1, "error: host: '0.0.0.0' can be reached by others"),
+    ],
+)
+def test_a_mistake_is_answered_on_stderr_with_the_next_step(
+    tmp_path: Path, data: Path, arguments: tuple[str, ...], code: int, words: str
+) -> None:
+    done = windowpane(tmp_path, *arguments, WINDOWPANE_AGENTS=str(data / "agents"))
+
+    assert done.code == code
+    assert words in done.err
+    assert "Traceback" not in done.err
+
+
+def test_piped_bytes_that_are_not_text_are_refused(tmp_path: Path) -> None:
+    done = windowpane(tmp_path, "chat", piped=b"caf\xe9")
+
+    assert done == Done(1, "", "error: what was piped in is not UTF-8 text at byte 3\n")
+
+
+def test_serve_writes_the_example_agent_and_shares_its_sessions_with_the_terminal(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "windowpane", "serve", "--port", "0"]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment(tmp_path), text=True
+    ) as server:
+        assert server.stdout is not None
+        try:
+            said = [server.stdout.readline() for _ in range(3)]
+            url = said[2].split()[3]
+            with urlopen(Request(f"{url}/api/sessions", b"{}", {"content-type": "application/json"})) as made:
+                session = json.load(made)["id"]
+            done = windowpane(tmp_path, "chat", session, "-m", "hello")
+            with urlopen(f"{url}/api/sessions/{session}") as read:
+                count = json.load(read)["message_count"]
+            server.send_signal(signal.SIGINT)
+            code = server.wait(PATIENCE_S)
+        finally:
+            server.kill()
+
+    assert said[0] == f"There was no agent yet, so an example was written. Edit it in {tmp_path}/agents/guide\n"
+    assert done.out.startswith("I am the built-in offline model")
+    assert (count, code) == (2, 0)

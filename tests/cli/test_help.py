@@ -1,0 +1,73 @@
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
+from typer.main import get_command
+from typer.testing import CliRunner
+
+from windowpane.cli import app
+
+COMMANDS: tuple[tuple[str, ...], ...] = (
+    (),
+    ("init",),
+    ("serve",),
+    ("chat",),
+    ("preview",),
+    ("context",),
+    ("doctor",),
+    ("sessions",),
+    ("sessions", "show"),
+    ("sessions", "rename"),
+    ("sessions", "delete"),
+)
+
+
+@pytest.mark.parametrize("path", COMMANDS, ids=" ".join)
+def test_help_says_what_each_option_is_for_and_gives_an_example(path: tuple[str, ...]) -> None:
+    shown = CliRunner().invoke(app, [*path, "--help"])
+
+    words = " ".join(shown.output.split())
+    assert shown.exit_code == 0
+    assert "\n    windowpane " in shown.output
+    for name, purpose in purposes(command(path)):
+        assert name in words
+        assert purpose
+        assert purpose in words
+
+
+def test_every_command_is_among_those_whose_help_is_checked() -> None:
+    assert tuple(paths(get_command(app))) == COMMANDS
+
+
+def test_help_loads_neither_the_engine_nor_anything_large() -> None:
+    program = "import sys, windowpane.cli; print([m for m in ('pydantic', 'mcp', 'rich.console') if m in sys.modules])"
+
+    loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+
+    assert loaded.stdout == "[]\n"
+
+
+def command(path: tuple[str, ...]) -> object:
+    found: object = get_command(app)
+    for name in path:
+        assert isinstance(found, TyperGroup)
+        found = found.commands[name]
+    return found
+
+
+def paths(found: object, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    yield path
+    if isinstance(found, TyperGroup):
+        for name, below in found.commands.items():
+            yield from paths(below, (*path, name))
+
+
+def purposes(found: object) -> Iterator[tuple[str, str]]:
+    assert isinstance(found, TyperCommand | TyperGroup)
+    for parameter in found.params:
+        if isinstance(parameter, TyperOption):
+            yield parameter.opts[-1], parameter.help or ""
+        elif isinstance(parameter, TyperArgument):
+            yield (parameter.metavar or "").strip("[]"), parameter.help or ""

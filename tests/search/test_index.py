@@ -1,0 +1,232 @@
+import os
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import anyio
+import httpx2
+import numpy as np
+import pytest
+from tests.search.endpoint import Endpoint
+
+from windowpane.context.items import Item, ItemRef, Reference, Rule, Tool
+from windowpane.search.base import SearchQuery, SearchResult
+from windowpane.search.index import FIRST_RETRY_S, Index
+from windowpane.search.minilm import MiniLM
+from windowpane.search.remote import RemoteEmbedder
+from windowpane.search.vectors import VectorCache, vector_key
+
+pytestmark = pytest.mark.anyio
+
+ITEMS: tuple[Item, ...] = (
+    Rule("tone", "Write kindly and to the point."),
+    Reference("imaging", "How to resize pictures.\n\nUse the resize tool for that.", "Working with images"),
+    Tool("files", "read_file", "Read a file from disk"),
+    Tool("mail", "send_mail", "Send a message to somebody"),
+)
+
+
+@pytest.fixture
+async def client() -> AsyncIterator[httpx2.AsyncClient]:
+    async with httpx2.AsyncClient(timeout=30) as client:
+        yield client
+
+
+def best(result: SearchResult, domain: str) -> ItemRef:
+    measured = next(measured for measured in result if measured.domain == domain)
+    return measured.keys[int(np.nanargmax(measured.meaning))]
+
+
+@pytest.mark.spec("S1.32", "S1.38", "S1.64", "S1.66", "S1.68")
+async def test_the_nearest_item_of_each_domain_is_found_with_its_passage(minilm: MiniLM) -> None:
+    index = Index(minilm)
+
+    result = await index.search(SearchQuery("make this photo smaller"), index.documents(ITEMS), deadline_s=60)
+
+    assert best(result, "text") == ItemRef("reference", "imaging")
+    text = next(measured for measured in result if measured.domain == "text")
+    passage = text.passage(text.keys.index(ItemRef("reference", "imaging")))
+    assert passage.text in ("imaging: Working with images", "How to resize pictures.\n\nUse the resize tool for that.")
+    assert index.documents(ITEMS)[1].text[passage.start : passage.end] == passage.text
+    assert result.degraded == ()
+
+
+@pytest.mark.spec("S1.52", "S1.53", "S1.54", "S1.55", "S1.59")
+async def test_only_what_is_new_is_embedded(endpoint: Endpoint, client: httpx2.AsyncClient) -> None:
+    index = Index(RemoteEmbedder(client, endpoint.url, "m"))
+    await index.search(SearchQuery("resize"), index.documents(ITEMS))
+    endpoint.texts.clear()
+    changed = (*ITEMS[:3], Tool("mail", "send_letter", "Send a message to somebody"))
+
+    await index.search(SearchQuery("resize"), index.documents(changed))
+
+    assert endpoint.texts == ["send letter: Send a message to somebody"]
+
+
+@pytest.mark.spec("S1.56", "S1.57", "S1.104")
+async def test_an_edit_embeds_only_the_passages_that_changed(endpoint: Endpoint, client: httpx2.AsyncClient) -> None:
+    index = Index(RemoteEmbedder(client, endpoint.url, "m"))
+    first, second = "The first paragraph is long enough. " * 5, "The second paragraph says something else. " * 5
+    await index.search(SearchQuery("q"), index.documents([Rule("r", f"{first}\n\n{second}")]))
+    endpoint.texts.clear()
+
+    await index.search(SearchQuery("q"), index.documents([Rule("r", f"{first}\n\nNow it is short.")]))
+
+    assert endpoint.texts == ["r\nNow it is short."]
+
+
+@pytest.mark.spec("S1.103")
+async def test_a_restart_embeds_nothing(endpoint: Endpoint, client: httpx2.AsyncClient, tmp_path: Path) -> None:
+    before = Index(RemoteEmbedder(client, endpoint.url, "m"), VectorCache(tmp_path))
+    first = await before.search(SearchQuery("resize"), before.documents(ITEMS))
+    endpoint.texts.clear()
+
+    after = Index(RemoteEmbedder(client, endpoint.url, "m"), VectorCache(tmp_path))
+    second = await after.search(SearchQuery("resize"), after.documents(ITEMS))
+
+    assert endpoint.texts == ["resize"]
+    assert all((a.meaning == b.meaning).all() for a, b in zip(first, second, strict=True))
+
+
+async def test_another_model_never_sees_the_vectors_of_the_first(
+    endpoint: Endpoint, client: httpx2.AsyncClient, tmp_path: Path
+) -> None:
+    for model in ("one", "two"):
+        index = Index(RemoteEmbedder(client, endpoint.url, model), VectorCache(tmp_path))
+        await index.search(SearchQuery("q"), index.documents(ITEMS[:1]))
+
+    assert endpoint.texts.count("tone\nWrite kindly and to the point.") == 2
+
+
+async def test_without_an_embedder_words_decide_and_the_result_says_so() -> None:
+    index = Index(None)
+
+    result = await index.search(SearchQuery("resize pictures"), index.documents(ITEMS))
+
+    assert result.degraded == ("judged by words alone: no embedder is set up",)
+    text = next(iter(result))
+    assert text.by_words_alone
+    assert text.words[1] > text.words[0] == 0
+    assert text.passage(1).text.startswith("How to resize")
+
+
+async def test_an_endpoint_that_is_down_leaves_words_and_is_tried_again_with_growing_pauses(
+    endpoint: Endpoint, client: httpx2.AsyncClient
+) -> None:
+    now = [0.0]
+    index = Index(RemoteEmbedder(client, endpoint.url, "m"), clock=lambda: now[0])
+    docs = index.documents(ITEMS)
+    endpoint.behaviour = "refuses"
+
+    async def notes() -> tuple[str, ...]:
+        return (await index.search(SearchQuery("resize"), docs)).degraded
+
+    down = (f"judged by words alone: the embeddings endpoint {endpoint.url}/embeddings failed: HTTP 503",)
+    assert [await notes(), await notes()] == [down, down]
+    assert len(endpoint.requests) == 1
+    now[0] += FIRST_RETRY_S
+    assert await notes() == down
+    assert len(endpoint.requests) == 2
+    now[0] += FIRST_RETRY_S
+    assert await notes() == down
+    assert len(endpoint.requests) == 2
+    endpoint.behaviour = "good"
+    now[0] += FIRST_RETRY_S
+    assert await notes() == ()
+
+
+async def test_weights_that_are_missing_leave_words(tmp_path: Path) -> None:
+    index = Index(MiniLM(tmp_path, tmp_path / "nowhere"))
+
+    result = await index.search(SearchQuery("resize"), index.documents(ITEMS))
+
+    assert len(result.degraded) == 1
+    assert "the weights of the local model are not installed" in result.degraded[0]
+
+
+async def test_a_slow_embedder_does_not_keep_the_reply_waiting_and_is_ready_for_the_next_search(
+    endpoint: Endpoint, client: httpx2.AsyncClient
+) -> None:
+    endpoint.behaviour = "slow"
+    async with Index(RemoteEmbedder(client, endpoint.url, "m")) as index:
+        docs = index.documents(ITEMS)
+
+        with anyio.fail_after(10):
+            first = await index.search(SearchQuery("resize"), docs, deadline_s=0.05)
+        endpoint.behaviour = "good"
+        endpoint.go_on.set()
+        second = await index.search(SearchQuery("resize"), docs, deadline_s=10)
+
+    assert first.degraded == ("judged by words alone: the model was not ready within 0.05 s",)
+    assert second.degraded == ()
+
+
+async def test_what_is_not_indexed_in_time_is_judged_by_words_and_indexed_in_the_background(
+    endpoint: Endpoint, client: httpx2.AsyncClient
+) -> None:
+    told: list[tuple[int, int]] = []
+    finished = anyio.Event()
+
+    def on_progress(done: int, total: int) -> None:
+        told.append((done, total))
+        if done == total:
+            finished.set()
+
+    async with Index(RemoteEmbedder(client, endpoint.url, "m"), on_progress=on_progress) as index:
+        await index.search(SearchQuery("resize"), index.documents(ITEMS[:1]))
+        told.clear()
+        finished = anyio.Event()
+        endpoint.behaviour = "slow"
+        first = await index.search(SearchQuery("resize"), index.documents(ITEMS), deadline_s=0.05)
+        endpoint.go_on.set()
+        with anyio.fail_after(10):
+            await finished.wait()
+        requests = len(endpoint.requests)
+        second = await index.search(SearchQuery("resize"), index.documents(ITEMS))
+
+    assert first.degraded == ("5 of 7 passages judged by words alone: they are still being indexed",)
+    assert first.embedded_passages == 2
+    assert told[-1] == (7, 7)
+    assert second.degraded == ()
+    assert len(endpoint.requests) == requests
+
+
+async def test_vectors_of_another_length_are_not_compared(
+    endpoint: Endpoint, client: httpx2.AsyncClient, tmp_path: Path
+) -> None:
+    cache = VectorCache(tmp_path)
+    index = Index(RemoteEmbedder(client, endpoint.url, "m"), cache)
+    docs = index.documents(ITEMS[:1])
+    await index.search(SearchQuery("q"), docs)
+    text = "tone\nWrite kindly and to the point."
+    key = vector_key(RemoteEmbedder(client, endpoint.url, "m").model, text)
+    cache.write({key: np.ones(7, np.int16)})
+
+    result = await Index(RemoteEmbedder(client, endpoint.url, "m"), cache).search(SearchQuery("q"), docs)
+
+    assert not any(measured.by_words_alone for measured in result)
+
+
+async def test_nothing_to_search_gives_an_empty_result() -> None:
+    result = await Index(None).search(SearchQuery("anything"), ())
+
+    assert (result.domains, result.all_passages) == ((), 0)
+
+
+async def test_the_first_search_of_a_new_process_with_vectors_on_disk_is_quick(minilm: MiniLM, tmp_path: Path) -> None:
+    before = Index(minilm, VectorCache(tmp_path))
+    await before.search(SearchQuery("warm"), before.documents(ITEMS), deadline_s=60)
+    after = Index(minilm, VectorCache(tmp_path))
+
+    result = await after.search(SearchQuery("cold"), after.documents(ITEMS), deadline_s=5)
+
+    assert result.degraded == ()
+    assert result.embedded_passages == result.all_passages
+
+
+async def test_a_cache_that_cannot_be_written_changes_nothing(
+    endpoint: Endpoint, client: httpx2.AsyncClient, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_bytes(os.urandom(10))
+    index = Index(RemoteEmbedder(client, endpoint.url, "m"), VectorCache(tmp_path / "file"))
+
+    assert (await index.search(SearchQuery("resize"), index.documents(ITEMS))).degraded == ()

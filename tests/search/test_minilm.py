@@ -1,0 +1,59 @@
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from windowpane.search.minilm import MiniLM
+
+
+@pytest.mark.spec("S1.35", "S1.48", "S1.65")
+def test_texts_of_like_meaning_are_near_and_vectors_have_384_dimensions(minilm: MiniLM) -> None:
+    cat, kitten, invoice = minilm.embed_now(["a cat sleeps", "the kitten is napping", "send the invoice by mail"])
+
+    assert cat.shape == (384,)
+    assert np.allclose(np.linalg.norm([cat, kitten, invoice], axis=1), 1, atol=1e-5)
+    assert cat @ kitten > 0.5 > 0.3 > cat @ invoice
+
+
+def test_a_vector_depends_on_its_text_alone(minilm: MiniLM) -> None:
+    together = minilm.embed_now(["short", "a rather longer text about something else " * 20, "short"])
+
+    assert (together[0] == together[2]).all()
+    assert (together[0] == minilm.embed_now(["short"])[0]).all()
+
+
+@pytest.mark.parametrize("text", ["", " ", "\0", "字" * 5000, "x" * 100_000, "\ud800"])
+def test_any_text_has_a_vector(minilm: MiniLM, text: str) -> None:
+    assert np.isfinite(minilm.embed_now([text])).all()
+
+
+@pytest.mark.anyio
+@pytest.mark.spec("S1.76")
+async def test_one_model_serves_every_search(minilm: MiniLM) -> None:
+    first = await minilm.embed(["hello"])
+    second = await minilm.embed(["hello"])
+
+    assert minilm.loaded
+    assert (first == second).all()
+
+
+@pytest.mark.spec("S1.41", "S1.51", "S1.58", "S1.75")
+def test_nothing_is_loaded_before_the_first_search(tmp_path: Path) -> None:
+    source = Path(__file__).parents[2] / "src"
+    script = f"""
+import sys
+sys.path.insert(0, {str(source)!r})
+from pathlib import Path
+from windowpane.search.index import Index
+from windowpane.search.minilm import MiniLM
+from windowpane.search.vectors import VectorCache
+index = Index(MiniLM(Path({str(tmp_path)!r})), VectorCache(Path({str(tmp_path)!r})))
+loaded = {{"onnxruntime", "tokenizers", "onnx", "torch"}} & sys.modules.keys()
+assert not loaded, loaded
+"""
+
+    subprocess.run([sys.executable, "-c", script], check=True)
+
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,56 @@
+import pytest
+
+from windowpane.context.items import Item, Reference, Rule, Tool
+from windowpane.search.documents import document
+from windowpane.search.words import Words, words
+
+
+def scores(query: str, *items: Item) -> list[float]:
+    return Words([document(item) for item in items]).scores([(query, 1.0)]).tolist()
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("getUserById", ["get", "user", "id", "getuserbyid"]),
+        ("read_file", ["read", "file"]),
+        ("Resizing images, please!", ["resiz", "imag"]),
+        ("what is it", []),
+        ("Größe 設定", ["größe", "設定"]),
+    ],
+)
+def test_texts_are_read_as_stems_with_names_split(text: str, expected: list[str]) -> None:
+    assert words(text) == expected
+
+
+@pytest.mark.spec("S1.105")
+def test_a_document_that_shares_words_with_the_query_scores_above_one_that_does_not() -> None:
+    shared, other = scores("resize an image", Tool("s", "resize_image"), Tool("s", "send_mail"))
+
+    assert shared > other == 0.0
+
+
+def test_a_word_in_the_name_counts_more_than_one_in_the_text() -> None:
+    in_name, in_text, _ = scores("caching", Rule("caching", "Be quick."), Rule("speed", "Use caching."), Rule("x", "y"))
+
+    assert in_name > in_text > 0
+
+
+def test_the_name_of_a_server_is_evidence_for_its_tools() -> None:
+    ours, other = scores("open a jira ticket", Tool("jira", "create_issue"), Tool("mail", "create_draft"))
+
+    assert ours > other == 0.0
+
+
+def test_scores_lie_between_0_and_1_and_a_rare_word_weighs_more_than_a_common_one() -> None:
+    items = [Reference("zebra", "common"), *(Reference(f"r{i}", "common words") for i in range(50))]
+
+    rare = scores("zebra", *items)
+    common = scores("common", *items)
+
+    assert 0 < max(common) < max(rare) < 1
+
+
+def test_a_query_without_a_known_word_scores_nothing() -> None:
+    assert scores("the of and", Rule("a", "b")) == [0.0]
+    assert scores("unheard", Rule("a", "b")) == [0.0]

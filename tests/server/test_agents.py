@@ -1,0 +1,165 @@
+from __future__ import annotations
+
+import httpx2
+import pytest
+
+from engine.world import World, tool
+from server.place import problem, problem_in, served, steady
+from windowpane.context.items import Reference, Rule, Tool, item_hash
+
+
+def fill(world: World) -> None:
+    world.write("agent.yaml", "model: scripted:test\ndescription: A <small> pane\ntemperature: 0.5\n")
+    world.rule("tone", "Be kind.", include="always", priority=10, description="How to talk", version="3")
+    world.reference("api", "# API\nGET /", include="agent", title="The API", related="[tone2]", version="1")
+    world.reference("tone2", "More.", version="1")
+    world.rule("broken", priority="high")
+    world.toolbox.put("files", [tool("read/any thing?", description="Read", permission="not_required")])
+
+
+async def test_agents_are_listed_without_starting_their_servers(world: World) -> None:
+    fill(world)
+    async with served(world) as client:
+        response = await client.get("/api/agents")
+
+    assert response.json() == {
+        "agents": [
+            {
+                "name": "pane",
+                "description": "A <small> pane",
+                "model": "scripted:test",
+                "rules": 1,
+                "references": 2,
+                "servers": 0,
+                "problems": 1,
+            }
+        ]
+    }
+
+
+async def test_an_agent_tells_its_settings_counts_servers_and_problems(world: World) -> None:
+    fill(world)
+    async with served(world) as client:
+        agent = (await client.get("/api/agents/pane")).json()
+        problems = (await client.get("/api/agents/pane/problems")).json()
+        servers = (await client.get("/api/agents/pane/servers", params={"settle_s": 5})).json()
+
+    server = {"name": "files", "state": "ready", "error": "", "version": "", "tools": ["read/any thing?"]}
+    assert steady(agent) == {
+        "name": "pane",
+        "description": "A <small> pane",
+        "folder": "…",
+        "settings": {
+            "model": "scripted:test",
+            "temperature": 0.5,
+            "top_p": None,
+            "max_output_tokens": 4096,
+            "max_chat_turns": 20,
+            "tool_permission": "tool",
+            "mode": "normal",
+            "context_window": None,
+            "search": {},
+        },
+        "counts": {"rules": 1, "references": 2, "tools": 1},
+        "servers": [server],
+        "problems": problems["problems"],
+    }
+    assert servers == {"servers": [server]}
+    assert [(found["file"], found["line"]) for found in problems["problems"]] == [("rules/broken.md", 2)]
+
+
+async def test_items_are_listed_by_type(world: World) -> None:
+    fill(world)
+    async with served(world) as client:
+        everything = (await client.get("/api/agents/pane/items")).json()["items"]
+        rules = (await client.get("/api/agents/pane/items", params={"type": "rule"})).json()["items"]
+        odd = await client.get("/api/agents/pane/items", params={"type": "prompt"})
+
+    rule = Rule("tone", "Be kind.", "How to talk", 10)
+    assert [(item["type"], item["name"]) for item in everything] == [
+        ("rule", "tone"),
+        ("reference", "api"),
+        ("reference", "tone2"),
+        ("tool", "read/any thing?"),
+    ]
+    assert rules == [
+        {
+            "type": "rule",
+            "name": "tone",
+            "server": None,
+            "title": "",
+            "description": "How to talk",
+            "include": "always",
+            "enabled": True,
+            "permission": None,
+            "priority": 10,
+            "version": "3",
+            "hash": item_hash(rule),
+        }
+    ]
+    assert problem_in(odd)["errors"] == [
+        {"where": "query.type", "message": "input should be 'rule', 'reference' or 'tool'"}
+    ]
+
+
+async def test_an_item_is_read_with_all_it_says_whatever_its_name(world: World) -> None:
+    fill(world)
+    async with served(world) as client:
+        reference = (await client.get("/api/agents/pane/items/reference/api")).json()
+        path = "/api/agents/pane/items/tool/read%2Fany%20thing%3F"
+        found = (await client.get(path, params={"server": "files"})).json()
+        serverless = await client.get(path)
+        unknown = await client.get("/api/agents/pane/items/rule/..%2F..%2Fagent.yaml")
+
+    api = Reference("api", "# API\nGET /", related=("tone2",), title="The API")
+    assert reference == {
+        "type": "reference",
+        "name": "api",
+        "server": None,
+        "title": "The API",
+        "description": "",
+        "include": "agent",
+        "enabled": True,
+        "permission": None,
+        "priority": 500,
+        "version": "1",
+        "hash": item_hash(api),
+        "text": "# API\nGET /",
+        "related": ["tone2"],
+        "parameters": None,
+    }
+    assert found == {
+        "type": "tool",
+        "name": "read/any thing?",
+        "server": "files",
+        "title": "",
+        "description": "Read",
+        "include": "always",
+        "enabled": True,
+        "permission": "not_required",
+        "priority": None,
+        "version": "",
+        "hash": item_hash(Tool("files", "read/any thing?", "Read")),
+        "text": None,
+        "related": [],
+        "parameters": {"type": "object", "properties": {}},
+    }
+    assert problem_in(serverless) == problem(
+        422, "invalid_input", "a tool names its server; a rule or a reference has none"
+    )
+    assert problem_in(unknown) == problem(
+        404,
+        "unknown_item",
+        "the agent has no item 'rule:../../agent.yaml'",
+        facts={"item": "rule:../../agent.yaml"},
+    )
+
+
+@pytest.mark.parametrize("name", ["nobody", "..%2Fpane", "%2E%2E", "%00", "pane%2F", "."])
+@pytest.mark.parametrize("rest", ["", "/items", "/problems", "/servers"])
+async def test_an_agent_that_is_not_there_is_not_found(client: httpx2.AsyncClient, name: str, rest: str) -> None:
+    response = await client.get(f"/api/agents/{name}{rest}")
+
+    assert response.status_code == 404 or (name, rest) == (".", "")
+    if response.status_code == 404:
+        assert problem_in(response)["code"] in ("agent_not_found", "not_found")

@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+import httpx2
+import pytest
+
+from engine.world import World
+from server.place import problem, problem_in, served
+
+
+@pytest.mark.parametrize("host", ["localhost", "LOCALHOST:8470", "127.0.0.1:1", "[::1]:8470"])
+async def test_the_server_answers_to_its_own_names(client: httpx2.AsyncClient, host: str) -> None:
+    assert (await client.get("/api/agents", headers={"Host": host})).status_code == 200
+
+
+@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "localhost@evil.example", "[", "10.0.0.1"])
+async def test_a_page_that_points_its_own_name_here_is_refused(client: httpx2.AsyncClient, host: str) -> None:
+    response = await client.get("/api/sessions", headers={"Host": host})
+
+    detail = "this server answers to 127.0.0.1, ::1, localhost; a proxy in front must send one of them as `Host`"
+    assert problem_in(response) == problem(421, "wrong_host", detail)
+
+
+@pytest.mark.parametrize(
+    "headers", [{"Origin": "https://evil.example"}, {"Origin": "null"}, {"Sec-Fetch-Site": "cross-site"}]
+)
+async def test_a_page_of_another_site_changes_nothing(client: httpx2.AsyncClient, headers: dict[str, str]) -> None:
+    refused = await client.post("/api/sessions", json={}, headers=headers)
+    read = await client.get("/api/sessions", headers=headers)
+
+    assert problem_in(refused) == problem(403, "foreign_origin", "pages of other sites may not change anything here")
+    assert read.json() == {"sessions": [], "cursor": None}
+    assert "access-control-allow-origin" not in read.headers
+
+
+async def test_its_own_page_may_do_everything(client: httpx2.AsyncClient) -> None:
+    headers = {"Origin": str(client.base_url).rstrip("/"), "Sec-Fetch-Site": "same-origin"}
+
+    assert (await client.post("/api/sessions", json={}, headers=headers)).status_code == 201
+
+
+async def test_other_names_can_be_allowed(world: World) -> None:
+    async with served(world, hosts=["pane.example"]) as client:
+        response = await client.get("/healthz", headers={"Host": "pane.example"})
+
+    assert response.status_code == 200

@@ -1,0 +1,139 @@
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from engine.world import World
+from server.place import engine_of
+from windowpane.errors import InvalidSettingError, StoreCorruptError
+from windowpane.server.run import check_host, run, serve
+from windowpane.settings import Settings
+
+TESTS = Path(__file__).parent.parent
+
+
+@contextmanager
+def process(folder: Path, *replies: tuple[str, str]) -> Generator[tuple[subprocess.Popen[str], httpx2.Client]]:
+    """Run a server in a process of its own."""
+    command = [sys.executable, "-m", "server.serving", str(folder), json.dumps(replies)]
+    with (
+        (folder / "log").open("a") as log,
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True, cwd=TESTS) as running,
+    ):
+        try:
+            assert running.stdout is not None
+            address = running.stdout.readline().strip()
+            with httpx2.Client(base_url=address, timeout=60) as client:
+                yield running, client
+        finally:
+            running.kill()
+
+
+def test_a_waiting_approval_survives_a_server_that_is_killed(tmp_path: Path) -> None:
+    with process(tmp_path, ("Let me look.", "c1")) as (running, client):
+        session = client.post("/api/sessions", json={}).json()["id"]
+        waiting = client.post(f"/api/sessions/{session}/messages", json={"content": "What is in a?"}).json()
+        os.kill(running.pid, signal.SIGKILL)
+        assert running.wait(60) == -signal.SIGKILL
+
+    with process(tmp_path, ("It is empty.", "")) as (_, client):
+        held = client.get(f"/api/sessions/{session}").json()["open_turn"]
+        done = client.post(f"/api/sessions/{session}/approvals", json={"decisions": {"c1": "allow_once"}}).json()
+        context = client.get(f"/api/sessions/{session}/turns/1/context").json()
+
+    assert waiting["outcome"] == held["state"] == "waiting"
+    assert waiting["approvals"] == held["approvals"]
+    assert (done["turn"], done["outcome"], done["text"]) == (1, "completed", "Let me look.\n\nIt is empty.")
+    assert done["messages"][-1]["model_reply"]["steps"][0]["results"][0]["content"] == "contents of a"
+    assert done["request_context"] == waiting["request_context"] == context
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_server_that_is_asked_to_stop_closes_everything_and_ends_well(tmp_path: Path, number: signal.Signals) -> None:
+    with process(tmp_path, ("Hello.", "")) as (running, client):
+        session = client.post("/api/sessions", json={}).json()["id"]
+        client.post(f"/api/sessions/{session}/messages", json={"content": "My secret question"})
+        running.send_signal(number)
+        code = running.wait(60)
+
+    log = (tmp_path / "log").read_text()
+    assert code == 0, log
+    assert not (tmp_path / "windowpane.db-wal").exists()
+    lines = [json.loads(line) for line in log.splitlines()]
+    requests = [line for line in lines if line["event"] == "http.request"]
+    assert [(line["method"], line["status"], line["level"]) for line in requests] == [
+        ("POST", 201, "info"),
+        ("POST", 200, "info"),
+    ]
+    assert all(line["request"] and line["timestamp"] for line in requests)
+    assert "secret" not in log
+
+
+def test_a_turn_that_outlasts_the_server_is_recorded_as_interrupted_with_what_it_said(tmp_path: Path) -> None:
+    with process(tmp_path, ("So far.", "never")) as (running, client):
+        session = client.post("/api/sessions", json={}).json()["id"]
+        path, headers = f"/api/sessions/{session}/messages", {"Accept": "text/event-stream"}
+        with client.stream("POST", path, json={"content": "Hi"}, headers=headers) as response:
+            lines = response.iter_lines()
+            while "far." not in next(lines):
+                pass
+            running.send_signal(signal.SIGTERM)
+            code = running.wait(60)
+
+    with process(tmp_path, ("Hello.", "")) as (_, client):
+        turn = client.get(f"/api/sessions/{session}/turns/1").json()
+        after = client.post(f"/api/sessions/{session}/messages", json={"content": "Hi"}).json()
+
+    assert code == 0, (tmp_path / "log").read_text()
+    assert (turn["outcome"], turn["text"]) == ("interrupted", "So far.")
+    assert (after["turn"], after["text"]) == (2, "Hello.")
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.5", "example.com", "", "localhost.example.com"])
+def test_an_address_that_others_can_reach_is_refused(host: str) -> None:
+    with pytest.raises(InvalidSettingError) as refused:
+        check_host(host)
+
+    assert str(refused.value) == (
+        f"host: {host!r} can be reached by others, and that needs a token, which this version does not have yet; "
+        "use 127.0.0.1, or put a proxy in front"
+    )
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.8.9.1", "::1", "localhost"])
+def test_loopback_is_allowed(host: str) -> None:
+    check_host(host)
+
+
+async def test_a_port_that_is_taken_is_a_clear_error(world: World) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+
+        with pytest.raises(InvalidSettingError) as refused:
+            await serve("127.0.0.1", port, engine_of(world))
+
+    assert str(refused.value) == f"port: cannot listen on 127.0.0.1 port {port}: Address already in use; choose another"
+
+
+async def test_a_store_that_cannot_be_opened_is_our_error(world: World, tmp_path: Path) -> None:
+    (tmp_path / "windowpane.db").write_text("not a database at all, but long enough to look like one" * 100)
+
+    with pytest.raises(StoreCorruptError):
+        await serve("127.0.0.1", 0, engine_of(world))
+
+
+def test_a_log_level_that_is_none_is_a_clear_error(tmp_path: Path) -> None:
+    with pytest.raises(InvalidSettingError) as refused:
+        run(Settings(data=tmp_path, log_level="loud"))
+
+    assert str(refused.value) == "log_level: must be one of debug, info, warning, error, not 'loud'"

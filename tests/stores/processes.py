@@ -1,0 +1,162 @@
+"""Other processes that use a store, for tests: `python -m stores.processes KIND PLACE WORK ARGUMENT…`.
+
+A process says "ready" when its store is open, then one line for each thing that happened.
+"""
+
+import asyncio
+import os
+import resource
+import sys
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+
+import anyio
+import anyio.abc
+from anyio.streams.buffered import BufferedByteReceiveStream
+
+from stores.kinds import KINDS, Kind, contents, said
+from windowpane.context.ids import SessionId
+from windowpane.errors import StoreError, StoreUnavailableError
+from windowpane.stores.base import Store
+
+_TESTS = Path(__file__).parents[1]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a store's data is."""
+
+    kind: Kind
+    name: str
+
+    def open(self) -> Store:
+        return self.kind.open(self.name)
+
+    @asynccontextmanager
+    async def process(self, work: str, *arguments: str) -> AsyncGenerator["Running"]:
+        """Run another process that has opened the store."""
+        command = [sys.executable, "-m", "stores.processes", self.kind.name, self.name, work, *arguments]
+        async with await anyio.open_process(command, env={**os.environ, "PYTHONPATH": str(_TESTS)}, stderr=None) as one:
+            assert one.stdin is not None
+            assert one.stdout is not None
+            running = Running(one, one.stdin, BufferedByteReceiveStream(one.stdout))
+            try:
+                assert await running.line() == "ready"
+                yield running
+            finally:
+                if one.returncode is None:
+                    one.kill()
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """Another process."""
+
+    process: anyio.abc.Process
+    stdin: anyio.abc.ByteSendStream
+    stdout: BufferedByteReceiveStream
+
+    async def line(self) -> str:
+        return (await self.stdout.receive_until(b"\n", 1_000_000)).decode()
+
+    async def rest(self) -> list[str]:
+        """Return the whole lines that the process still says before it ends."""
+        body = b""
+        try:
+            while True:
+                body += await self.stdout.receive()
+        except anyio.EndOfStream:
+            *lines, _ = body.decode().split("\n")
+            await self.process.wait()
+            return lines
+
+    async def go_on(self) -> None:
+        await self.stdin.send(b"\n")
+
+
+def say(line: object) -> None:
+    os.write(1, f"{line}\n".encode())
+
+
+async def told_to_go_on() -> None:
+    await anyio.to_thread.run_sync(sys.stdin.buffer.readline, abandon_on_cancel=True)
+
+
+async def append(store: Store, session: str, writer: str, how_many: str) -> None:
+    await told_to_go_on()
+    for number in range(int(how_many)):
+        await store.append(SessionId(session), [said(f"{writer}:{number}")])
+
+
+async def append_until_killed(store: Store, session: str, writer: str) -> None:
+    for number in count():
+        appended = await store.append(SessionId(session), [said(f"{writer}:{number}"), said(f"{writer}:{number}")])
+        say(f"{appended.first_seq} {writer}:{number}")
+
+
+async def list_until_told(store: Store, session: str) -> None:
+    async def keep_listing() -> None:
+        while True:
+            row = (await store.sessions()).rows[0]
+            assert len(await store.read(SessionId(session))) >= row.last_seq
+            await store.row(SessionId(session))
+
+    listing = asyncio.create_task(keep_listing())
+    await asyncio.wait([listing, asyncio.create_task(told_to_go_on())], return_when=asyncio.FIRST_COMPLETED)
+    say("failed" if listing.done() else "fine")
+    listing.cancel()
+
+
+async def watch(store: Store, session: str) -> None:
+    async for recorded in store.subscribe(SessionId(session), after=0):
+        say(f"{recorded.seq} {' '.join(contents([recorded]))}")
+    say("over")
+
+
+async def hold(store: Store, session: str, holder: str) -> None:
+    say(await store.acquire(SessionId(session), holder, ttl_s=600))
+    await told_to_go_on()
+    await store.release(SessionId(session), holder)
+
+
+async def fill(store: Store, session: str, file_bytes: str) -> None:
+    """Append while no file may grow beyond a size, as on a full disk; then once more when it may."""
+    _, most = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (int(file_bytes), most))
+    for number in count():
+        try:
+            await store.append(SessionId(session), [said(f"{number}" * 20_000)])
+        except StoreUnavailableError as error:
+            say(f"{number} {error}")
+            break
+    resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+    await store.append(SessionId(session), [said("there is room again")])
+
+
+WORK: Mapping[str, Callable[..., Awaitable[None]]] = {
+    work.__name__: work for work in (append, append_until_killed, list_until_told, watch, hold, fill)
+}
+
+
+async def main(kind_name: str, place: str, work: str, *arguments: str) -> None:
+    kind = next(kind for kind in KINDS if kind.name == kind_name)
+    if work == "open_as_nobody":
+        say("ready")
+        if os.geteuid() == 0:
+            os.seteuid(65534)
+        try:
+            async with kind.open(place):
+                say("opened")
+        except StoreError as error:
+            say(f"{type(error).__name__}: {error}")
+        return
+    async with kind.open(place) as store:
+        say("ready")
+        await WORK[work](store, *arguments)
+
+
+if __name__ == "__main__":
+    anyio.run(lambda: main(*sys.argv[1:]))
