@@ -45,6 +45,9 @@ NAME_HIDDEN = ("cursorrules",)
 SILENCE_UNLEARNABLE = ("apibank",)
 """Turns without a call there are mostly requests that still lack an argument: their tools are relevant."""
 
+ENOUGH_SILENT = 50
+"""So many queries of a set must need nothing for its silence to be reported."""
+
 Answers = tuple[list[list[int]], list[list[int]]]
 """For each query the positions of the items that are ranked, best first, and of those that are taken."""
 
@@ -113,6 +116,10 @@ class BenchSet:
         self.searches = [query(q.text, q.history) for q in self.queries]
         texts.load([text for search in self.searches for text in search.texts])
         self.measured = [self.measure(search) for search in self.searches]
+
+    @property
+    def silent_count(self) -> int:
+        return sum(not q.gold for q in self.queries)
 
     def measure(self, search: SearchQuery) -> Measured:
         return self.corpus.measure(search, self._texts.of(search.texts))
@@ -223,7 +230,7 @@ def selection_figures(taken: Sequence[Sequence[int]], queries: Sequence[BenchQue
         figures["recall"].append(right / len(q.gold))
         figures["F1"].append(2 * right / (len(chosen) + len(q.gold)))
         figures["taken"].append(len(chosen))
-    enough = len(figures["silence"]) >= 50
+    enough = len(figures["silence"]) >= ENOUGH_SILENT
     return {
         name: float("nan") if name == "silence" and not enough else (1 if name == "taken" else 100) * float(np.mean(v))
         for name, v in figures.items()
@@ -291,16 +298,15 @@ def _logistic(x: Rows, y: NDArray[np.bool_], weight: Rows, ridge: float = 1e-3) 
 
 
 def fitted_floor(sets: Sequence[BenchSet], foreign: Foreign, calibration: Calibration) -> float:
-    """Return the lowest floor with 80 per cent of correct silence, over the sets' own queries and over foreign ones."""
+    """Return the lowest floor with 80 per cent of correct silence: the mean over sets that have such queries, and over
+    foreign queries as one more set.
+    """
+    own = [bench for bench in sets if bench.name not in SILENCE_UNLEARNABLE and bench.silent_count >= ENOUGH_SILENT]
     for floor in np.arange(0.05, 0.5, 0.01):
         settings = SelectSettings(floor=round(float(floor), 2))
-        own = [
-            selection_figures(ours(bench, settings, calibration)[1], bench.queries)["silence"]
-            for bench in sets
-            if bench.name not in SILENCE_UNLEARNABLE
-        ]
+        silence = [selection_figures(ours(bench, settings, calibration)[1], bench.queries)["silence"] for bench in own]
         other = [foreign_silence(foreign[bench.name], settings, calibration) for bench in sets]
-        if all(value >= 80 for value in own if not np.isnan(value)) and np.mean(other) >= 80:
+        if np.mean([*silence, np.mean(other)]) >= 80:
             return settings.floor
     return 0.5
 

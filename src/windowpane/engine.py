@@ -21,6 +21,8 @@ from windowpane.context.events import (
     CancelRequested,
     Erased,
     Event,
+    FetchedAdded,
+    FetchedCleared,
     HistoryCleared,
     ItemAdded,
     ItemRemoved,
@@ -30,6 +32,7 @@ from windowpane.context.events import (
     Recorded,
     RequestBuilt,
     ServerArrived,
+    SessionContext,
     SessionCreated,
     SessionItem,
     SessionUpdated,
@@ -39,10 +42,11 @@ from windowpane.context.events import (
     TurnStarted,
 )
 from windowpane.context.ids import Actor, SessionId, new_session_id
-from windowpane.context.items import Item, ItemRef, Tool
+from windowpane.context.items import Item, ItemRef, Tool, item_hash
 from windowpane.context.messages import Decision, Message, Step, Usage
-from windowpane.context.request import Request, RequestContext
+from windowpane.context.request import ContextItem, Request, RequestContext
 from windowpane.context.session import SessionState, apply, messages_of
+from windowpane.context.sets import ChangeMode, ContextSets, SetChange
 from windowpane.errors import (
     AgentNotFoundError,
     InvalidInputError,
@@ -61,9 +65,11 @@ from windowpane.turn.carry import Carrier, open_turn, turn_error
 from windowpane.turn.gather import always_items, always_tools, item_of
 from windowpane.turn.prompt import build_prompt
 from windowpane.turn.record import context_of, rebuild, texts_of
+from windowpane.turn.resume import RESUME_AFTER_S
 from windowpane.turn.selector import NoSelector, Selector
 from windowpane.turn.settings import checked_changes
 from windowpane.turn.toolboxes import Toolboxes
+from windowpane.turn.working import WorkingContext
 
 LEASE_S = 15.0
 """How long a worker that died keeps its session busy."""
@@ -108,6 +114,7 @@ class Engine:
         selector: Selector | None = None,
         lease_s: float = LEASE_S,
         settle_s: float = SETTLE_S,
+        resume_after_s: float = RESUME_AFTER_S,
     ) -> None:
         self.store = store
         self.agents = agents
@@ -116,14 +123,17 @@ class Engine:
         self._settle_s = settle_s
         self._sessions = Sessions(store)
         self._toolboxes = Toolboxes(toolbox)
+        self._working = WorkingContext(self._sessions)
         self._carrier = Carrier(
             sessions=self._sessions,
             agents=agents,
             models=models,
             toolboxes=self._toolboxes,
             selector=self._selector,
+            working=self._working,
             lease_s=lease_s,
             settle_s=settle_s,
+            resume_after_s=resume_after_s,
         )
         self._stack = AsyncExitStack()
         self._tasks: anyio.abc.TaskGroup
@@ -131,6 +141,7 @@ class Engine:
     async def __aenter__(self) -> Self:
         await self._stack.enter_async_context(self.store)
         self._stack.push_async_callback(self.models.aclose)
+        await self._stack.enter_async_context(self._selector)
         self._tasks = await self._stack.enter_async_context(anyio.create_task_group())
         self._toolboxes.open_in(self._tasks)
         self._carrier.open_in(self._tasks)
@@ -214,6 +225,7 @@ class Engine:
         toolbox = await self._toolboxes.of(agent)
         await toolbox.settled(self._settle_s)
         servers = toolbox.servers()
+        state = replace(state, resume_pending=state.resume_pending or self._carrier.resumes(state))
         for event in (*mentioned(agent, state, message), *arrivals(state, servers)):
             state = apply(state, Recorded(state.seq, datetime.now(UTC), event))
         built = await build(
@@ -289,7 +301,7 @@ class Engine:
         """
         found = self.agents.current(agent or self._default_agent())
         changes = checked_changes(settings or {})
-        build_prompt(found, SessionState(id=SessionId("")).settings)
+        build_prompt(found, SessionState(id=SessionId("")).settings, now=datetime.now(UTC))
         toolbox = await self._toolboxes.of(found)
         ready = [server for server in toolbox.servers() if server.state == "ready"]
         created = SessionCreated(
@@ -394,7 +406,88 @@ class Engine:
         removed = ItemRemoved(ref=ref, actor=actor)
         return await self._sessions.change(session_id, lambda now: [removed] if now.holds(ref) else [])
 
+    # Working context
+
+    async def set_context(
+        self,
+        session_id: SessionId,
+        set_name: str,
+        items: Sequence[str],
+        mode: ChangeMode = "replace",
+        *,
+        actor: Actor = "user",
+    ) -> SetChange:
+        """Change one set of the working context. The answer says what became of it; a refusal changes nothing.
+
+        Raises:
+            SessionNotFoundError: no such session.
+        """
+        return await self._working.set(session_id, set_name, items, mode, actor=actor)
+
+    async def replace_context(
+        self, session_id: SessionId, sets: Mapping[str, Sequence[str]], *, actor: Actor = "user"
+    ) -> SetChange:
+        """Make these sets the whole working context, all or none of them.
+
+        Raises:
+            SessionNotFoundError: no such session.
+        """
+        return await self._working.replace(session_id, sets, actor=actor)
+
+    async def get_context(self, session_id: SessionId, set_name: str | None = None) -> ContextSets:
+        """Return the working context: every set, or one of them, also when it is empty.
+
+        Raises:
+            SessionNotFoundError: no such session.
+        """
+        sets = await self._working.sets(session_id)
+        return sets if set_name is None else {set_name: sets.get(set_name, ())}
+
+    async def promote_observed(
+        self, session_id: SessionId, paths: Sequence[str], *, actor: Actor = "user"
+    ) -> SetChange:
+        """Take files that tools were seen to touch into the set `files`.
+
+        Raises:
+            SessionNotFoundError: no such session.
+        """
+        return await self._working.promote(session_id, paths, actor=actor)
+
     # Looking
+
+    async def search_context_items(
+        self,
+        agent_name: str,
+        query: str,
+        items: Sequence[ItemRef],
+        *,
+        top_k: int = 20,
+        top_n: int = 5,
+        include_score: float = 0.7,
+    ) -> tuple[ContextItem, ...]:
+        """Return which of these items a query needs, best first, each with its evidence. Unknown items are passed over.
+
+        `top_k` candidates are looked at in detail, at most `top_n` are returned, and beyond that every one that scores
+        at least `include_score`.
+        """
+        known = {item.ref: item for item in await self.items(agent_name)}
+        wanted = [known[ref] for ref in dict.fromkeys(items) if ref in known]
+        settings = {"top_k": top_k, "top_n": top_n, "include_score": include_score}
+        selection = await self._selector.select(query, (), wanted, settings)
+        return tuple(
+            ContextItem(
+                type=chosen.item.ref.type,
+                name=chosen.item.name,
+                server=chosen.item.ref.server,
+                include_mode="agent",
+                reason=chosen.reason,
+                hash=item_hash(chosen.item),
+                version=chosen.item.version,
+                priority=None if isinstance(chosen.item, Tool) else chosen.item.priority,
+                evidence=chosen.evidence,
+            )
+            for chosen in selection.chosen
+        )
 
     async def items(self, agent_name: str) -> tuple[Item, ...]:
         """Return everything an agent makes available now: rules, references, tools."""
@@ -512,7 +605,17 @@ def _decision(state: SessionState, decisions: Mapping[str, Decision], actor: Act
 
 def _is_conversation(event: Event) -> bool:
     return not isinstance(
-        event, SessionCreated | SessionUpdated | ItemAdded | ItemRemoved | ServerArrived | HistoryCleared | Erased
+        event,
+        SessionCreated
+        | SessionUpdated
+        | ItemAdded
+        | ItemRemoved
+        | ServerArrived
+        | SessionContext
+        | FetchedAdded
+        | FetchedCleared
+        | HistoryCleared
+        | Erased,
     )
 
 

@@ -31,6 +31,10 @@
     ├── ToolError                   a tool server or a tool call failed
     │   ├── ToolServerDownError
     │   └── ToolTimeoutError
+    ├── FetchError                  something from the web could not be had
+    │   ├── FetchRefusedError
+    │   ├── FetchFailedError
+    │   └── SearchEngineError
     └── StoreError                  the store cannot do its work
         ├── StoreCorruptError
         ├── StoreTooNewError
@@ -315,6 +319,42 @@ class ToolTimeoutError(ToolError):
     def __init__(self, tool: str, seconds: float) -> None:
         super().__init__(f"{tool} gave no answer within {seconds:g} s")
         self.tool = tool
+
+
+class FetchError(WindowpaneError):
+    """Something from the web could not be had."""
+
+    code = "fetch_error"
+
+
+class FetchRefusedError(FetchError):
+    """The address is one that is never fetched."""
+
+    code = "fetch_refused"
+
+    def __init__(self, url: str, why: str) -> None:
+        super().__init__(f"{url} is not fetched: {why}")
+        self.url = url
+
+
+class FetchFailedError(FetchError):
+    """The page did not come, or it holds nothing to read."""
+
+    code = "fetch_failed"
+
+    def __init__(self, url: str, why: str) -> None:
+        super().__init__(f"{url} could not be read: {why}")
+        self.url = url
+
+
+class SearchEngineError(FetchError):
+    """The search engine gave no results that can be used."""
+
+    code = "search_engine_error"
+
+    def __init__(self, engine: str, why: str) -> None:
+        super().__init__(f"search with {engine} failed: {why}")
+        self.engine = engine
 
 
 class StoreError(WindowpaneError):

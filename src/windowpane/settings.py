@@ -7,7 +7,7 @@ session can set is not here: that is in `agent.yaml` and in the session.
 from pathlib import Path
 
 from platformdirs import user_data_path
-from pydantic import Field
+from pydantic import Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 
@@ -26,14 +26,31 @@ class Settings(BaseSettings):
         default=None, description="Where sessions are kept: `sqlite:///file`, or `memory:`. Default: a file in `data`."
     )
     agents: Path | None = Field(
-        default=None, description="Folder with one folder per agent, or one agent's folder. Default: `agents` in `data`."
+        default=None,
+        description="Folder with one folder per agent, or one agent's folder. Default: `agents` in `data`.",
     )
+    weights: Path | None = Field(
+        default=None,
+        description="Folder with the embedding model's files. Default: those of the installed weights package.",
+    )
+    embeddings_url: str | None = Field(
+        default=None, description="An OpenAI-compatible address to embed with instead of the local model."
+    )
+    embeddings_model: str = Field(
+        default="text-embedding-3-small", description="The model to ask for at `embeddings_url`."
+    )
+    embeddings_key: SecretStr | None = Field(default=None, description="The key for `embeddings_url`.")
     log_level: str = Field(default="info", description="How much is logged: debug, info, warning, error.")
 
     @property
     def agents_folder(self) -> Path:
         """Return where the agents are."""
         return self.agents or self.data / "agents"
+
+    @property
+    def cache_folder(self) -> Path:
+        """Return where vectors and the built model are cached. Everything in it can be made again."""
+        return self.data / "cache"
 
     @property
     def database_url(self) -> str:

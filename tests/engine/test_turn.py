@@ -269,7 +269,7 @@ async def test_a_tool_that_fails_is_an_error_result_and_not_a_failed_turn(world:
 
 
 async def test_a_huge_tool_result_is_cut_to_the_room_that_is_left_and_says_so(world: World) -> None:
-    world.write("agent.yaml", "model: scripted:test\ncontext_window: 2000\nmax_output_tokens: 200\n")
+    world.write("agent.yaml", "model: scripted:test\nworking_context: false\ncontext_window: 2000\nmax_output_tokens: 200\n")
     world.toolbox.put("files", [tool("read", "word " * 20000, permission="not_required")])
     world.says(Reply(calls=(Call("files__read"),)), "Long.")
 
@@ -566,7 +566,7 @@ async def test_a_prepared_request_can_be_abandoned(world: World) -> None:
 
 
 async def test_prepare_that_does_not_fit_fails_and_frees_the_session(world: World) -> None:
-    world.write("agent.yaml", "model: scripted:test\ncontext_window: 1000\nmax_output_tokens: 100\n")
+    world.write("agent.yaml", "model: scripted:test\nworking_context: false\ncontext_window: 1000\nmax_output_tokens: 100\n")
 
     async with world.engine() as engine:
         session = await engine.create_session()

@@ -33,7 +33,7 @@ class Endpoint:
                 self.end_headers()
                 self.wfile.write(answer)
 
-            def log_message(self, format: str, *args: Any) -> None:
+            def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 (the name is the base class's)
                 pass
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)

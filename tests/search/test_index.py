@@ -183,9 +183,9 @@ async def test_what_is_not_indexed_in_time_is_judged_by_words_and_indexed_in_the
         requests = len(endpoint.requests)
         second = await index.search(SearchQuery("resize"), index.documents(ITEMS))
 
-    assert first.degraded == ("5 of 7 passages judged by words alone: they are still being indexed",)
+    assert first.degraded == ("4 of 6 passages judged by words alone: they are still being indexed",)
     assert first.embedded_passages == 2
-    assert told[-1] == (7, 7)
+    assert told[-1] == (6, 6)
     assert second.degraded == ()
     assert len(endpoint.requests) == requests
 

@@ -10,8 +10,8 @@ from windowpane.search.vectors import SCALE, Stored, VectorCache, stored, vector
 
 
 def vector(seed: int) -> Stored:
-    values = np.random.default_rng(seed).standard_normal((1, 384)).astype(np.float32)
-    return stored(values / np.linalg.norm(values))[0]
+    values = np.random.default_rng(seed).standard_normal((1, 384))
+    return stored((values / np.linalg.norm(values)).astype(np.float32))[0]
 
 
 def keyed(*numbers: int) -> dict[bytes, Stored]:

@@ -7,7 +7,6 @@ from typing import Any
 
 import anyio
 import httpx2
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -75,27 +74,26 @@ async def test_a_name_is_kept_as_it_was_but_for_the_space_around_it(client: http
     assert response.json()["name"] == name.strip()
 
 
-@pytest.mark.parametrize(
-    "target",
-    [
-        "/api/agents/../../../etc/passwd",
-        "/api/agents/%2e%2e/%2e%2e/items",
-        "/api/agents/%",
-        "/api/agents/%zz/items/rule/%c3%28",
-        "/api/sessions/%ff/messages?before=%ff",
-        "/api/sessions?limit=%00",
-        "/api/sessions?cursor=%00.%00",
-        "/api/sessions?cursor=1.%ff&agent=%00",
-        "//evil.example/api/agents/",
-        "/api//agents",
-        "http://evil.example/",
-    ],
+TARGETS = (
+    "/api/agents/../../../etc/passwd",
+    "/api/agents/%2e%2e/%2e%2e/items",
+    "/api/agents/%",
+    "/api/agents/%zz/items/rule/%c3%28",
+    "/api/sessions/%ff/messages?before=%ff",
+    "/api/sessions?limit=%00",
+    "/api/sessions?cursor=%00.%00",
+    "/api/sessions?cursor=1.%ff&agent=%00",
+    "//evil.example/api/agents/",
+    "/api//agents",
+    "http://evil.example/",
 )
-async def test_no_address_is_more_than_the_server_can_bear(client: httpx2.AsyncClient, target: str) -> None:
-    stream = await anyio.connect_tcp("127.0.0.1", client.base_url.port or 0)
-    async with stream:
-        await stream.send(f"GET {target} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n".encode())
-        status = int((await stream.receive()).split()[1])
 
-    assert status in (200, 400, 404, 422)
+
+async def test_no_address_is_more_than_the_server_can_bear(client: httpx2.AsyncClient) -> None:
+    for target in TARGETS:
+        async with await anyio.connect_tcp("127.0.0.1", client.base_url.port or 0) as stream:
+            await stream.send(f"GET {target} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n".encode())
+            status = int((await stream.receive()).split()[1])
+
+        assert status in (200, 400, 404, 422), target
     assert (await client.get("/healthz")).status_code == 200

@@ -9,7 +9,8 @@ from fastapi import FastAPI
 from starlette.requests import Request
 
 from server.place import listening
-from windowpane.context.events import Delta, Live, Recorded, TurnFinished
+from windowpane.context.events import Delta, ItemRemoved, Live, Recorded
+from windowpane.context.items import rule_ref
 from windowpane.errors import SessionNotFoundError
 from windowpane.server.events import EventStream, wants_events
 
@@ -41,16 +42,16 @@ async def test_a_quiet_turn_is_kept_open_by_comments() -> None:
 async def test_events_are_one_line_of_data_each_whatever_they_hold() -> None:
     async def live() -> AsyncGenerator[Live]:
         yield Delta(1, "a\r\nid: 9\n\ndata: é\u2028\ud800")
-        yield Recorded(7, datetime(2026, 1, 2, tzinfo=UTC), TurnFinished(turn=1, outcome="completed"))
+        yield Recorded(7, datetime(2026, 1, 2, tzinfo=UTC), ItemRemoved(ref=rule_ref("tone"), actor="user"))
 
     text = await sent(live())
 
     assert text == (
         "event: reply.delta\n"
         'data: {"turn": 1, "text": "a\\r\\nid: 9\\n\\ndata: é\u2028?", "kind": "text", "type": "reply.delta"}\n\n'
-        "event: turn.finished\n"
-        'data: {"seq": 7, "at": "2026-01-02T00:00:00+00:00", "turn": 1, "outcome": "completed", '
-        '"error": null, "type": "turn.finished"}\n'
+        "event: item.removed\n"
+        'data: {"seq": 7, "at": "2026-01-02T00:00:00+00:00", '
+        '"ref": {"type": "rule", "name": "tone", "server": null}, "actor": "user", "type": "item.removed"}\n'
         "id: 7\n\n"
     )
 

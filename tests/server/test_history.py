@@ -57,11 +57,12 @@ async def test_a_page_does_not_part_what_a_failed_turn_left(world: World) -> Non
     assert ([message["role"] for message in first["messages"]], first["before"]) == (["user"], None)
 
 
-@pytest.mark.parametrize("query", [{"before": 0}, {"before": 10**20}, {"before": "x"}, {"limit": 0}, {"limit": 10**20}])
-async def test_a_page_that_cannot_be_is_refused(client: httpx2.AsyncClient, query: dict[str, str | int]) -> None:
-    response = await client.get(f"/api/sessions/{await new_session(client)}/messages", params=query)
+async def test_a_page_that_cannot_be_is_refused(client: httpx2.AsyncClient) -> None:
+    session = await new_session(client)
+    for query in ("before=0", f"before={10**20}", "before=x", "limit=0", f"limit={10**20}"):
+        response = await client.get(f"/api/sessions/{session}/messages?{query}")
 
-    assert problem_in(response)["status"] == 422
+        assert problem_in(response)["status"] == 422, query
 
 
 @pytest.mark.spec("S0.67", "S0.68", "S0.72")
@@ -161,19 +162,18 @@ async def test_an_item_stays_readable_as_it_was_sent_and_says_what_became_of_it(
     assert problem_in(turnless)["code"] == "turn_not_found"
 
 
-@pytest.mark.parametrize("turn", ["0", "-1", "2", "9" * 30])
-@pytest.mark.parametrize("rest", ["", "/context", "/request", "/items/rule/tone"])
-async def test_a_turn_that_was_not_is_not_found(client: httpx2.AsyncClient, turn: str, rest: str) -> None:
+async def test_a_turn_that_was_not_is_not_found(client: httpx2.AsyncClient) -> None:
     session = await new_session(client)
+    for turn in (0, -1, 2, 10**30):
+        for rest in ("", "/context", "/request", "/items/rule/tone"):
+            response = await client.get(f"/api/sessions/{session}/turns/{turn}{rest}")
 
-    response = await client.get(f"/api/sessions/{session}/turns/{turn}{rest}")
-
-    assert problem_in(response) == problem(
-        404,
-        "turn_not_found",
-        f"session {session!r} has no turn {int(turn)}",
-        facts={"session_id": session, "turn": int(turn)},
-    )
+            assert problem_in(response) == problem(
+                404,
+                "turn_not_found",
+                f"session {session!r} has no turn {turn}",
+                facts={"session_id": session, "turn": turn},
+            )
 
 
 async def test_a_turn_that_is_no_number_is_refused(client: httpx2.AsyncClient) -> None:

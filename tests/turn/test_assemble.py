@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windowpane.agents.base import Agent, Prompts
+from windowpane.agents.base import Agent, AgentSettings, Prompts
 from windowpane.context.events import SessionItem
 from windowpane.context.ids import RequestId, SessionId
 from windowpane.context.items import Item, Reference, Rule, Tool
@@ -50,7 +50,14 @@ def make(
     recent: tuple[Message, ...] = (),
     window_tokens: int = 32_000,
 ) -> Request:
-    agent = Agent(name="pane", folder="pane", prompts=Prompts(core="You are Pane."), rules=rules, references=references)
+    agent = Agent(
+        name="pane",
+        folder="pane",
+        settings=AgentSettings(working_context=False),
+        prompts=Prompts(core="You are Pane."),
+        rules=rules,
+        references=references,
+    )
     selected = {item.ref for item in chosen}
     held = tuple(
         SessionItem(item.ref, "always" if item.include == "always" else "manual")

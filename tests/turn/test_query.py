@@ -26,9 +26,7 @@ def test_a_follow_up_takes_part_of_its_meaning_from_the_turns_before_it() -> Non
 
 
 def test_a_message_that_says_everything_itself_takes_less() -> None:
-    long = (
-        "Please read the file report.csv in the folder invoices, add up the second column by month, write totals down"
-    )
+    long = "Please read the file report.csv in the folder invoices, add up the second column by month, show totals"
 
     assert query(long, TALK).context_share < query("and by month?", TALK).context_share
 

@@ -43,6 +43,7 @@ class AgentSettings:
     mode: Mode = "normal"
     context_window: int | None = None
     search: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    working_context: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

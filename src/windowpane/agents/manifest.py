@@ -101,6 +101,7 @@ def _settings(fields: Fields) -> AgentSettings:
         mode=fields.choice("mode", MODES) or default.mode,
         context_window=fields.integer("context_window", 0, 1, _MOST_TOKENS) or None,
         search=free,
+        working_context=fields.flag("working_context", default.working_context),
     )
 
 

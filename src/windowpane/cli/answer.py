@@ -32,6 +32,8 @@ Ask = Callable[[ToolCall], Decision]
 ANSWERS: dict[str, Decision] = {"o": "allow_once", "s": "allow_session", "d": "deny"}
 QUESTION = "Allow it? [o]nce, for this [s]ession, [d]eny: "
 RESULT_CHARACTERS = 200
+CONNECT_S = 10.0
+"""How long the first message waits for tool servers to connect."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,7 @@ class Conversation:
         self.session_id = session_id
         self._ask = ask
         self._teller = _Teller(screen)
+        self._connected = False
 
     def send(self, message: str) -> Ending:
         """Send a message and show everything until the turn ends.
@@ -60,7 +63,7 @@ class Conversation:
             WindowpaneError: the turn could not begin.
             EOFError: nobody is there to decide; the turn waits.
         """
-        return self._settle(self._follow(self.door.engine.turn(self.session_id, message)))
+        return self._settle(self._follow(self._turn(message)))
 
     def decide(self, calls: Sequence[ToolCall]) -> Ending:
         """Go on with a turn that waits for decisions."""
@@ -72,6 +75,16 @@ class Conversation:
             self.door.wait(partial(self.door.engine.cancel, self.session_id))
         except NoTurnRunningError:
             return
+
+    async def _turn(self, message: str) -> AsyncIterator[Live]:
+        """Run a turn; the first one begins when the tool servers, which are only just starting, have had their time."""
+        engine = self.door.engine
+        if not self._connected:
+            state = await engine.session(self.session_id)
+            await engine.servers(state.agent, settle_s=CONNECT_S)
+            self._connected = True
+        async for event in engine.turn(self.session_id, message):
+            yield event
 
     def _settle(self, ending: Ending) -> Ending:
         while ending.waiting:

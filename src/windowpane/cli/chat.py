@@ -25,9 +25,6 @@ from windowpane.settings import Settings
 PROMPT = "you> "
 HISTORY_FILE = "chat_history"
 HISTORY_LINES = 1000
-CONNECT_S = 10.0
-"""How long a single answer waits for tool servers. In a conversation they connect while somebody types."""
-
 LATEST_SHOWN = 4
 """How many messages of a resumed session are shown again."""
 
@@ -49,7 +46,7 @@ def chat(
     if session is None:
         ensure_agent(settings, screen)
     with open_door(settings) as door:
-        begun = door.wait(partial(_begin, door.engine, session, agent, model, wait_s=CONNECT_S if alone else 0))
+        begun = door.wait(partial(_begin, door.engine, session, agent, model))
         if text is not None:
             return _answer_once(Conversation(door, screen, begun, partial(answer_alone, screen, yes)), text)
         with _line_history(settings.data / HISTORY_FILE):
@@ -57,19 +54,14 @@ def chat(
     return 0
 
 
-async def _begin(
-    engine: Engine, session: str | None, agent: str | None, model: str | None, *, wait_s: float
-) -> SessionId:
-    """Return the session to talk in, with the model that was asked for, when its tool servers have settled."""
+async def _begin(engine: Engine, session: str | None, agent: str | None, model: str | None) -> SessionId:
+    """Return the session to talk in, with the model that was asked for."""
     changes = {"model": model} if model is not None else {}
     if model is not None:
         engine.models.open(model)
     if session is None:
-        state = await engine.create_session(agent, settings=changes)
-    else:
-        state = await engine.update_session(await find_session(engine, session), changes)
-    await engine.servers(state.agent, settle_s=wait_s)
-    return state.id
+        return (await engine.create_session(agent, settings=changes)).id
+    return (await engine.update_session(await find_session(engine, session), changes)).id
 
 
 def _piped() -> str:

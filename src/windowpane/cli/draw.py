@@ -101,8 +101,11 @@ def draw_degraded(screen: Screen, notes: Iterable[str]) -> None:
 def draw_request(screen: Screen, request: Request) -> None:
     """Print messages and tools exactly as the model gets them."""
     for message in request.messages:
+        named = f" {message.name}" if message.name not in ("", message.part) else ""
         called = f", answers {message.tool_call_id}" if message.tool_call_id else ""
-        screen.line(f"─── {message.role} ({message.part}{called}, {counted(message_tokens(message), 'token')})", "bold")
+        screen.line(
+            f"─── {message.role} ({message.part}{named}{called}, {counted(message_tokens(message), 'token')})", "bold"
+        )
         screen.write(message.content)
         screen.line()
         for call in message.tool_calls:

@@ -27,27 +27,23 @@ class Screen:
 
     def write(self, text: str, style: str = "") -> None:
         """Print a stretch of text as it comes, without a line break. It is kept to the letter where nobody sees it."""
-        self._print(self._out, Text(visible(text) if self.is_terminal else text, style), end="")
+        if self.is_terminal:
+            self._out.print(Text(visible(text), style), end="", soft_wrap=True)
+        else:
+            self._out.file.write(text)
+            self._out.file.flush()
 
     def line(self, text: str | Text = "", style: str = "") -> None:
         """Print a line."""
-        self._print(self._out, text if isinstance(text, Text) else Text(visible(text), style))
+        self._out.print(text if isinstance(text, Text) else Text(visible(text), style), soft_wrap=True)
 
     def remark(self, text: str | Text = "", style: str = "dim") -> None:
         """Print a line about what is going on."""
-        self._print(self._aside, text if isinstance(text, Text) else Text(visible(text), style))
+        self._aside.print(text if isinstance(text, Text) else Text(visible(text), style), soft_wrap=True)
 
     def fail(self, text: str) -> None:
         """Print a line about what went wrong."""
         self.remark(f"error: {text}", "red")
-
-    def _print(self, console: Console, text: Text, end: str = "\n") -> None:
-        # Rich expands tabs and drops carriage returns, which a program that reads the answer would miss.
-        if console.is_terminal:
-            console.print(text, end=end, soft_wrap=True, highlight=False)
-        else:
-            console.file.write(text.plain + end)
-            console.file.flush()
 
 
 def visible(text: str) -> str:

@@ -23,6 +23,9 @@ Permission = Literal["required", "not_required", "forbidden"]
 
 DEFAULT_PRIORITY = 500
 
+BUILT_IN_SERVER = "windowpane"
+"""The server of the tools that Windowpane itself brings. No other server can have this name."""
+
 
 @dataclass(frozen=True, slots=True)
 class ItemRef:

@@ -164,7 +164,7 @@ class Query:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestContext:
-    """The record of one turn's request."""
+    """The record of one turn's request. `message_count` is how many messages the session had before this one."""
 
     id: RequestId
     turn: int
@@ -176,6 +176,7 @@ class RequestContext:
     candidates: tuple[Candidate, ...] = ()
     parts: tuple[Part, ...] = ()
     budget: Budget
+    message_count: int = 0
     degraded: tuple[str, ...] = ()
 
     def item(self, ref: ItemRef) -> ContextItem | None:

@@ -4,7 +4,8 @@ One function changes them, for the model's tool, the API, the command line and t
 never drops anything silently, and what exceeds the caps changes nothing.
 """
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath, PureWindowsPath
 from typing import Literal
@@ -55,7 +56,7 @@ def change_set(sets: ContextSets, name: str, items: Sequence[str], mode: ChangeM
     changed = {key: value for key, value in sets.items() if key != name} | ({name: after} if after else {})
     total = sum(map(len, changed.values()))
     if total > MAX_TOTAL:
-        return SetChange(None, f"Context too large ({total} items, max {MAX_TOTAL}). Remove some items first.")
+        return _too_large(total)
     if not items:
         return SetChange(changed, f"Cleared {name}", warnings)
     if dropped:
@@ -66,15 +67,18 @@ def change_set(sets: ContextSets, name: str, items: Sequence[str], mode: ChangeM
 
 def replace_all(sets: Mapping[str, Sequence[str]]) -> SetChange:
     """Return these sets as the whole working context, or why they may not be."""
-    result = SetChange({}, "Cleared all context")
+    after: dict[str, tuple[str, ...]] = {}
     warnings: tuple[str, ...] = ()
     for name, items in sets.items():
-        result = change_set(result.sets or {}, name, items)
-        if result.refused:
-            return result
-        warnings += result.warnings
-    total = sum(map(len, (result.sets or {}).values()))
-    return SetChange(result.sets, f"Replaced all context: {total} items", warnings)
+        one = change_set({}, name, items)
+        if one.sets is None:
+            return one
+        after.update(one.sets)
+        warnings += one.warnings
+    total = sum(map(len, after.values()))
+    if total > MAX_TOTAL:
+        return _too_large(total)
+    return SetChange(after, f"Replaced all context: {total} items" if total else "Cleared all context", warnings)
 
 
 def merged(before: Sequence[str], items: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -94,7 +98,44 @@ def is_absolute(path: str) -> bool:
     return PurePosixPath(path).is_absolute() or PureWindowsPath(path).is_absolute()
 
 
+@dataclass(frozen=True, slots=True)
+class Applet:
+    """A side panel of the page: which one, and its parameters in order, as its address has them."""
+
+    slug: str
+    params: tuple[tuple[str, str], ...] = ()
+
+
+def applet_items(slug: str, params: Iterable[tuple[str, str]] = ()) -> tuple[str, ...]:
+    """Return an applet as the items of the `applet` set: its slug, then `key=value` for each parameter.
+
+    A value is kept as it is, whatever is in it. Only a key that holds `=` or `%` has them written as in an address.
+    """
+    return (slug, *(f"{key.replace('%', '%25').replace('=', '%3D')}={value}" for key, value in params))
+
+
+def applet_of(items: Sequence[str]) -> Applet | None:
+    """Return the applet that the items of the `applet` set name, or None when there are none."""
+    if not items:
+        return None
+    pairs = (item.partition("=") for item in items[1:])
+    return Applet(items[0], tuple((_KEY_MARK.sub(_unmarked, key), value) for key, _, value in pairs))
+
+
+_KEY_MARK = re.compile("%25|%3[Dd]")
+
+
+def _unmarked(mark: re.Match[str]) -> str:
+    return "%" if mark.group() == "%25" else "="
+
+
+def _too_large(total: int) -> SetChange:
+    return SetChange(None, f"Context too large ({total} items, max {MAX_TOTAL}). Remove some items first.")
+
+
 def _name_problem(name: str) -> str:
+    if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance] - doors pass JSON through
+        return "A set name must be a string."
     if not name or name != name.strip() or len(name) > MAX_NAME_CHARACTERS or not name.isprintable():
         return f"A set name has 1 to {MAX_NAME_CHARACTERS} printable characters and no spaces around them."
     return ""
@@ -103,7 +144,7 @@ def _name_problem(name: str) -> str:
 def _items_problem(name: str, items: Sequence[str], mode: ChangeMode) -> str:
     if mode not in ("replace", "merge"):
         return f"There is no mode {mode!r}; use replace or merge."
-    if isinstance(items, str) or not all(isinstance(item, str) for item in items):  # pyright: ignore[reportUnnecessaryIsInstance] - doors pass JSON through
+    if not isinstance(items, list | tuple) or not all(isinstance(item, str) for item in items):  # pyright: ignore[reportUnnecessaryIsInstance] - doors pass JSON through
         return "Items must be a list of strings."
     if len(unique(items)) > MAX_PER_SET:
         return f"Too many items ({len(unique(items))}, max {MAX_PER_SET} per set). Nothing was changed."
@@ -112,9 +153,15 @@ def _items_problem(name: str, items: Sequence[str], mode: ChangeMode) -> str:
             return "An item is empty. Nothing was changed."
         if len(item) > MAX_ITEM_CHARACTERS:
             return f"An item has {len(item)} characters (max {MAX_ITEM_CHARACTERS}). Nothing was changed."
+        if _NO_TEXT.search(item):
+            return "An item is not valid text. Nothing was changed."
         if name == "files" and not is_absolute(item):
             return f"Files need absolute paths, and {item!r} is not one. Nothing was changed."
     return ""
+
+
+_NO_TEXT = re.compile("[\0\ud800-\udfff]")
+"""What cannot be kept: half characters, and the one that ends a file's name."""
 
 
 def _warnings(name: str, items: Sequence[str]) -> tuple[str, ...]:

@@ -125,7 +125,13 @@ class PydanticModels:
     def _build(self, name: str) -> ChatModel:
         if name == ECHO:
             called = Called(ECHO)
-            return PydanticChatModel(echo_model(), called, window_tokens=ECHO_WINDOW_TOKENS, patience=self._patience)
+            return PydanticChatModel(
+                echo_model(),
+                called,
+                window_tokens=ECHO_WINDOW_TOKENS,
+                patience=self._patience,
+                environ=self._environ,
+            )
         provider, colon, model = name.partition(":")
         if provider == SCRIPTED:
             return self._scripted(name)
@@ -137,6 +143,7 @@ class PydanticModels:
             self._called(provider, name),
             window_tokens=window_tokens(provider, model),
             patience=self._patience,
+            environ=self._environ,
         )
 
     def _scripted(self, name: str) -> ChatModel:

@@ -5,8 +5,9 @@ The call goes through pydantic-ai to the provider's own client. Text is passed o
 what the user has seen cannot be taken back.
 """
 
+import os
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass, field
 
@@ -30,6 +31,7 @@ from windowpane.context.messages import Step, Usage
 from windowpane.context.request import CallSettings, OfferedTool, RequestMessage
 from windowpane.errors import ModelError
 from windowpane.models.base import ModelStep, ModelText
+from windowpane.models.debug_log import log_request
 from windowpane.models.failures import Called, Foreseen, asked_wait_s, failure, passing, too_slow, unfinished
 from windowpane.models.messages import Replies, conversation, definitions, model_settings, tool_calls
 
@@ -61,11 +63,20 @@ class Patience:
 class PydanticChatModel:
     """A model that pydantic-ai knows how to call."""
 
-    def __init__(self, model: Model, called: Called, *, window_tokens: int | None, patience: Patience) -> None:
+    def __init__(
+        self,
+        model: Model,
+        called: Called,
+        *,
+        window_tokens: int | None,
+        patience: Patience,
+        environ: Mapping[str, str] = os.environ,
+    ) -> None:
         self._model = model
         self._called = called
         self._window_tokens = window_tokens
         self._patience = patience
+        self._environ = environ
         self._replies = Replies()
 
     @property
@@ -86,6 +97,7 @@ class PydanticChatModel:
         Raises:
             ModelError: the call failed, in one of the ways of `errors.py`.
         """
+        log_request(self.name, messages, tools, settings, environ=self._environ)
         started = time.monotonic()
         request = self._request(messages, tools, settings)
         attempt = 1

@@ -4,12 +4,13 @@ Making a corpus cuts and counts; measuring is arithmetic on arrays. A corpus is 
 its documents stay the same, so that the second search of a conversation costs almost nothing.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from windowpane.search.base import Found, Measured, SearchQuery
+from windowpane.search.base import Floats, Found, Measured, SearchQuery
 from windowpane.search.documents import Document, Domain, embedded_text, passages
 from windowpane.search.vectors import SCALE, Key, Stored, vector_key
 from windowpane.search.words import Words, words
@@ -17,7 +18,7 @@ from windowpane.search.words import Words, words
 CLAUSE_SHARE = 0.3
 """How much of an item's nearness is that to the nearest clause, where a message has several."""
 
-EARLIER_WORDS_SHARE = 0.4
+EARLIER_WORDS_SHARE = 0.7
 """How much the words of earlier turns count in a follow-up, against those of the message."""
 
 SERVER_SHARE = 0.1
@@ -25,7 +26,7 @@ SERVER_SHARE = 0.1
 
 SERVER_TOOLS = 3
 DECIMALS = 6
-_ROWS_AT_ONCE = 4096
+_ROWS_AT_ONCE = 1024
 _UNKNOWN = np.float32(-2.0)
 """Below every cosine: the nearness of a passage that is not embedded."""
 
@@ -53,7 +54,7 @@ class Corpus:
         by_name = sorted(range(len(documents)), key=lambda i: self._keys[i].sort_key)
         self._name_ranks = np.empty(len(documents), np.intp)
         self._name_ranks[by_name] = np.arange(len(documents))
-        self._servers = _members([doc.server for doc in documents]) if domain == "tool" else ()
+        self._servers = _servers([doc.server for doc in documents]) if domain == "tool" else None
 
     @property
     def passage_count(self) -> int:
@@ -69,6 +70,21 @@ class Corpus:
         """Return the texts that still need a vector, shortest first, so that the most items are judged soonest."""
         found = {self.passage_keys[row]: self.texts[row] for row in np.flatnonzero(~self._known)}
         return dict(sorted(found.items(), key=lambda pair: (len(pair[1]), pair[1])))
+
+    def vectors(self, keys: Iterable[Key]) -> dict[Key, Stored]:
+        """Return the vectors that are known among these."""
+        found: dict[Key, Stored] = {}
+        for key in keys:
+            row = self._rows.get(key, (-1,))[0]
+            if self._matrix is not None and row >= 0 and self._known[row]:
+                found[key] = self._matrix[row].astype(np.int16)
+        return found
+
+    def expect(self, dimensions: int) -> None:
+        """Forget vectors of another length: whatever made them no longer answers under this name."""
+        if self._matrix is not None and self._matrix.shape[1] != dimensions:
+            self._matrix = np.zeros((len(self.texts), dimensions), np.float32)
+            self._known[:] = False
 
     def fill(self, vectors: Mapping[Key, Stored]) -> None:
         """Take in the vectors that belong to this corpus."""
@@ -105,7 +121,8 @@ class Corpus:
             # A block stays in the processor's cache while every vector passes over it.
             block = self._matrix[start : start + _ROWS_AT_ONCE]
             for number, vector in enumerate(wanted):
-                near[number, start : start + _ROWS_AT_ONCE] = block @ vector
+                # Row by row: a matrix product would wake a thread for each core and, on a busy machine, wait for them.
+                near[number, start : start + _ROWS_AT_ONCE] = np.vecdot(block, vector)
         near /= np.float32(SCALE * SCALE)
         if not self._known.all():
             near[:, ~self._known] = _UNKNOWN
@@ -121,20 +138,45 @@ class Corpus:
         if len(best) > 1:
             clause = np.maximum.reduce([meaning, *best[1:]])
             meaning = (1 - CLAUSE_SHARE) * meaning + CLAUSE_SHARE * clause
-        for members in self._servers:
-            top = np.sort(meaning[members])[-SERVER_TOOLS:]
-            if top[0] > -1:
-                meaning[members] = (1 - SERVER_SHARE) * meaning[members] + SERVER_SHARE * top.mean()
+        if self._servers is not None:
+            where = self._servers.members
+            near = self._servers.nearness(meaning[where])
+            # Where too few tools of a server are known, each stands for itself.
+            meaning[where] += SERVER_SHARE * np.where(near > -1, near - meaning[where], 0.0)
         meaning = np.round(meaning, DECIMALS)
         meaning[unknown] = np.nan
         return meaning
 
 
-def _members(servers: Sequence[str]) -> tuple[NDArray[np.intp], ...]:
-    """Return the positions of each server's tools, for servers that have more than one and are not the only one."""
+@dataclass(frozen=True, slots=True)
+class _Servers:
+    """The tools of servers that have several, side by side: `starts` is where each server's begin."""
+
+    members: NDArray[np.intp]
+    starts: NDArray[np.intp]
+    sizes: NDArray[np.intp]
+
+    def nearness(self, meaning: Floats) -> Floats:
+        """Return for each member the mean nearness of the nearest tools of its server."""
+        left = meaning.copy()
+        total = np.zeros(len(self.starts))
+        count = np.minimum(self.sizes, SERVER_TOOLS)
+        for round_ in range(SERVER_TOOLS):
+            best = np.maximum.reduceat(left, self.starts)
+            total += np.where(round_ < count, best, 0.0)
+            # Lower than any that is not known, so that the next round finds the next best.
+            left[left == np.repeat(best, self.sizes)] = _UNKNOWN - 1
+        return np.repeat(total / count, self.sizes)
+
+
+def _servers(names: Sequence[str]) -> _Servers | None:
+    """Return the servers that have more than one tool; none when there is nothing to tell apart."""
     positions: dict[str, list[int]] = {}
-    for position, server in enumerate(servers):
-        positions.setdefault(server, []).append(position)
-    if len(positions) < 2:
-        return ()
-    return tuple(np.array(found, np.intp) for server, found in positions.items() if server and len(found) > 1)
+    for position, name in enumerate(names):
+        positions.setdefault(name, []).append(position)
+    groups = [found for name, found in positions.items() if name and len(found) > 1]
+    if len(positions) < 2 or not groups:
+        return None
+    sizes = np.array([len(found) for found in groups], np.intp)
+    starts = np.concatenate(([0], np.cumsum(sizes)[:-1])).astype(np.intp)
+    return _Servers(np.array([position for found in groups for position in found], np.intp), starts, sizes)

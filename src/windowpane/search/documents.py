@@ -74,7 +74,7 @@ def embedded_text(doc: Document, passage: Chunk) -> str:
     return f"{name[:CAP_CHARS]}\n{passage.text}"
 
 
-_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_]+")
+_WORD = re.compile(r"[A-Z]+(?![^\W\d_A-Z])|[A-Z]?[^\W\d_A-Z]+|\d+")
 
 
 def spelled_out(name: str) -> str:

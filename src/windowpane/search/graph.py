@@ -18,7 +18,7 @@ import numpy as np
 import onnx
 from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
-from safetensors.numpy import load_file
+from safetensors.numpy import load_file  # pyright: ignore[reportUnknownVariableType] (an untyped path)
 
 LAYERS = 6
 HEADS = 12
@@ -44,7 +44,7 @@ def build_graph(safetensors: Path, target: Path) -> None:
     for layer in range(LAYERS):
         hidden = graph.layer(layer, hidden)
     graph.pooled(hidden, "embedding")
-    onnx.save(graph.model("embedding"), target)
+    target.write_bytes(graph.model("embedding").SerializeToString(deterministic=True))
 
 
 class _Graph:

@@ -103,6 +103,8 @@ class Index:
         with anyio.move_on_after(deadline_s):
             vectors = await self._query_vectors(query)
             if vectors:
+                for corpus in corpora:
+                    corpus.expect(len(vectors[0]))
                 await self._embed_or_leave(corpora)
         measured = tuple([await _measured(corpus, query, vectors) for corpus in corpora])
         count = sum(corpus.embedded_count for corpus in corpora)
@@ -118,14 +120,19 @@ class Index:
                 kept.insert(0, kept.pop(position))
                 return corpus
         model = self._embedder.model if self._embedder is not None else ""
-        corpus = await anyio.to_thread.run_sync(self._made, domain, chosen, model)
+        corpus = await anyio.to_thread.run_sync(self._made, domain, chosen, model, tuple(kept))
         kept.insert(0, corpus)
         del kept[KEPT_CORPORA:]
         return corpus
 
-    def _made(self, domain: Domain, docs: tuple[Document, ...], model: str) -> Corpus:
+    def _made(self, domain: Domain, docs: tuple[Document, ...], model: str, earlier: Sequence[Corpus]) -> Corpus:
+        """Make a corpus with every vector that is known already, from earlier ones or from disk."""
         corpus = Corpus(domain, docs, model)
-        if self._embedder is not None and self._cache is not None:
+        if self._embedder is None:
+            return corpus
+        for other in earlier:
+            corpus.fill(other.vectors(corpus.missing()))
+        if self._cache is not None and corpus.embedded_count < corpus.passage_count:
             corpus.fill(self._cache.read(list(corpus.missing())))
         return corpus
 

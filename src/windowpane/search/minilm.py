@@ -1,6 +1,7 @@
 """The local embedder: all-MiniLM-L6-v2 in ONNX Runtime, without network, key or torch."""
 
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from pathlib import Path
 from threading import Lock
 
@@ -66,10 +67,8 @@ class MiniLM:
 
 def _encoder(weights: Weights, threads: int) -> Encode:
     """Load a graph and its tokenizer."""
-    # Imported here: a process that never searches never pays for them.
-    import onnxruntime
-    import tokenizers
-
+    # Imported here: a process that never searches never pays for them. By name: neither has complete types.
+    onnxruntime, tokenizers = import_module("onnxruntime"), import_module("tokenizers")
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.log_severity_level = 4
@@ -86,7 +85,9 @@ def _encoder(weights: Weights, threads: int) -> Encode:
     names = [node.name for node in session.get_inputs()]
 
     def encode(text: str) -> Vectors:
-        ids = np.array([tokenizer.encode(text).ids], np.int64)
+        # Half a character, which JSON can smuggle in, is read as a question mark.
+        whole = text.encode(errors="replace").decode()
+        ids = np.array([tokenizer.encode(whole).ids], np.int64)
         feed = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
         output = np.asarray(session.run(None, {name: feed[name] for name in names})[0], np.float32)
         # A graph of the usual export gives a vector for each token; the mean of them is the text's.

@@ -47,7 +47,11 @@ class RemoteEmbedder:
         return np.array(rows, np.float32)
 
     async def _embed(self, texts: Sequence[str]) -> Vectors:
-        body: dict[str, Any] = {"model": self._name, "input": list(texts), "encoding_format": "float"}
+        body: dict[str, Any] = {
+            "model": self._name,
+            "input": [text.encode(errors="replace").decode() for text in texts],
+            "encoding_format": "float",
+        }
         if self._dimensions is not None:
             body["dimensions"] = self._dimensions
         try:

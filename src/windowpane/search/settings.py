@@ -29,8 +29,8 @@ class SelectSettings:
     top_k: int = 20
     top_n: int = 5
     include_score: float = 0.7
-    floor: float = 0.17
-    share_of_best: float = 0.5
+    floor: float = 0.15
+    share_of_best: float = 0.6
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +52,9 @@ class SearchSettings:
 
 
 PRESETS: Mapping[str, SelectSettings] = {
-    "aggressive": SelectSettings(top_n=8, floor=0.08, share_of_best=0.35),
+    "aggressive": SelectSettings(top_n=8, floor=0.08, share_of_best=0.4),
     "normal": SelectSettings(),
-    "conservative": SelectSettings(top_n=3, floor=0.3, share_of_best=0.7),
+    "conservative": SelectSettings(top_n=3, floor=0.25, share_of_best=0.75),
 }
 """Aggressive takes more on weaker evidence, conservative less."""
 

@@ -41,7 +41,7 @@ _STALE_S = 86_400.0
 
 def vector_key(model: str, text: str) -> Key:
     """Return the key of a text's vector."""
-    return hashlib.sha256(f"{model}\0{CHUNKER_VERSION}\0{text}".encode()).digest()
+    return hashlib.sha256(f"{model}\0{CHUNKER_VERSION}\0{text}".encode(errors="surrogatepass")).digest()
 
 
 def stored(vectors: Vectors) -> Stored:

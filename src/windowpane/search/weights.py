@@ -84,13 +84,13 @@ def _named(directory: Path, cache_dir: Path) -> Weights:
 
 def _built(safetensors: Path, cache_dir: Path) -> Path:
     """Return the graph of these weights from the cache, or build it there."""
-    # Imported here: onnx is needed once in the life of an installation, and takes a third of a second.
-    from windowpane.search.graph import build_graph
-
     graph = cache_dir / f"{MODEL}-{GRAPH_VERSION}.onnx"
     checksum = graph.with_suffix(".sha256")
     if graph.is_file() and checksum.is_file() and checksum.read_text() == _sha256(graph):
         return graph
+    # Imported here: onnx is needed once in the life of an installation, and takes its time to load.
+    from windowpane.search.graph import build_graph
+
     _check(safetensors)
     cache_dir.mkdir(parents=True, exist_ok=True)
     # Built beside its place and moved there: another process sees the whole file or none.

@@ -12,13 +12,13 @@ arithmetic itself is a few lines of numpy.
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
+from importlib import import_module
 from math import log
 from typing import Literal, cast
 
 import numpy as np
-import snowballstemmer
 from numpy.typing import NDArray
 
 from windowpane.search.documents import Document
@@ -37,6 +37,9 @@ SATURATION = 1.2
 HALF_WAY = 10.0
 """The evidence (rarity, summed over the words found) that gives a score of one half."""
 
+USUAL_DOCUMENTS = 200
+"""A word is as rare as it would be among so many, where there are fewer: three rules say little about a language."""
+
 Floats = NDArray[np.float64]
 
 
@@ -51,7 +54,8 @@ class Words:
         for word, (where, occurrences) in _postings(counts).items():
             tf = np.array(occurrences)
             self._weights[word] = (np.array(where, np.intp), tf / (tf + SATURATION))
-            self._rarity[word] = log(1 + (self._size - len(where) + 0.5) / (len(where) + 0.5))
+            others = max(self._size, USUAL_DOCUMENTS) - len(where)
+            self._rarity[word] = log(1 + (others + 0.5) / (len(where) + 0.5))
 
     def scores(self, weighted_texts: Sequence[tuple[str, float]]) -> Floats:
         """Return a score for each document, in their order, against texts that count as their weights say."""
@@ -77,7 +81,7 @@ def words(text: str) -> list[str]:
 
 
 _TOKEN = re.compile(r"[^\W_]+(?:'[^\W\d_]+)?")
-_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_]+")
+_PART = re.compile(r"[A-Z]+(?![^\W\d_A-Z])|[A-Z]?[^\W\d_A-Z]+|\d+")
 _MOST_PARTS = 5
 
 
@@ -89,12 +93,8 @@ def _split(token: str) -> list[str]:
     return [*parts, token.lower()] if 1 < len(parts) <= _MOST_PARTS else parts or [token.lower()]
 
 
-_stemmer = snowballstemmer.stemmer("english")
-
-
-@lru_cache(maxsize=100_000)
-def _stem(word: str) -> str:
-    return cast("str", _stemmer.stemWord(word))
+# By name, because the library has no types; remembered, because it is written in Python and words come again.
+_stem: Callable[[str], str] = lru_cache(maxsize=100_000)(import_module("snowballstemmer").stemmer("english").stemWord)
 
 
 def _field_words(doc: Document) -> dict[Field, Counter[str]]:

@@ -18,6 +18,8 @@ from starlette.responses import Response
 from windowpane.errors import (
     AgentError,
     ConflictError,
+    FetchError,
+    FetchRefusedError,
     InvalidInputError,
     ModelError,
     ModelRateLimitedError,
@@ -52,6 +54,8 @@ STATUSES: Mapping[type[WindowpaneError], HTTPStatus] = {
     ToolError: HTTPStatus.BAD_GATEWAY,
     ToolServerDownError: HTTPStatus.SERVICE_UNAVAILABLE,
     ToolTimeoutError: HTTPStatus.GATEWAY_TIMEOUT,
+    FetchError: HTTPStatus.BAD_GATEWAY,
+    FetchRefusedError: HTTPStatus.UNPROCESSABLE_ENTITY,
     StoreError: HTTPStatus.INTERNAL_SERVER_ERROR,
     StoreUnavailableError: HTTPStatus.SERVICE_UNAVAILABLE,
     WindowpaneError: HTTPStatus.INTERNAL_SERVER_ERROR,

@@ -76,6 +76,7 @@ class Ingredients:
     selection: Selection
     history: tuple[Message, ...] = ()
     blocks: tuple[Block, ...] = ()
+    message_count: int = 0
 
 
 def assemble(given: Ingredients) -> Request:
@@ -113,6 +114,7 @@ def assemble(given: Ingredients) -> Request:
             used_tokens=sum(map(message_tokens, messages)) + sum(map(tool_tokens, sent_tools)),
             window_source=given.window_source,
         ),
+        message_count=given.message_count,
         degraded=given.gathered.degraded + given.selection.degraded,
     )
     return Request(messages=messages, tools=sent_tools, context=context)
@@ -147,7 +149,7 @@ class _Entry:
 def _entries(given: Ingredients) -> list[_Entry]:
     session = [
         _Entry(ref=found.ref, item=found.item, mode=found.mode, status=found.status, reason=found.reason)
-        for found in given.gathered.session
+        for found in given.gathered.found
     ]
     selected = [
         _Entry(

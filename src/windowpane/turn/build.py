@@ -13,10 +13,12 @@ from windowpane.context.session import SessionState
 from windowpane.models.base import Models
 from windowpane.tools.base import ServerStatus
 from windowpane.turn.assemble import Ingredients, assemble
-from windowpane.turn.blocks import Block, fetched_blocks, summary_block
+from windowpane.turn.blocks import Block, fetched_blocks, resume_block, summary_block
+from windowpane.turn.filemarks import file_states
 from windowpane.turn.gather import always_tools, gather, item_of
 from windowpane.turn.mentions import mentions
 from windowpane.turn.prompt import build_prompt
+from windowpane.turn.resume import resume_text
 from windowpane.turn.selector import Selector
 from windowpane.turn.settings import call_settings, search_settings, window_of
 from windowpane.turn.window import window
@@ -52,31 +54,41 @@ async def build(
     gathered = gather(agent, servers, session)
     recent = [entry for entry in session.recent if entry.turn is None or entry.turn < turn]
     selection = await selector.select(message, recent, gathered.candidates, search_settings(agent, session))
+    now = datetime.now(UTC)
     request = assemble(
         Ingredients(
             request_id=new_request_id(),
             turn=turn,
-            now=datetime.now(UTC),
+            now=now,
             agent=agent,
             session=session,
             message=message,
             settings=settings,
             window_tokens=window_tokens,
             window_source=window_source,
-            sections=build_prompt(agent, session.settings),
+            sections=build_prompt(agent, session.settings, now=now),
             gathered=gathered,
             selection=selection,
             history=window(recent, session.summary),
-            blocks=_blocks(session),
+            blocks=await _blocks(session),
+            message_count=session.message_count - (session.open_turn is not None and session.open_turn.turn == turn),
         )
     )
-    items = {found.ref: found.item for found in gathered.session if found.item is not None}
+    items = {found.ref: found.item for found in gathered.found if found.item is not None}
     return Built(request, items | {chosen.item.ref: chosen.item for chosen in selection.chosen})
 
 
-def _blocks(session: SessionState) -> tuple[Block, ...]:
+async def _blocks(session: SessionState) -> tuple[Block, ...]:
     summary = (summary_block(session.summary),) if session.summary else ()
-    return (*summary, *fetched_blocks(session.fetched))
+    return (*summary, *await _resume_blocks(session), *fetched_blocks(session.fetched))
+
+
+async def _resume_blocks(session: SessionState) -> tuple[Block, ...]:
+    if not session.resume_pending:
+        return ()
+    files = await file_states(session.sets.get("files", ()), session.marks)
+    text = resume_text(session.sets, session.settings.environment_hint, files)
+    return (resume_block(text),) if text else ()
 
 
 def mentioned(agent: Agent, session: SessionState, message: str) -> list[Event]:

@@ -6,6 +6,8 @@ that goes away changes nothing. A turn whose worker died is closed as interrupte
 
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import partial
 
 import anyio
 import anyio.abc
@@ -20,6 +22,7 @@ from windowpane.context.events import (
     ModelReplied,
     Recorded,
     RequestBuilt,
+    SessionContext,
     TurnError,
     TurnFinished,
     TurnStarted,
@@ -34,14 +37,17 @@ from windowpane.live import Feed
 from windowpane.models.base import Models
 from windowpane.stores.sessions import Changed, Sessions
 from windowpane.tools.base import Toolbox
+from windowpane.tools.context_tools import WithContextTools
 from windowpane.tools.permissions import Verdict, decide
 from windowpane.turn.build import arrivals, build, mentioned
 from windowpane.turn.gather import item_of
 from windowpane.turn.record import rebuild, record, texts_of
+from windowpane.turn.resume import is_taken_up_again
 from windowpane.turn.run import Turn, run
 from windowpane.turn.selector import Selector
 from windowpane.turn.settings import max_model_calls, tool_permission
 from windowpane.turn.toolboxes import Toolboxes
+from windowpane.turn.working import WorkingContext
 
 log = structlog.get_logger()
 
@@ -73,8 +79,10 @@ class Carrier:
         models: Models,
         toolboxes: Toolboxes,
         selector: Selector,
+        working: WorkingContext,
         lease_s: float,
         settle_s: float,
+        resume_after_s: float,
     ) -> None:
         self._sessions = sessions
         self._store = sessions.store
@@ -82,14 +90,18 @@ class Carrier:
         self._models = models
         self._toolboxes = toolboxes
         self._selector = selector
+        self._working = working
         self._lease_s = lease_s
         self._settle_s = settle_s
+        self._resume_after_s = resume_after_s
+        self._started_at = datetime.now(UTC)
         self._running: dict[SessionId, _Running] = {}
         self._tasks: anyio.abc.TaskGroup
 
     def open_in(self, tasks: anyio.abc.TaskGroup) -> None:
         """Run turns in this task group."""
         self._tasks = tasks
+        self._started_at = datetime.now(UTC)
 
     def close(self) -> None:
         """Stop every turn; each is recorded as interrupted."""
@@ -127,8 +139,10 @@ class Carrier:
             def begin(state: SessionState) -> list[Event]:
                 if key and key in dict(state.turn_keys):
                     return []
-                started = TurnStarted(turn=state.turn_count + 1, message=message, key=key)
-                return [*_leftover(state), started, *mentioned(agent, state, message)]
+                resumed = self.resumes(state)
+                started = TurnStarted(turn=state.turn_count + 1, message=message, key=key, resumed=resumed)
+                shown = [SessionContext(reason="resume", context=state.sets, actor="system")] if resumed else []
+                return [*_leftover(state), started, *shown, *mentioned(agent, state, message)]
 
             changed = await self._sessions.change(session_id, begin)
         except BaseException:
@@ -138,6 +152,12 @@ class Carrier:
             return Begun(changed.state.turn_count, changed.recorded)
         await self.release(session_id, holder)
         return Begun(dict(changed.state.turn_keys)[key or ""])
+
+    def resumes(self, state: SessionState) -> bool:
+        """Tell whether a message that comes now takes the session up again."""
+        return is_taken_up_again(
+            state, now=datetime.now(UTC), started_at=self._started_at, resume_after_s=self._resume_after_s
+        )
 
     def launch(self, session_id: SessionId, turn: int, holder: str, recorded: Iterable[Recorded]) -> None:
         """Run a turn in the background from wherever it stands."""
@@ -249,7 +269,8 @@ class Carrier:
             _publish(running, recorded)
             state = await self._sessions.state(session_id)
             agent = self._agents.current(state.agent)
-            toolbox = await self._toolboxes.of(agent)
+            sets = self._working.of(session_id, actor="model", tell=partial(_publish, running))
+            toolbox = WithContextTools(await self._toolboxes.of(agent), sets)
             turn = Turn(
                 number=running.turn,
                 request=request,

@@ -1,7 +1,7 @@
 """Collect everything that this turn could be told.
 
-Two groups: the items of the session, each with what the agent says about it now, and the candidates, the agent's
-`agent` items that are not in the session and may be selected for this one request.
+Three groups: the items of the session, each with what the agent says about it now; the tools that are built in; and
+the candidates, the agent's `agent` items that are not in the session and may be selected for this one request.
 """
 
 from collections.abc import Iterable
@@ -13,6 +13,7 @@ from windowpane.context.items import IncludeMode, Item, ItemRef, Tool
 from windowpane.context.request import ItemStatus
 from windowpane.context.session import SessionState
 from windowpane.tools.base import ServerStatus
+from windowpane.tools.context_tools import CONTEXT_TOOLS
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +29,17 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Gathered:
-    """The session's items and the candidates for selection, each in the order of their refs."""
+    """The session's items, the built-in tools and the candidates for selection, each in the order of their refs."""
 
     session: tuple[Found, ...]
     candidates: tuple[Item, ...]
+    built_in: tuple[Found, ...] = ()
     degraded: tuple[str, ...] = ()
+
+    @property
+    def found(self) -> tuple[Found, ...]:
+        """Return everything that is in the request before anything is selected for it."""
+        return self.session + self.built_in
 
 
 def gather(agent: Agent, servers: Iterable[ServerStatus], session: SessionState) -> Gathered:
@@ -49,6 +56,10 @@ def gather(agent: Agent, servers: Iterable[ServerStatus], session: SessionState)
                 (item for item in candidates if item.include == "agent" and not session.holds(item.ref)),
                 key=lambda item: item.ref.sort_key,
             )
+        ),
+        built_in=tuple(
+            Found(tool.ref, "always", tool, "used", "built in: by it the model keeps the working context")
+            for tool in (CONTEXT_TOOLS if agent.settings.working_context else ())
         ),
         degraded=tuple(
             f"tool server {server.name} is {'still connecting' if server.state == 'connecting' else 'not available'}"

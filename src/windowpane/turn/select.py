@@ -13,6 +13,7 @@ scores are rounded, so the same measurements give the same choice, bit for bit.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -54,14 +55,14 @@ class Calibration:
 
 # Printed by `python bench/selection_quality.py --fit`.
 CALIBRATION = Calibration(
-    base=-4.2,
-    per_meaning=3.81,
-    per_words=4.6,
+    base=-4.18,
+    per_meaning=3.76,
+    per_words=4.62,
     per_gap=-1.22,
-    per_context=2.55,
-    words_base=-3.52,
-    words_per_words=6.57,
-    words_per_gap=-0.9,
+    per_context=2.36,
+    words_base=-3.59,
+    words_per_words=6.82,
+    words_per_gap=-0.92,
 )
 
 # What candidates usually look like. With few of them this steadies the scale; with hundreds it vanishes.
@@ -87,37 +88,54 @@ class Choice:
     passage: Passage | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Choices:
-    """The decision about every candidate of one domain, best first."""
+    """The decision about every candidate of one domain, best first.
+
+    Whoever asks only for `kept` does not wait for all the others to be put in order.
+    """
 
     measured: Measured
     settings: SelectSettings
     query: SearchQuery
-    order: tuple[int, ...]
-    scores: tuple[float, ...]
+    unordered: Floats
     cut_off: float
     floor: float
 
     def __len__(self) -> int:
-        return len(self.order)
+        return len(self.unordered)
 
     def __iter__(self) -> Iterator[Choice]:
-        return (self._choice(rank) for rank in range(1, len(self) + 1))
+        return (self._choice(rank, position) for rank, position in enumerate(self.order, 1))
 
     @property
     def kept(self) -> tuple[Choice, ...]:
         """Return the choices that were taken."""
-        return tuple(self._choice(rank) for rank in range(1, self._kept_count() + 1))
+        choices = (self._choice(rank, position) for rank, position in enumerate(self._front(), 1))
+        return tuple(choice for choice in choices if choice.kept)
 
-    def _kept_count(self) -> int:
-        count = 0
-        while count < len(self) and self._code(count + 1) in ("include_score", "relevant"):
-            count += 1
-        return count
+    @cached_property
+    def order(self) -> tuple[int, ...]:
+        """Return the positions of all candidates, best first."""
+        return tuple(self._ordered(np.arange(len(self))))
 
-    def _code(self, rank: int) -> Code:
-        score = self.scores[rank - 1]
+    def _front(self) -> list[int]:
+        """Return the positions of the best, as many as could be taken."""
+        certain = int((self.unordered >= self.settings.include_score).sum())
+        wanted = max(certain, self.settings.top_n)
+        if wanted == 0 or not len(self):
+            return []
+        lowest = min(self.floor, self.settings.include_score)
+        least = np.partition(self.unordered, -wanted)[-wanted] if wanted < len(self) else -1.0
+        return self._ordered(np.flatnonzero(self.unordered >= max(least, lowest)))[:wanted]
+
+    def _ordered(self, positions: NDArray[np.intp]) -> list[int]:
+        # Equal scores are ordered by meaning, then by name: the order of the input plays no part.
+        nearest = np.nan_to_num(self.measured.meaning[positions], nan=-1.0)
+        keys = (self.measured.name_ranks[positions], -nearest, -self.unordered[positions])
+        return positions[np.lexsort(keys)].tolist()
+
+    def _code(self, rank: int, score: float) -> Code:
         if not self.settings.enabled:
             return "off"
         if score >= self.settings.include_score:
@@ -130,17 +148,17 @@ class Choices:
             return "below_cut_off"
         return "relevant" if rank <= self.settings.top_n else "beyond_top_n"
 
-    def _choice(self, rank: int) -> Choice:
-        position = self.order[rank - 1]
-        code = self._code(rank)
+    def _choice(self, rank: int, position: int) -> Choice:
+        score = float(self.unordered[position])
+        code = self._code(rank, score)
         kept = code in ("include_score", "relevant")
         meaning = float(self.measured.meaning[position])
         return Choice(
             key=self.measured.keys[position],
             kept=kept,
             code=code,
-            reason=self._reason(code, rank),
-            score=self.scores[rank - 1],
+            reason=self._reason(code, rank, score),
+            score=score,
             meaning=None if np.isnan(meaning) else meaning,
             words=float(self.measured.words[position]),
             rank=rank,
@@ -149,8 +167,8 @@ class Choices:
             passage=self.measured.passage(position) if kept or rank <= self.settings.top_k else None,
         )
 
-    def _reason(self, code: Code, rank: int) -> str:
-        score = f"its score of {self.scores[rank - 1]:.2f}"
+    def _reason(self, code: Code, rank: int, value: float) -> str:
+        score = f"its score of {value:.2f}"
         settings = self.settings
         match code:
             case "include_score":
@@ -174,13 +192,9 @@ def select(
 ) -> Choices:
     """Decide about every candidate of one domain."""
     scores = calibrated(measured, query.context_share, calibration)
-    # Equal scores are ordered by meaning, then by name: the order of the input plays no part.
-    nearest = np.nan_to_num(measured.meaning, nan=-1.0)
-    order = np.lexsort((measured.name_ranks, -nearest, -scores))
-    ordered: list[float] = scores[order].tolist()
-    best = ordered[0] if ordered else 0.0
+    best = float(scores.max()) if len(scores) else 0.0
     cut_off = round(max(settings.floor, settings.share_of_best * best), SCORE_DECIMALS)
-    return Choices(measured, settings, query, tuple(order.tolist()), tuple(ordered), cut_off, settings.floor)
+    return Choices(measured, settings, query, scores, cut_off, settings.floor)
 
 
 def calibrated(measured: Measured, context_share: float, calibration: Calibration = CALIBRATION) -> Floats:
@@ -226,7 +240,7 @@ def evidence(measured: Measured, context_share: float) -> Floats:
 def flips(choices: Choices, key: ItemRef) -> tuple[tuple[str, float], ...]:
     """Return the single settings, each with the value nearest to the present one, that would turn a choice round."""
     choice = next(choice for choice in choices if choice.key == key)
-    best = choices.scores[0]
+    best = float(choices.unordered.max())
     step = 10.0**-SCORE_DECIMALS
     wanted: tuple[tuple[str, float], ...] = (
         ("floor", choice.score + (step if choice.kept else 0)),

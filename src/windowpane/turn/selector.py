@@ -6,7 +6,8 @@ given one `Selector`; `NoSelector` is the one for agents that switched selection
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from types import TracebackType
+from typing import Any, Protocol, Self
 
 from windowpane.context.items import Item
 from windowpane.context.messages import Message
@@ -33,7 +34,13 @@ class Selection:
 
 
 class Selector(Protocol):
-    """Anything that can choose."""
+    """Anything that can choose. It is opened by `async with`."""
+
+    async def __aenter__(self) -> object: ...
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool | None: ...
 
     async def select(
         self, message: str, recent: Sequence[Message], candidates: Sequence[Item], settings: Mapping[str, Any]
@@ -42,7 +49,19 @@ class Selector(Protocol):
         ...
 
 
-class NoSelector:
+class _Stateless:
+    """Needs no opening."""
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        return None
+
+
+class NoSelector(_Stateless):
     """Choose nothing and say so."""
 
     async def select(
@@ -64,7 +83,7 @@ class NoSelector:
         )
 
 
-class FixedSelector:
+class FixedSelector(_Stateless):
     """Choose by a table: which refs, with which score, for which message. For tests and worked examples."""
 
     def __init__(self, table: Mapping[str, Mapping[str, float]]) -> None:

@@ -9,6 +9,7 @@ from windowpane.agents.base import Agent
 from windowpane.context.request import CallSettings
 from windowpane.context.session import SETTING_NAMES, SessionSettings, SessionState, ToolPermission
 from windowpane.errors import InvalidSettingError
+from windowpane.search.settings import search_settings as parsed_search_settings
 
 DEFAULT_WINDOW_TOKENS = 32_768
 RANGES: dict[str, tuple[float, float]] = {
@@ -74,6 +75,8 @@ def _checked(name: str, value: object) -> Any:
         checked = _TYPES[name].validate_python(value, strict=True)
     except ValidationError as error:
         raise InvalidSettingError(name, error.errors(include_url=False)[0]["msg"]) from None
+    if name == "search" and checked is not None:
+        parsed_search_settings(checked)
     low, high = RANGES.get(name, (0, 0))
     if name in RANGES and checked is not None and not low <= checked <= high:
         raise InvalidSettingError(name, f"must be between {low:g} and {high:g}, not {checked:g}")

@@ -1,0 +1,82 @@
+"""Select by meaning and words: the index measures, `select` decides, every candidate comes back with its reason."""
+
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import Any, Self
+
+from windowpane.context.items import Item, ItemRef
+from windowpane.context.messages import Message
+from windowpane.context.request import Candidate, Evidence, Query
+from windowpane.search.index import Index
+from windowpane.search.settings import search_settings
+from windowpane.turn.query import query, said
+from windowpane.turn.select import Choice, select
+from windowpane.turn.selector import Chosen, NoSelector, Selection
+
+
+class HybridSelector:
+    """The selector that agents have unless they switch selection off."""
+
+    def __init__(self, index: Index) -> None:
+        self._index = index
+
+    async def __aenter__(self) -> Self:
+        await self._index.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._index.__aexit__(kind, error, trace)
+
+    async def select(
+        self, message: str, recent: Sequence[Message], candidates: Sequence[Item], settings: Mapping[str, Any]
+    ) -> Selection:
+        """Return which candidates the message needs; best first.
+
+        Raises:
+            InvalidSettingError: the search settings cannot be used.
+        """
+        wanted = search_settings(settings)
+        if not wanted.enabled:
+            return await NoSelector().select(message, recent, candidates, settings)
+        asked = query(message, said(recent))
+        items = {item.ref: item for item in candidates}
+        result = await self._index.search(asked, self._index.documents(candidates), deadline_s=wanted.deadline_s)
+        choices = [
+            choice for measured in result.domains for choice in select(measured, asked, wanted.of(measured.domain))
+        ]
+        choices.sort(key=lambda choice: (-choice.score, choice.key.sort_key))
+        return Selection(
+            query=Query(text=asked.context if asked.context_share else asked.message, reason=asked.reason),
+            chosen=tuple(_chosen(items, choice) for choice in choices if choice.kept),
+            left_out=tuple(_left_out(choice) for choice in choices if not choice.kept),
+            degraded=result.degraded,
+        )
+
+
+def _chosen(items: Mapping[ItemRef, Item], choice: Choice) -> Chosen:
+    return Chosen(items[choice.key], _evidence(choice), choice.reason)
+
+
+def _left_out(choice: Choice) -> Candidate:
+    return Candidate(
+        type=choice.key.type,
+        name=choice.key.name,
+        server=choice.key.server,
+        code=choice.code,
+        reason=choice.reason,
+        evidence=_evidence(choice),
+    )
+
+
+def _evidence(choice: Choice) -> Evidence:
+    return Evidence(
+        score=choice.score,
+        meaning=choice.meaning,
+        words=choice.words,
+        rank=choice.rank,
+        passage=choice.passage,
+        cut_off=choice.cut_off,
+        floor=choice.floor,
+    )

@@ -1,0 +1,147 @@
+"""What requests cost, and how far our count is from the provider's."""
+
+from datetime import UTC, datetime
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from windowpane.context.ids import RequestId
+from windowpane.context.items import tool_ref
+from windowpane.context.messages import Step, ToolCall, ToolResult, Usage
+from windowpane.context.request import (
+    Budget,
+    CallSettings,
+    OfferedTool,
+    Query,
+    Request,
+    RequestContext,
+    RequestMessage,
+)
+from windowpane.insight.usage import Residual, UsageAnalysis, analyse_usage, price, price_of_steps, residuals
+from windowpane.turn.run import messages_now
+from windowpane.turn.tokens import count, message_tokens, tool_tokens
+
+AT = datetime(2026, 2, 3, tzinfo=UTC)
+READ = OfferedTool("files_read", tool_ref("files", "read"), "Reads a file.", {"type": "object"})
+STEPS = (
+    Step(
+        text="Reading.",
+        tool_calls=(ToolCall("c1", "files_read", '{"path": "a"}'),),
+        results=(ToolResult("c1", "The file's text."),),
+        usage=Usage(60, 12),
+        model="gpt-4o-2024-08-06",
+    ),
+    Step(text="It says so.", usage=Usage(90, 5, cache_read_tokens=30), model="gpt-4o-2024-08-06"),
+    Step(text="And more.", model="gpt-4o-2024-08-06"),
+)
+
+
+def request() -> Request:
+    messages = (
+        RequestMessage(role="system", content="You are Pane.", part="core"),
+        RequestMessage(role="user", content="What does it say?", part="message"),
+    )
+    used = sum(map(message_tokens, messages)) + tool_tokens(READ)
+    context = RequestContext(
+        id=RequestId("req_test"),
+        turn=1,
+        timestamp=AT,
+        agent="pane",
+        settings=CallSettings(model="openai:gpt-4o"),
+        query=Query(text="What does it say?"),
+        items=(),
+        budget=Budget(window_tokens=1000, reply_tokens=100, used_tokens=used),
+    )
+    return Request(messages=messages, tools=(READ,), context=context)
+
+
+@pytest.mark.parametrize(
+    ("model", "usage", "dollars"),
+    [
+        ("openai:gpt-4o", Usage(1_000_000, 0), "2.5"),
+        ("openai:gpt-4o", Usage(0, 1_000_000), "10"),
+        ("openai:gpt-4o", Usage(1_000_000, 0, cache_read_tokens=1_000_000), "1.25"),
+        ("openai-chat:gpt-4o", Usage(1000, 100), "0.0035"),
+        ("openai-responses:gpt-4o", Usage(1000, 100), "0.0035"),
+        ("openai:gpt-4o-2024-08-06", Usage(1000, 100), "0.0035"),
+        ("anthropic:claude-haiku-4-5", Usage(1000, 100), "0.0015"),
+        ("google:gemini-2.5-flash", Usage(1000, 100), "0.00055"),
+        ("gpt-4o", Usage(1000, 100), "0.0035"),
+        ("openai:gpt-4o", Usage(), "0"),
+    ],
+)
+def test_a_listed_model_has_its_real_price(model: str, usage: Usage, dollars: str) -> None:
+    assert price(model, usage, at=AT) == Decimal(dollars)
+
+
+@pytest.mark.parametrize(
+    "model", ["echo", "scripted:gpt-4o", "ollama:qwen3", "openai:my-own", "nobody:gpt-4o", "", ":"]
+)
+def test_a_model_that_is_not_listed_has_no_price(model: str) -> None:
+    assert price(model, Usage(1000, 100), at=AT) is None
+
+
+@given(st.builds(Usage, *[st.integers(0, 10**9)] * 4))
+def test_any_usage_of_a_listed_model_has_a_price(usage: Usage) -> None:
+    found = price("openai:gpt-4o", usage, at=AT)
+
+    assert found is not None
+    assert found >= 0
+
+
+def test_a_turn_costs_what_its_calls_cost_under_the_name_that_answered() -> None:
+    # (60 + 60) × 2.50, 30 × 1.25 and 17 × 10.00 dollars per million.
+    assert price_of_steps("openai:gpt-4o", STEPS, at=AT) == Decimal("0.0005075")
+    assert price_of_steps("openai:a-name-of-ours", STEPS, at=AT) == Decimal("0.0005075")
+
+
+def test_a_turn_has_no_price_when_one_of_its_calls_has_none() -> None:
+    assert price_of_steps("ollama:qwen3", STEPS, at=AT) is None
+    assert price_of_steps("echo", STEPS[:1], at=AT) is None
+    assert price_of_steps("ollama:qwen3", (), at=AT) == Decimal(0)
+
+
+def test_the_residual_is_what_the_provider_counted_beyond_us_call_by_call() -> None:
+    asked = request()
+    first = asked.context.budget.used_tokens
+    second = tool_tokens(READ) + sum(map(message_tokens, messages_now(asked, STEPS[:1])))
+    third = tool_tokens(READ) + sum(map(message_tokens, messages_now(asked, STEPS[:2])))
+
+    found = residuals(asked, STEPS)
+
+    assert found == (Residual(first, 60), Residual(second, 90), Residual(third, None))
+    assert [entry.residual_tokens for entry in found] == [60 - first, 90 - second, None]
+    assert first < second < third
+
+
+@pytest.mark.spec("S3.35", "S3.54", "S3.63", "S3.67")
+def test_the_analysis_gives_size_real_tokens_and_the_real_price() -> None:
+    text = "=== CONVERSATION ===\nUser: How do I resize it?\nAssistant: Drag the corner.\n" * 50
+
+    found = analyse_usage(text, messages_stored=42, has_summary=True, model="openai:gpt-4o", at=AT)
+
+    assert found == UsageAnalysis(
+        context_size=len(text),
+        estimated_tokens=count(text),
+        messages_stored=42,
+        is_compressed=True,
+        cost_estimate=count(text) * Decimal("0.0000025"),
+    )
+
+
+@pytest.mark.spec("S3.54")
+def test_the_analysis_of_an_unlisted_model_says_that_the_price_is_not_known() -> None:
+    assert analyse_usage("", messages_stored=0, has_summary=False, model="echo") == UsageAnalysis(
+        context_size=0, estimated_tokens=0, messages_stored=0, is_compressed=False, cost_estimate=None
+    )
+
+
+@pytest.mark.spec("S3.67")
+@given(st.text(max_size=200))
+def test_the_cost_of_a_conversation_follows_its_tokens(text: str) -> None:
+    found = analyse_usage(text, messages_stored=1, has_summary=False, model="openai:gpt-4o", at=AT)
+
+    assert found.estimated_tokens <= len(text.encode())
+    assert found.cost_estimate == found.estimated_tokens * Decimal("0.0000025")
