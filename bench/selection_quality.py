@@ -241,7 +241,8 @@ def selection_figures(taken: Sequence[Sequence[int]], queries: Sequence[BenchQue
 
 Rows = NDArray[np.float64]
 Foreign = dict[str, list[Measured]]
-CONSIDERED = 15
+CONSIDERED = 2
+"""Candidates that are learnt from: the best two, where it is decided whether one, several or none are taken."""
 GAP_COLUMN = {4: 2, 2: 1}
 NOTHING = SearchQuery("")
 

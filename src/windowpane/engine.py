@@ -340,9 +340,12 @@ class Engine:
         """
         settings = dict(changes)
         named = {"name": _checked_name(settings.pop("name") or "")} if "name" in settings else {}
-        checked = {**named, **checked_changes(settings)}
-        events = [SessionUpdated(changes=checked, actor=actor)] if checked else []
-        return (await self._sessions.change(session_id, lambda _: events)).state
+
+        def update(state: SessionState) -> list[Event]:
+            checked = {**named, **checked_changes(settings, state.settings.time_zone)}
+            return [SessionUpdated(changes=checked, actor=actor)] if checked else []
+
+        return (await self._sessions.change(session_id, update)).state
 
     async def delete_session(self, session_id: SessionId) -> None:
         """Delete a session so that nothing of it is left. A running turn is stopped.

@@ -77,7 +77,7 @@ def make(
             settings=CallSettings(model="echo", max_output_tokens=100),
             window_tokens=window_tokens,
             window_source="test",
-            sections=build_prompt(agent, session.settings),
+            sections=build_prompt(agent, session.settings, now=NOW),
             gathered=gather(agent, servers, session),
             history=recent,
             selection=Selection(

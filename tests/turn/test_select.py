@@ -87,15 +87,15 @@ def test_a_higher_include_score_forces_fewer_items_in() -> None:
 
 @pytest.mark.spec("S1.71")
 def test_every_candidate_comes_back_with_what_decided() -> None:
-    choices = select(measured({**NOISE, "crop": (0.62, 0.5), "resize": (0.45, 0.1)}), QUERY, SelectSettings())
+    choices = select(measured({**NOISE, "crop": (0.55, 0.4), "resize": (0.45, 0.1)}), QUERY, SelectSettings())
     first, second, *rest = choices
 
     assert len(choices) == len(NOISE) + 2 == len(rest) + 2
     assert (first.key, first.kept, first.rank, first.code) == (reference_ref("crop"), True, 1, "relevant")
-    assert (first.meaning, first.words, first.passage and first.passage.text) == (0.62, 0.5, "crop")
+    assert (first.meaning, first.words, first.passage and first.passage.text) == (0.55, 0.4, "crop")
     assert first.reason == f"number 1 of 42; its score of {first.score:.2f} reaches the cut-off of {first.cut_off:.2f}"
     assert (second.key, second.kept, second.code) == (reference_ref("resize"), False, "below_floor")
-    assert second.reason == f"its score of {second.score:.2f} is below the floor of 0.15"
+    assert second.reason == f"its score of {second.score:.2f} is below the floor of 0.20"
     assert rest[-1].passage is None
 
 

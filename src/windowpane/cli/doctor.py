@@ -3,6 +3,7 @@
 import os
 from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from json import dumps
 from pathlib import Path
 from typing import Literal
@@ -119,7 +120,7 @@ def _folders(folder: Path, names: tuple[str, ...]) -> Iterator[Finding]:
 def _agent(agent: Agent) -> Iterator[Finding]:
     subject = f"agent {agent.name}"
     try:
-        build_prompt(agent, SessionSettings())
+        build_prompt(agent, SessionSettings(), now=datetime.now(UTC))
     except MissingCorePromptError as error:
         yield Finding(subject, "broken", str(error), f"write {error.path}")
     for problem in agent.problems:

@@ -29,7 +29,7 @@ class SelectSettings:
     top_k: int = 20
     top_n: int = 5
     include_score: float = 0.7
-    floor: float = 0.15
+    floor: float = 0.2
     share_of_best: float = 0.6
 
 
@@ -52,9 +52,9 @@ class SearchSettings:
 
 
 PRESETS: Mapping[str, SelectSettings] = {
-    "aggressive": SelectSettings(top_n=8, floor=0.08, share_of_best=0.4),
+    "aggressive": SelectSettings(top_n=8, floor=0.1, share_of_best=0.4),
     "normal": SelectSettings(),
-    "conservative": SelectSettings(top_n=3, floor=0.25, share_of_best=0.75),
+    "conservative": SelectSettings(top_n=3, floor=0.35, share_of_best=0.75),
 }
 """Aggressive takes more on weaker evidence, conservative less."""
 

@@ -42,8 +42,8 @@ class Section:
     text: str
 
 
-def build_prompt(agent: Agent, settings: SessionSettings, *, now: datetime | None = None) -> tuple[Section, ...]:
-    """Return the sections of the system block, in order. Without `now` there is none about the time.
+def build_prompt(agent: Agent, settings: SessionSettings, *, now: datetime) -> tuple[Section, ...]:
+    """Return the sections of the system block, in order.
 
     Raises:
         MissingCorePromptError: the agent has no core prompt.
@@ -51,7 +51,7 @@ def build_prompt(agent: Agent, settings: SessionSettings, *, now: datetime | Non
     return tuple(_sections(agent, settings, now))
 
 
-def _sections(agent: Agent, settings: SessionSettings, now: datetime | None) -> Iterator[Section]:
+def _sections(agent: Agent, settings: SessionSettings, now: datetime) -> Iterator[Section]:
     if agent.prompts.core is None or not agent.prompts.core.strip():
         raise MissingCorePromptError(agent.name, f"{agent.folder}/prompts/core.md")
     yield Section("core", "core", agent.prompts.core)
@@ -61,7 +61,7 @@ def _sections(agent: Agent, settings: SessionSettings, now: datetime | None) -> 
     yield from _site(agent.prompts, url)
     if text := _user_context(url):
         yield Section("user_context", "user_context", text)
-    if now is not None and (text := time_context(settings.time_zone, settings.user_time, now)):
+    if text := time_context(settings.time_zone, settings.user_time, now):
         yield Section("time_context", "time_context", text)
     if settings.system_prompt and settings.system_prompt.strip():
         yield Section("override", "override", settings.system_prompt)

@@ -55,14 +55,14 @@ class Calibration:
 
 # Printed by `python bench/selection_quality.py --fit`.
 CALIBRATION = Calibration(
-    base=-4.18,
-    per_meaning=3.76,
-    per_words=4.62,
-    per_gap=-1.22,
-    per_context=2.36,
-    words_base=-3.59,
-    words_per_words=6.82,
-    words_per_gap=-0.92,
+    base=-4.11,
+    per_meaning=4.52,
+    per_words=4.47,
+    per_gap=-1.54,
+    per_context=2.07,
+    words_base=-3.98,
+    words_per_words=8.83,
+    words_per_gap=-1.2,
 )
 
 # What candidates usually look like. With few of them this steadies the scale; with hundreds it vanishes.

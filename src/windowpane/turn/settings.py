@@ -10,8 +10,10 @@ from windowpane.context.request import CallSettings
 from windowpane.context.session import SETTING_NAMES, SessionSettings, SessionState, ToolPermission
 from windowpane.errors import InvalidSettingError
 from windowpane.search.settings import search_settings as parsed_search_settings
+from windowpane.turn.clock import known_zone, parse_user_time
 
 DEFAULT_WINDOW_TOKENS = 32_768
+MAX_SETTING_CHARACTERS = 100_000
 RANGES: dict[str, tuple[float, float]] = {
     "temperature": (0, 2),
     "top_p": (0, 1),
@@ -59,24 +61,37 @@ def window_of(agent: Agent, model_window_tokens: int | None) -> tuple[int, str]:
     return DEFAULT_WINDOW_TOKENS, "assumed"
 
 
-def checked_changes(changes: Mapping[str, Any]) -> dict[str, Any]:
+def checked_changes(changes: Mapping[str, Any], time_zone: str | None = None) -> dict[str, Any]:
     """Return settings that may be stored. A value of None clears a setting.
+
+    `time_zone` is the session's own; a user's time without an offset is read in it, unless the changes name another.
+    Times are stored as UTC.
 
     Raises:
         InvalidSettingError: there is no such setting, or it cannot have this value.
     """
-    return {name: _checked(name, value) for name, value in changes.items()}
+    checked = {name: _checked(name, value) for name, value in changes.items()}
+    if checked.get("user_time") is not None:
+        zone = checked.get("time_zone", time_zone)
+        checked["user_time"] = parse_user_time(checked["user_time"], zone).isoformat()
+    return checked
 
 
 def _checked(name: str, value: object) -> Any:
+    """Return a value that the setting may have."""
     if name not in _TYPES:
         raise InvalidSettingError(name, f"there is no such setting (there are: {', '.join(SETTING_NAMES)})")
     try:
-        checked = _TYPES[name].validate_python(value, strict=True)
+        checked: Any = _TYPES[name].validate_python(value, strict=True)
     except ValidationError as error:
         raise InvalidSettingError(name, error.errors(include_url=False)[0]["msg"]) from None
     if name == "search" and checked is not None:
         parsed_search_settings(checked)
+    if name == "time_zone" and checked is not None:
+        known_zone(checked)
+    length = len(value) if isinstance(value, str) else 0
+    if length > MAX_SETTING_CHARACTERS:
+        raise InvalidSettingError(name, f"has {length:,} characters and {MAX_SETTING_CHARACTERS:,} is the limit")
     low, high = RANGES.get(name, (0, 0))
     if name in RANGES and checked is not None and not low <= checked <= high:
         raise InvalidSettingError(name, f"must be between {low:g} and {high:g}, not {checked:g}")
