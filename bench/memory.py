@@ -7,7 +7,8 @@
 
 Recall: the share of the evidence that a token budget holds, mean over the questions of `locomo`. Parameters were chosen
 on two of its five conversations (`CHOSEN_ON`) and are reported on the other three. Hard facts: conversations with
-planted facts, summed up ten times without a model; a fact counts when it stands in the key facts or is recalled by a question.
+planted facts, summed up ten times without a model; a fact counts when it stands in the key facts or is recalled by a
+question.
 Follow-ups: how well `turn/query.py` tells a message that leans on the one before from a change of subject.
 
 The data is not part of the repository. Vectors are kept in `WINDOWPANE_BENCH_CACHE` (default: a folder of the system's
@@ -18,7 +19,7 @@ import argparse
 import json
 import os
 import random
-import sys
+import re
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -38,9 +39,8 @@ from windowpane.search.history import HistoryIndex, HistoryResult, Past
 from windowpane.search.minilm import MiniLM
 from windowpane.search.vectors import SCALE, Key, Stored, VectorCache, stored, vector_key
 from windowpane.turn.extract import extract
-from windowpane.turn.facts import FACT_LIMITS, FactLimits, facts
 from windowpane.turn.query import Said, query
-from windowpane.turn.recall import FLOOR, Calibration, choose, recall, score
+from windowpane.turn.recall import Calibration, choose, floor_for, recall
 from windowpane.turn.tokens import count
 from windowpane.turn.window import due, window
 
@@ -147,11 +147,11 @@ def shares(talk: Talk, ranking: Ranking, budget: int) -> list[float]:
     return found
 
 
-def recalled_shares(talk: Talk, budget: int, *, floor: float = FLOOR) -> list[float]:
+def recalled_shares(talk: Talk, budget: int) -> list[float]:
     """Return the same for what the product really recalls: the floor applied, groups paid for, long messages cut."""
     found: list[float] = []
-    for result, gold in zip(talk.results, talk.evidence, strict=True):
-        taken = {m.seq - 1 for group in choose(result, budget, floor) for m in group.messages}
+    for question, result, gold in zip(talk.questions, talk.results, talk.evidence, strict=True):
+        taken = {m.seq - 1 for group in choose(result, budget, floor_for(question)) for m in group.messages}
         found.append(sum(position in taken for position in gold) / len(gold))
     return found
 
@@ -186,12 +186,18 @@ def foreign(data: Path, each: int = 150) -> list[str]:
 def report_silence(talks: Sequence[Talk], questions: Sequence[str], texts: Texts) -> None:
     vectors = texts.of(questions)
     silent = [
-        not choose(talk.measure(question, vector))
+        not choose(talk.measure(question, vector), floor=floor_for(question))
         for talk in talks
         for question, vector in zip(questions, vectors, strict=True)
     ]
-    own = [bool(choose(result)) for talk in talks for result in talk.results]
-    print(f"\nNothing recalled for {100 * np.mean(silent):.1f} % of {len(questions)} questions from elsewhere; ", end="")
+    own = [
+        bool(choose(result, floor=floor_for(question)))
+        for talk in talks
+        for question, result in zip(talk.questions, talk.results, strict=True)
+    ]
+    print(
+        f"\nNothing recalled for {100 * np.mean(silent):.1f} % of {len(questions)} questions from elsewhere; ", end=""
+    )
     print(f"something for {100 * np.mean(own):.1f} % of the conversations' own.")
 
 
@@ -203,7 +209,9 @@ def fit(talks: Sequence[Talk], questions: Sequence[str], texts: Texts) -> Calibr
     bare: list[Floats] = []
     bare_labels: list[NDArray[np.bool_]] = []
     for talk in talks:
-        own = [(r, talk.measure(q, None), g) for r, q, g in zip(talk.results, talk.questions, talk.evidence, strict=True)]
+        own = [
+            (r, talk.measure(q, None), g) for r, q, g in zip(talk.results, talk.questions, talk.evidence, strict=True)
+        ]
         other = [(talk.measure(q, v), talk.measure(q, None), []) for q, v in zip(questions, vectors, strict=True)]
         for result, by_words_alone, gold in [*own, *other]:
             top = np.argsort(-result.fused)[:40]
@@ -246,6 +254,242 @@ def _rows(file: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in file.open()]
 
 
+# Hard facts after ten compactions.
+
+SYSTEMS = tuple(
+    re.findall(
+        r"\S+",
+        """billing search login payroll mailer gateway archive scheduler inventory checkout analytics reporting profile
+        catalogue translation upload thumbnail invoice webhook newsletter forum wiki calendar ticketing monitoring
+        backup staging chat geocoder recommender""",
+    )
+)
+STATED = (
+    "The {what} of the {system} service is {value}.",
+    "Please note that the {system} service has {value} as its {what}.",
+    "By the way, for {system} we set the {what} to {value} yesterday.",
+    "We decided to use {value} as the {what} of {system}.",
+    "For the {system} service, the {what} must be {value}.",
+)
+ASKED = (
+    "What is the {what} of the {system} service?",
+    "Remind me, which {what} did we choose for {system}?",
+    "I forgot the {what} for {system}. What was it?",
+)
+CHATTER = (
+    "I am not sure how to go on from here, can you walk me through the next part in a bit more detail?",
+    "That makes sense. Let us look at the way the pieces talk to each other before we change anything.",
+    "My colleague wondered whether all of this could be a little simpler, and I think there is something to it.",
+    "Fine. What would you look at first if you were in my place?",
+)
+ANSWERS = (
+    "Good. A sensible next step is to write down what each part is responsible for and to look for overlaps. "
+    "Most trouble of this kind comes from two parts that both believe that they own the same thing.",
+    "I would start with the part that changes most often. If it is easy to test, the others can follow one by one, "
+    "and nothing has to be switched over in a single night.",
+    "Understood. Keep the old way running beside the new one for a while and compare what both of them say. "
+    "When they agree for long enough, the old one can go.",
+)
+
+
+@dataclass(frozen=True)
+class Planted:
+    """A fact that was stated once, and a question about it."""
+
+    seq: int
+    value: str
+    question: str
+
+
+def _value(rng: random.Random, what: str) -> str:
+    values: dict[str, Callable[[], str]] = {
+        "port": lambda: f"port {rng.randint(1025, 65000)}",
+        "config file": lambda: f"/etc/{rng.choice(SYSTEMS)}/conf-{rng.randint(100, 999)}.yaml",
+        "health address": lambda: f"https://{rng.choice(SYSTEMS)}-{rng.randint(10, 99)}.example.com/health",
+        "time limit": lambda: f"{rng.randint(11, 990)} ms",
+        "owner": lambda: f"{rng.choice(('Anna', 'Bela', 'Carlo', 'Dunja'))} {rng.choice(('Novak', 'Silva', 'Ito'))}",
+        "ticket": lambda: f"OPS-{rng.randint(1000, 9999)}",
+        "release date": lambda: f"{rng.randint(1, 28)} {rng.choice(('May', 'June', 'October'))} 2027",
+        "monthly budget": lambda: f"${rng.randint(11, 99)},{rng.randint(100, 999)}",
+        "start command": lambda: f"`run-{rng.choice(SYSTEMS)} --workers {rng.randint(2, 64)}`",
+        "feature switch": lambda: f"enable_{rng.choice(SYSTEMS)}_{rng.randint(10, 99)}",
+        "contact": lambda: f"team{rng.randint(10, 99)}@example.com",
+        "library version": lambda: f"v{rng.randint(1, 9)}.{rng.randint(0, 20)}.{rng.randint(0, 20)}",
+    }
+    return values[what]()
+
+
+WHAT = (
+    "port", "config file", "health address", "time limit", "owner", "ticket", "release date", "monthly budget",
+    "start command", "feature switch", "contact", "library version",
+)  # fmt: skip
+
+
+def planted_talk(seed: int, facts_per_message: int) -> tuple[list[Message], list[Planted]]:
+    """Return a conversation that is long enough for ten compactions, and what was planted in it."""
+    rng = random.Random(seed)
+    about = rng.sample([(what, system) for what in WHAT for system in SYSTEMS], 200)
+    messages: list[Message] = []
+    planted: list[Planted] = []
+    for seq in range(1, 200, 2):
+        stated: list[str] = []
+        for _ in range(facts_per_message if seq % 4 == 1 else 0):
+            what, system = about.pop()
+            value = _value(rng, what)
+            stated.append(rng.choice(STATED).format(what=what, system=system, value=value))
+            planted.append(Planted(seq, value, rng.choice(ASKED).format(what=what, system=system)))
+        at = BEGAN + timedelta(minutes=seq)
+        messages.append(UserMessage(content=" ".join((*stated, rng.choice(CHATTER))), seq=seq, at=at))
+        reply = ModelReply((Step(text=rng.choice(ANSWERS)),))
+        messages.append(AssistantMessage(model_reply=reply, seq=seq + 1, at=at))
+    return messages, planted
+
+
+async def surviving(seed: int, facts_per_message: int, texts: Texts) -> tuple[int, list[bool], list[bool]]:
+    """Return how many facts were covered by ten compactions, and for each whether facts and recall still have it."""
+    messages, planted = planted_talk(seed, facts_per_message)
+    summary, compactions, said = None, 0, messages[:0]
+    for end in range(2, len(messages) + 1, 2):
+        said = messages[:end]
+        found = due(said, summary)
+        if found is not None:
+            summary, compactions = extract(found) or summary, compactions + 1
+        if compactions == 10:
+            break
+    assert summary is not None
+    assert compactions == 10
+    shown = window(said, summary)
+    index = HistoryIndex(texts.minilm, texts.cache)
+
+    async def read(after: int) -> Sequence[Message]:
+        return [message for message in said if message.seq > after]
+
+    covered = [fact for fact in planted if fact.seq <= summary.through_seq]
+    in_facts = [any(fact.value in key_fact for key_fact in summary.key_facts) for fact in covered]
+    in_recall: list[bool] = []
+    for fact in covered:
+        found = await recall(
+            index, SessionId("s"), fact.question, read=read, message_count=len(said), window=shown, deadline_s=600
+        )
+        in_recall.append(any(fact.value in str(message) for group in found.recalled for message in group.messages))
+    return len(covered), in_facts, in_recall
+
+
+def report_facts(texts: Texts) -> None:
+    print("\nHard facts after ten compactions without a model, three conversations each\n")
+    print("| facts in every second user message | facts | in the key facts | recalled when asked | either |")
+    print("|---|---|---|---|---|")
+    for per_message in (1, 2, 4):
+        runs = [anyio.run(surviving, seed, per_message, texts) for seed in (1, 2, 3)]
+        in_facts = [value for _, found, _ in runs for value in found]
+        in_recall = [value for _, _, found in runs for value in found]
+        either = [a or b for a, b in zip(in_facts, in_recall, strict=True)]
+        figures = " | ".join(f"{100 * np.mean(values):.1f}" for values in (in_facts, in_recall, either))
+        print(f"| {per_message} | {sum(count for count, _, _ in runs)} | {figures} |", flush=True)
+
+
+# Follow-ups and changes of subject.
+
+
+def report_follow_ups(data: Path) -> None:
+    """Print how well the share of meaning that a message takes from earlier turns tells a follow-up."""
+    print("\nChange of subject, by how little of its meaning a message takes from the turns before it\n")
+    print("| set | turns | changes | AUC | F1 at a threshold chosen elsewhere |\n|---|---|---|---|---|")
+    train, test = _tiage(data / "tiage" / "train.json"), _tiage(data / "tiage" / "test.json")
+    sgd = [
+        (query(row["query"], _history(row["history"])).context_share, bool(row["switch"]))
+        for row in _rows(data / "sgd" / "queries.jsonl")
+        if row["history"] and row["gold"]
+    ]
+    for name, chosen_on, found in (
+        ("tiage, test (threshold from train)", train, test),
+        ("sgd, every second turn (threshold from the others)", sgd[::2], sgd[1::2]),
+    ):
+        shares_, labels = (np.array(column) for column in zip(*found, strict=True))
+        threshold = max((share for share, _ in chosen_on), key=lambda share: _f1(chosen_on, share))
+        figures = f"{100 * _auc(-shares_, labels):.1f} | {100 * _f1(found, threshold):.1f}"
+        print(f"| {name} | {len(found)} | {int(labels.sum())} | {figures} |")
+
+
+def _history(turns: Sequence[dict[str, Any]]) -> list[Said]:
+    return [Said(turn["role"], turn["content"]) for turn in turns]
+
+
+def _tiage(file: Path) -> list[tuple[float, bool]]:
+    found: list[tuple[float, bool]] = []
+    for turns in json.loads(file.read_text()).values():
+        for number in range(1, len(turns)):
+            earlier = range(max(0, number - 4), number)
+            recent = [Said("assistant" if (number - back) % 2 else "user", turns[back][0]) for back in earlier]
+            found.append((query(turns[number][0], recent).context_share, turns[number][1] == "1"))
+    return found
+
+
+def _auc(scores: Floats, labels: NDArray[np.bool_]) -> float:
+    order = np.argsort(scores, kind="stable")
+    ranks = np.empty(len(scores))
+    ranks[order] = np.arange(1, len(scores) + 1)
+    for value in np.unique(scores):
+        same = scores == value
+        ranks[same] = ranks[same].mean()
+    positives = int(labels.sum())
+    return float((ranks[labels].sum() - positives * (positives + 1) / 2) / (positives * (len(labels) - positives)))
+
+
+def _f1(found: Sequence[tuple[float, bool]], threshold: float) -> float:
+    right = sum(change for share, change in found if share <= threshold)
+    said = sum(share <= threshold for share, _ in found)
+    return 2 * right / max(1, said + sum(change for _, change in found))
+
+
+# What a long conversation costs.
+
+
+async def report_large(texts: Texts, count_: int = 10_000) -> None:
+    """Print what searching a long conversation costs. Vectors are made up: only their number matters."""
+    rng = random.Random(0)
+    messages: list[Message] = []
+    while len(messages) < count_:
+        more, _ = planted_talk(rng.randrange(10**9), 2)
+        for message in more:
+            messages.append(UserMessage(content=_said(message), seq=len(messages) + 1, at=message.at))
+    del messages[count_:]
+    past = Past(texts.minilm.model)
+    began = time.perf_counter()
+    past.add(messages)
+    taken_in = time.perf_counter()
+    missing = past.missing(count_)
+    vectors = np.random.default_rng(0).standard_normal((len(missing), 384)).astype(np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    laid_out = time.perf_counter()
+    past.fill(dict(zip(missing, stored(vectors), strict=True)))
+    filled = time.perf_counter()
+    question = texts.of(["What is the port of the billing service?"])[0]
+    times: list[float] = []
+    for _ in range(20):
+        start = time.perf_counter()
+        choose(past.measure(SearchQuery("What is the port of the billing service?"), question, count_))
+        times.append(time.perf_counter() - start)
+    some = list(missing.values())[:64]
+    start = time.perf_counter()
+    texts.minilm.embed_now(some)
+    each_ms = 1000 * (time.perf_counter() - start) / len(some)
+    print(f"\nA conversation of {count_:,} messages ({past.passage_count:,} passages)\n\n| what | cost |\n|---|---|")
+    print(f"| take all of it in, once per process | {taken_in - began:.2f} s |")
+    print(f"| lay out its passages and their keys, once | {laid_out - taken_in:.2f} s |")
+    print(f"| fill in known vectors, once | {filled - laid_out:.2f} s |")
+    print(f"| measure and choose, each turn (median) | {1000 * float(np.median(times)):.1f} ms |")
+    print(
+        f"| embed one passage | {each_ms:.1f} ms, so {each_ms * past.passage_count / 1000:.0f} s in the background once |"
+    )
+
+
+def _said(message: Message) -> str:
+    if isinstance(message, AssistantMessage):
+        return message.model_reply.text
+    return message.content if isinstance(message, UserMessage) else ""
+
+
 # What is run.
 
 
@@ -257,9 +501,14 @@ def main() -> None:
     arguments = parser.parse_args()
     cache = os.environ.get("WINDOWPANE_BENCH_CACHE") or Path(tempfile.gettempdir()) / "windowpane-bench"
     texts = Texts(Path(cache))
+    if arguments.large:
+        anyio.run(report_large, texts)
+        return
     named = os.environ.get("WINDOWPANE_BENCH_DATA")
     if not named:
-        sys.exit("skipped: WINDOWPANE_BENCH_DATA does not name a folder with the data")
+        report_facts(texts)
+        print("\nRecall and follow-ups skipped: WINDOWPANE_BENCH_DATA does not name a folder with the data.")
+        return
     data = Path(named)
     chosen_on = [Talk(data / "locomo", name, texts) for name in CHOSEN_ON]
     if arguments.fit:
@@ -270,6 +519,8 @@ def main() -> None:
     reported_on = [Talk(data / "locomo", name, texts) for name in REPORTED_ON]
     report_recall("Unseen", reported_on)
     report_silence(reported_on, foreign(data), texts)
+    report_facts(texts)
+    report_follow_ups(data)
 
 
 if __name__ == "__main__":

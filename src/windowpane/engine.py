@@ -6,7 +6,7 @@ there is one way to do each thing.
 """
 
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from difflib import get_close_matches
@@ -41,6 +41,7 @@ from windowpane.context.events import (
     TurnFinished,
     TurnStarted,
 )
+from windowpane.context.fetched import FetchedKind
 from windowpane.context.ids import Actor, SessionId, new_session_id
 from windowpane.context.items import Item, ItemRef, Tool, item_hash
 from windowpane.context.messages import Decision, Message, Step, Usage
@@ -52,22 +53,26 @@ from windowpane.errors import (
     InvalidInputError,
     KeyReusedError,
     NothingToApproveError,
+    SessionNotFoundError,
     TurnNotFoundError,
     UnknownItemError,
     WindowpaneError,
 )
+from windowpane.fetch.base import PageReader, SearchEngine
 from windowpane.models.base import Models
 from windowpane.stores.base import Store
 from windowpane.stores.sessions import Changed, Sessions
 from windowpane.tools.base import ServerStatus, Toolbox
 from windowpane.turn.build import arrivals, build, mentioned
 from windowpane.turn.carry import Carrier, open_turn, turn_error
+from windowpane.turn.fetching import Fetching
 from windowpane.turn.gather import always_items, always_tools, item_of
 from windowpane.turn.prompt import build_prompt
 from windowpane.turn.record import context_of, rebuild, texts_of
 from windowpane.turn.resume import RESUME_AFTER_S
 from windowpane.turn.selector import NoSelector, Selector
 from windowpane.turn.settings import checked_changes
+from windowpane.turn.tokens import count
 from windowpane.turn.toolboxes import Toolboxes
 from windowpane.turn.working import WorkingContext
 
@@ -115,6 +120,8 @@ class Engine:
         lease_s: float = LEASE_S,
         settle_s: float = SETTLE_S,
         resume_after_s: float = RESUME_AFTER_S,
+        pages: PageReader | None = None,
+        search_engine: SearchEngine | None = None,
     ) -> None:
         self.store = store
         self.agents = agents
@@ -124,6 +131,8 @@ class Engine:
         self._sessions = Sessions(store)
         self._toolboxes = Toolboxes(toolbox)
         self._working = WorkingContext(self._sessions)
+        self._fetching = Fetching(self._sessions, pages, search_engine)
+        self._search_engine = search_engine
         self._carrier = Carrier(
             sessions=self._sessions,
             agents=agents,
@@ -131,6 +140,7 @@ class Engine:
             toolboxes=self._toolboxes,
             selector=self._selector,
             working=self._working,
+            fetching=self._fetching,
             lease_s=lease_s,
             settle_s=settle_s,
             resume_after_s=resume_after_s,
@@ -141,6 +151,8 @@ class Engine:
     async def __aenter__(self) -> Self:
         await self._stack.enter_async_context(self.store)
         self._stack.push_async_callback(self.models.aclose)
+        if self._search_engine is not None:
+            self._stack.push_async_callback(self._search_engine.aclose)
         await self._stack.enter_async_context(self._selector)
         self._tasks = await self._stack.enter_async_context(anyio.create_task_group())
         self._toolboxes.open_in(self._tasks)
@@ -327,7 +339,12 @@ class Engine:
     ) -> SessionList:
         """Return sessions, last used first."""
         page = await self.store.sessions(owner, agent=agent, limit=limit, cursor=cursor)
-        return SessionList(tuple([await self._sessions.state(row.id) for row in page.rows]), page.cursor)
+        states: list[SessionState] = []
+        for row in page.rows:
+            # A session may be deleted while the list is being read.
+            with suppress(SessionNotFoundError):
+                states.append(await self._sessions.state(row.id))
+        return SessionList(tuple(states), page.cursor)
 
     async def update_session(
         self, session_id: SessionId, changes: Mapping[str, Any], *, actor: Actor = "user"
@@ -366,7 +383,9 @@ class Engine:
         """
         holder = await self._carrier.lease(session_id)
         try:
-            changed = await self._sessions.change(session_id, lambda _: [HistoryCleared(actor=actor)])
+            changed = await self._sessions.change(
+                session_id, lambda state: [HistoryCleared(turns=state.turn_count, actor=actor)]
+            )
             events = await self.store.read(session_id)
             gone = [entry.seq for entry in events if entry.seq < changed.state.seq and _is_conversation(entry.event)]
             records = [entry.event.request for entry in events if isinstance(entry.event, RequestBuilt)]
@@ -380,7 +399,8 @@ class Engine:
     async def add_message(self, session_id: SessionId, message: MessageAdded) -> SessionState:
         """Put a message into the conversation from outside, such as one from an imported chat."""
         _check_message(message.content)
-        return (await self._sessions.change(session_id, lambda _: [message])).state
+        counted = replace(message, tokens=count(message.content))
+        return (await self._sessions.change(session_id, lambda _: [counted])).state
 
     # Items
 
@@ -408,6 +428,45 @@ class Engine:
         """
         removed = ItemRemoved(ref=ref, actor=actor)
         return await self._sessions.change(session_id, lambda now: [removed] if now.holds(ref) else [])
+
+    # Fetched context
+
+    async def fetch_page(self, session_id: SessionId, url: str, *, actor: Actor = "user") -> SessionState:
+        """Fetch a web page into a session. Private and local addresses are refused.
+
+        Raises:
+            SessionNotFoundError: no such session.
+            FetchError: the page may not or cannot be fetched; nothing is changed.
+        """
+        return (await self._fetching.fetch(session_id, url, actor=actor)).state
+
+    async def push_page(
+        self,
+        session_id: SessionId,
+        url: str,
+        *,
+        title: str = "",
+        text: str = "",
+        html: str = "",
+        actor: Actor = "user",
+    ) -> SessionState:
+        """Take in a page that somebody else has read, such as the user's browser. Nothing is fetched.
+
+        Raises:
+            SessionNotFoundError: no such session.
+            FetchError: there is no text in it; nothing is changed.
+        """
+        return (await self._fetching.push(session_id, url, title=title, text=text, html=html, actor=actor)).state
+
+    async def clear_fetched(
+        self, session_id: SessionId, kind: FetchedKind | None = None, *, actor: Actor = "user"
+    ) -> SessionState:
+        """Erase what was fetched, of one kind or all of it. The conversation stays.
+
+        Raises:
+            SessionNotFoundError: no such session.
+        """
+        return await self._fetching.clear(session_id, kind, actor=actor)
 
     # Working context
 
@@ -509,6 +568,8 @@ class Engine:
         starts = [seq for seq in state.turn_starts if before is None or seq < before]
         # A turn gives at least two messages, so this many turns are enough; before the first, anything may stand.
         first = starts[-limit] if len(starts) > limit else 1
+        if before is not None and before <= first:
+            return []
         events = await self.store.read(session_id, after=first - 1, limit=None if before is None else before - first)
         return messages_of(session_id, events)[-limit:]
 

@@ -35,6 +35,10 @@
     │   ├── FetchRefusedError
     │   ├── FetchFailedError
     │   └── SearchEngineError
+    ├── EmbedderError               meaning cannot be measured; words decide alone
+    │   ├── WeightsMissingError
+    │   ├── WeightsDamagedError
+    │   └── EndpointError
     └── StoreError                  the store cannot do its work
         ├── StoreCorruptError
         ├── StoreTooNewError
@@ -87,7 +91,8 @@ class ContextTooLargeError(InvalidInputError):
     def __init__(self, needed_tokens: int, room_tokens: int, largest: tuple[str, ...]) -> None:
         super().__init__(
             f"what must be sent takes {needed_tokens} tokens and the model has room for {room_tokens}; "
-            f"the largest parts are {', '.join(largest)}. Remove or shorten one, or choose a model with a larger window."
+            f"the largest parts are {', '.join(largest)}. "
+            "Remove or shorten one, or choose a model with a larger window."
         )
         self.needed_tokens = needed_tokens
         self.room_tokens = room_tokens
@@ -355,6 +360,42 @@ class SearchEngineError(FetchError):
     def __init__(self, engine: str, why: str) -> None:
         super().__init__(f"search with {engine} failed: {why}")
         self.engine = engine
+
+
+class EmbedderError(WindowpaneError):
+    """Meaning cannot be measured."""
+
+    code = "embedder_error"
+
+
+class WeightsMissingError(EmbedderError):
+    """No weights of the local model are installed."""
+
+    code = "weights_missing"
+
+    def __init__(self, looked_in: str) -> None:
+        super().__init__(f"the weights of the local model are not installed (looked in {looked_in})")
+        self.looked_in = looked_in
+
+
+class WeightsDamagedError(EmbedderError):
+    """The weights are there and cannot be used."""
+
+    code = "weights_damaged"
+
+    def __init__(self, where: str, why: str) -> None:
+        super().__init__(f"the weights in {where} are damaged: {why}")
+        self.where = where
+
+
+class EndpointError(EmbedderError):
+    """The embeddings endpoint did not answer as it should."""
+
+    code = "embedding_endpoint"
+
+    def __init__(self, url: str, why: str) -> None:
+        super().__init__(f"the embeddings endpoint {url} failed: {why}")
+        self.url = url
 
 
 class StoreError(WindowpaneError):

@@ -40,6 +40,12 @@ class Settings(BaseSettings):
         default="text-embedding-3-small", description="The model to ask for at `embeddings_url`."
     )
     embeddings_key: SecretStr | None = Field(default=None, description="The key for `embeddings_url`.")
+    search_engine: str | None = Field(
+        default=None, description="What research mode searches with: searxng, brave, tavily or duckduckgo."
+    )
+    fetch_allow: tuple[str, ...] = Field(
+        default=(), description="Addresses or networks beside the public web that pages may be fetched from."
+    )
     log_level: str = Field(default="info", description="How much is logged: debug, info, warning, error.")
 
     @property

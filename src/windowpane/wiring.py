@@ -1,5 +1,6 @@
 """Put the parts together: the only module that names concrete adapters."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -8,6 +9,10 @@ import httpx2
 from windowpane.agents.folder import FolderAgents
 from windowpane.engine import Engine
 from windowpane.errors import InvalidSettingError
+from windowpane.fetch.addresses import exemption
+from windowpane.fetch.engines import open_engine_by_name
+from windowpane.fetch.guard import Guard
+from windowpane.fetch.pages import Pages
 from windowpane.models.provider import PydanticModels
 from windowpane.search.embedder import Embedder
 from windowpane.search.index import Index
@@ -40,6 +45,8 @@ def open_engine(
         models=models or PydanticModels(),
         toolbox=McpToolbox,
         selector=selector or HybridSelector(open_index(settings, on_progress)),
+        pages=Pages(Guard(allow=tuple(exemption(place) for place in settings.fetch_allow))),
+        search_engine=open_engine_by_name(settings.search_engine, {}, os.environ) if settings.search_engine else None,
     )
 
 

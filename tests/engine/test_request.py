@@ -245,7 +245,8 @@ async def test_a_message_sent_again_after_a_failure_is_not_asked_twice(world: Wo
 
 
 async def test_items_added_by_hand_give_way_before_the_conversation_does_and_the_record_says_so(world: World) -> None:
-    world.write("agent.yaml", "model: scripted:test\nworking_context: false\ncontext_window: 1500\nmax_output_tokens: 200\n")
+    settings = "working_context: false\ncontext_window: 1500\nmax_output_tokens: 200\n"
+    world.write("agent.yaml", f"model: scripted:test\n{settings}")
     world.reference("big", "word " * 5000, include="manual")
     world.rule("long", "rule " * 3000, include="manual")
     world.says("Hello.")

@@ -138,6 +138,25 @@ async def test_clearing_the_history_erases_the_text_and_keeps_items_and_settings
     assert sent == ["Hello"]
 
 
+async def test_after_a_clear_every_worker_sees_the_same_turns(world: World, tmp_path: Path) -> None:
+    world.store = SQLiteStore(tmp_path / "a.db")
+    other = World(world.root, store=SQLiteStore(tmp_path / "a.db"))
+    world.says("One.")
+    other.says("Two.")
+    async with world.engine() as one, other.engine() as two:
+        session = await one.create_session()
+        await drain(one.turn(session.id, "First", key="k"))
+        await two.session(session.id)
+        await one.clear_history(session.id)
+        await drain(two.turn(session.id, "Second"))
+        seen = [await engine.session(session.id) for engine in (one, two)]
+        contexts = [await engine.request_context(session.id, 2) for engine in (one, two)]
+
+    assert seen[0] == seen[1]
+    assert seen[0].turn_count == 2
+    assert contexts[0] == contexts[1]
+
+
 async def test_messages_are_read_in_pages_from_the_latest_back(world: World) -> None:
     world.says(*[f"answer {number}" for number in range(1, 6)])
     async with world.engine() as engine:

@@ -62,7 +62,7 @@ async def test_a_turn_yields_its_events_in_order_and_the_words_as_they_come(worl
         "model.replied",
         "turn.finished",
     ]
-    assert stored(events)[0] == TurnStarted(turn=1, message="Hi")
+    assert stored(events)[0] == TurnStarted(turn=1, message="Hi", tokens=1)
     assert stored(events)[-1] == TurnFinished(turn=1, outcome="completed")
 
 
@@ -269,7 +269,7 @@ async def test_a_tool_that_fails_is_an_error_result_and_not_a_failed_turn(world:
 
 
 async def test_a_huge_tool_result_is_cut_to_the_room_that_is_left_and_says_so(world: World) -> None:
-    world.write("agent.yaml", "model: scripted:test\nworking_context: false\ncontext_window: 2000\nmax_output_tokens: 200\n")
+    world.write("agent.yaml", "model: scripted:test\ncontext_window: 2000\nmax_output_tokens: 200\n")
     world.toolbox.put("files", [tool("read", "word " * 20000, permission="not_required")])
     world.says(Reply(calls=(Call("files__read"),)), "Long.")
 
@@ -353,6 +353,35 @@ async def test_the_same_key_joins_the_first_turn_and_stores_the_message_once(wor
 
     assert again == first
     assert (session.turn_count, len(world.model.calls)) == (1, 1)
+
+
+async def test_joining_an_old_turn_does_not_follow_the_one_that_runs_now(world: World) -> None:
+    world.says("Once.", Reply("Slow.", before_end=anyio.Event()))
+
+    async with world.engine() as engine:
+        session = await engine.create_session()
+        first = stored(await drain(engine.turn(session.id, "Hi", key="k1")))
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(drain, engine.turn(session.id, "Slowly"))
+            await world.model.wait_for_calls(2)
+            assert stored(await drain(engine.turn(session.id, "Hi", key="k1"))) == first
+            await engine.cancel(session.id)
+
+
+async def test_a_retry_of_a_turn_whose_worker_died_is_told_so(world: World) -> None:
+    async with world.engine(lease_s=0.2) as engine:
+        session = await engine.create_session()
+        await engine.store.append(session.id, [TurnStarted(turn=1, message="Lost", key="k1")])
+        events = stored(await drain(engine.turn(session.id, "Lost", key="k1")))
+
+    assert events == [
+        TurnStarted(turn=1, message="Lost", key="k1"),
+        TurnFinished(
+            turn=1,
+            outcome="interrupted",
+            error=TurnError(code="interrupted", message="the server stopped in the middle of this turn; send it again"),
+        ),
+    ]
 
 
 async def test_two_callers_with_one_key_at_once_run_one_turn(world: World) -> None:
@@ -566,7 +595,7 @@ async def test_a_prepared_request_can_be_abandoned(world: World) -> None:
 
 
 async def test_prepare_that_does_not_fit_fails_and_frees_the_session(world: World) -> None:
-    world.write("agent.yaml", "model: scripted:test\nworking_context: false\ncontext_window: 1000\nmax_output_tokens: 100\n")
+    world.write("agent.yaml", "model: scripted:test\ncontext_window: 1000\nmax_output_tokens: 100\n")
 
     async with world.engine() as engine:
         session = await engine.create_session()

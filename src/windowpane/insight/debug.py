@@ -60,7 +60,7 @@ def context_debug(request: Request, before: Sequence[Message], *, topic: str | N
 
 
 def conversation_context(request: Request, answers: dict[int, AssistantMessage]) -> str:
-    """Return the conversation as the model was given it, in one text: summary, messages with their sources, question."""
+    """Return the conversation as the model was given it: summary, messages with their sources, the question."""
     summary = [_unframed(message.content) for message in request.messages if message.part == "summary"]
     exchanges: list[str] = []
     for message in request.messages:

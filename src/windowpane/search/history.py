@@ -25,9 +25,10 @@ from numpy.typing import NDArray
 
 from windowpane.context.ids import SessionId
 from windowpane.context.messages import AssistantMessage, Message, UserMessage
+from windowpane.errors import EmbedderError
 from windowpane.search.base import Floats, SearchQuery
 from windowpane.search.chunks import Chunk, chunks
-from windowpane.search.embedder import Embedder, EmbedderError
+from windowpane.search.embedder import Embedder
 from windowpane.search.index import AT_ONCE_PASSAGES, DEADLINE_S, TEXTS_AT_ONCE, Clock
 from windowpane.search.vectors import SCALE, Key, Stored, VectorCache, stored, vector_key
 from windowpane.search.words import words
@@ -49,12 +50,14 @@ SATURATION = 1.2
 LENGTH_WEIGHT = 0.4
 HALF_WAY = 10.0
 EARLIER_WORDS_SHARE = 0.4
+LEAST_SIZE = 64
+"""How rare a word is cannot be told from fewer messages than this."""
 
 MOST_PASSAGES = 12
 """The rest of a longer message is searched by its words alone."""
 
-MOST_ROWS = 60_000
-"""How many vectors are kept in memory over all sessions (1.5 kB each); the session not searched longest goes first."""
+MOST_KEPT_PASSAGES = 60_000
+"""How many passages are kept in memory over all sessions, some 2 kB each; what was not searched longest goes first."""
 
 MOST_SESSIONS = 256
 RETRY_S = 30.0
@@ -109,12 +112,12 @@ class HistoryIndex:
         embedder: Embedder | None,
         cache: VectorCache | None = None,
         *,
-        most_rows: int = MOST_ROWS,
+        most_passages: int = MOST_KEPT_PASSAGES,
         clock: Clock = anyio.current_time,
     ) -> None:
         self._embedder = embedder
         self._cache = cache
-        self._most_rows = most_rows
+        self._most_passages = most_passages
         self._clock = clock
         self._sessions: dict[SessionId, Past] = {}
         self._tasks: anyio.abc.TaskGroup | None = None
@@ -159,11 +162,12 @@ class HistoryIndex:
         `messages` are those since `held(session_id)`, oldest first; what is known already is passed over. Never
         raises for want of a model: what is amiss is in `degraded`.
         """
+        deadline = anyio.current_time() + deadline_s
         past = await self._taken_in(session_id, messages)
         count = past.count_before(before_seq)
         vector: Stored | None = None
         if count:
-            with anyio.move_on_after(deadline_s):
+            with anyio.CancelScope(deadline=deadline):
                 vector = await self._query_vector(query)
                 if vector is not None:
                     await self._embed_or_leave(past, count)
@@ -187,8 +191,8 @@ class HistoryIndex:
         return past
 
     def _is_full(self) -> bool:
-        rows = sum(past.row_count for past in self._sessions.values())
-        return rows > self._most_rows or len(self._sessions) > MOST_SESSIONS
+        passages = sum(past.passage_count for past in self._sessions.values())
+        return passages > self._most_passages or len(self._sessions) > MOST_SESSIONS
 
     async def _query_vector(self, query: SearchQuery) -> Stored | None:
         """Return the query's meaning, that of earlier turns mixed in as far as it depends on them."""
@@ -269,6 +273,7 @@ class Past:
     def __init__(self, model: str) -> None:
         self._model = model
         self.held = Held()
+        self.passage_count = 0
         self._messages: list[Spoken] = []
         self._texts: list[str] = []
         self._lengths: list[int] = []
@@ -280,11 +285,6 @@ class Past:
         self._rows: dict[Key, list[int]] = {}
         self._matrix = np.zeros((0, 0), np.float32)
         self._known = np.zeros(0, bool)
-
-    @property
-    def row_count(self) -> int:
-        """Return how many passages there are."""
-        return len(self._keys)
 
     def add(self, messages: Sequence[Message]) -> None:
         """Take in messages that follow those that are here."""
@@ -331,7 +331,7 @@ class Past:
             messages=tuple(self._messages[:count]),
             meaning=meaning,
             words=np.round(evidence / (evidence + HALF_WAY), 6),
-            coverage=np.round(evidence / all_evidence, 6) if all_evidence else np.zeros(count),
+            coverage=np.round((evidence / (all_evidence or 1.0)).clip(0.0, 1.0), 6),
             fused=np.round(_lent(fused), 6),
             passages=self._passages,
             nearness=nearness,
@@ -352,6 +352,7 @@ class Past:
         self._texts.append(text)
         self._lengths.append(counted.total())
         self._passages.append(chunks(text)[:MOST_PASSAGES])
+        self.passage_count += len(self._passages[-1])
 
     def _take_back_last(self) -> None:
         """Free the rows of the last message: it was embedded before the one after it was known."""
@@ -396,12 +397,14 @@ class Past:
         evidence = np.zeros(count)
         lengths = np.array(self._lengths[:count], float)
         mean = max(float(lengths.mean()), 1e-9) if count else 1.0
+        size = max(count, LEAST_SIZE)
         total = 0.0
         for word in sorted(wanted):
             where, how_often = self._postings.get(word, ((), ()))
             number = bisect_left(where, count)
-            weight = wanted[word] * log(1 + (count - number + 0.5) / (number + 0.5)) * (SATURATION + 1)
-            total += weight
+            weight = wanted[word] * log(1 + (size - number + 0.5) / (number + 0.5)) * (SATURATION + 1)
+            # Words of earlier turns help to find; that they are missing says nothing.
+            total += weight if wanted[word] == 1.0 else 0.0
             if number:
                 at, times = np.array(where[:number], np.intp), np.array(how_often[:number], float)
                 long = 1 - LENGTH_WEIGHT + LENGTH_WEIGHT * lengths[at] / mean

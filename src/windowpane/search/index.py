@@ -16,10 +16,11 @@ import anyio.abc
 import anyio.to_thread
 
 from windowpane.context.items import Item
+from windowpane.errors import EmbedderError
 from windowpane.search.base import Measured, SearchQuery, SearchResult
 from windowpane.search.corpus import Corpus
 from windowpane.search.documents import DOMAINS, Document, Domain, document
-from windowpane.search.embedder import Embedder, EmbedderError
+from windowpane.search.embedder import Embedder
 from windowpane.search.vectors import Key, Stored, VectorCache, stored, vector_key
 
 DEADLINE_S = 1.0

@@ -9,7 +9,8 @@ import anyio
 import anyio.to_thread
 import numpy as np
 
-from windowpane.search.embedder import Vectors, WeightsDamagedError
+from windowpane.errors import WeightsDamagedError
+from windowpane.search.embedder import Vectors
 from windowpane.search.weights import Weights, find_weights, model_name
 
 MOST_TOKENS = 256

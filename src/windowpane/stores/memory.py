@@ -1,6 +1,6 @@
 """Sessions in this process's memory: for tests, for trying things out, and for work that nobody needs to keep."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Self
@@ -179,7 +179,7 @@ class MemoryStore:
         if session is not None and session.lease is not None and session.lease[0] == holder:
             session.lease = None
 
-    def subscribe(self, session_id: SessionId, *, after: int) -> AsyncIterator[Recorded]:
+    def subscribe(self, session_id: SessionId, *, after: int) -> AsyncGenerator[Recorded]:
         """Yield every event after a sequence number, old ones first, then new ones; see `Store.subscribe`."""
         return self._watchers.follow(self.read, session_id, after)
 

@@ -7,7 +7,7 @@ nobody. The SQL is in `sqlite_log.py`, the file itself in `sqlite_file.py`.
 import asyncio
 import sqlite3
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -148,7 +148,7 @@ class SQLiteStore:
         """Give the lease back; see `Store.release`."""
         await self._write(lambda db: log.release(db, session_id, holder), session_id, holder)
 
-    async def subscribe(self, session_id: SessionId, *, after: int) -> AsyncIterator[Recorded]:
+    async def subscribe(self, session_id: SessionId, *, after: int) -> AsyncGenerator[Recorded]:
         """Yield every event after a sequence number, old ones first, then new ones; see `Store.subscribe`."""
         self._open_writer()
         if self._lookout is None or self._lookout.done():

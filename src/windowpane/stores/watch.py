@@ -6,7 +6,7 @@ many wake-ups it gets: it reads what stands after the last event it has seen.
 
 import asyncio
 from collections import defaultdict
-from collections.abc import AsyncIterator, Awaitable, Generator
+from collections.abc import AsyncGenerator, Awaitable, Generator
 from contextlib import contextmanager
 from typing import Protocol
 
@@ -45,7 +45,7 @@ class Watchers:
         """Return for each watched session how far its slowest watcher has come."""
         return {session_id: min(one.seq for one in watchers) for session_id, watchers in self._watching.items()}
 
-    async def follow(self, read: Read, session_id: SessionId, after: int) -> AsyncIterator[Recorded]:
+    async def follow(self, read: Read, session_id: SessionId, after: int) -> AsyncGenerator[Recorded]:
         """Yield a session's events after a sequence number until the session is deleted or `close` is called."""
         with self._watcher(session_id, after) as watcher:
             while not self._closed:

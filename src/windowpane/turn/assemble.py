@@ -76,6 +76,7 @@ class Ingredients:
     selection: Selection
     history: tuple[Message, ...] = ()
     blocks: tuple[Block, ...] = ()
+    notes: tuple[str, ...] = ()
     message_count: int = 0
 
 
@@ -115,7 +116,7 @@ def assemble(given: Ingredients) -> Request:
             window_source=given.window_source,
         ),
         message_count=given.message_count,
-        degraded=given.gathered.degraded + given.selection.degraded,
+        degraded=given.notes + given.gathered.degraded + given.selection.degraded,
     )
     return Request(messages=messages, tools=sent_tools, context=context)
 

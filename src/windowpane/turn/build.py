@@ -41,8 +41,9 @@ async def build(
     session: SessionState,
     turn: int,
     message: str,
+    notes: tuple[str, ...] = (),
 ) -> Built:
-    """Return the request for a message.
+    """Return the request for a message. `notes` say what was amiss before and go into its record.
 
     Raises:
         MissingCorePromptError: the agent cannot start.
@@ -71,6 +72,7 @@ async def build(
             selection=selection,
             history=window(recent, session.summary),
             blocks=await _blocks(session),
+            notes=notes,
             message_count=session.message_count - (session.open_turn is not None and session.open_turn.turn == turn),
         )
     )

@@ -5,6 +5,7 @@ that goes away changes nothing. A turn whose worker died is closed as interrupte
 """
 
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
@@ -13,7 +14,7 @@ import anyio
 import anyio.abc
 import structlog
 
-from windowpane.agents.base import Agents
+from windowpane.agents.base import Agent, Agents
 from windowpane.context.events import (
     CancelRequested,
     Delta,
@@ -32,7 +33,14 @@ from windowpane.context.items import ItemRef, Tool
 from windowpane.context.messages import Outcome, Step
 from windowpane.context.request import Request
 from windowpane.context.session import OpenTurn, SessionState
-from windowpane.errors import ApprovalPendingError, ModelError, NoTurnRunningError, SessionBusyError, WindowpaneError
+from windowpane.errors import (
+    ApprovalPendingError,
+    ModelError,
+    NoTurnRunningError,
+    SearchEngineError,
+    SessionBusyError,
+    WindowpaneError,
+)
 from windowpane.live import Feed
 from windowpane.models.base import Models
 from windowpane.stores.sessions import Changed, Sessions
@@ -40,12 +48,14 @@ from windowpane.tools.base import Toolbox
 from windowpane.tools.context_tools import WithContextTools
 from windowpane.tools.permissions import Verdict, decide
 from windowpane.turn.build import arrivals, build, mentioned
+from windowpane.turn.fetching import Fetching
 from windowpane.turn.gather import item_of
 from windowpane.turn.record import rebuild, record, texts_of
 from windowpane.turn.resume import is_taken_up_again
 from windowpane.turn.run import Turn, run
 from windowpane.turn.selector import Selector
-from windowpane.turn.settings import max_model_calls, tool_permission
+from windowpane.turn.settings import call_settings, max_model_calls, tool_permission
+from windowpane.turn.tokens import count
 from windowpane.turn.toolboxes import Toolboxes
 from windowpane.turn.working import WorkingContext
 
@@ -80,6 +90,7 @@ class Carrier:
         toolboxes: Toolboxes,
         selector: Selector,
         working: WorkingContext,
+        fetching: Fetching,
         lease_s: float,
         settle_s: float,
         resume_after_s: float,
@@ -91,6 +102,7 @@ class Carrier:
         self._toolboxes = toolboxes
         self._selector = selector
         self._working = working
+        self._fetching = fetching
         self._lease_s = lease_s
         self._settle_s = settle_s
         self._resume_after_s = resume_after_s
@@ -140,7 +152,8 @@ class Carrier:
                 if key and key in dict(state.turn_keys):
                     return []
                 resumed = self.resumes(state)
-                started = TurnStarted(turn=state.turn_count + 1, message=message, key=key, resumed=resumed)
+                number, tokens = state.turn_count + 1, count(message)
+                started = TurnStarted(turn=number, message=message, key=key, tokens=tokens, resumed=resumed)
                 shown = [SessionContext(reason="resume", context=state.sets, actor="system")] if resumed else []
                 return [*_leftover(state), started, *shown, *mentioned(agent, state, message)]
 
@@ -173,12 +186,33 @@ class Carrier:
             async for event in running.feed.listen():
                 yield event
             return
-        start = (await self._sessions.state(session_id)).turn_starts.of(turn) or 1
-        async for entry in self._store.subscribe(session_id, after=start - 1):
-            yield entry
+        seen = ((await self._sessions.state(session_id)).turn_starts.of(turn) or 1) - 1
+        while True:
+            for entry in await self._store.read(session_id, after=seen):
+                seen = entry.seq
+                yield entry
+                if isinstance(entry.event, TurnFinished) and entry.event.turn == turn:
+                    return
             state = await self._sessions.state(session_id)
-            if state.seq <= entry.seq and (state.open_turn is None or state.open_turn.undecided):
+            if state.open_turn is None or state.open_turn.turn != turn or state.open_turn.undecided:
                 return
+            if not await self._news(session_id, seen):
+                await self._close_abandoned(session_id, turn)
+
+    async def _news(self, session_id: SessionId, after: int) -> bool:
+        """Wait for something new in the log, but not longer than a lease lasts; tell whether there is."""
+        with anyio.move_on_after(self._lease_s):
+            async with aclosing(self._store.subscribe(session_id, after=after)) as entries:
+                async for _ in entries:
+                    return True
+        return False
+
+    async def _close_abandoned(self, session_id: SessionId, turn: int) -> None:
+        """Close a turn if its worker is gone."""
+        holder = new_holder_id()
+        if await self._store.acquire(session_id, holder, self._lease_s):
+            await self.change_open(session_id, turn, [_interrupted(turn)])
+            await self.release(session_id, holder)
 
     async def cancel(self, session_id: SessionId, turn: int) -> None:
         """Stop a turn that was asked to stop: here, or, when nobody carries it, by closing it."""
@@ -210,18 +244,32 @@ class Carrier:
         await toolbox.settled(self._settle_s)
         servers = toolbox.servers()
         arrived = await self._sessions.change(session_id, lambda now: arrivals(now, servers))
+        found, notes = await self._research(session_id, agent, arrived.state)
         built = await build(
             models=self._models,
             selector=self._selector,
             agent=agent,
             servers=servers,
-            session=arrived.state,
+            session=found.state,
             turn=turn,
-            message=open_turn(arrived.state).message,
+            message=open_turn(found.state).message,
+            notes=notes,
         )
         name, blobs = record(built.request, built.items)
         stored = await self.change_open(session_id, turn, [RequestBuilt(turn=turn, request=name)], blobs)
-        return built.request, arrived.recorded + stored.recorded
+        return built.request, arrived.recorded + found.recorded + stored.recorded
+
+    async def _research(
+        self, session_id: SessionId, agent: Agent, state: SessionState
+    ) -> tuple[Changed, tuple[str, ...]]:
+        """Search the web for the message of a research turn; return what was found, and a note when that failed."""
+        if call_settings(agent, state).mode != "research":
+            return Changed(state), ()
+        try:
+            results = await self._fetching.search(open_turn(state).message)
+        except SearchEngineError as error:
+            return Changed(state), (f"research without the web: {error}",)
+        return await self._fetching.add(session_id, results, actor="system"), ()
 
     async def change_open(
         self, session_id: SessionId, turn: int, events: Sequence[Event], blobs: Mapping[BlobHash, str] | None = None
@@ -304,7 +352,7 @@ class Carrier:
     async def _stopped(self, session_id: SessionId, running: _Running, said: str) -> None:
         """Record that a turn was stopped, with what it had said so far."""
         outcome: Outcome = "cancelled" if running.cancelled_by_user else "interrupted"
-        partial = [ModelReplied(turn=running.turn, step=Step(text=said, finish_reason=outcome))] if said else []
+        partial = [_partial(running.turn, said, outcome)] if said else []
         try:
             finished = TurnFinished(turn=running.turn, outcome=outcome)
             changed = await self.change_open(session_id, running.turn, [*partial, finished])
@@ -331,11 +379,12 @@ class Carrier:
             running.cancelled_by_user = True
             running.scope.cancel()
             return
-        async for entry in self._store.subscribe(session_id, after=state.seq):
-            if isinstance(entry.event, CancelRequested) and entry.event.turn == running.turn:
-                running.cancelled_by_user = True
-                running.scope.cancel()
-                return
+        async with aclosing(self._store.subscribe(session_id, after=state.seq)) as entries:
+            async for entry in entries:
+                if isinstance(entry.event, CancelRequested) and entry.event.turn == running.turn:
+                    running.cancelled_by_user = True
+                    running.scope.cancel()
+                    return
 
 
 def open_turn(state: SessionState) -> OpenTurn:
@@ -366,8 +415,16 @@ def _leftover(state: SessionState) -> list[Event]:
     if state.open_turn.undecided:
         waiting = tuple(str(call.ref or call.offered_name) for call in state.open_turn.undecided)
         raise ApprovalPendingError(state.open_turn.turn, waiting)
+    return [_interrupted(state.open_turn.turn)]
+
+
+def _interrupted(turn: int) -> TurnFinished:
     error = TurnError(code="interrupted", message="the server stopped in the middle of this turn; send it again")
-    return [TurnFinished(turn=state.open_turn.turn, outcome="interrupted", error=error)]
+    return TurnFinished(turn=turn, outcome="interrupted", error=error)
+
+
+def _partial(turn: int, said: str, outcome: Outcome) -> ModelReplied:
+    return ModelReplied(turn=turn, step=Step(text=said, finish_reason=outcome), tokens=count(said))
 
 
 def _publish(running: _Running, recorded: Iterable[Recorded]) -> None:

@@ -27,8 +27,8 @@ MOST_CONTEXT_SHARE = 0.7
 LEAST_CONTEXT_SHARE = 0.05
 """Below this, earlier turns are not worth embedding."""
 
-# How much a message depends on the turns before it, as a logistic regression over the turns of three public sets
-# of dialogues (`python bench/selection_quality.py --follow-ups`). Length says most: short messages lean on others.
+# How much a message depends on the turns before it. Rounded by hand from a logistic regression over the turns of three
+# public sets of dialogues (docs/lab-notes.md); length says most: short messages lean on others.
 _BASE = 5.0
 _PER_LOG_WORD = -2.0
 _CONNECTIVE = 1.4

@@ -5,6 +5,7 @@ messages that stand together come back together. Where nothing is near enough no
 conversation is no reason to repeat it.
 """
 
+import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -22,12 +23,16 @@ from windowpane.turn.tokens import count, cut_to
 from windowpane.turn.window import text_of
 
 BUDGET_TOKENS = 1000
-FLOOR = 0.6
+FLOOR = 0.55
 """When the best message scores less than this, nothing is recalled."""
 
-LEAST_SCORE = 0.1
-"""Below this a message is not worth its tokens, whatever room is left."""
+ASKED_BACK_FLOOR = 0.15
+"""The same for a question that says itself that it is about the past."""
 
+LEAST_SCORE = 0.1
+"""Below this a message is not worth its tokens, whatever room is left, unless it stands next to one that is needed."""
+
+MOST_CONSIDERED = 300
 LONGEST_MESSAGE_TOKENS = 250
 """Of a longer message the passage that matched and what follows it is recalled."""
 
@@ -71,7 +76,7 @@ async def recall(
         index.forget(session_id)
         new = await read(0)
     result = await index.search(session_id, new, asked, before_seq=window[0].seq, deadline_s=deadline_s)
-    return Recollection(choose(result, budget_tokens), result.degraded)
+    return Recollection(choose(result, budget_tokens, floor_for(question)), result.degraded)
 
 
 def choose(result: HistoryResult, budget_tokens: int = BUDGET_TOKENS, floor: float = FLOOR) -> tuple[Recalled, ...]:
@@ -82,18 +87,34 @@ def choose(result: HistoryResult, budget_tokens: int = BUDGET_TOKENS, floor: flo
     order = np.lexsort((-np.arange(len(scores)), -result.fused))
     chosen: dict[int, Spoken] = {}
     room = budget_tokens
-    for position in map(int, order):
-        if scores[position] < LEAST_SCORE or room <= GROUP_TOKENS:
-            break
+    for position in map(int, order[:MOST_CONSIDERED]):
+        beside = {position - 1, position + 1} & chosen.keys()
+        if scores[position] < LEAST_SCORE and not any(scores[near] >= floor for near in beside):
+            continue
         message = _excerpt(result, position)
-        joins = position - 1 in chosen or position + 1 in chosen
-        tokens = spoken_tokens(message) + (0 if joins else GROUP_TOKENS)
+        tokens = spoken_tokens(message) + (0 if beside else GROUP_TOKENS)
         # Keep going: a shorter message further down may still fit.
         if tokens <= room and text_of(message).strip():
             chosen[position] = message
             room -= tokens
     groups = sorted(_runs(sorted(chosen)), key=lambda run: (-max(result.fused[run]), run))
     return tuple(_recalled(result, scores, run, chosen, rank, floor) for rank, run in enumerate(groups, start=1))
+
+
+_ASKS_BACK = re.compile(
+    r"""\b(?:
+      remind\ me|remember|recall|forgot(?:ten)?|earlier|previously|before|already|last\ time
+    | at\ the\ (?:beginning|start)
+    | (?:i|we|you)(?:\ have|'ve|\ had|'d)?\ (?:said|told|mentioned|talked|spoke|discussed|agreed|decided|chose)
+    | did\ (?:i|we|you)|was\ it|were\ we|have\ (?:i|we|you)
+    )\b""",
+    re.IGNORECASE | re.VERBOSE,
+)
+
+
+def floor_for(question: str) -> float:
+    """Return how near the best message must be for anything to be recalled."""
+    return ASKED_BACK_FLOOR if _ASKS_BACK.search(question) else FLOOR
 
 
 def spoken_tokens(message: Spoken) -> int:

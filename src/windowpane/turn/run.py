@@ -51,7 +51,8 @@ async def run(turn: Turn, state: SessionState) -> SessionState:
     while (open_turn := state.open_turn) is not None and open_turn.turn == turn.number:
         match next_move(open_turn, partial(turn.verdict, state), turn.max_model_calls):
             case CallModel():
-                state = await turn.append([ModelReplied(turn=turn.number, step=await _call_model(turn, open_turn))])
+                step = await _call_model(turn, open_turn)
+                state = await turn.append([ModelReplied(turn=turn.number, step=step, tokens=count(step.text))])
             case Answer(result=result):
                 state = await turn.append([ToolReturned(turn=turn.number, result=result)])
             case RunTool(call=call, ref=ref, arguments=arguments):

@@ -108,8 +108,8 @@ class WorkingContext:
             ]
 
         changed = await self._sessions.change(session_id, decide)
-        if changed.recorded and (unknown := sorted(changed.state.sets.keys() - KNOWN_SETS)):
-            log.warning("context.unknown_set", session=session_id, names=unknown)
+        if changed.recorded:
+            _warn_of_unknown(session_id, [set_name] if set_name else changed.state.sets)
         if tell is not None:
             tell(changed.recorded)
         return made
@@ -131,6 +131,11 @@ class SetsOf:
     async def sets(self) -> ContextSets:
         """Return all sets."""
         return await self.context.sets(self.session_id)
+
+
+def _warn_of_unknown(session_id: SessionId, names: Iterable[str]) -> None:
+    if unknown := sorted(set(names) - set(KNOWN_SETS)):
+        log.warning("context.unknown_set", session=session_id, names=unknown)
 
 
 def _confirmed(known: Mapping[str, FileMark], marks: Mapping[str, FileMark]) -> bool:

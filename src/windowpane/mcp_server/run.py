@@ -1,0 +1,91 @@
+"""Run the server: over the pipes of this process, or over HTTP on this machine."""
+
+import signal
+import socket
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from typing import Literal
+
+import anyio
+import uvicorn
+from mcp.server import MCPServer
+
+from windowpane.errors import InvalidSettingError
+from windowpane.mcp_server.server import create_server
+from windowpane.settings import Settings
+from windowpane.wiring import open_engine
+
+HOST = "127.0.0.1"
+PORT = 8471
+GRACE_S = 5
+"""How long requests may go on after the server was asked to stop."""
+
+Transport = Literal["stdio", "http"]
+
+
+def run_mcp(
+    settings: Settings,
+    transport: Transport = "stdio",
+    port: int = PORT,
+    *,
+    on_ready: Callable[[str], None] | None = None,
+) -> None:
+    """Serve MCP hosts: over the pipes of this process until they close, or over HTTP until the process is stopped.
+
+    Over HTTP it listens on this machine only; `on_ready` is given the address once it answers there.
+
+    Raises:
+        InvalidSettingError: it cannot listen on the port.
+        WindowpaneError: the store or something else cannot be opened.
+    """
+
+    async def serve() -> None:
+        async with open_engine(settings) as engine:
+            server = create_server(engine)
+            if transport == "stdio":
+                await server.run_stdio_async()
+            else:
+                await _serve_http(server, port, on_ready)
+
+    anyio.run(serve)
+
+
+async def _serve_http(server: MCPServer, port: int, on_ready: Callable[[str], None] | None) -> None:
+    try:
+        listener = socket.create_server((HOST, port), backlog=128)
+    except OSError as error:
+        raise InvalidSettingError("port", f"cannot listen on {HOST} port {port}: {error.strerror}") from None
+    app = server.streamable_http_app(host=HOST)
+    config = uvicorn.Config(
+        app, log_config=None, access_log=False, server_header=False, timeout_graceful_shutdown=GRACE_S
+    )
+    with listener:
+        address = f"http://{HOST}:{listener.getsockname()[1]}/mcp"
+        async with anyio.create_task_group() as tasks:
+            web = _Web(config, lambda: on_ready(address) if on_ready else None)
+            tasks.start_soon(_stop_on_signal, web)
+            await web.serve(sockets=[listener])
+            tasks.cancel_scope.cancel()
+
+
+class _Web(uvicorn.Server):
+    """A web server that leaves signals to us: what is open is closed before the process ends."""
+
+    def __init__(self, config: uvicorn.Config, on_ready: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._on_ready = on_ready
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self._on_ready()
+
+    @contextmanager
+    def capture_signals(self) -> Generator[None]:
+        yield
+
+
+async def _stop_on_signal(web: uvicorn.Server) -> None:
+    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+        async for _ in signals:
+            web.force_exit = web.should_exit
+            web.should_exit = True

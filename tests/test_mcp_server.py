@@ -1,0 +1,259 @@
+"""The door for MCP hosts, seen by a real client: over the pipes of a process, and over HTTP."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import AsyncGenerator, Generator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Any, cast
+
+import anyio
+import pytest
+from mcp import Client, StdioServerParameters
+from mcp.client.subscriptions import ServerEvent
+from mcp.shared.exceptions import MCPError
+from mcp.shared.subscriptions import ResourceUpdated
+from mcp.types import CallToolResult, TextContent, TextResourceContents
+
+from windowpane.context.events import SessionContext
+from windowpane.context.ids import SessionId
+from windowpane.engine import Engine
+from windowpane.settings import Settings
+from windowpane.wiring import open_engine
+
+pytestmark = pytest.mark.anyio
+
+PATIENCE_S = 60.0
+RUN = """
+import sys
+from pathlib import Path
+from windowpane.mcp_server.run import run_mcp
+from windowpane.settings import Settings
+
+run_mcp(Settings(data=Path(sys.argv[1])), sys.argv[2], 0, on_ready=lambda address: print(address, flush=True))
+"""
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    agent = tmp_path / "agents" / "pane"
+    for name, text in {
+        "agent.yaml": "model: echo\nworking_context: false\n",
+        "prompts/core.md": "You are Pane.",
+        "rules/tone.md": "---\ninclude: always\n---\nBe kind.",
+        "references/atlas.md": "---\ninclude: agent\ndescription: Rivers and mountains\n---\nThe Danube is long.",
+    }.items():
+        (agent / name).parent.mkdir(parents=True, exist_ok=True)
+        (agent / name).write_text(text)
+    return Settings(data=tmp_path)
+
+
+def command(settings: Settings, transport: str) -> list[str]:
+    return ["-c", RUN, str(settings.data), transport]
+
+
+@contextmanager
+def over_http(settings: Settings) -> Generator[str]:
+    with subprocess.Popen([sys.executable, *command(settings, "http")], stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            yield process.stdout.readline().strip()
+        finally:
+            process.terminate()
+            assert process.wait(PATIENCE_S) == 0
+
+
+@asynccontextmanager
+async def connected(settings: Settings, how: str) -> AsyncGenerator[Client]:
+    """Connect to a server process. `how` is the transport and, for hosts of before 2026, `legacy`."""
+    transport, _, mode = how.partition(" ")
+    if transport == "stdio":
+        start = StdioServerParameters(command=sys.executable, args=command(settings, "stdio"), env=dict(os.environ))
+        async with Client(start, mode=mode or "auto") as client:
+            yield client
+    else:
+        with over_http(settings) as url:
+            async with Client(url, mode=mode or "auto") as client:
+                yield client
+
+
+def text_of(result: CallToolResult) -> str:
+    return "\n".join(part.text for part in result.content if isinstance(part, TextContent))
+
+
+async def ask(client: Client, tool: str, **arguments: Any) -> tuple[str, bool]:
+    result = await client.call_tool(tool, arguments)
+    return text_of(result), bool(result.is_error)
+
+
+async def told(client: Client, tool: str, **arguments: Any) -> dict[str, Any]:
+    result = await client.call_tool(tool, arguments)
+    assert not result.is_error, text_of(result)
+    return cast("dict[str, Any]", result.structured_content)
+
+
+async def read(client: Client, uri: str) -> dict[str, Any]:
+    (content,) = (await client.read_resource(uri)).contents
+    assert isinstance(content, TextResourceContents)
+    return json.loads(content.text)
+
+
+async def answered(engine: Engine) -> SessionId:
+    session = await engine.create_session(name="Rivers")
+    async for _ in engine.turn(session.id, "Hello"):
+        pass
+    return session.id
+
+
+@pytest.mark.parametrize("how", ["stdio", "http", "stdio legacy", "http legacy"])
+async def test_a_host_keeps_the_working_context_of_a_session(settings: Settings, how: str) -> None:
+    async with open_engine(settings) as engine:
+        session = await engine.create_session(name="Rivers")
+        with anyio.fail_after(PATIENCE_S):
+            async with connected(settings, how) as client:
+                tools = [
+                    (tool.name, "session_id" in tool.input_schema["required"])
+                    for tool in (await client.list_tools()).tools
+                ]
+                empty = await ask(client, "get_relevant_context", session_id=session.id)
+                answers = [
+                    await ask(client, "set_relevant_context", session_id=session.id, set_name="ports", items=["80"]),
+                    await ask(
+                        client,
+                        "set_relevant_context",
+                        session_id=session.id,
+                        set_name="ports",
+                        items=["81"],
+                        mode="merge",
+                    ),
+                    await ask(client, "set_relevant_context", session_id=session.id, set_name="files", items=["a.md"]),
+                    await ask(client, "get_relevant_context", session_id=session.id, set_name="ports"),
+                ]
+                stranger, failed = await ask(client, "get_relevant_context", session_id="ses_none")
+        state = await engine.session(session.id)
+        last = (await engine.store.read(session.id))[-1].event
+
+    assert tools == [
+        ("set_relevant_context", True),
+        ("get_relevant_context", True),
+        ("search_context", True),
+        ("explain_context", True),
+    ]
+    assert empty == ("No context stored for this session", False)
+    assert answers == [
+        ("Set ports: 1 items", False),
+        ("Merged ports: 2 items", False),
+        ("Files need absolute paths, and 'a.md' is not one. Nothing was changed.", True),
+        ('{\n  "ports": [\n    "80",\n    "81"\n  ]\n}', False),
+    ]
+    assert (stranger, failed) == ("Error executing tool get_relevant_context: no session 'ses_none'", True)
+    assert state.sets == {"ports": ("80", "81")}
+    assert last == SessionContext(reason="changed", context=state.sets, set_name="ports", actor="model")
+
+
+@pytest.mark.parametrize("how", ["stdio", "http"])
+async def test_a_listener_is_told_of_changes_that_another_process_makes(settings: Settings, how: str) -> None:
+    async with open_engine(settings) as engine:
+        session = await engine.create_session(name="Rivers")
+        uri = f"windowpane://sessions/{session.id}/context"
+        with anyio.fail_after(PATIENCE_S):
+            async with connected(settings, how) as client:
+                listed = [(str(resource.uri), resource.name) for resource in (await client.list_resources()).resources]
+                before = await read(client, uri)
+                heard: list[ServerEvent] = []
+                async with client.listen(resource_subscriptions=[uri, "windowpane://sessions/none/context"]) as changes:
+                    await engine.set_context(session.id, "ports", ["80"])
+                    heard.append(await anext(changes))
+                    await engine.update_session(session.id, {"name": "Mountains"})
+                    await engine.set_context(session.id, "ports", [])
+                    heard.append(await anext(changes))
+                after = await read(client, uri)
+                with pytest.raises(MCPError, match="no session 'ses_none'"):
+                    await client.read_resource("windowpane://sessions/ses_none/context")
+
+    assert listed == [(uri, "working context of Rivers")]
+    assert before == {"session_id": session.id, "name": "Rivers", "context": {}, "observed": []}
+    assert heard == [ResourceUpdated(uri)] * 2
+    assert after == {**before, "name": "Mountains"}
+
+
+async def test_a_host_learns_what_a_message_would_bring_and_why_something_was_in_a_turn(settings: Settings) -> None:
+    async with open_engine(settings) as engine:
+        session_id = await answered(engine)
+        before = await engine.session(session_id)
+        with anyio.fail_after(PATIENCE_S):
+            async with connected(settings, "stdio") as client:
+                found = await told(client, "search_context", session_id=session_id, message="How long is the Danube?")
+                turn = await told(client, "explain_context", session_id=session_id)
+                rule = await told(client, "explain_context", session_id=session_id, turn=1, item="rule:tone")
+                failures = [
+                    await ask(client, "explain_context", session_id=session_id, item="rule:tune"),
+                    await ask(client, "explain_context", session_id=session_id, turn=9),
+                    await ask(client, "search_context", session_id=session_id, message=" "),
+                ]
+        after = await engine.session(before.id)
+
+    fate = {
+        "item": "rule:tone",
+        "include_mode": "always",
+        "status": "used",
+        "reason": "in every session of this agent",
+        "tokens": rule["items"][0]["tokens"],
+        "score": None,
+    }
+    assert found["items"][0] == fate
+    assert {each["item"] for each in (*found["items"], *found["left_out"])} == {"rule:tone", "reference:atlas"}
+    assert all(each["reason"] for each in found["left_out"])
+    assert (turn["turn"], turn["query"], turn["items"][0]) == (1, "Hello", fate)
+    assert [part["kind"] for part in turn["parts"]][-1] == "message"
+    assert rule == {**turn, "items": [fate], "left_out": [], "parts": []}
+    assert failures == [
+        ("Error executing tool explain_context: turn 1 did not consider 'rule:tune'; did you mean rule:tone?", True),
+        (f"Error executing tool explain_context: session {session_id!r} has no turn 9", True),
+        ("Error executing tool search_context: the message is empty", True),
+    ]
+    assert after == before
+
+
+async def test_a_session_without_a_turn_has_nothing_to_explain(settings: Settings) -> None:
+    async with open_engine(settings) as engine:
+        session = await engine.create_session()
+        with anyio.fail_after(PATIENCE_S):
+            async with connected(settings, "stdio") as client:
+                answer = await ask(client, "explain_context", session_id=session.id)
+
+    assert answer == ("Error executing tool explain_context: this session has had no turn yet", True)
+
+
+async def test_over_http_a_page_of_another_name_is_refused(settings: Settings) -> None:
+    with over_http(settings) as url:
+        host, port = url.removeprefix("http://").removesuffix("/mcp").split(":")
+        stream = await anyio.connect_tcp(host, int(port))
+        async with stream:
+            head = (
+                b"POST /mcp HTTP/1.1\r\nHost: evil.example\r\nContent-Type: application/json\r\nContent-Length: 2\r\n"
+            )
+            await stream.send(head + b"\r\n{}")
+            reply = await stream.receive()
+
+    assert reply.startswith(b"HTTP/1.1 421 ")
+
+
+def test_a_port_that_is_taken_is_said_in_one_line(settings: Settings) -> None:
+    taken = RUN.replace(", 0,", ", int(sys.argv[3]),")
+    with over_http(settings) as url:
+        port = url.removesuffix("/mcp").rpartition(":")[2]
+        second = subprocess.run(
+            [sys.executable, "-c", taken, str(settings.data), "http", port],
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S,
+            check=False,
+        )
+
+    assert second.returncode == 1
+    assert f"InvalidSettingError: port: cannot listen on 127.0.0.1 port {port}: Address already in use" in second.stderr
