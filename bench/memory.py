@@ -276,6 +276,19 @@ ASKED = (
     "Remind me, which {what} did we choose for {system}?",
     "I forgot the {what} for {system}. What was it?",
 )
+UNSEEN_STATED = (
+    "{system} now has {value} for its {what}.",
+    "Just so you know: {value} is what {system} has as {what}.",
+    "As for the {what}, {system} ended up with {value}.",
+)
+UNSEEN_ASKED = (
+    "Which {what} does the {system} service have?",
+    "Can you give me the {what} for {system}, please?",
+    "I need the {what} of {system} for a form.",
+    "{system}: {what}?",
+)
+"""Wordings that were written down after everything else was fixed, and are only reported on."""
+
 CHATTER = (
     "I am not sure how to go on from here, can you walk me through the next part in a bit more detail?",
     "That makes sense. Let us look at the way the pieces talk to each other before we change anything.",
@@ -325,7 +338,7 @@ WHAT = (
 )  # fmt: skip
 
 
-def planted_talk(seed: int, facts_per_message: int) -> tuple[list[Message], list[Planted]]:
+def planted_talk(seed: int, facts_per_message: int, *, unseen: bool = False) -> tuple[list[Message], list[Planted]]:
     """Return a conversation that is long enough for ten compactions, and what was planted in it."""
     rng = random.Random(seed)
     about = rng.sample([(what, system) for what in WHAT for system in SYSTEMS], 200)
@@ -336,8 +349,9 @@ def planted_talk(seed: int, facts_per_message: int) -> tuple[list[Message], list
         for _ in range(facts_per_message if seq % 4 == 1 else 0):
             what, system = about.pop()
             value = _value(rng, what)
-            stated.append(rng.choice(STATED).format(what=what, system=system, value=value))
-            planted.append(Planted(seq, value, rng.choice(ASKED).format(what=what, system=system)))
+            stated.append(rng.choice(UNSEEN_STATED if unseen else STATED).format(what=what, system=system, value=value))
+            question = rng.choice(UNSEEN_ASKED if unseen else ASKED).format(what=what, system=system)
+            planted.append(Planted(seq, value, question))
         at = BEGAN + timedelta(minutes=seq)
         messages.append(UserMessage(content=" ".join((*stated, rng.choice(CHATTER))), seq=seq, at=at))
         reply = ModelReply((Step(text=rng.choice(ANSWERS)),))
@@ -345,9 +359,9 @@ def planted_talk(seed: int, facts_per_message: int) -> tuple[list[Message], list
     return messages, planted
 
 
-async def surviving(seed: int, facts_per_message: int, texts: Texts) -> tuple[int, list[bool], list[bool]]:
-    """Return how many facts were covered by ten compactions, and for each whether facts and recall still have it."""
-    messages, planted = planted_talk(seed, facts_per_message)
+async def surviving(seed: int, facts_per_message: int, unseen: bool, texts: Texts) -> tuple[list[bool], list[bool]]:
+    """Return for each fact that ten compactions covered whether the key facts have it and whether it is recalled."""
+    messages, planted = planted_talk(seed, facts_per_message, unseen=unseen)
     summary, compactions, said = None, 0, messages[:0]
     for end in range(2, len(messages) + 1, 2):
         said = messages[:end]
@@ -372,20 +386,22 @@ async def surviving(seed: int, facts_per_message: int, texts: Texts) -> tuple[in
             index, SessionId("s"), fact.question, read=read, message_count=len(said), window=shown, deadline_s=600
         )
         in_recall.append(any(fact.value in str(message) for group in found.recalled for message in group.messages))
-    return len(covered), in_facts, in_recall
+    return in_facts, in_recall
 
 
 def report_facts(texts: Texts) -> None:
+    """Print what is left of planted facts."""
     print("\nHard facts after ten compactions without a model, three conversations each\n")
-    print("| facts in every second user message | facts | in the key facts | recalled when asked | either |")
-    print("|---|---|---|---|---|")
-    for per_message in (1, 2, 4):
-        runs = [anyio.run(surviving, seed, per_message, texts) for seed in (1, 2, 3)]
-        in_facts = [value for _, found, _ in runs for value in found]
-        in_recall = [value for _, _, found in runs for value in found]
-        either = [a or b for a, b in zip(in_facts, in_recall, strict=True)]
-        figures = " | ".join(f"{100 * np.mean(values):.1f}" for values in (in_facts, in_recall, either))
-        print(f"| {per_message} | {sum(count for count, _, _ in runs)} | {figures} |", flush=True)
+    print("| wording | facts in every second user message | facts | in the key facts | recalled when asked | either |")
+    print("|---|---|---|---|---|---|")
+    for name, unseen, seeds in (("tuned on", False, (1, 2, 3)), ("**unseen**", True, (11, 12, 13))):
+        for per_message in (1, 2, 4):
+            runs = [anyio.run(surviving, seed, per_message, unseen, texts) for seed in seeds]
+            in_facts = [value for found, _ in runs for value in found]
+            in_recall = [value for _, found in runs for value in found]
+            either = [a or b for a, b in zip(in_facts, in_recall, strict=True)]
+            figures = " | ".join(f"{100 * np.mean(values):.1f}" for values in (in_facts, in_recall, either))
+            print(f"| {name} | {per_message} | {len(either)} | {figures} |", flush=True)
 
 
 # Follow-ups and changes of subject.
@@ -479,9 +495,8 @@ async def report_large(texts: Texts, count_: int = 10_000) -> None:
     print(f"| lay out its passages and their keys, once | {laid_out - taken_in:.2f} s |")
     print(f"| fill in known vectors, once | {filled - laid_out:.2f} s |")
     print(f"| measure and choose, each turn (median) | {1000 * float(np.median(times)):.1f} ms |")
-    print(
-        f"| embed one passage | {each_ms:.1f} ms, so {each_ms * past.passage_count / 1000:.0f} s in the background once |"
-    )
+    background_s = each_ms * past.passage_count / 1000
+    print(f"| embed one passage | {each_ms:.1f} ms, so {background_s:.0f} s in the background, once |")
 
 
 def _said(message: Message) -> str:

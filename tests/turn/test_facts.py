@@ -110,6 +110,8 @@ def test_a_later_fact_about_the_same_subject_replaces_the_earlier_one() -> None:
         ("our new budget: 4,500 euros", "budget"),
         ("MAX_SIZE = 20 MB", "max_size"),
         ("it is 8443", ""),
+        ("Just so you know: port 8443", ""),
+        ("Important: 20 MB at most", ""),
         ("Maria is nice", ""),
         ("We met on 3 May", ""),
     ],

@@ -321,6 +321,7 @@ class Past:
     def measure(self, query: SearchQuery, vector: Stored | None, count: int) -> HistoryResult:
         """Measure the first `count` messages against a query; `vector` is the query's meaning, or None."""
         evidence, all_evidence = self._evidence(query, count)
+        coverage: Floats = np.minimum(evidence / np.full(count, all_evidence or 1.0), np.ones(count))
         nearness, edges = self._nearness(vector, count)
         meaning = _best(nearness, edges)
         measured = ~np.isnan(meaning)
@@ -331,7 +332,7 @@ class Past:
             messages=tuple(self._messages[:count]),
             meaning=meaning,
             words=np.round(evidence / (evidence + HALF_WAY), 6),
-            coverage=np.round((evidence / (all_evidence or 1.0)).clip(0.0, 1.0), 6),
+            coverage=np.round(coverage, 6),
             fused=np.round(_lent(fused), 6),
             passages=self._passages,
             nearness=nearness,

@@ -72,7 +72,7 @@ def subject(fact: str) -> str:
     if stated is None:
         return ""
     words = [word for word in stated["subject"].lower().split() if word not in _ARTICLES]
-    vague = not words or words[0] in _VAGUE or len(words) > _LONGEST_SUBJECT_WORDS
+    vague = not words or not _VAGUE.isdisjoint(words) or len(words) > _LONGEST_SUBJECT_WORDS
     return "" if vague or not _hard_parts(stated["value"]) else " ".join(words)
 
 
@@ -299,7 +299,8 @@ _VAGUE = frozenset(
     re.findall(
         r"\S+",
         """it this that these those he she they there here which what who i we you one everything something nothing
-        all some and but because since if when while""",
+        all some and but because since if when while know note update example answer question step tip warning
+        important todo reminder result option then first second next also""",
     )
 )
 _CLEAR_COMMANDS = frozenset(

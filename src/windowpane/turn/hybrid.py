@@ -40,6 +40,8 @@ class HybridSelector:
         wanted = search_settings(settings)
         if not wanted.enabled:
             return await NoSelector().select(message, recent, candidates, settings)
+        if not candidates:
+            return Selection(query=Query(text=message, reason="there is nothing to select from"))
         asked = query(message, said(recent))
         items = {item.ref: item for item in candidates}
         result = await self._index.search(asked, self._index.documents(candidates), deadline_s=wanted.deadline_s)

@@ -1,0 +1,174 @@
+"""Selection in a turn, with the real model: the right items, for this message only, and never silently less."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from engine.world import World, drain, tool
+from windowpane.context.items import reference_ref, rule_ref, tool_ref
+from windowpane.errors import InvalidSettingError
+from windowpane.search.index import Index
+from windowpane.search.minilm import MiniLM
+from windowpane.search.vectors import VectorCache
+from windowpane.turn.hybrid import HybridSelector
+
+
+@pytest.fixture(scope="module")
+def cache_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture
+def library(world: World, cache_folder: Path) -> World:
+    """An agent with a few very different items, and a patient search."""
+    world.write("agent.yaml", "model: scripted:test\nsearch: {deadline_s: 60}\n")
+    world.reference(
+        "billing",
+        "Invoices are sent on the first day of each month. A refund takes five days.",
+        include="agent",
+        description="Invoices, payments and refunds",
+    )
+    world.reference(
+        "printing",
+        "Photos are printed at 300 dpi on matte paper. Resize a photo to 3000 pixels before you upload it.",
+        include="agent",
+        description="Printing and resizing photos",
+    )
+    world.rule(
+        "legal",
+        "Never give legal advice; name a lawyer instead.",
+        include="agent",
+        description="Questions about law, contracts and courts",
+    )
+    world.toolbox.put(
+        "weather",
+        [
+            tool(
+                "get_forecast",
+                "Sunny.",
+                description="Get the weather forecast for a city",
+                include="agent",
+                permission="not_required",
+            )
+        ],
+    )
+    world.selector = HybridSelector(Index(MiniLM(cache_folder / "model"), VectorCache(cache_folder / "vectors")))
+    return world
+
+
+@pytest.mark.spec("S1.2", "S1.20", "S1.32", "S1.71", "S1.74", "S0.16", "S0.17")
+async def test_each_message_gets_the_items_it_needs_and_no_others(library: World) -> None:
+    library.says("In five days.", "To 3000 pixels.", "Hello.")
+    async with library.engine() as engine:
+        session = await engine.create_session()
+        for message in ("When do I get my refund for the invoice?", "How do I resize a photo before printing?", "Hi!"):
+            await drain(engine.turn(session.id, message))
+        contexts = [await engine.request_context(session.id, turn) for turn in (1, 2, 3)]
+
+    assert [[str(item.ref) for item in context.items if item.include_mode == "agent"] for context in contexts] == [
+        ["reference:billing"],
+        ["reference:printing"],
+        [],
+    ]
+    assert all(context.degraded == () for context in contexts)
+    chosen = contexts[0].item(reference_ref("billing"))
+    assert chosen is not None
+    assert chosen.evidence is not None
+    assert 0 < chosen.evidence.score <= 1
+    assert (chosen.evidence.rank, chosen.evidence.passage is not None) == (1, True)
+    assert {str(candidate.ref) for candidate in contexts[0].candidates} == {
+        "reference:printing",
+        "rule:legal",
+        "weather:get_forecast",
+    }
+    assert all(candidate.reason and candidate.evidence for candidate in contexts[0].candidates)
+
+
+async def test_a_selected_tool_can_be_called_in_its_turn(library: World) -> None:
+    library.says("Fine.")
+    async with library.engine() as engine:
+        session = await engine.create_session()
+        await drain(engine.turn(session.id, "What is the weather forecast for the city of Oslo?"))
+        context = await engine.request_context(session.id, 1)
+
+    assert context.item(tool_ref("weather", "get_forecast")) is not None
+    assert "weather__get_forecast" in [offered.offered_name for offered in library.model.calls[0].tools]
+
+
+@pytest.mark.spec("S1.39", "S1.41", "S1.72")
+async def test_items_can_be_searched_without_a_session(library: World) -> None:
+    refs = [reference_ref("billing"), reference_ref("printing"), rule_ref("legal"), rule_ref("missing")]
+    async with library.engine() as engine:
+        found = await engine.search_context_items("pane", "resize a photo", refs)
+        none = await engine.search_context_items("pane", "resize a photo", refs, top_n=0, include_score=1.01)
+
+    assert [(str(item.ref), item.include_mode) for item in found] == [("reference:printing", "agent")]
+    assert none == ()
+
+
+@pytest.mark.spec("S1.100", "S1.113")
+async def test_a_session_can_switch_selection_off_for_itself(library: World) -> None:
+    async with library.engine() as engine:
+        session = await engine.create_session(settings={"search": {"enabled": False}})
+        request = await engine.preview(session.id, "When do I get my refund for the invoice?")
+        with pytest.raises(InvalidSettingError, match="search"):
+            await engine.update_session(session.id, {"search": {"top_n": "many"}})
+
+    assert [candidate.code for candidate in request.context.candidates] == ["selection_off"] * 4
+
+
+@pytest.mark.spec("S1.23", "S1.75")
+async def test_without_the_model_words_decide_and_the_record_says_so(library: World, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    library.selector = HybridSelector(Index(MiniLM(tmp_path / "model", tmp_path / "empty")))
+    library.says("In five days.")
+    async with library.engine() as engine:
+        session = await engine.create_session()
+        await drain(engine.turn(session.id, "refund for invoices and payments"))
+        context = await engine.request_context(session.id, 1)
+
+    assert [str(item.ref) for item in context.items if item.include_mode == "agent"] == ["reference:billing"]
+    assert len(context.degraded) == 1
+    assert "words alone" in context.degraded[0]
+
+
+@pytest.mark.spec("S1.49", "S1.50", "S1.50b", "S1.55")
+async def test_searching_leaves_the_agents_files_as_they_are(library: World) -> None:
+    before = {path: path.read_bytes() for path in library.root.rglob("*") if path.is_file()}
+    async with library.engine() as engine:
+        session = await engine.create_session()
+        await engine.preview(session.id, "How do I resize a photo?")
+
+    assert {path: path.read_bytes() for path in library.root.rglob("*") if path.is_file()} == before
+
+
+@pytest.mark.spec("S1.106")
+async def test_what_is_selected_still_has_to_fit_the_window(library: World) -> None:
+    library.write(
+        "agent.yaml", "model: scripted:test\ncontext_window: 900\nmax_output_tokens: 100\nsearch: {deadline_s: 60}\n"
+    )
+    library.rule("legal", "Never give legal advice. " * 400, include="agent", description="Law and contracts")
+    library.says("Ask a lawyer.")
+    async with library.engine() as engine:
+        session = await engine.create_session(settings={"search": {"deadline_s": 60, "preset": "aggressive"}})
+        await drain(engine.turn(session.id, "Is this contract legal under the law?"))
+        context = await engine.request_context(session.id, 1)
+
+    legal = context.item(rule_ref("legal"))
+    assert legal is not None
+    assert (legal.include_mode, legal.status) == ("agent", "over_budget")
+    assert context.budget.room_tokens >= 0
+
+
+@pytest.mark.spec("S1.58")
+async def test_an_agent_without_candidates_never_loads_the_model(world: World, tmp_path: Path) -> None:
+    world.rule("tone", include="always")
+    world.selector = HybridSelector(Index(MiniLM(tmp_path / "model")))
+    world.says("Hello.")
+    async with world.engine() as engine:
+        session = await engine.create_session()
+        await drain(engine.turn(session.id, "How do I resize a photo?"))
+
+    assert not (tmp_path / "model").exists()
