@@ -276,18 +276,18 @@ ASKED = (
     "Remind me, which {what} did we choose for {system}?",
     "I forgot the {what} for {system}. What was it?",
 )
-UNSEEN_STATED = (
+LATER_STATED = (
     "{system} now has {value} for its {what}.",
     "Just so you know: {value} is what {system} has as {what}.",
     "As for the {what}, {system} ended up with {value}.",
 )
-UNSEEN_ASKED = (
+LATER_ASKED = (
     "Which {what} does the {system} service have?",
     "Can you give me the {what} for {system}, please?",
     "I need the {what} of {system} for a form.",
     "{system}: {what}?",
 )
-"""Wordings that were written down after everything else was fixed, and are only reported on."""
+"""Written after the rules were. They showed one fault in `facts.subject`, which was then mended; nothing else."""
 
 CHATTER = (
     "I am not sure how to go on from here, can you walk me through the next part in a bit more detail?",
@@ -338,7 +338,7 @@ WHAT = (
 )  # fmt: skip
 
 
-def planted_talk(seed: int, facts_per_message: int, *, unseen: bool = False) -> tuple[list[Message], list[Planted]]:
+def planted_talk(seed: int, facts_per_message: int, *, later: bool = False) -> tuple[list[Message], list[Planted]]:
     """Return a conversation that is long enough for ten compactions, and what was planted in it."""
     rng = random.Random(seed)
     about = rng.sample([(what, system) for what in WHAT for system in SYSTEMS], 200)
@@ -349,8 +349,8 @@ def planted_talk(seed: int, facts_per_message: int, *, unseen: bool = False) -> 
         for _ in range(facts_per_message if seq % 4 == 1 else 0):
             what, system = about.pop()
             value = _value(rng, what)
-            stated.append(rng.choice(UNSEEN_STATED if unseen else STATED).format(what=what, system=system, value=value))
-            question = rng.choice(UNSEEN_ASKED if unseen else ASKED).format(what=what, system=system)
+            stated.append(rng.choice(LATER_STATED if later else STATED).format(what=what, system=system, value=value))
+            question = rng.choice(LATER_ASKED if later else ASKED).format(what=what, system=system)
             planted.append(Planted(seq, value, question))
         at = BEGAN + timedelta(minutes=seq)
         messages.append(UserMessage(content=" ".join((*stated, rng.choice(CHATTER))), seq=seq, at=at))
@@ -359,9 +359,9 @@ def planted_talk(seed: int, facts_per_message: int, *, unseen: bool = False) -> 
     return messages, planted
 
 
-async def surviving(seed: int, facts_per_message: int, unseen: bool, texts: Texts) -> tuple[list[bool], list[bool]]:
+async def surviving(seed: int, facts_per_message: int, later: bool, texts: Texts) -> tuple[list[bool], list[bool]]:
     """Return for each fact that ten compactions covered whether the key facts have it and whether it is recalled."""
-    messages, planted = planted_talk(seed, facts_per_message, unseen=unseen)
+    messages, planted = planted_talk(seed, facts_per_message, later=later)
     summary, compactions, said = None, 0, messages[:0]
     for end in range(2, len(messages) + 1, 2):
         said = messages[:end]
@@ -394,9 +394,9 @@ def report_facts(texts: Texts) -> None:
     print("\nHard facts after ten compactions without a model, three conversations each\n")
     print("| wording | facts in every second user message | facts | in the key facts | recalled when asked | either |")
     print("|---|---|---|---|---|---|")
-    for name, unseen, seeds in (("tuned on", False, (1, 2, 3)), ("**unseen**", True, (11, 12, 13))):
+    for name, later, seeds in (("first", False, (1, 2, 3)), ("written later", True, (11, 12, 13))):
         for per_message in (1, 2, 4):
-            runs = [anyio.run(surviving, seed, per_message, unseen, texts) for seed in seeds]
+            runs = [anyio.run(surviving, seed, per_message, later, texts) for seed in seeds]
             in_facts = [value for found, _ in runs for value in found]
             in_recall = [value for _, found in runs for value in found]
             either = [a or b for a, b in zip(in_facts, in_recall, strict=True)]

@@ -60,6 +60,7 @@ from windowpane.errors import (
 )
 from windowpane.fetch.base import PageReader, SearchEngine
 from windowpane.models.base import Models
+from windowpane.search.history import HistoryIndex
 from windowpane.stores.base import Store
 from windowpane.stores.sessions import Changed, Sessions
 from windowpane.tools.base import ServerStatus, Toolbox
@@ -67,6 +68,7 @@ from windowpane.turn.build import arrivals, build, mentioned
 from windowpane.turn.carry import Carrier, open_turn, turn_error
 from windowpane.turn.fetching import Fetching
 from windowpane.turn.gather import always_items, always_tools, item_of
+from windowpane.turn.memory import Memory
 from windowpane.turn.prompt import build_prompt
 from windowpane.turn.record import context_of, rebuild, texts_of
 from windowpane.turn.resume import RESUME_AFTER_S
@@ -122,6 +124,7 @@ class Engine:
         resume_after_s: float = RESUME_AFTER_S,
         pages: PageReader | None = None,
         search_engine: SearchEngine | None = None,
+        history: HistoryIndex | None = None,
     ) -> None:
         self.store = store
         self.agents = agents
@@ -132,6 +135,7 @@ class Engine:
         self._toolboxes = Toolboxes(toolbox)
         self._working = WorkingContext(self._sessions)
         self._fetching = Fetching(self._sessions, pages, search_engine)
+        self._memory = Memory(self._sessions, models, history)
         self._search_engine = search_engine
         self._carrier = Carrier(
             sessions=self._sessions,
@@ -141,6 +145,7 @@ class Engine:
             selector=self._selector,
             working=self._working,
             fetching=self._fetching,
+            memory=self._memory,
             lease_s=lease_s,
             settle_s=settle_s,
             resume_after_s=resume_after_s,
@@ -154,6 +159,7 @@ class Engine:
         if self._search_engine is not None:
             self._stack.push_async_callback(self._search_engine.aclose)
         await self._stack.enter_async_context(self._selector)
+        await self._stack.enter_async_context(self._memory)
         self._tasks = await self._stack.enter_async_context(anyio.create_task_group())
         self._toolboxes.open_in(self._tasks)
         self._carrier.open_in(self._tasks)
@@ -243,6 +249,7 @@ class Engine:
         built = await build(
             models=self.models,
             selector=self._selector,
+            memory=self._memory,
             agent=agent,
             servers=servers,
             session=state,
@@ -373,6 +380,7 @@ class Engine:
         self._carrier.drop(session_id)
         await self.store.delete(session_id)
         self._sessions.forget(session_id)
+        self._memory.forget(session_id)
 
     async def clear_history(self, session_id: SessionId, *, actor: Actor = "user") -> SessionState:
         """Erase the conversation for good. Items, settings and the session itself stay.
@@ -394,6 +402,7 @@ class Engine:
         finally:
             await self._carrier.release(session_id, holder)
         self._sessions.forget(session_id)
+        self._memory.forget(session_id)
         return await self.session(session_id)
 
     async def add_message(self, session_id: SessionId, message: MessageAdded) -> SessionState:

@@ -15,6 +15,7 @@ from windowpane.fetch.guard import Guard
 from windowpane.fetch.pages import Pages
 from windowpane.models.provider import PydanticModels
 from windowpane.search.embedder import Embedder
+from windowpane.search.history import HistoryIndex
 from windowpane.search.index import Index
 from windowpane.search.minilm import MiniLM
 from windowpane.search.remote import RemoteEmbedder
@@ -39,20 +40,18 @@ def open_engine(
 
     `on_progress` is told how many passages are embedded, and out of how many, while items are being indexed.
     """
+    embedder = open_embedder(settings)
+    index = Index(embedder, VectorCache(settings.cache_folder / "vectors"), on_progress=on_progress)
     return Engine(
         store=open_store(settings.database_url),
         agents=FolderAgents(settings.agents_folder),
         models=models or PydanticModels(),
         toolbox=McpToolbox,
-        selector=selector or HybridSelector(open_index(settings, on_progress)),
+        selector=selector or HybridSelector(index),
+        history=HistoryIndex(embedder),
         pages=Pages(Guard(allow=tuple(exemption(place) for place in settings.fetch_allow))),
         search_engine=open_engine_by_name(settings.search_engine, {}, os.environ) if settings.search_engine else None,
     )
-
-
-def open_index(settings: Settings, on_progress: Callable[[int, int], None] | None = None) -> Index:
-    """Return the index that selection searches; the model behind it is loaded by the first search."""
-    return Index(open_embedder(settings), VectorCache(settings.cache_folder / "vectors"), on_progress=on_progress)
 
 
 def open_embedder(settings: Settings) -> Embedder:

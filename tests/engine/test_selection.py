@@ -58,7 +58,9 @@ def library(world: World, cache_folder: Path) -> World:
     return world
 
 
-@pytest.mark.spec("S1.2", "S1.20", "S1.32", "S1.71", "S1.74", "S0.16", "S0.17")
+@pytest.mark.spec(
+    "S0.16", "S0.17", "S0.74", "S0.75", "S1.2", "S1.20", "S1.32", "S1.34", "S1.71", "S1.74", "S1.78", "S1.99"
+)
 async def test_each_message_gets_the_items_it_needs_and_no_others(library: World) -> None:
     library.says("In five days.", "To 3000 pixels.", "Hello.")
     async with library.engine() as engine:

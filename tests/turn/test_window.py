@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from turn.talk import AT, chatter, seqs, talk, user
 from windowpane.context.messages import ErrorMessage, Message, SystemMessage
 from windowpane.context.summary import Summary
-from windowpane.turn.window import LONG_CHARACTERS, UNCOVERED, WINDOW, Due, conversation, due, window
+from windowpane.turn.window import LEAST_WINDOW, LONG_CHARACTERS, UNCOVERED, WINDOW, Due, conversation, due, window
 
 lengths = st.lists(st.sampled_from([1, 20, 400, 3000]), max_size=60)
 
@@ -30,8 +30,15 @@ def test_a_summary_is_due_once_more_than_five_messages_lie_before_the_last_eight
 def test_a_summary_is_due_sooner_when_the_conversation_is_long() -> None:
     long = talk(*("x" * (LONG_CHARACTERS // WINDOW) for _ in range(WINDOW + 1)))
 
-    assert due(long, None) == Due(long[:1], None)
+    assert due(long, None) == Due(long[:-LEAST_WINDOW], None)
     assert due(chatter(WINDOW + 1), None) is None
+
+
+def test_long_messages_do_not_ask_for_a_summary_after_every_turn() -> None:
+    long = talk(*("x" * 5000 for _ in range(20)))
+
+    assert due(long[:10], summary(3)) is None
+    assert due(long[:12], summary(3)) == Due(long[3:7], summary(3))
 
 
 def test_the_next_summary_takes_in_what_the_last_one_does_not_cover() -> None:
@@ -71,7 +78,7 @@ def test_however_a_conversation_grows_summary_and_window_share_it_between_them(s
         sent = window(said, latest)
         covered = latest.through_seq if latest else 0
         assert list(range(1, covered + 1)) + seqs(sent) == list(range(1, end + 1))
-        assert len(sent) >= min(end, WINDOW)
+        assert len(sent) >= min(end, LEAST_WINDOW)
         assert len(sent) <= WINDOW + UNCOVERED
         assert due(said, latest) is None
 

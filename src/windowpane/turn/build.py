@@ -13,9 +13,10 @@ from windowpane.context.session import SessionState
 from windowpane.models.base import Models
 from windowpane.tools.base import ServerStatus
 from windowpane.turn.assemble import Ingredients, assemble
-from windowpane.turn.blocks import Block, fetched_blocks, resume_block, summary_block
+from windowpane.turn.blocks import Block, fetched_blocks, recall_block, resume_block, summary_block
 from windowpane.turn.filemarks import file_states
 from windowpane.turn.gather import always_tools, gather, item_of
+from windowpane.turn.memory import Memory
 from windowpane.turn.mentions import mentions
 from windowpane.turn.prompt import build_prompt
 from windowpane.turn.resume import resume_text
@@ -36,6 +37,7 @@ async def build(
     *,
     models: Models,
     selector: Selector,
+    memory: Memory,
     agent: Agent,
     servers: tuple[ServerStatus, ...],
     session: SessionState,
@@ -55,6 +57,9 @@ async def build(
     gathered = gather(agent, servers, session)
     recent = [entry for entry in session.recent if entry.turn is None or entry.turn < turn]
     selection = await selector.select(message, recent, gathered.candidates, search_settings(agent, session))
+    history = window(recent, session.summary)
+    recollection = await memory.recall(session, message, history)
+    recalled = tuple(recall_block(entry, rank) for rank, entry in enumerate(recollection.recalled))
     now = datetime.now(UTC)
     request = assemble(
         Ingredients(
@@ -70,9 +75,9 @@ async def build(
             sections=build_prompt(agent, session.settings, now=now),
             gathered=gathered,
             selection=selection,
-            history=window(recent, session.summary),
-            blocks=await _blocks(session),
-            notes=notes,
+            history=history,
+            blocks=(*await _blocks(session), *recalled),
+            notes=notes + recollection.degraded,
             message_count=session.message_count - (session.open_turn is not None and session.open_turn.turn == turn),
         )
     )

@@ -50,11 +50,13 @@ from windowpane.tools.permissions import Verdict, decide
 from windowpane.turn.build import arrivals, build, mentioned
 from windowpane.turn.fetching import Fetching
 from windowpane.turn.gather import item_of
+from windowpane.turn.memory import Memory
 from windowpane.turn.record import rebuild, record, texts_of
 from windowpane.turn.resume import is_taken_up_again
 from windowpane.turn.run import Turn, run
 from windowpane.turn.selector import Selector
 from windowpane.turn.settings import call_settings, max_model_calls, tool_permission
+from windowpane.turn.sources import sources_of
 from windowpane.turn.tokens import count
 from windowpane.turn.toolboxes import Toolboxes
 from windowpane.turn.working import WorkingContext
@@ -91,6 +93,7 @@ class Carrier:
         selector: Selector,
         working: WorkingContext,
         fetching: Fetching,
+        memory: Memory,
         lease_s: float,
         settle_s: float,
         resume_after_s: float,
@@ -103,6 +106,7 @@ class Carrier:
         self._selector = selector
         self._working = working
         self._fetching = fetching
+        self._memory = memory
         self._lease_s = lease_s
         self._settle_s = settle_s
         self._resume_after_s = resume_after_s
@@ -248,6 +252,7 @@ class Carrier:
         built = await build(
             models=self._models,
             selector=self._selector,
+            memory=self._memory,
             agent=agent,
             servers=servers,
             session=found.state,
@@ -299,6 +304,17 @@ class Carrier:
                 if self._running.get(session_id) is running:
                     del self._running[session_id]
                 running.feed.close()
+        await self._sum_up(session_id)
+
+    async def _sum_up(self, session_id: SessionId) -> None:
+        """Sum the conversation up when that is due, now that nobody waits."""
+        try:
+            state = await self._sessions.state(session_id)
+            model = call_settings(self._agents.current(state.agent), state).model
+            await self._memory.sum_up(session_id, model)
+        except WindowpaneError as error:
+            # Deleted meanwhile, or the store is gone: the next turn tries again.
+            log.info("summary.not_made", session=session_id, code=error.code)
 
     async def _run(self, session_id: SessionId, running: _Running, said: list[str]) -> None:
         async def append(events: Sequence[Event]) -> SessionState:
@@ -319,8 +335,12 @@ class Carrier:
             agent = self._agents.current(state.agent)
             sets = self._working.of(session_id, actor="model", tell=partial(_publish, running))
             toolbox = WithContextTools(await self._toolboxes.of(agent), sets)
+            sources, related = sources_of(
+                request, {reference.name: reference for reference in agent.references}, fetched=state.fetched
+            )
             turn = Turn(
                 number=running.turn,
+                finished=TurnFinished(turn=running.turn, outcome="completed", sources=sources, related=related),
                 request=request,
                 model=self._models.open(request.context.settings.model),
                 toolbox=toolbox,

@@ -30,13 +30,17 @@ TOO_LONG = "\n[… the rest of this result did not fit the context window]"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """What a running turn works with. `append` stores events and returns the state after them."""
+    """What a running turn works with.
+
+    `append` stores events and returns the state after them; `finished` is the event that ends the turn well.
+    """
 
     number: int
     request: Request
     model: ChatModel
     toolbox: Toolbox
     max_model_calls: int
+    finished: TurnFinished
     verdict: Callable[[SessionState, ItemRef], Verdict]
     append: Append
     publish: Callable[[Delta], None]
@@ -63,7 +67,7 @@ async def run(turn: Turn, state: SessionState) -> SessionState:
             case Wait():
                 return state
             case Finish():
-                state = await turn.append([TurnFinished(turn=turn.number, outcome="completed")])
+                state = await turn.append([turn.finished])
     return state
 
 

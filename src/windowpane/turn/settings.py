@@ -94,5 +94,7 @@ def _checked(name: str, value: object) -> Any:
         raise InvalidSettingError(name, f"has {length:,} characters and {MAX_SETTING_CHARACTERS:,} is the limit")
     low, high = RANGES.get(name, (0, 0))
     if name in RANGES and checked is not None and not low <= checked <= high:
-        raise InvalidSettingError(name, f"must be between {low:g} and {high:g}, not {str(checked)[:20]}")
+        raise InvalidSettingError(
+            name, f"must be between {low:g} and {high:g}, not {str(checked).removesuffix('.0')[:20]}"
+        )
     return checked

@@ -12,7 +12,9 @@ from windowpane.context.messages import AssistantMessage, Message, UserMessage
 from windowpane.context.summary import Summary
 
 WINDOW = 8
+LEAST_WINDOW = 5
 UNCOVERED = 5
+FEW = 3
 LONG_CHARACTERS = 8000
 
 
@@ -43,13 +45,17 @@ def window(recent: Sequence[Message], summary: Summary | None) -> tuple[UserMess
 def due(recent: Sequence[Message], summary: Summary | None) -> Due | None:
     """Return what is to be summed up now, or None.
 
-    It is time once more than `UNCOVERED` messages lie before the last `WINDOW` ones without being covered, or once the
-    uncovered conversation is longer than `LONG_CHARACTERS`.
+    It is time once more than `UNCOVERED` messages lie before the last `WINDOW` ones without being covered. A
+    conversation longer than `LONG_CHARACTERS` does not wait for that: all but its last `LEAST_WINDOW` messages are
+    summed up, and then a few at a time, so that long messages do not ask for a summary after every turn.
     """
     uncovered = window(recent, summary)
     outside = uncovered[:-WINDOW]
+    if len(outside) > UNCOVERED:
+        return Due(outside, summary)
     long = sum(len(text_of(message)) for message in uncovered) > LONG_CHARACTERS
-    if outside and (len(outside) > UNCOVERED or long):
+    outside = uncovered[:-LEAST_WINDOW]
+    if long and outside and (summary is None or len(outside) > FEW):
         return Due(outside, summary)
     return None
 
