@@ -23,7 +23,7 @@ def cache_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def library(world: World, cache_folder: Path) -> World:
     """An agent with a few very different items, and a patient search."""
-    world.write("agent.yaml", "model: scripted:test\nsearch: {deadline_s: 60}\n")
+    world.write("agent.yaml", "model: scripted:test\nworking_context: false\nsearch: {deadline_s: 60}\n")
     world.reference(
         "billing",
         "Invoices are sent on the first day of each month. A refund takes five days.",

@@ -14,10 +14,12 @@ from windowpane.agents.folder import FolderAgents
 from windowpane.context.session import Mode, SessionSettings
 from windowpane.errors import MissingCorePromptError
 from windowpane.turn.prompt import MODE_TEXTS, Section, build_prompt
+from windowpane.turn.resume import WORKING_CONTEXT_TEXT
 
 NOW = datetime(2026, 2, 3, 12, 0, tzinfo=UTC)
 PROMPTS = Prompts(core="You are Pane.\n", default_site="Any site.", sites={"sec.gov": "Filings."})
-AGENT = Agent(name="pane", folder="agents/pane", prompts=PROMPTS)
+PLAIN = AgentSettings(working_context=False)
+AGENT = Agent(name="pane", folder="agents/pane", prompts=PROMPTS, settings=PLAIN)
 EVERYTHING = SessionSettings(
     mode="research",
     current_url="https://www.sec.gov/filings",
@@ -65,6 +67,17 @@ def test_a_session_that_says_nothing_has_core_and_default_only() -> None:
     )
 
 
+@pytest.mark.spec("S2.80", "S2.82-S2.85")
+def test_the_model_is_asked_to_keep_the_working_context_unless_the_agent_says_no() -> None:
+    agent = Agent(name="pane", folder="agents/pane", prompts=PROMPTS)
+
+    assert build_prompt(agent, SessionSettings(), now=NOW) == (
+        Section("core", "core", "You are Pane.\n"),
+        Section("core", "working_context", WORKING_CONTEXT_TEXT),
+        Section("site", "default_site", "Any site."),
+    )
+
+
 @pytest.mark.spec("S4.14", "S4.15")
 def test_the_order_holds_and_each_section_comes_at_most_once_whatever_is_known() -> None:
     order = ["core", "mode", "site", "user_context", "time_context", "override"]
@@ -74,7 +87,7 @@ def test_the_order_holds_and_each_section_comes_at_most_once_whatever_is_known()
     for prompts, mode, url, (zone, user_time), override in product(
         (PROMPTS, Prompts(core="Core.")), (None, *modes), urls, times, (None, "", " \n", "Override.")
     ):
-        agent = Agent(name="pane", folder="pane", prompts=prompts)
+        agent = Agent(name="pane", folder="pane", prompts=prompts, settings=PLAIN)
         settings = SessionSettings(
             mode=mode, current_url=url, time_zone=zone, user_time=user_time, system_prompt=override
         )
@@ -115,7 +128,9 @@ def test_every_mode_goes_through_the_same_builder_and_adds_only_its_own_words() 
     normal = build_prompt(AGENT, plain, now=NOW)
 
     for mode in ("thinking", "research"):
-        agent = Agent(name="pane", folder="pane", prompts=PROMPTS, settings=AgentSettings(mode=mode))
+        agent = Agent(
+            name="pane", folder="pane", prompts=PROMPTS, settings=AgentSettings(mode=mode, working_context=False)
+        )
         sections = build_prompt(agent, plain, now=NOW)
 
         assert sections[1] == Section("core", "mode", MODE_TEXTS[mode])
@@ -123,7 +138,9 @@ def test_every_mode_goes_through_the_same_builder_and_adds_only_its_own_words() 
 
 
 def test_a_sessions_mode_goes_before_its_agents() -> None:
-    agent = Agent(name="pane", folder="pane", prompts=PROMPTS, settings=AgentSettings(mode="research"))
+    agent = Agent(
+        name="pane", folder="pane", prompts=PROMPTS, settings=AgentSettings(mode="research", working_context=False)
+    )
 
     names = [section.name for section in build_prompt(agent, SessionSettings(mode="normal"), now=NOW)]
 
@@ -161,7 +178,7 @@ def test_a_missing_core_prompt_stops_the_agent_and_says_what_to_write(core: str 
 def test_an_edited_prompt_file_is_in_the_next_prompt(tmp_path: Path) -> None:
     folder = tmp_path / "pane"
     (folder / "prompts" / "sites").mkdir(parents=True)
-    (folder / "agent.yaml").write_text("")
+    (folder / "agent.yaml").write_text("working_context: false")
     (folder / "prompts" / "core.md").write_text("One.")
     agents = FolderAgents(tmp_path)
     settings = SessionSettings(current_url="https://www.bücher.example/")

@@ -1,7 +1,7 @@
 """Build the system block: who the agent is and where the user is, before any item is added.
 
-There is one order, for every mode: core prompt, the mode's own words, site skill or default for sites, what is known
-of the user's page and time, then the session's override, exactly once and last. Files are read by the agent's folder,
+There is one order, for every mode: core prompt, the mode's own words, how to keep the working context, site skill or
+default for sites, what is known of the user's page and time, then the session's override, exactly once and last. Files are read by the agent's folder,
 so an edit is in the next request. What the user's side told (URL, zone, time) is data and stays on its line.
 """
 
@@ -14,6 +14,7 @@ from windowpane.context.request import PartKind
 from windowpane.context.session import Mode, SessionSettings
 from windowpane.errors import MissingCorePromptError
 from windowpane.turn.clock import time_context
+from windowpane.turn.resume import WORKING_CONTEXT_TEXT
 from windowpane.turn.sites import host_of, match_site, shown_url
 
 MODE_TEXTS: Mapping[Mode, str] = {
@@ -57,6 +58,8 @@ def _sections(agent: Agent, settings: SessionSettings, now: datetime) -> Iterato
     yield Section("core", "core", agent.prompts.core)
     if text := MODE_TEXTS.get(settings.mode or agent.settings.mode):
         yield Section("core", "mode", text)
+    if agent.settings.working_context:
+        yield Section("core", "working_context", WORKING_CONTEXT_TEXT)
     url = settings.current_url or ""
     yield from _site(agent.prompts, url)
     if text := _user_context(url):
