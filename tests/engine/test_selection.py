@@ -149,7 +149,7 @@ async def test_searching_leaves_the_agents_files_as_they_are(library: World) -> 
 @pytest.mark.spec("S1.106")
 async def test_what_is_selected_still_has_to_fit_the_window(library: World) -> None:
     library.write(
-        "agent.yaml", "model: scripted:test\ncontext_window: 900\nmax_output_tokens: 100\nsearch: {deadline_s: 60}\n"
+        "agent.yaml", "model: scripted:test\nworking_context: false\ncontext_window: 900\nmax_output_tokens: 100\n"
     )
     library.rule("legal", "Never give legal advice. " * 400, include="agent", description="Law and contracts")
     library.says("Ask a lawyer.")

@@ -1,8 +1,9 @@
 """Build the system block: who the agent is and where the user is, before any item is added.
 
 There is one order, for every mode: core prompt, the mode's own words, how to keep the working context, site skill or
-default for sites, what is known of the user's page and time, then the session's override, exactly once and last. Files are read by the agent's folder,
-so an edit is in the next request. What the user's side told (URL, zone, time) is data and stays on its line.
+default for sites, what is known of the user's page and time, then the session's override, exactly once and last. Files
+are read by the agent's folder, so an edit is in the next request. What the user's side told (URL, zone, time) is data
+and stays on its line.
 """
 
 from collections.abc import Iterator, Mapping
