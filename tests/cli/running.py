@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 PATIENCE_S = 60.0
+ATTEMPTS = 6
 _TAKE_TERMINAL = (
     "import fcntl, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); from windowpane.cli import main; main()"
 )
@@ -78,6 +79,17 @@ class Terminal:
     def press(self, key: bytes) -> None:
         """Press a key, such as Ctrl-C."""
         os.write(self._handle, key)
+
+    def insist(self, key: bytes, text: str) -> None:
+        """Press a key at a prompt until a text comes. Python's line editor misses a Ctrl-C just before it waits."""
+        for _ in range(ATTEMPTS):
+            self.press(key)
+            deadline = time.monotonic() + PATIENCE_S / ATTEMPTS
+            while text not in self._text[self._read :] and self._more(deadline - time.monotonic()):
+                pass
+            if text in self._text[self._read :]:
+                break
+        self.expect(text)
 
     def rest(self) -> str:
         """Wait for the end of the command and return what it printed last."""

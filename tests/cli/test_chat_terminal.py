@@ -130,8 +130,7 @@ def test_a_tool_call_asks_and_each_answer_counts_as_far_as_it_says(data: Path) -
         screen.send('/tool notes__write_note {"name": "unasked", "text": "x"}')
         assert "[d]eny" not in screen.expect("← notes:write_note answered: Wrote unasked: 2 characters.")
         screen.expect("you> ")
-        screen.press(CTRL_C)
-        screen.expect(f"windowpane chat {session} goes on from here")
+        screen.insist(CTRL_C, f"windowpane chat {session} goes on from here")
         screen.rest()
 
     assert {path.stem for path in notes.iterdir()} >= {"once", "session", "unasked"}
@@ -151,8 +150,7 @@ def test_a_call_that_was_left_waiting_is_asked_about_when_the_session_is_resumed
     with terminal(data, "chat", session[:12]) as screen:
         screen.expect("Turn 1 waits for your decision.")
         screen.expect("[d]eny: ")
-        screen.press(CTRL_C)
-        screen.expect("(cancelled; what was said so far is kept)")
+        screen.insist(CTRL_C, "(cancelled; what was said so far is kept)")
         screen.expect("you> ")
         screen.press(CTRL_D)
         screen.rest()
@@ -196,8 +194,7 @@ def test_a_conversation_in_which_nothing_was_said_leaves_no_session(tmp_path: Pa
         screen.expect(f"an example was written. Edit it in {tmp_path}/agents/guide")
         session = session_of(screen)
         screen.expect("you> ")
-        screen.press(CTRL_C)
-        screen.expect("Nothing was said, so no session was kept.")
+        screen.insist(CTRL_C, "Nothing was said, so no session was kept.")
         screen.rest()
 
     gone = windowpane(tmp_path, "sessions", "show", session)

@@ -9,9 +9,10 @@ import sys
 from importlib.metadata import version
 from io import TextIOWrapper
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from windowpane.cli.failing import explained
 
@@ -26,8 +27,27 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+
+class _ShowByDefault(TyperGroup):
+    """Takes `context SESSION` for `context show SESSION`: no session's id reads like a command."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # typer does not export the type of `ctx`
+        """Put the left-out command back."""
+        if args and args[0] not in (*self.commands, "-h", "--help"):
+            args = ["show", *args]
+        return super().parse_args(ctx, args)
+
+
 sessions_app = typer.Typer(rich_markup_mode=None)
 app.add_typer(sessions_app, name="sessions")
+context_app = typer.Typer(
+    cls=_ShowByDefault,
+    rich_markup_mode=None,
+    no_args_is_help=True,
+    help="What a turn's model was given, and what a session is working on.",
+)
+app.add_typer(context_app, name="context")
 
 Data = Annotated[
     Path | None,
@@ -222,8 +242,8 @@ def preview(
     run(settings, message, session=session, agent=agent, messages=messages, as_json=as_json)
 
 
-@app.command()
-def context(
+@context_app.command("show")
+def show_context(
     session: SessionArgument,
     turn: Annotated[
         int | None, typer.Argument(metavar="[TURN]", min=1, help="The turn, counted from 1. Default: the last one.")
@@ -236,7 +256,7 @@ def context(
     agents: Agents = None,
     store_url: StoreUrl = None,
 ) -> None:
-    """Show what the model was given in a turn, what it was not, and why.
+    """Show what the model was given in a turn, what it was not, and why. `show` may be left out.
 
     \b
     Examples:
@@ -247,6 +267,92 @@ def context(
 
     settings = _settings(data=data, agents=agents, store_url=store_url)
     run(settings, session, turn, messages=messages, as_json=as_json)
+
+
+@context_app.command("set")
+def set_context(
+    session: SessionArgument,
+    set_name: Annotated[
+        str, typer.Argument(metavar="SET", help="files, applet, endpoints, ports, or a name of yours.")
+    ],
+    items: Annotated[list[str], typer.Argument(metavar="ITEM...", help="What stands in the set; files as full paths.")],
+    merge: Annotated[
+        bool, typer.Option("--merge", help="Add to what is there; the oldest make room beyond ten.")
+    ] = False,
+    data: Data = None,
+    store_url: StoreUrl = None,
+) -> None:
+    """Say what a session is working on; it is reminded of it when it is taken up again.
+
+    \b
+    Examples:
+      windowpane context set last files /work/spec.md /work/notes.md
+      windowpane context set last ports 8080 --merge
+    """
+    from windowpane.cli.working import set_context as run
+
+    mode = "merge" if merge else "replace"
+    run(_settings(data=data, store_url=store_url), session, set_name, items, mode)
+
+
+@context_app.command("get")
+def get_context(
+    session: SessionArgument,
+    set_name: Annotated[str | None, typer.Argument(metavar="[SET]", help="One set. Default: all of them.")] = None,
+    data: Data = None,
+    store_url: StoreUrl = None,
+) -> None:
+    """Print what a session is working on, as JSON.
+
+    \b
+    Example:
+      windowpane context get last files
+    """
+    from windowpane.cli.working import get_context as run
+
+    run(_settings(data=data, store_url=store_url), session, set_name)
+
+
+@context_app.command("clear")
+def clear_context(
+    session: SessionArgument,
+    set_name: Annotated[str, typer.Argument(metavar="SET", help="The set to clear.")],
+    data: Data = None,
+    store_url: StoreUrl = None,
+) -> None:
+    """Clear one set of what a session is working on.
+
+    \b
+    Example:
+      windowpane context clear last files
+    """
+    from windowpane.cli.working import set_context as run
+
+    run(_settings(data=data, store_url=store_url), session, set_name, [], "replace")
+
+
+@app.command()
+def mcp(
+    http: Annotated[
+        bool, typer.Option("--http", help="Serve over streamable HTTP on 127.0.0.1 instead of over pipes.")
+    ] = False,
+    port: Annotated[
+        int, typer.Option("--port", min=0, max=65535, help="With --http: the port to listen on; 0 takes any free one.")
+    ] = 8471,
+    data: Data = None,
+    agents: Agents = None,
+    store_url: StoreUrl = None,
+) -> None:
+    """Be an MCP server: working context, search and explanations of sessions for any MCP host.
+
+    \b
+    Examples:
+      windowpane mcp
+      windowpane mcp --http --port 8471
+    """
+    from windowpane.cli.mcp import mcp as run
+
+    run(_settings(data=data, agents=agents, store_url=store_url), http=http, port=port)
 
 
 @app.command()

@@ -8,7 +8,7 @@ import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from types import FrameType
 from typing import Self, TypeVar
 
@@ -19,6 +19,9 @@ from windowpane.context.events import Live
 from windowpane.engine import Engine
 from windowpane.settings import Settings
 from windowpane.wiring import open_engine
+
+LOOK_UP_S = 0.2
+"""How long Ctrl-C can go unnoticed: one that comes in the instant before a wait begins does not end the wait."""
 
 T = TypeVar("T")
 
@@ -60,10 +63,14 @@ class Events:
 
     def take(self) -> Live | Interrupted | None:
         """Wait for the next event and return it, or None when there are no more."""
-        event = self._queue.get()
-        if isinstance(event, BaseException):
-            raise event
-        return event
+        while True:
+            try:
+                event = self._queue.get(timeout=LOOK_UP_S)
+            except Empty:
+                continue
+            if isinstance(event, BaseException):
+                raise event
+            return event
 
     def _press(self, number: int, frame: FrameType | None) -> None:
         if self._pressed:
