@@ -6,7 +6,7 @@ there is one way to do each thing.
 """
 
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from difflib import get_close_matches
@@ -47,7 +47,7 @@ from windowpane.context.items import Item, ItemRef, Tool, item_hash
 from windowpane.context.messages import Decision, Message, Step, Usage
 from windowpane.context.request import ContextItem, Request, RequestContext
 from windowpane.context.session import SessionState, apply, messages_of
-from windowpane.context.sets import ChangeMode, ContextSets, SetChange
+from windowpane.context.sets import ChangeMode, ContextSets, SetChange, change_set, replace_all
 from windowpane.errors import (
     AgentNotFoundError,
     InvalidInputError,
@@ -59,6 +59,7 @@ from windowpane.errors import (
     WindowpaneError,
 )
 from windowpane.fetch.base import PageReader, SearchEngine
+from windowpane.live import Audience, Watched
 from windowpane.models.base import Models
 from windowpane.search.history import HistoryIndex
 from windowpane.stores.base import Store
@@ -96,6 +97,15 @@ class SessionList:
 
     sessions: tuple[SessionState, ...]
     cursor: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class SetWish:
+    """A change of one set of the working context, as somebody asks for it."""
+
+    set_name: str
+    items: Sequence[str]
+    mode: ChangeMode = "replace"
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +147,7 @@ class Engine:
         self._fetching = Fetching(self._sessions, pages, search_engine)
         self._memory = Memory(self._sessions, models, history)
         self._search_engine = search_engine
+        self._audience = Audience(store)
         self._carrier = Carrier(
             sessions=self._sessions,
             agents=agents,
@@ -146,6 +157,7 @@ class Engine:
             working=self._working,
             fetching=self._fetching,
             memory=self._memory,
+            audience=self._audience,
             lease_s=lease_s,
             settle_s=settle_s,
             resume_after_s=resume_after_s,
@@ -163,9 +175,11 @@ class Engine:
         self._tasks = await self._stack.enter_async_context(anyio.create_task_group())
         self._toolboxes.open_in(self._tasks)
         self._carrier.open_in(self._tasks)
+        self._audience.open_in(self._tasks)
         return self
 
     async def __aexit__(self, *exc: object) -> None:
+        self.end_watching()
         self._carrier.close()
         self._tasks.cancel_scope.cancel()
         await self._stack.__aexit__(None, None, None)
@@ -370,6 +384,33 @@ class Engine:
             return [SessionUpdated(changes=checked, actor=actor)] if checked else []
 
         return (await self._sessions.change(session_id, update)).state
+
+    async def change_session(
+        self,
+        session_id: SessionId,
+        changes: Mapping[str, Any],
+        *,
+        context: Mapping[str, Sequence[str]] | None = None,
+        set_context: SetWish | None = None,
+        actor: Actor = "user",
+    ) -> tuple[SessionState, SetChange | None]:
+        """Change name, settings and working context together. `context` replaces every set, then comes `set_context`.
+
+        Everything is checked before anything is changed. The second value says what became of the working context, or
+        is None when that was not to be changed; when it is a refusal nothing was changed at all.
+
+        Raises:
+            SessionNotFoundError: no such session.
+            InvalidSettingError: a setting cannot be used; nothing is changed.
+        """
+        state = await self._sessions.state(session_id)
+        _checked_name(changes.get("name") or "")
+        settings = {name: value for name, value in changes.items() if name != "name"}
+        checked_changes(settings, state.settings.time_zone)
+        made = await self._change_sets(session_id, context, set_context, actor)
+        if changes and not (made and made.refused):
+            return await self.update_session(session_id, changes, actor=actor), made
+        return await self._sessions.state(session_id), made
 
     async def delete_session(self, session_id: SessionId) -> None:
         """Delete a session so that nothing of it is left. A running turn is stopped.
@@ -599,6 +640,24 @@ class Engine:
         body = await self._record_of(session_id, turn)
         return rebuild(body, await self.store.blobs(session_id, texts_of(body)))
 
+    async def watch(self, session_id: SessionId, *, after: int | None = None) -> AsyncGenerator[Watched]:
+        """Yield everything that happens to a session, whoever causes it, until it is deleted.
+
+        First comes the log after a sequence number, then the working context as it stands, also when it is empty, then
+        what happens. Without `after` only what happens from now on.
+
+        Raises:
+            SessionNotFoundError: no such session.
+        """
+        state = await self._sessions.state(session_id)
+        async with aclosing(self._audience.watch(session_id, state.seq, state.sets, after)) as events:
+            async for event in events:
+                yield event
+
+    def end_watching(self) -> None:
+        """End every `watch()`, and every one that begins from now on: the process is about to stop."""
+        self._audience.close()
+
     async def turn_events(self, session_id: SessionId, turn: int) -> list[Recorded]:
         """Return everything that happened from the start of a turn to the start of the next.
 
@@ -621,6 +680,23 @@ class Engine:
         if not isinstance(started, TurnStarted) or started.message != message:
             raise KeyReusedError(key or "")
         return turn
+
+    async def _change_sets(
+        self,
+        session_id: SessionId,
+        context: Mapping[str, Sequence[str]] | None,
+        wish: SetWish | None,
+        actor: Actor,
+    ) -> SetChange | None:
+        if context is None:
+            return wish and await self.set_context(session_id, wish.set_name, wish.items, wish.mode, actor=actor)
+        whole = replace_all(context)
+        if whole.sets is not None and wish is not None:
+            then = change_set(whole.sets, wish.set_name, wish.items, wish.mode)
+            whole = replace(then, warnings=tuple(dict.fromkeys(whole.warnings + then.warnings)))
+        if whole.sets is not None:
+            await self.replace_context(session_id, whole.sets, actor=actor)
+        return whole
 
     async def _conclude(self, prepared: Prepared, events: Sequence[Event]) -> SessionState:
         try:

@@ -16,6 +16,7 @@
     │   ├── ApprovalPendingError
     │   ├── NothingToApproveError
     │   ├── NoTurnRunningError
+    │   ├── WrongSessionError
     │   └── KeyReusedError
     ├── AgentError                  the agent's folder needs a hand
     │   └── MissingCorePromptError
@@ -202,6 +203,17 @@ class NoTurnRunningError(ConflictError):
 
     def __init__(self) -> None:
         super().__init__("no turn is running in this session")
+
+
+class WrongSessionError(ConflictError):
+    """A change came for another session than the one it says it is for."""
+
+    code = "wrong_session"
+
+    def __init__(self, session_id: str, meant: str) -> None:
+        super().__init__(f"this change is meant for session {meant!r} and came to {session_id!r}; nothing was changed")
+        self.session_id = session_id
+        self.meant = meant
 
 
 class KeyReusedError(ConflictError):

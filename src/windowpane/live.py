@@ -1,14 +1,81 @@
-"""Turns as they happen: one feed per running turn, for any number of listeners.
+"""What happens, to those who watch: one feed per running turn, one hub per watched session.
 
-A feed keeps everything its turn has said so far, so a listener who comes late or reads slowly misses nothing and
-never holds the turn up. When the turn ends or stops to wait for a person, the feed closes.
+A feed keeps everything its turn has said so far, so whoever follows the turn misses nothing. A hub is for any number
+of listeners, who may stay for days: it takes the session's log as the store tells it, puts the text that is being
+written in between, and keeps only the latest of both. A listener who falls behind is told so and goes on from the log
+at its own pace. Nobody who listens ever holds anything up.
 """
 
-from collections.abc import AsyncIterator
+from collections import deque
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable, Callable
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Literal, Protocol
 
 import anyio
+import anyio.abc
+import structlog
 
-from windowpane.context.events import Live
+from windowpane.context.events import (
+    Delta,
+    FetchedCleared,
+    HistoryCleared,
+    Live,
+    ModelReplied,
+    Recorded,
+    SessionContext,
+    TurnFinished,
+)
+from windowpane.context.ids import SessionId
+from windowpane.context.sets import ContextSets
+from windowpane.errors import SessionNotFoundError, StoreUnavailableError, WindowpaneError
+
+log = structlog.get_logger()
+
+KEPT = 512
+"""How many things a listener may be behind before it has to go back to the log."""
+
+PAGE = 200
+"""How many events are read from the log at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Missed:
+    """A listener fell behind.
+
+    Every event after `after` follows, from the log. Of the text that was being written parts are lost: what is still
+    unfinished comes again from its beginning.
+    """
+
+    after: int
+    type: Literal["missed"] = "missed"
+
+
+@dataclass(frozen=True, slots=True)
+class SessionDeleted:
+    """The session is no more, and nothing follows."""
+
+    type: Literal["session.deleted"] = "session.deleted"
+
+
+Watched = Live | SessionContext | Missed | SessionDeleted
+"""What somebody who watches a session sees. A context event that is not in an envelope is not in the log either."""
+
+Read = Callable[[int], Awaitable[list[Recorded]]]
+"""Return some events after a sequence number."""
+
+
+class Log(Protocol):
+    """What a hub needs of a store."""
+
+    async def read(self, session_id: SessionId, *, after: int = 0, limit: int | None = None) -> list[Recorded]:
+        """Return the events after a sequence number."""
+        ...
+
+    def subscribe(self, session_id: SessionId, *, after: int) -> AsyncGenerator[Recorded]:
+        """Yield every event after a sequence number, until the session is deleted or the store is closed."""
+        ...
 
 
 class Feed:
@@ -43,3 +110,232 @@ class Feed:
     def _ring(self) -> None:
         self._news.set()
         self._news = anyio.Event()
+
+
+class Hub:
+    """One session as it happens, in one order for all who listen: the log's, with the deltas in their places.
+
+    `seq` and `sets` are how far the log was told, and the working context there.
+    """
+
+    def __init__(self, seq: int, sets: ContextSets, kept: int = KEPT) -> None:
+        self.seq = seq
+        self.sets = sets
+        self._kept: deque[Live] = deque(maxlen=kept)
+        self._told = 0
+        self._replied_at = 0
+        self._saying: list[Delta] = []
+        self._early: deque[tuple[int, Delta]] = deque(maxlen=kept)
+        self._end: Literal["open", "closed", "deleted", "failed"] = "open"
+        self._news = anyio.Event()
+
+    def record(self, entry: Recorded) -> None:
+        """Tell the next event of the log."""
+        if entry.seq <= self.seq:
+            return
+        self.seq = entry.seq
+        match entry.event:
+            case ModelReplied() | TurnFinished():
+                self._replied_at = entry.seq
+                self._saying.clear()
+            case SessionContext(reason="changed", context=sets):
+                self.sets = sets
+            case HistoryCleared() | FetchedCleared():
+                self._kept.clear()
+            case _:
+                pass
+        self._tell(entry)
+        early, self._early = self._early, deque(maxlen=self._early.maxlen)
+        for after, delta in early:
+            self.speak(after, delta)
+
+    def speak(self, after: int, delta: Delta) -> None:
+        """Tell a little more of the answer that is being written after an event of the log, when that was told.
+
+        The log may also be ahead: what belongs to an answer that stands in it already is not told any more.
+        """
+        if after > self.seq:
+            self._early.append((after, delta))
+        elif self._replied_at <= after:
+            self._saying.append(delta)
+            self._tell(delta)
+
+    def end(self, why: Literal["closed", "deleted", "failed"]) -> None:
+        """Let everybody go who has heard all of it."""
+        if self._end == "open":
+            self._end = why
+            self._ring()
+
+    async def listen(self, read: Read, after: int | None = None) -> AsyncGenerator[Watched]:
+        """Yield what stands in the log after `after`, the working context as it is then, and what comes.
+
+        Without `after` it begins with now.
+
+        Raises:
+            StoreUnavailableError: the log cannot be read any more.
+        """
+        seq = self.seq if after is None else after
+        loaded = False
+        while True:
+            while self.seq != seq:
+                if self.seq < seq:
+                    if self._end != "open":
+                        break
+                    await self._news.wait()
+                    continue
+                try:
+                    entries = await read(seq)
+                except SessionNotFoundError:
+                    yield SessionDeleted()
+                    return
+                for entry in entries:
+                    seq = entry.seq
+                    yield entry
+            # From here to the first yield nobody else runs, so the three belong together.
+            position, context, unfinished = self._told, self.sets, _joined(self._saying)
+            if not loaded:
+                loaded = True
+                yield SessionContext(reason="load", context=context)
+            for delta in unfinished:
+                yield delta
+            while position >= self._told - len(self._kept):
+                if position == self._told:
+                    if self._end == "open":
+                        await self._news.wait()
+                        continue
+                    if self._end == "deleted":
+                        yield SessionDeleted()
+                    if self._end == "failed":
+                        raise StoreUnavailableError("the session's log cannot be read any more; come back later")
+                    return
+                live = self._kept[position - self._told]
+                position += 1
+                if isinstance(live, Recorded):
+                    seq = live.seq
+                yield live
+            yield Missed(seq)
+
+    def _tell(self, live: Live) -> None:
+        self._kept.append(live)
+        self._told += 1
+        self._ring()
+
+    def _ring(self) -> None:
+        self._news.set()
+        self._news = anyio.Event()
+
+
+@dataclass(slots=True)
+class _Voice:
+    """What a turn of this process is saying: the deltas since the event `after`."""
+
+    after: int = 0
+    deltas: list[Delta] = field(default_factory=list[Delta])
+
+
+@dataclass(slots=True)
+class _Watched:
+    hub: Hub
+    scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
+    listeners: int = 0
+
+
+class Audience:
+    """Everybody who watches a session through this process."""
+
+    def __init__(self, log: Log, kept: int = KEPT) -> None:
+        self._log = log
+        self._kept = kept
+        self._sessions: dict[SessionId, _Watched] = {}
+        self._voices: dict[SessionId, _Voice] = {}
+        self._closed = False
+        self._tasks: anyio.abc.TaskGroup
+
+    def open_in(self, tasks: anyio.abc.TaskGroup) -> None:
+        """Follow logs in this task group."""
+        self._tasks = tasks
+        self._closed = False
+
+    def close(self) -> None:
+        """Let everybody go; who comes now is let go at once."""
+        self._closed = True
+        for watched in self._sessions.values():
+            watched.hub.end("closed")
+
+    async def watch(
+        self, session_id: SessionId, seq: int, sets: ContextSets, after: int | None = None
+    ) -> AsyncGenerator[Watched]:
+        """Yield what `Hub.listen` does. `seq` and `sets` are the session as the caller has just read it."""
+
+        async def read(after: int) -> list[Recorded]:
+            return await self._log.read(session_id, after=after, limit=PAGE)
+
+        if self._closed:
+            return
+        watched = self._sessions.get(session_id) or self._open(session_id, seq, sets)
+        watched.listeners += 1
+        try:
+            async with aclosing(watched.hub.listen(read, None if after is None else min(after, seq))) as events:
+                async for event in events:
+                    yield event
+        finally:
+            watched.listeners -= 1
+            if not watched.listeners:
+                watched.scope.cancel()
+                self._forget(session_id, watched)
+
+    async def relay(self, session_id: SessionId, events: AsyncIterable[Live]) -> None:
+        """Pass on what a turn of this process is saying, as it says it. The log has the rest."""
+        voice = self._voices[session_id] = _Voice()
+        try:
+            async for event in events:
+                if isinstance(event, Delta):
+                    voice.deltas.append(event)
+                    if watched := self._sessions.get(session_id):
+                        watched.hub.speak(voice.after, event)
+                    continue
+                voice.after = event.seq
+                if isinstance(event.event, ModelReplied | TurnFinished):
+                    voice.deltas.clear()
+        finally:
+            if self._voices.get(session_id) is voice:
+                del self._voices[session_id]
+
+    def _open(self, session_id: SessionId, seq: int, sets: ContextSets) -> _Watched:
+        watched = self._sessions[session_id] = _Watched(Hub(seq, sets, self._kept))
+        if voice := self._voices.get(session_id):
+            for delta in voice.deltas:
+                watched.hub.speak(voice.after, delta)
+        self._tasks.start_soon(self._follow, session_id, watched)
+        return watched
+
+    async def _follow(self, session_id: SessionId, watched: _Watched) -> None:
+        """Bring the log to a hub, until nobody listens or there is nothing more."""
+        why: Literal["closed", "deleted", "failed"] = "closed"
+        with watched.scope:
+            try:
+                async with aclosing(self._log.subscribe(session_id, after=watched.hub.seq)) as entries:
+                    async for entry in entries:
+                        watched.hub.record(entry)
+                await self._log.read(session_id, limit=1)
+            except SessionNotFoundError:
+                why = "deleted"
+            except WindowpaneError as error:
+                why = "closed" if self._closed else "failed"
+                log.info("watch.ended", session=session_id, code=error.code)
+            except Exception:
+                # A background task is an edge: what nobody foresaw ends this hub and nothing else.
+                why = "failed"
+                log.exception("watch.crashed", session=session_id)
+        watched.hub.end(why)
+        self._forget(session_id, watched)
+
+    def _forget(self, session_id: SessionId, watched: _Watched) -> None:
+        if self._sessions.get(session_id) is watched:
+            del self._sessions[session_id]
+
+
+def _joined(deltas: list[Delta]) -> list[Delta]:
+    """Return the same text in as few deltas as possible."""
+    parts = groupby(deltas, lambda delta: (delta.turn, delta.kind))
+    return [Delta(turn, "".join(delta.text for delta in part), kind) for (turn, kind), part in parts]

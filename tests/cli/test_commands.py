@@ -225,7 +225,7 @@ def test_doctor_without_agents_says_how_to_begin(tmp_path: Path) -> None:
         (("sessions", "--store-url", "redis://x"), 1, "error: store_url: 'redis://x' names no store"),
         (("sessions", "show", "last"), 1, "error: no session 'last'"),
         (("preview", "x", "--session", "a", "--agent", "b"), 2, "--session and --agent exclude one another"),
-        (("context",), 2, "Missing argument 'SESSION'"),
+        (("sessions", "show"), 2, "Missing argument 'SESSION'"),
         (("serve", "--port", "70000"), 2, "Invalid value for '--port'"),
         (("serve", "--host", "0.0.0.0"), 1, "error: host: '0.0.0.0' can be reached by others"),
     ],

@@ -17,7 +17,7 @@ def paths(found: object, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]
             yield from paths(below, (*path, name))
 
 
-@pytest.mark.parametrize("path", paths(get_command(app)), ids=" ".join)
+@pytest.mark.parametrize("path", list(paths(get_command(app))), ids=" ".join)
 def test_help_says_what_each_option_is_for_and_gives_an_example(path: tuple[str, ...]) -> None:
     shown = CliRunner().invoke(app, [*path, "--help"])
 

@@ -44,7 +44,7 @@ async def served(world: World, **options: Any) -> AsyncGenerator[httpx2.AsyncCli
 
 @asynccontextmanager
 async def listening(app: FastAPI) -> AsyncGenerator[str]:
-    server = _Server(uvicorn.Config(app, ws="none", log_config=None, access_log=False, timeout_graceful_shutdown=5))
+    server = _Server(uvicorn.Config(app, ws="websockets-sansio", log_config=None, access_log=False, timeout_graceful_shutdown=5))
     with socket.create_server(("127.0.0.1", 0)) as listener:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(server.serve, [listener])

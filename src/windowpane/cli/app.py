@@ -45,7 +45,13 @@ context_app = typer.Typer(
     cls=_ShowByDefault,
     rich_markup_mode=None,
     no_args_is_help=True,
-    help="What a turn's model was given, and what a session is working on.",
+    help="""Show what a turn's model was given; or say and read what a session is working on.
+
+    \b
+    Examples:
+      windowpane context last
+      windowpane context set last files /work/spec.md
+    """,
 )
 app.add_typer(context_app, name="context")
 

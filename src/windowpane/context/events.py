@@ -287,4 +287,4 @@ class Delta:
 
 
 Live = Recorded | Delta
-"""What somebody who watches a session sees."""
+"""What somebody who watches a turn sees."""

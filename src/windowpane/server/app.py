@@ -14,7 +14,7 @@ from starlette.exceptions import HTTPException
 
 from windowpane.engine import Engine
 from windowpane.errors import WindowpaneError
-from windowpane.server import agents, history, home, items, sessions, turns
+from windowpane.server import agents, fetched, history, home, insight, items, live, sessions, turns
 from windowpane.server.access import AccessLog
 from windowpane.server.guard import LOOPBACK_NAMES, Guard
 from windowpane.server.limits import MAX_BODY_BYTES, BodyLimit
@@ -70,7 +70,8 @@ def create_app(
     )
     app.state.engine = engine
     app.state.opened = False
-    for router in (_health, home.router, agents.router, sessions.router, items.router, turns.router, history.router):
+    resources = (home, agents, sessions, items, turns, history, fetched, insight, live)
+    for router in (_health, *(resource.router for resource in resources)):
         app.include_router(router)
     app.add_exception_handler(WindowpaneError, answer_windowpane_error)
     app.add_exception_handler(HTTPException, answer_http_error)

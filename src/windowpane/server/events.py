@@ -18,8 +18,9 @@ from pydantic import Field, PlainSerializer, TypeAdapter, WithJsonSchema
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from windowpane.context.events import Delta, Event, Live, Recorded
+from windowpane.context.events import Delta, Event, Recorded, SessionContext
 from windowpane.errors import WindowpaneError
+from windowpane.live import Missed, SessionDeleted, Watched
 from windowpane.server.problems import problem_of, render
 
 MEDIA_TYPE = "text/event-stream"
@@ -37,7 +38,28 @@ def wants_events(request: Request) -> bool:
 
 def flat(recorded: Recorded) -> dict[str, Any]:
     """Return a stored event as one JSON object."""
-    return {"seq": recorded.seq, "at": recorded.at.isoformat(), **_EVENT.dump_python(recorded.event, mode="json")}
+    return {"seq": recorded.seq, "at": recorded.at.isoformat(), **_body(recorded.event)}
+
+
+def wire(event: Watched) -> dict[str, Any]:
+    """Return anything that a watcher sees as one JSON object."""
+    if isinstance(event, Recorded):
+        return flat(event)
+    if isinstance(event, Delta):
+        return {"turn": event.turn, "text": event.text, "kind": event.kind, "type": event.type}
+    if isinstance(event, Missed):
+        return {"after": event.after, "type": event.type}
+    if isinstance(event, SessionDeleted):
+        return {"type": event.type}
+    return _body(event)
+
+
+def _body(event: Event) -> dict[str, Any]:
+    if isinstance(event, SessionContext):
+        named = {} if event.set_name is None else {"setName": event.set_name}
+        context = {name: list(items) for name, items in event.context.items()}
+        return {"type": event.type, "data": {"reason": event.reason, "context": context, **named}}
+    return _EVENT.dump_python(event, mode="json")
 
 
 FlatEvent = Annotated[
@@ -61,11 +83,11 @@ FlatEvent = Annotated[
 
 
 class EventStream(StreamingResponse):
-    """A turn as server-sent events, with pings in between."""
+    """A turn or a session as server-sent events, with pings in between."""
 
     media_type = MEDIA_TYPE
 
-    def __init__(self, live: AsyncGenerator[Live], ping_s: float = PING_S) -> None:
+    def __init__(self, live: AsyncGenerator[Watched], ping_s: float = PING_S) -> None:
         self._live = live
         self._writer, reader = anyio.create_memory_object_stream[bytes](_AHEAD)
         self._reader = reader
@@ -81,7 +103,7 @@ class EventStream(StreamingResponse):
                 tasks.cancel_scope.cancel()
 
 
-async def _write(live: AsyncGenerator[Live], writer: MemoryObjectSendStream[bytes]) -> None:
+async def _write(live: AsyncGenerator[Watched], writer: MemoryObjectSendStream[bytes]) -> None:
     with writer:
         try:
             async with aclosing(live):
@@ -102,13 +124,16 @@ async def _with_pings(reader: MemoryObjectReceiveStream[bytes], ping_s: float) -
         yield chunk
 
 
-def _encoded(event: Live) -> bytes:
-    if isinstance(event, Delta):
-        delta = {"turn": event.turn, "text": event.text, "kind": event.kind, "type": event.type}
-        return format_sse_event(event=event.type, data_str=_json(delta))
-    return format_sse_event(event=event.event.type, data_str=_json(flat(event)), id=str(event.seq))
+def _encoded(event: Watched) -> bytes:
+    kind = event.event.type if isinstance(event, Recorded) else event.type
+    return format_sse_event(event=kind, data_str=as_json(wire(event)), id=_id(event))
 
 
-def _json(body: dict[str, Any]) -> str:
+def _id(event: Watched) -> str | None:
+    return str(event.seq) if isinstance(event, Recorded) else None
+
+
+def as_json(body: dict[str, Any]) -> str:
+    """Return a body as one line of JSON."""
     # Half a character, which a model may send, cannot travel as UTF-8.
     return json.dumps(body, ensure_ascii=False).encode("utf-8", "replace").decode()

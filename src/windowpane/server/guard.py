@@ -15,6 +15,8 @@ from windowpane.server.problems import ProblemDocument, problem, response_of
 
 LOOPBACK_NAMES = ("127.0.0.1", "localhost", "::1")
 READING = ("GET", "HEAD", "OPTIONS")
+REFUSED = 1008
+"""The close code of a socket that breaks a rule."""
 
 
 class Guard:
@@ -26,9 +28,11 @@ class Guard:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or refuse it."""
-        refusal = self._refusal(scope) if scope["type"] == "http" else None
+        refusal = self._refusal(scope) if scope["type"] in ("http", "websocket") else None
         if refusal is None:
             await self._app(scope, receive, send)
+        elif scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": REFUSED, "reason": refusal.code})
         else:
             await response_of(refusal)(scope, receive, send)
 
@@ -41,7 +45,8 @@ class Guard:
             )
         origin = headers.get("origin")
         foreign = origin is not None and _name(origin) not in self._hosts
-        if scope["method"] not in READING and (foreign or headers.get("sec-fetch-site") == "cross-site"):
+        # Browsers let any page open a socket anywhere, and read from it.
+        if scope.get("method") not in READING and (foreign or headers.get("sec-fetch-site") == "cross-site"):
             return problem(403, "foreign_origin", "pages of other sites may not change anything here")
         return None
 

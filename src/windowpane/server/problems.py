@@ -18,6 +18,7 @@ from starlette.responses import Response
 from windowpane.errors import (
     AgentError,
     ConflictError,
+    EmbedderError,
     FetchError,
     FetchRefusedError,
     InvalidInputError,
@@ -55,6 +56,7 @@ STATUSES: Mapping[type[WindowpaneError], HTTPStatus] = {
     ToolServerDownError: HTTPStatus.SERVICE_UNAVAILABLE,
     ToolTimeoutError: HTTPStatus.GATEWAY_TIMEOUT,
     FetchError: HTTPStatus.BAD_GATEWAY,
+    EmbedderError: HTTPStatus.SERVICE_UNAVAILABLE,
     FetchRefusedError: HTTPStatus.UNPROCESSABLE_ENTITY,
     StoreError: HTTPStatus.INTERNAL_SERVER_ERROR,
     StoreUnavailableError: HTTPStatus.SERVICE_UNAVAILABLE,
@@ -197,6 +199,7 @@ MEANINGS: Mapping[int, str] = {
     415: "The body is not sent as JSON.",
     422: "Something in the request, or in the agent's folder, cannot be used; `detail` says what.",
     500: "Something unforeseen went wrong.",
+    502: "Somebody whom this server asked did not answer as needed; `detail` says who.",
     503: "The store, or something else that is needed, cannot be reached now.",
 }
 BODY = (400, 413, 415)

@@ -96,7 +96,7 @@ class _Server(uvicorn.Server):
             uvicorn.Config(
                 app,
                 lifespan="off",
-                ws="none",
+                ws="websockets-sansio",
                 log_config=None,
                 access_log=False,
                 server_header=False,

@@ -6,13 +6,15 @@ from datetime import datetime
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Path, Query, Response
-from pydantic import AfterValidator, BaseModel, ConfigDict, JsonValue, WithJsonSchema
+from pydantic import AfterValidator, AliasChoices, BaseModel, ConfigDict, Field, JsonValue, WithJsonSchema
 
 from windowpane.context.events import SessionItem
 from windowpane.context.ids import BlobHash, SessionId
 from windowpane.context.messages import ToolCall
 from windowpane.context.session import OpenTurn, SessionSettings, SessionState
-from windowpane.errors import InvalidSettingError
+from windowpane.context.sets import ChangeMode, ContextSets, SetChange, change_set, replace_all
+from windowpane.context.summary import Summary
+from windowpane.errors import InvalidInputError, InvalidSettingError, WrongSessionError
 from windowpane.server.opened import OWNER, OpenEngine
 from windowpane.server.problems import BODY, problems
 
@@ -46,13 +48,38 @@ class NewSession(BaseModel):
     settings: Changes | None = None
 
 
+class SetContext(BaseModel):
+    """A change of one set of the working context. No items with mode `replace` clears the set."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    set_name: Annotated[str, Field(validation_alias=AliasChoices("setName", "set_name"))]
+    items: list[str]
+    mode: ChangeMode = "replace"
+
+
 class SessionChange(BaseModel):
-    """What changes about a session. What is not named stays; null clears."""
+    """What changes about a session. What is not named stays; null clears.
+
+    `context` replaces the whole working context, then `setContext` changes one set of it. With `session_id` the change
+    is refused when that is another session than the one addressed.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: str | None = None
     settings: Changes | None = None
+    context: dict[str, list[str]] | None = None
+    set_context: Annotated[SetContext | None, Field(validation_alias=AliasChoices("setContext", "set_context"))] = None
+    session_id: Annotated[str | None, Field(validation_alias=AliasChoices("sessionId", "session_id"))] = None
+
+
+class Promotion(BaseModel):
+    """Observed files to take into the working context."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    paths: list[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +100,13 @@ class OpenTurnView:
     approvals: tuple[ToolCall, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class SessionMeta:
+    """What a page needs for its footer."""
+
+    context: ContextSets
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionView:
     """A session as it is now. `settings` are its own; null: as the agent has it."""
@@ -86,6 +120,10 @@ class SessionView:
     rules: tuple[str, ...]
     references: tuple[str, ...]
     tools: tuple[ToolName, ...]
+    context: ContextSets
+    meta: SessionMeta
+    observed: tuple[str, ...]
+    summary: Summary | None
     message_count: int
     turn_count: int
     seq: int
@@ -114,6 +152,10 @@ def view_of(state: SessionState) -> SessionView:
         rules=state.rules,
         references=state.references,
         tools=tuple(ToolName(server, name) for server, name in state.tools),
+        context=state.sets,
+        meta=SessionMeta(state.sets),
+        observed=state.observed,
+        summary=state.summary,
         message_count=state.message_count,
         turn_count=state.turn_count,
         seq=state.seq,
@@ -159,15 +201,57 @@ async def read_session(engine: OpenEngine, session_id: Id) -> SessionView:
     return view_of(await engine.session(session_id))
 
 
-@router.patch("/{session_id}", summary="Rename a session or change its settings", responses=problems(*BODY, 404))
+@router.patch(
+    "/{session_id}",
+    summary="Change a session's name, settings or working context",
+    responses=problems(*BODY, 404, 409),
+)
 async def update_session(engine: OpenEngine, session_id: Id, change: SessionChange) -> SessionView:
-    """Change what is named and nothing else. A setting of null goes back to what the agent says."""
+    """Change what is named and nothing else. A setting of null goes back to what the agent says.
+
+    Everything is checked before anything is changed.
+    """
+    if change.session_id is not None and change.session_id != session_id:
+        raise WrongSessionError(session_id, change.session_id)
     changes = dict(change.settings or {})
     if "name" in changes:
         raise InvalidSettingError("name", "the name stands beside `settings`, not in it")
     if "name" in change.model_fields_set:
         changes["name"] = change.name
-    return view_of(await engine.update_session(session_id, changes))
+    _check_context(await engine.session(session_id), change)
+    state = await engine.update_session(session_id, changes)
+    if change.context is not None:
+        whole = _after(_accepted(replace_all(change.context)), change.set_context)
+        _accepted(await engine.replace_context(session_id, whole))
+    elif change.set_context is not None:
+        one = change.set_context
+        _accepted(await engine.set_context(session_id, one.set_name, one.items, one.mode))
+    else:
+        return view_of(state)
+    return view_of(await engine.session(session_id))
+
+
+@router.post("/{session_id}/observed", summary="Take observed files in", responses=problems(*BODY, 404))
+async def promote_observed(engine: OpenEngine, session_id: Id, promotion: Promotion) -> SessionView:
+    """Take files that tools were seen to touch into the set `files`."""
+    _accepted(await engine.promote_observed(session_id, promotion.paths))
+    return view_of(await engine.session(session_id))
+
+
+def _check_context(state: SessionState, change: SessionChange) -> None:
+    """Refuse a change of the working context before anything else is changed."""
+    sets = state.sets if change.context is None else _accepted(replace_all(change.context))
+    _after(sets, change.set_context)
+
+
+def _after(sets: ContextSets, change: SetContext | None) -> ContextSets:
+    return sets if change is None else _accepted(change_set(sets, change.set_name, change.items, change.mode))
+
+
+def _accepted(change: SetChange) -> ContextSets:
+    if change.sets is None:
+        raise InvalidInputError(change.reply)
+    return change.sets
 
 
 @router.delete("/{session_id}", status_code=204, summary="Delete a session", responses=problems(404))

@@ -41,7 +41,7 @@ from windowpane.errors import (
     SessionBusyError,
     WindowpaneError,
 )
-from windowpane.live import Feed
+from windowpane.live import Audience, Feed
 from windowpane.models.base import Models
 from windowpane.stores.sessions import Changed, Sessions
 from windowpane.tools.base import Toolbox
@@ -94,6 +94,7 @@ class Carrier:
         working: WorkingContext,
         fetching: Fetching,
         memory: Memory,
+        audience: Audience,
         lease_s: float,
         settle_s: float,
         resume_after_s: float,
@@ -107,6 +108,7 @@ class Carrier:
         self._working = working
         self._fetching = fetching
         self._memory = memory
+        self._audience = audience
         self._lease_s = lease_s
         self._settle_s = settle_s
         self._resume_after_s = resume_after_s
@@ -181,6 +183,7 @@ class Carrier:
         running = _Running(turn)
         self._running[session_id] = running
         _publish(running, recorded)
+        self._tasks.start_soon(self._audience.relay, session_id, running.feed.listen())
         self._tasks.start_soon(self._carry, session_id, holder, running)
 
     async def follow(self, session_id: SessionId, turn: int) -> AsyncGenerator[Live]:
