@@ -10,7 +10,7 @@ serve: .venv/installed ## run the server with the example agent
 	$(BIN)/windowpane serve
 
 test: .venv/tested-with check ## run every check and every test
-	$(BIN)/pytest
+	$(BIN)/pytest -n auto --dist loadfile
 
 check: .venv/tested-with ## lint, types, layers
 	$(BIN)/ruff format --check

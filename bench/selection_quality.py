@@ -361,6 +361,9 @@ def main() -> None:
     parser.add_argument("--fit", action="store_true")
     parser.add_argument("--crossed", action="store_true")
     arguments = parser.parse_args()
+    if "WINDOWPANE_BENCH_DATA" not in os.environ:
+        print("Selection quality skipped: WINDOWPANE_BENCH_DATA does not name a folder with the data.")
+        return
     data = Path(os.environ["WINDOWPANE_BENCH_DATA"])
     cache = os.environ.get("WINDOWPANE_BENCH_CACHE") or Path(tempfile.gettempdir()) / "windowpane-bench"
     texts = Texts(Path(cache))

@@ -167,13 +167,14 @@ def test_doctor_finds_the_example_agent_healthy(data: Path) -> None:
     done = windowpane(data, "doctor", "--ask")
 
     assert done.code == 0
-    assert done.out.splitlines()[:3] == [
+    assert done.out.splitlines()[:4] == [
         f"ok  store: sqlite:///{data}/windowpane.db opens and can be written",
+        "ok  selection: all-MiniLM-L6-v2/1 embeds, 384 numbers a text",
         f"ok  agents: 1 agent in {data}/agents: guide",
         "ok  agent guide: 5 rules, 7 references, 1 tool server, a core prompt",
     ]
-    assert done.out.splitlines()[3].startswith("ok  model echo: answered in ")
-    assert done.out.splitlines()[4:] == [
+    assert done.out.splitlines()[4].startswith("ok  model echo: answered in ")
+    assert done.out.splitlines()[5:] == [
         "ok  tool server notes: connected, 4 tools: list_notes, read_note, write_note, search_notes",
         "Nothing is broken.",
     ]

@@ -17,6 +17,7 @@ from fastapi import FastAPI
 from engine.world import World
 from windowpane.agents.folder import FolderAgents
 from windowpane.engine import Engine
+from windowpane.fetch.pages import Pages
 from windowpane.models.provider import PydanticModels
 from windowpane.server.app import create_app
 
@@ -30,6 +31,7 @@ def engine_of(world: World) -> Engine:
         agents=FolderAgents(world.root),
         models=PydanticModels(scripts=[world.model], environ=world.environ),
         toolbox=lambda: world.toolbox,
+        pages=Pages(),
     )
 
 
@@ -44,7 +46,8 @@ async def served(world: World, **options: Any) -> AsyncGenerator[httpx2.AsyncCli
 
 @asynccontextmanager
 async def listening(app: FastAPI) -> AsyncGenerator[str]:
-    server = _Server(uvicorn.Config(app, ws="websockets-sansio", log_config=None, access_log=False, timeout_graceful_shutdown=5))
+    config = uvicorn.Config(app, ws="websockets-sansio", log_config=None, access_log=False, timeout_graceful_shutdown=5)
+    server = _Server(config)
     with socket.create_server(("127.0.0.1", 0)) as listener:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(server.serve, [listener])

@@ -21,13 +21,13 @@ from windowpane.context.ids import new_session_id
 from windowpane.context.request import CallSettings, RequestMessage
 from windowpane.context.session import SessionSettings
 from windowpane.engine import Engine
-from windowpane.errors import MissingCorePromptError, ModelError, StoreError, WindowpaneError
+from windowpane.errors import EmbedderError, MissingCorePromptError, ModelError, StoreError, WindowpaneError
 from windowpane.models.base import ModelStep
 from windowpane.models.provider import OLLAMA_URL, SETUPS
 from windowpane.settings import Settings
 from windowpane.tools.base import ServerStatus
 from windowpane.turn.prompt import build_prompt
-from windowpane.wiring import open_engine, open_store
+from windowpane.wiring import open_embedder, open_engine, open_store
 
 REACH_S = 5.0
 """How long a model's own address may take to answer."""
@@ -74,6 +74,7 @@ async def examine(settings: Settings, *, ask: bool, wait_s: float) -> AsyncItera
     """Look at everything, the store first."""
     store = await _store(settings.database_url)
     yield store
+    yield await _selection(settings)
     # The rest can be looked at without the store.
     usable = settings if store.health == "good" else settings.model_copy(update={"store_url": "memory:"})
     async with open_engine(usable) as engine:
@@ -101,6 +102,18 @@ async def _store(url: str) -> Finding:
     except WindowpaneError as error:
         return Finding("store", "broken", in_one_line(error), "correct --store-url")
     return Finding("store", "good", f"{url} opens and can be written")
+
+
+async def _selection(settings: Settings) -> Finding:
+    """Embed one word, as the first search would."""
+    embedder = open_embedder(settings)
+    try:
+        vectors = await embedder.embed(["hello"])
+    except EmbedderError as error:
+        return Finding(
+            "selection", "doubtful", f"words decide alone: {in_one_line(error)}", "items are still selected, less well"
+        )
+    return Finding("selection", "good", f"{embedder.model} embeds, {vectors.shape[1]} numbers a text")
 
 
 def _folders(folder: Path, names: tuple[str, ...]) -> Iterator[Finding]:

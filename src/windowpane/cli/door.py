@@ -15,6 +15,7 @@ from typing import Self, TypeVar
 import anyio
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
+from windowpane.cli.progress import show_indexing
 from windowpane.context.events import Live
 from windowpane.engine import Engine
 from windowpane.settings import Settings
@@ -30,7 +31,7 @@ def with_engine(settings: Settings, ask: Callable[[Engine], Awaitable[T]]) -> T:
     """Return what a function makes of an open engine."""
 
     async def opened() -> T:
-        async with open_engine(settings) as engine:
+        async with open_engine(settings, on_progress=show_indexing) as engine:
             return await ask(engine)
 
     return anyio.run(opened)
@@ -107,5 +108,6 @@ class Door:
 @contextmanager
 def open_door(settings: Settings) -> Generator[Door]:
     """Open the engine for as long as the conversation lasts."""
-    with start_blocking_portal() as portal, portal.wrap_async_context_manager(open_engine(settings)) as engine:
+    opening = open_engine(settings, on_progress=show_indexing)
+    with start_blocking_portal() as portal, portal.wrap_async_context_manager(opening) as engine:
         yield Door(portal, engine)

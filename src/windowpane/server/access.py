@@ -28,32 +28,35 @@ class AccessLog:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on and log how it went."""
-        if scope["type"] != "http":
+        if scope["type"] not in ("http", "websocket"):
             return await self._app(scope, receive, send)
         request_id = _id_of(scope)
+        method = scope.get("method", "WEBSOCKET")
         started = monotonic()
         status: int | None = None
 
         async def noting(message: Message) -> None:
             nonlocal status
-            if message["type"] == "http.response.start":
+            if message["type"] in ("http.response.start", "websocket.http.response.start"):
                 status = message["status"]
                 MutableHeaders(scope=message)[REQUEST_ID] = request_id
+            elif message["type"] == "websocket.close":
+                status = message.get("code", 1000)
             await send(message)
 
         with structlog.contextvars.bound_contextvars(request=request_id):
             try:
                 await self._app(scope, receive, noting)
             except ClientDisconnect:
-                log.info("http.disconnected", method=scope["method"], path=_path_of(scope))
+                log.info("http.disconnected", method=method, path=_path_of(scope))
             except Exception:
-                log.exception("http.crashed", method=scope["method"], path=_path_of(scope))
-                if status is None:
+                log.exception("http.crashed", method=method, path=_path_of(scope))
+                if status is None and scope["type"] == "http":
                     await response_of(unforeseen())(scope, receive, noting)
             finally:
                 log.info(
                     "http.request",
-                    method=scope["method"],
+                    method=method,
                     path=_path_of(scope),
                     status=status,
                     duration_ms=round((monotonic() - started) * 1000),

@@ -5,18 +5,21 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query
+from pydantic import BaseModel, ConfigDict, Field
 
 from windowpane.agents.base import AgentSettings, Problem
 from windowpane.context.ids import BlobHash
-from windowpane.context.items import IncludeMode, Item, ItemType, Permission, Reference, Tool, item_hash
+from windowpane.context.items import IncludeMode, Item, ItemRef, ItemType, Permission, Reference, Tool, item_hash
+from windowpane.context.request import ContextItem
 from windowpane.errors import UnknownItemError
 from windowpane.server.items import Kind, Name, Server, ref_of
 from windowpane.server.opened import OpenEngine
-from windowpane.server.problems import problems
+from windowpane.server.problems import BODY, problems
 from windowpane.tools.base import ServerState, ServerStatus
 
 router = APIRouter(prefix="/api/agents", tags=["agents"])
 
+MAX_QUERY_CHARACTERS = 100_000
 AgentName = Annotated[str, Path(description="The agent's name.")]
 
 
@@ -202,6 +205,40 @@ def _facts(item: Item) -> dict[str, Any]:
         "version": item.version,
         "hash": item_hash(item),
     }
+
+
+class Search(BaseModel):
+    """What to look for, and among which items; without `items`, among all that the agent has."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    query: Annotated[str, Field(min_length=1, max_length=MAX_QUERY_CHARACTERS)]
+    items: tuple[ItemRef, ...] | None = None
+    top_k: Annotated[int, Field(ge=1, le=1000, strict=True)] = 20
+    top_n: Annotated[int, Field(ge=0, le=1000, strict=True)] = 5
+    include_score: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] = 0.7
+
+
+@dataclass(frozen=True, slots=True)
+class FoundItems:
+    """Items that a query needs, best first, each with its evidence."""
+
+    items: tuple[ContextItem, ...]
+
+
+@router.post("/{agent}/search", summary="Search an agent's items", responses=problems(*BODY, 404))
+async def search_agent_items(engine: OpenEngine, agent: AgentName, search: Search) -> FoundItems:
+    """Return which items a query needs. At most `top_n` are found, and beyond that all of at least `include_score`.
+
+    Items that the agent does not have are passed over. No model is called.
+    """
+    items = search.items
+    if items is None:
+        items = tuple(item.ref for item in await engine.items(agent))
+    found = await engine.search_context_items(
+        agent, search.query, items, top_k=search.top_k, top_n=search.top_n, include_score=search.include_score
+    )
+    return FoundItems(found)
 
 
 @router.get("/{agent}/problems", summary="List what is wrong in an agent's folder", responses=problems(404))

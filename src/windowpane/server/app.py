@@ -14,7 +14,7 @@ from starlette.exceptions import HTTPException
 
 from windowpane.engine import Engine
 from windowpane.errors import WindowpaneError
-from windowpane.server import agents, fetched, history, home, insight, items, live, sessions, turns
+from windowpane.server import agents, fetched, history, home, insight, items, live, push, sessions, turns
 from windowpane.server.access import AccessLog
 from windowpane.server.guard import LOOPBACK_NAMES, Guard
 from windowpane.server.limits import MAX_BODY_BYTES, BodyLimit
@@ -70,7 +70,7 @@ def create_app(
     )
     app.state.engine = engine
     app.state.opened = False
-    resources = (home, agents, sessions, items, turns, history, fetched, insight, live)
+    resources = (home, push, agents, sessions, items, turns, history, fetched, insight, live)
     for router in (_health, *(resource.router for resource in resources)):
         app.include_router(router)
     app.add_exception_handler(WindowpaneError, answer_windowpane_error)

@@ -9,9 +9,10 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from windowpane.context.fetched import FetchedKind
 from windowpane.context.session import SessionState
+from windowpane.errors import FetchFailedError, InvalidInputError
 from windowpane.server.opened import OpenEngine
 from windowpane.server.problems import BODY, problems
-from windowpane.server.sessions import Id
+from windowpane.server.sessions import FetchedCounts, Id, counts_of
 from windowpane.turn.tokens import count
 
 router = APIRouter(prefix="/api/sessions/{session_id}", tags=["fetched"])
@@ -54,7 +55,7 @@ class FetchedList:
     """What a session holds from outside, oldest first."""
 
     items: tuple[FetchedView, ...]
-    counts: dict[FetchedKind, int]
+    counts: FetchedCounts
 
 
 def fetched_of(state: SessionState) -> FetchedList:
@@ -76,22 +77,20 @@ def fetched_of(state: SessionState) -> FetchedList:
     )
 
 
-def counts_of(state: SessionState) -> dict[FetchedKind, int]:
-    """Return how much of each kind a session holds."""
-    kinds = [held.item.kind for held in state.fetched]
-    return {"web_search": kinds.count("web_search"), "page": kinds.count("page")}
-
-
 @router.get("/fetched", summary="List fetched context", responses=problems(404))
 async def list_fetched(engine: OpenEngine, session_id: Id) -> FetchedList:
     """Return the pages and search results that the session holds."""
     return fetched_of(await engine.session(session_id))
 
 
-@router.post("/pages", status_code=201, summary="Send a page in", responses=problems(*BODY, 404, 502))
+@router.post("/pages", status_code=201, summary="Send a page in", responses=problems(*BODY, 404))
 async def push_page(engine: OpenEngine, session_id: Id, page: PageIn) -> FetchedList:
     """Take in a page that was read elsewhere. Nothing is fetched; the same page again replaces its older copy."""
-    state = await engine.push_page(session_id, page.url, title=page.title, text=page.text, html=page.html)
+    try:
+        state = await engine.push_page(session_id, page.url, title=page.title, text=page.text, html=page.html)
+    except FetchFailedError as error:
+        # Nobody was asked for the page: what is wrong with it is the sender's to correct.
+        raise InvalidInputError(str(error)) from None
     return fetched_of(state)
 
 

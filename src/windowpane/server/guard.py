@@ -15,8 +15,6 @@ from windowpane.server.problems import ProblemDocument, problem, response_of
 
 LOOPBACK_NAMES = ("127.0.0.1", "localhost", "::1")
 READING = ("GET", "HEAD", "OPTIONS")
-REFUSED = 1008
-"""The close code of a socket that breaks a rule."""
 
 
 class Guard:
@@ -31,8 +29,6 @@ class Guard:
         refusal = self._refusal(scope) if scope["type"] in ("http", "websocket") else None
         if refusal is None:
             await self._app(scope, receive, send)
-        elif scope["type"] == "websocket":
-            await send({"type": "websocket.close", "code": REFUSED, "reason": refusal.code})
         else:
             await response_of(refusal)(scope, receive, send)
 

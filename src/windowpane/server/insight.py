@@ -1,110 +1,196 @@
-"""Looking back at a session: statistics, and what a turn's model was told of the conversation."""
+"""Looking into a session: what it holds, what its turns cost, and what a turn's model was told of the conversation."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Query
+from fastapi import APIRouter, Query
 
-from windowpane.context.fetched import FetchedKind
-from windowpane.context.messages import AssistantMessage
-from windowpane.context.session import Mode
+from windowpane.context.ids import SessionId
+from windowpane.context.messages import AssistantMessage, Message, Step, Usage
+from windowpane.context.session import Mode, SessionState
+from windowpane.engine import Engine
 from windowpane.errors import AgentNotFoundError, TurnNotFoundError
 from windowpane.insight.debug import ContextDebug, context_debug
-from windowpane.insight.usage import Residual, price_of_steps, residuals
-from windowpane.server.fetched import counts_of
+from windowpane.insight.usage import UsageAnalysis, analyse_usage, price_of_steps, residuals
+from windowpane.server.history import TurnNumber
 from windowpane.server.opened import OpenEngine
 from windowpane.server.problems import problems
-from windowpane.server.sessions import Id
+from windowpane.server.sessions import FetchedCounts, Id, counts_of
+from windowpane.turn.record import context_of
 
 router = APIRouter(prefix="/api/sessions/{session_id}", tags=["insight"])
-
-Number = Annotated[int, Path(ge=1, le=2**53, description="The turn, counted from 1.")]
-BEFORE = 64
-"""How many messages before a turn its sources and related documents are looked for in."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statistics:
-    """Counts of a session, true after every clear and delete."""
+    """What a session holds, true after every clear and delete.
+
+    `token_count` is our own count of what was said; `usage` is what providers reported. `cost_usd` covers the turns
+    whose price is known, and is null when none is; `turns_without_price` are the others.
+    """
 
     mode: Mode
     message_count: int
     turn_count: int
     token_count: int
-    fetched_context_counts: dict[FetchedKind, int]
+    fetched_context_counts: FetchedCounts
     total_fetched_items: int
     has_summary: bool
+    usage: Usage
+    cost_usd: Decimal | None
+    turns_without_price: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallUsage:
+    """One model call. `residual_tokens` is how many input tokens the provider counted beyond ours; null: it said none.
+
+    `cost_usd` is null when the model has no known price.
+    """
+
+    model: str
+    counted_tokens: int
+    reported_tokens: int | None
+    residual_tokens: int | None
+    usage: Usage
+    latency_ms: int
+    cost_usd: Decimal | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnUsage:
-    """What a turn cost: our own count of each model call beside the provider's, and the price where it is known."""
+    """What a turn cost, call by call and together. `conversation` is about the part of it that grows."""
 
-    steps: tuple[Residual, ...]
-    cost: Decimal | None
+    turn: int
+    model: str
+    calls: tuple[CallUsage, ...]
+    usage: Usage
+    cost_usd: Decimal | None
+    conversation: UsageAnalysis
 
 
 @dataclass(frozen=True, slots=True)
 class Observed:
     """Files that tools were seen to touch, the latest last."""
 
-    paths: tuple[str, ...]
+    observed: tuple[str, ...]
 
 
 @router.get("/statistics", summary="Count what a session holds", responses=problems(404))
-async def statistics(engine: OpenEngine, session_id: Id) -> Statistics:
-    """Return counts of messages, turns, tokens and fetched context. Reading them changes nothing."""
+async def read_statistics(engine: OpenEngine, session_id: Id) -> Statistics:
+    """Return counts of messages, turns, tokens and fetched context, and what the turns cost. Nothing is changed."""
     state = await engine.session(session_id)
-    try:
-        mode = state.settings.mode or engine.agents.current(state.agent).settings.mode
-    except AgentNotFoundError:
-        mode = state.settings.mode or "normal"
     counts = counts_of(state)
+    answers = _answers(await engine.messages(session_id, limit=max(1, state.message_count)))
+    prices = await _prices(engine, session_id, answers)
+    known = [price for price in prices if price is not None]
     return Statistics(
-        mode=mode,
+        mode=_mode(engine, state),
         message_count=state.message_count,
         turn_count=state.turn_count,
         token_count=state.token_count,
         fetched_context_counts=counts,
-        total_fetched_items=sum(counts.values()),
+        total_fetched_items=counts.web_search + counts.page,
         has_summary=state.summary is not None,
+        usage=sum((answer.model_reply.usage for answer in answers), Usage()),
+        cost_usd=sum(known, Decimal(0)) if known else None,
+        turns_without_price=len(prices) - len(known),
     )
+
+
+def _mode(engine: Engine, state: SessionState) -> Mode:
+    try:
+        return state.settings.mode or engine.agents.current(state.agent).settings.mode
+    except AgentNotFoundError:
+        return state.settings.mode or "normal"
+
+
+def _answers(messages: Sequence[Message]) -> list[AssistantMessage]:
+    return [message for message in messages if isinstance(message, AssistantMessage)]
+
+
+async def _prices(
+    engine: Engine, session_id: SessionId, answers: Sequence[AssistantMessage]
+) -> tuple[Decimal | None, ...]:
+    """Return what each answer cost, at the prices of its time; None where nobody knows."""
+    records = await engine.store.blobs(session_id, [answer.request for answer in answers if answer.request])
+    models = {name: context_of(body).settings.model for name, body in records.items()}
+    return tuple(
+        price_of_steps(models[answer.request], answer.model_reply.steps, at=answer.at)
+        if answer.request and answer.request in models
+        else None
+        for answer in answers
+    )
+
+
+@router.get("/observed", summary="List files that tools touched", responses=problems(404))
+async def list_observed(engine: OpenEngine, session_id: Id) -> Observed:
+    """Return the files that tools were seen to touch. They are not part of the working context until promoted."""
+    return Observed((await engine.session(session_id)).observed)
 
 
 @router.get("/turns/{turn}/debug", summary="See what a turn's model remembered", responses=problems(404))
 async def debug_turn(
     engine: OpenEngine,
     session_id: Id,
-    turn: Number,
+    turn: TurnNumber,
     topic: Annotated[str | None, Query(max_length=1000, description="Tell whether the model could know this.")] = None,
 ) -> ContextDebug:
     """Return the conversation exactly as the turn's model was given it, with counts, sources and warnings."""
+    return await _debug(engine, session_id, turn, topic)
+
+
+@router.get("/turns/{turn}/usage", summary="See what a turn cost", responses=problems(404))
+async def read_turn_usage(engine: OpenEngine, session_id: Id, turn: TurnNumber) -> TurnUsage:
+    """Return tokens by our own count and by the provider's, the difference, and the price where it is known."""
+    debug = await _debug(engine, session_id, turn)
+    request = await engine.request(session_id, turn)
+    model, at = request.context.settings.model, request.context.timestamp
+    steps = await _steps(engine, session_id, turn)
+    return TurnUsage(
+        turn=turn,
+        model=model,
+        calls=tuple(
+            CallUsage(
+                model=step.model,
+                counted_tokens=residual.counted_tokens,
+                reported_tokens=residual.reported_tokens,
+                residual_tokens=residual.residual_tokens,
+                usage=step.usage,
+                latency_ms=step.latency_ms,
+                cost_usd=price_of_steps(model, [step], at=at),
+            )
+            for step, residual in zip(steps, residuals(request, steps), strict=True)
+        ),
+        usage=sum((step.usage for step in steps), Usage()),
+        cost_usd=price_of_steps(model, steps, at=at),
+        conversation=analyse_usage(
+            debug.conversation_context,
+            messages_stored=debug.message_count,
+            has_summary=debug.has_summary,
+            model=model,
+            at=at,
+        ),
+    )
+
+
+async def _debug(engine: Engine, session_id: SessionId, turn: int, topic: str | None = None) -> ContextDebug:
     request = await engine.request(session_id, turn)
     start = (await engine.session(session_id)).turn_starts.of(turn)
     if start is None:
         raise TurnNotFoundError(session_id, turn)
-    before = await engine.messages(session_id, before=start, limit=BEFORE)
+    before = await engine.messages(session_id, before=start, limit=max(1, request.context.message_count))
     return context_debug(request, before, topic=topic)
 
 
-@router.get("/observed", summary="List files that tools touched", responses=problems(404))
-async def list_observed(engine: OpenEngine, session_id: Id) -> Observed:
-    """Return the files that tools were seen to touch, the latest last. They are not part of the working context."""
-    return Observed((await engine.session(session_id)).observed)
-
-
-@router.get("/turns/{turn}/usage", summary="See what a turn cost", responses=problems(404))
-async def turn_usage(engine: OpenEngine, session_id: Id, turn: Number) -> TurnUsage:
-    """Return tokens by our own count and by the provider's, and the price where it is known."""
-    request = await engine.request(session_id, turn)
+async def _steps(engine: Engine, session_id: SessionId, turn: int) -> tuple[Step, ...]:
+    """Return a turn's model calls, also while it is still open."""
     state = await engine.session(session_id)
-    end = state.turn_starts.of(turn + 1)
-    messages = await engine.messages(session_id, before=end, limit=BEFORE)
-    steps = [
-        step
-        for message in messages
-        if isinstance(message, AssistantMessage) and message.turn == turn
-        for step in message.model_reply.steps
-    ]
-    return TurnUsage(steps=residuals(request, steps), cost=price_of_steps(request.context.settings.model, steps))
+    if state.open_turn is not None and state.open_turn.turn == turn:
+        return state.open_turn.steps
+    after = state.turn_starts.of(turn + 1)
+    # At most an error comes after the answer, and notes from outside.
+    found = _answers(await engine.messages(session_id, before=after, limit=200))
+    return next((answer.model_reply.steps for answer in reversed(found) if answer.turn == turn), ())

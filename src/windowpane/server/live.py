@@ -6,31 +6,33 @@ comes what was missed, `session.context` with reason `load`, and what happens. A
 """
 
 from contextlib import aclosing
-from typing import Annotated, Any, cast
+from typing import Annotated, Any
 
 import anyio
-from fastapi import APIRouter, Header, Query, WebSocket
-from starlette.responses import StreamingResponse
+from fastapi import APIRouter, Header, Path, Query, WebSocket
 from starlette.websockets import WebSocketDisconnect
 
 from windowpane.context.ids import SessionId
-from windowpane.engine import Engine
-from windowpane.errors import SessionNotFoundError, StoreUnavailableError
+from windowpane.errors import SessionNotFoundError, StoreUnavailableError, WindowpaneError
 from windowpane.live import SessionDeleted
 from windowpane.server.events import MEDIA_TYPE, EventStream, as_json, wire
-from windowpane.server.opened import OpenEngine
+from windowpane.server.history import LARGEST_SEQ
+from windowpane.server.opened import OpenEngine, engine_of
 from windowpane.server.problems import problems
 from windowpane.server.sessions import Id
 
 router = APIRouter(prefix="/api/sessions/{session_id}", tags=["live"])
 
-GONE = 4404
-"""The close code of a socket whose session does not exist, or not any more."""
+NOT_FOUND = (4404, "there is no such session")
+DELETED = (4410, "the session was deleted")
+STOPPING = (1001, "the server is stopping")
+LATER = (1013, "the store cannot be reached now; come back later")
+FAILED = (1011, "something went wrong; the server's log has the details")
+"""Why a socket is closed: the code, for programs, and what it means."""
 
-NOT_READY = 1013
-GOING_AWAY = 1001
 EXAMPLE = (
-    'id: 7\nevent: session.context\ndata: {"seq":7,"at":"…","type":"session.context","data":{"reason":"changed"}}\n\n'
+    'id: 7\nevent: session.context\ndata: {"seq":7,"at":"…","type":"session.context",'
+    '"data":{"reason":"changed","context":{"ports":["80"]},"setName":"ports"}}\n\n'
 )
 STREAM: dict[int | str, dict[str, Any]] = {
     200: {
@@ -38,60 +40,62 @@ STREAM: dict[int | str, dict[str, Any]] = {
         "content": {MEDIA_TYPE: {"schema": {"type": "string"}, "example": EXAMPLE}},
     }
 }
-After = Annotated[int | None, Query(ge=0, description="Begin after this sequence number; without it, with what comes.")]
+After = Annotated[
+    int | None,
+    Query(ge=0, le=LARGEST_SEQ, description="Begin after this sequence number; without it, with what comes."),
+]
+LastEventId = Annotated[
+    int | None, Header(ge=0, le=LARGEST_SEQ, description="What a browser sends when it reconnects. It goes first.")
+]
 
 
-@router.get(
-    "/events",
-    summary="Watch a session",
-    response_class=StreamingResponse,
-    response_model=None,
-    responses={**problems(404), **STREAM},
-)
+@router.get("/events", summary="Watch a session", response_class=EventStream, responses={**problems(404), **STREAM})
 async def watch_session(
-    engine: OpenEngine,
-    session_id: Id,
-    after: After = None,
-    last_event_id: Annotated[int | None, Header(ge=0, description="What a browser sends when it reconnects.")] = None,
+    engine: OpenEngine, session_id: Id, after: After = None, last_event_id: LastEventId = None
 ) -> EventStream:
     """Send everything that happens to the session as server-sent events; a WebSocket on this path gets the same.
 
     Stored events have their sequence number as `id`. A client that comes back says the last one it has seen, in
-    `after` or `Last-Event-ID`, and misses nothing.
+    `after` or `Last-Event-ID`, and misses nothing. Once what was missed is sent comes `session.context` with reason
+    `load`. `reply.delta` is text on its way, from turns of the worker that is asked. `missed` tells a client that it
+    fell behind: text on its way was dropped, and begins anew; stored events are never dropped.
     """
     await engine.session(session_id)
-    return EventStream(engine.watch(session_id, after=last_event_id if after is None else after))
+    return EventStream(engine.watch(session_id, after=after if last_event_id is None else last_event_id))
 
 
 @router.websocket("/events")
-async def watch_over_socket(socket: WebSocket, session_id: SessionId, after: After = None) -> None:
+async def watch_over_socket(socket: WebSocket, session_id: Annotated[SessionId, Path()], after: After = None) -> None:
     """Send the same events as JSON messages. What the client sends is passed over."""
     await socket.accept()
-    if not socket.app.state.opened:
-        await socket.close(NOT_READY, "the server is not ready")
-        return
-    engine = cast("Engine", socket.app.state.engine)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(_until_gone, socket, tasks.cancel_scope)
-        gone = False
         try:
-            async with aclosing(engine.watch(session_id, after=after)) as events:
-                async for event in events:
-                    await socket.send_text(as_json(wire(event)))
-                    gone = isinstance(event, SessionDeleted)
-            await socket.close(GONE if gone else GOING_AWAY)
-        except SessionNotFoundError as error:
-            await socket.close(GONE, str(error))
-        except StoreUnavailableError as error:
-            await socket.close(NOT_READY, str(error))
+            code, reason = await _send_events(socket, session_id, after)
+            await socket.close(code, reason)
         except WebSocketDisconnect:
             pass
         tasks.cancel_scope.cancel()
 
 
+async def _send_events(socket: WebSocket, session_id: SessionId, after: int | None) -> tuple[int, str]:
+    """Send events until there are no more, and return why."""
+    last = STOPPING
+    try:
+        async with aclosing(engine_of(socket).watch(session_id, after=after)) as events:
+            async for event in events:
+                await socket.send_text(as_json(wire(event)))
+                last = DELETED if isinstance(event, SessionDeleted) else STOPPING
+    except SessionNotFoundError:
+        return NOT_FOUND
+    except StoreUnavailableError:
+        return LATER
+    except WindowpaneError:
+        return FAILED
+    return last
+
+
 async def _until_gone(socket: WebSocket, scope: anyio.CancelScope) -> None:
-    while True:
-        message = await socket.receive()
-        if message["type"] == "websocket.disconnect":
-            scope.cancel()
-            return
+    while (await socket.receive())["type"] != "websocket.disconnect":
+        pass
+    scope.cancel()

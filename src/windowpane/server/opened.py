@@ -2,7 +2,8 @@
 
 from typing import Annotated, cast
 
-from fastapi import Depends, Request
+from fastapi import Depends
+from starlette.requests import HTTPConnection
 
 from windowpane.engine import Engine
 from windowpane.errors import StoreUnavailableError
@@ -11,7 +12,7 @@ OWNER = "local"
 """Whose sessions these are, as long as there is one user."""
 
 
-def engine_of(request: Request) -> Engine:
+def engine_of(request: HTTPConnection) -> Engine:
     """Return the app's engine.
 
     Raises:

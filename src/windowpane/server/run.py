@@ -25,6 +25,7 @@ from windowpane.server.logs import configure_logging
 from windowpane.settings import Settings
 from windowpane.wiring import open_engine
 
+MAX_SOCKET_MESSAGE_BYTES = 4096
 GRACE_S = 10
 """How long requests may go on after the server was asked to stop; a turn that takes longer is interrupted."""
 
@@ -55,7 +56,7 @@ async def serve(
     app = create_app(engine, hosts=(*LOOPBACK_NAMES, host))
     with _listening(host, port) as listener:
         async with app.router.lifespan_context(app):
-            await _Server(app, listener, on_ready, grace_s).serve(sockets=[listener])
+            await _Server(app, engine, listener, on_ready, grace_s).serve(sockets=[listener])
 
 
 def check_host(host: str) -> None:
@@ -90,13 +91,21 @@ def _listening(host: str, port: int) -> Generator[socket.socket]:
 
 class _Server(uvicorn.Server):
     def __init__(
-        self, app: FastAPI, listener: socket.socket, on_ready: Callable[[str], None] | None, grace_s: int
+        self,
+        app: FastAPI,
+        engine: Engine,
+        listener: socket.socket,
+        on_ready: Callable[[str], None] | None,
+        grace_s: int,
     ) -> None:
         super().__init__(
             uvicorn.Config(
                 app,
                 lifespan="off",
                 ws="websockets-sansio",
+                # Nobody has anything to say on a socket, and to compress for each listener costs more than it saves.
+                ws_max_size=MAX_SOCKET_MESSAGE_BYTES,
+                ws_per_message_deflate=False,
                 log_config=None,
                 access_log=False,
                 server_header=False,
@@ -106,11 +115,17 @@ class _Server(uvicorn.Server):
         host, port = listener.getsockname()[:2]
         self._address = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
         self._on_ready = on_ready
+        self._engine = engine
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         if self._on_ready is not None:
             self._on_ready(self._address)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        # Who watches a session would stay for ever.
+        self._engine.end_watching()
+        await super().shutdown(sockets)
 
     @contextmanager
     def capture_signals(self) -> Generator[None]:

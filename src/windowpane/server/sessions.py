@@ -3,7 +3,7 @@
 import json
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Path, Query, Response
 from pydantic import AfterValidator, AliasChoices, BaseModel, ConfigDict, Field, JsonValue, WithJsonSchema
@@ -12,8 +12,9 @@ from windowpane.context.events import SessionItem
 from windowpane.context.ids import BlobHash, SessionId
 from windowpane.context.messages import ToolCall
 from windowpane.context.session import OpenTurn, SessionSettings, SessionState
-from windowpane.context.sets import ChangeMode, ContextSets, SetChange, change_set, replace_all
+from windowpane.context.sets import KNOWN_SETS, MAX_PER_SET, ContextSets, SetChange
 from windowpane.context.summary import Summary
+from windowpane.engine import SetWish
 from windowpane.errors import InvalidInputError, InvalidSettingError, WrongSessionError
 from windowpane.server.opened import OWNER, OpenEngine
 from windowpane.server.problems import BODY, problems
@@ -48,28 +49,37 @@ class NewSession(BaseModel):
     settings: Changes | None = None
 
 
+Items = Annotated[
+    Any,
+    WithJsonSchema({"type": "array", "items": {"type": "string"}, "maxItems": MAX_PER_SET, "title": "Items"}),
+]
+SetName = Annotated[Any, WithJsonSchema({"type": "string", "examples": list(KNOWN_SETS), "title": "Set name"})]
+SetMode = Annotated[Any, WithJsonSchema({"enum": ["replace", "merge"], "default": "replace", "title": "Mode"})]
+"""What these may be is checked where sets are changed, in one way and with one text for every door."""
+
+
 class SetContext(BaseModel):
     """A change of one set of the working context. No items with mode `replace` clears the set."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    set_name: Annotated[str, Field(validation_alias=AliasChoices("setName", "set_name"))]
-    items: list[str]
-    mode: ChangeMode = "replace"
+    set_name: Annotated[SetName, Field(validation_alias=AliasChoices("setName", "set_name"))]
+    items: Items
+    mode: SetMode = "replace"
 
 
 class SessionChange(BaseModel):
     """What changes about a session. What is not named stays; null clears.
 
-    `context` replaces the whole working context, then `setContext` changes one set of it. With `session_id` the change
-    is refused when that is another session than the one addressed.
+    `context` replaces the whole working context, then `setContext` changes one set of it. With `sessionId` the change
+    is refused when it is another session than the one addressed. The names may also be written with underscores.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: str | None = None
     settings: Changes | None = None
-    context: dict[str, list[str]] | None = None
+    context: dict[str, Items] | None = None
     set_context: Annotated[SetContext | None, Field(validation_alias=AliasChoices("setContext", "set_context"))] = None
     session_id: Annotated[str | None, Field(validation_alias=AliasChoices("sessionId", "session_id"))] = None
 
@@ -79,7 +89,7 @@ class Promotion(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    paths: list[str]
+    paths: Items
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +108,14 @@ class OpenTurnView:
     state: Literal["running", "waiting"]
     request: BlobHash | None
     approvals: tuple[ToolCall, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FetchedCounts:
+    """How much fetched context there is, by kind."""
+
+    web_search: int
+    page: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +141,7 @@ class SessionView:
     context: ContextSets
     meta: SessionMeta
     observed: tuple[str, ...]
+    fetched: FetchedCounts
     summary: Summary | None
     message_count: int
     turn_count: int
@@ -130,6 +149,14 @@ class SessionView:
     created_at: datetime | None
     updated_at: datetime | None
     open_turn: OpenTurnView | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangedSession(SessionView):
+    """A session after a change. `reply` says what became of the working context, `warnings` what looks wrong in it."""
+
+    reply: str
+    warnings: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,27 +169,38 @@ class SessionListView:
 
 def view_of(state: SessionState) -> SessionView:
     """Return a session as clients see it."""
-    return SessionView(
-        id=state.id,
-        name=state.name,
-        agent=state.agent,
-        owner=state.owner,
-        settings=state.settings,
-        items=state.context_items,
-        rules=state.rules,
-        references=state.references,
-        tools=tuple(ToolName(server, name) for server, name in state.tools),
-        context=state.sets,
-        meta=SessionMeta(state.sets),
-        observed=state.observed,
-        summary=state.summary,
-        message_count=state.message_count,
-        turn_count=state.turn_count,
-        seq=state.seq,
-        created_at=state.created_at,
-        updated_at=state.updated_at,
-        open_turn=_open_view(state.open_turn) if state.open_turn else None,
-    )
+    return SessionView(**_facts(state))
+
+
+def counts_of(state: SessionState) -> FetchedCounts:
+    """Return how much of each kind a session holds."""
+    kinds = [held.item.kind for held in state.fetched]
+    return FetchedCounts(web_search=kinds.count("web_search"), page=kinds.count("page"))
+
+
+def _facts(state: SessionState) -> dict[str, Any]:
+    return {
+        "id": state.id,
+        "name": state.name,
+        "agent": state.agent,
+        "owner": state.owner,
+        "settings": state.settings,
+        "items": state.context_items,
+        "rules": state.rules,
+        "references": state.references,
+        "tools": tuple(ToolName(server, name) for server, name in state.tools),
+        "context": state.sets,
+        "meta": SessionMeta(state.sets),
+        "observed": state.observed,
+        "fetched": counts_of(state),
+        "summary": state.summary,
+        "message_count": state.message_count,
+        "turn_count": state.turn_count,
+        "seq": state.seq,
+        "created_at": state.created_at,
+        "updated_at": state.updated_at,
+        "open_turn": _open_view(state.open_turn) if state.open_turn else None,
+    }
 
 
 def _open_view(turn: OpenTurn) -> OpenTurnView:
@@ -206,52 +244,42 @@ async def read_session(engine: OpenEngine, session_id: Id) -> SessionView:
     summary="Change a session's name, settings or working context",
     responses=problems(*BODY, 404, 409),
 )
-async def update_session(engine: OpenEngine, session_id: Id, change: SessionChange) -> SessionView:
+async def update_session(engine: OpenEngine, session_id: Id, change: SessionChange) -> ChangedSession:
     """Change what is named and nothing else. A setting of null goes back to what the agent says.
 
-    Everything is checked before anything is changed.
+    Everything is checked before anything is changed. An applet that was left is a set without items.
     """
-    if change.session_id is not None and change.session_id != session_id:
-        raise WrongSessionError(session_id, change.session_id)
+    if change.session_id not in (None, session_id):
+        raise WrongSessionError(session_id, change.session_id or "")
     changes = dict(change.settings or {})
     if "name" in changes:
         raise InvalidSettingError("name", "the name stands beside `settings`, not in it")
     if "name" in change.model_fields_set:
         changes["name"] = change.name
-    _check_context(await engine.session(session_id), change)
-    state = await engine.update_session(session_id, changes)
-    if change.context is not None:
-        whole = _after(_accepted(replace_all(change.context)), change.set_context)
-        _accepted(await engine.replace_context(session_id, whole))
-    elif change.set_context is not None:
-        one = change.set_context
-        _accepted(await engine.set_context(session_id, one.set_name, one.items, one.mode))
-    else:
-        return view_of(state)
-    return view_of(await engine.session(session_id))
+    clears = change.context is None and "context" in change.model_fields_set
+    one = change.set_context
+    state, made = await engine.change_session(
+        session_id,
+        changes,
+        context={} if clears else change.context,
+        set_context=None if one is None else SetWish(one.set_name, one.items, one.mode),
+    )
+    return _after(state, made)
 
 
 @router.post("/{session_id}/observed", summary="Take observed files in", responses=problems(*BODY, 404))
-async def promote_observed(engine: OpenEngine, session_id: Id, promotion: Promotion) -> SessionView:
+async def promote_observed(engine: OpenEngine, session_id: Id, promotion: Promotion) -> ChangedSession:
     """Take files that tools were seen to touch into the set `files`."""
-    _accepted(await engine.promote_observed(session_id, promotion.paths))
-    return view_of(await engine.session(session_id))
+    made = await engine.promote_observed(session_id, promotion.paths)
+    return _after(await engine.session(session_id), made)
 
 
-def _check_context(state: SessionState, change: SessionChange) -> None:
-    """Refuse a change of the working context before anything else is changed."""
-    sets = state.sets if change.context is None else _accepted(replace_all(change.context))
-    _after(sets, change.set_context)
-
-
-def _after(sets: ContextSets, change: SetContext | None) -> ContextSets:
-    return sets if change is None else _accepted(change_set(sets, change.set_name, change.items, change.mode))
-
-
-def _accepted(change: SetChange) -> ContextSets:
-    if change.sets is None:
-        raise InvalidInputError(change.reply)
-    return change.sets
+def _after(state: SessionState, made: SetChange | None) -> ChangedSession:
+    if made is None:
+        return ChangedSession(**_facts(state), reply="", warnings=())
+    if made.refused:
+        raise InvalidInputError(made.reply)
+    return ChangedSession(**_facts(state), reply=made.reply, warnings=made.warnings)
 
 
 @router.delete("/{session_id}", status_code=204, summary="Delete a session", responses=problems(404))
