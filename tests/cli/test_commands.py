@@ -207,7 +207,7 @@ def test_doctor_without_agents_says_how_to_begin(tmp_path: Path) -> None:
     done = windowpane(tmp_path, "doctor")
 
     assert done.code == 1
-    assert done.out.splitlines()[1:] == [
+    assert done.out.splitlines()[2:] == [
         f"no  agents: there is no agent in {tmp_path}/agents",
         "      → `windowpane init` writes an example agent there",
         "1 thing broken.",
