@@ -1,7 +1,6 @@
 """Shorthand for the tests of models: messages, tools, the end of a stream, and models that speak to a wire server."""
 
 from collections.abc import AsyncGenerator, Sequence
-from typing import cast
 
 from windowpane.context.items import tool_ref
 from windowpane.context.messages import Step, ToolCall
@@ -36,7 +35,7 @@ def settings(model: ChatModel) -> CallSettings:
 
 def speaking(model: ChatModel) -> AsyncGenerator[ModelText | ModelStep]:
     """Return a call that can be left early."""
-    return cast("AsyncGenerator[ModelText | ModelStep]", model.stream(HI, (), settings(model)))
+    return model.stream(HI, (), settings(model))
 
 
 async def listen(

@@ -25,20 +25,21 @@ VOLATILE = ("at", "created_at", "updated_at", "timestamp", "latency_ms", "versio
 EVENTS = {"Accept": "text/event-stream"}
 
 
-def engine_of(world: World) -> Engine:
+def engine_of(world: World, pages: Pages | None = None) -> Engine:
     return Engine(
         store=world.store,
         agents=FolderAgents(world.root),
         models=PydanticModels(scripts=[world.model], environ=world.environ),
         toolbox=lambda: world.toolbox,
-        pages=Pages(),
+        selector=world.selector,
+        pages=pages or Pages(),
     )
 
 
 @asynccontextmanager
-async def served(world: World, **options: Any) -> AsyncGenerator[httpx2.AsyncClient]:
+async def served(world: World, pages: Pages | None = None, **options: Any) -> AsyncGenerator[httpx2.AsyncClient]:
     async with (
-        listening(create_app(engine_of(world), **options)) as address,
+        listening(create_app(engine_of(world, pages), **options)) as address,
         httpx2.AsyncClient(base_url=address, timeout=60) as client,
     ):
         yield client

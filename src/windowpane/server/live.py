@@ -24,7 +24,7 @@ from windowpane.server.sessions import Id
 router = APIRouter(prefix="/api/sessions/{session_id}", tags=["live"])
 
 NOT_FOUND = (4404, "there is no such session")
-DELETED = (4410, "the session was deleted")
+DELETED = (4404, "the session was deleted")
 STOPPING = (1001, "the server is stopping")
 LATER = (1013, "the store cannot be reached now; come back later")
 FAILED = (1011, "something went wrong; the server's log has the details")
