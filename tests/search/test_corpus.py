@@ -1,0 +1,32 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from windowpane.context.items import Reference
+from windowpane.search import corpus
+from windowpane.search.base import SearchQuery
+from windowpane.search.corpus import Corpus
+from windowpane.search.documents import document
+from windowpane.search.vectors import stored
+
+
+def test_few_and_many_passages_are_measured_alike_to_the_bit(monkeypatch: pytest.MonkeyPatch) -> None:
+    documents = tuple(document(Reference(f"note-{number}", f"Text number {number}.")) for number in range(200))
+    made = Corpus("text", documents, "model")
+    random = np.random.default_rng(7)
+    made.fill({key: stored(_unit(random, 1))[0] for key in made.passage_keys})
+    query = SearchQuery("a question", context="more", context_share=0.4, clauses=("one", "two"))
+    vectors = list(stored(_unit(random, 4)))
+
+    few = made.measure(query, vectors)
+    monkeypatch.setattr(corpus, "MANY_PASSAGES", 1)
+    many = made.measure(query, vectors)
+
+    assert few.meaning.tobytes() == many.meaning.tobytes()
+    assert not np.isnan(few.meaning).any()
+
+
+def _unit(random: np.random.Generator, count: int) -> np.ndarray[tuple[int, int], np.dtype[np.float32]]:
+    vectors = random.standard_normal((count, 384)).astype(np.float32)
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
