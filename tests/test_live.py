@@ -140,6 +140,18 @@ async def test_text_waits_for_the_event_it_follows_and_is_dropped_once_its_answe
     assert found == [at(2), at(3), Delta(1, "a"), at(4, replied("ab")), Delta(1, "c")]
 
 
+async def test_an_event_that_is_told_twice_is_heard_once() -> None:
+    hub = Hub(1, {})
+    events = hub.listen(Reader(), None)
+    async with aclosing(events):
+        await anext(events)
+        for seq in (1, 2, 2, 1, 3):
+            hub.record(at(seq))
+        hub.end("closed")
+
+        assert [event async for event in events] == [at(2), at(3)]
+
+
 async def test_who_comes_in_the_middle_of_an_answer_hears_it_from_its_beginning() -> None:
     hub = Hub(4, {})
     for text in ("Let ", "me "):

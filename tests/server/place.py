@@ -19,6 +19,7 @@ from windowpane.agents.folder import FolderAgents
 from windowpane.engine import Engine
 from windowpane.fetch.pages import Pages
 from windowpane.models.provider import PydanticModels
+from windowpane.server import run
 from windowpane.server.app import create_app
 
 VOLATILE = ("at", "created_at", "updated_at", "timestamp", "latency_ms", "version", "folder")
@@ -49,7 +50,7 @@ async def served(world: World, pages: Pages | None = None, **options: Any) -> As
 async def listening(app: FastAPI) -> AsyncGenerator[str]:
     config = uvicorn.Config(app, ws="websockets-sansio", log_config=None, access_log=False, timeout_graceful_shutdown=5)
     server = _Server(config)
-    with socket.create_server(("127.0.0.1", 0)) as listener:
+    with run.listening("127.0.0.1", 0) as listener:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(server.serve, [listener])
             await server.ready.wait()

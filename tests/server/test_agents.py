@@ -6,6 +6,8 @@ import pytest
 from engine.world import World, tool
 from server.place import problem, problem_in, served, steady
 from windowpane.context.items import Reference, Rule, Tool, item_hash
+from windowpane.search.index import Index
+from windowpane.turn.hybrid import HybridSelector
 
 
 def fill(world: World) -> None:
@@ -162,3 +164,33 @@ async def test_an_agent_that_is_not_there_is_not_found(client: httpx2.AsyncClien
         response = await client.get(f"/api/agents/{name}{rest}")
 
         assert problem_in(response)["code"] in ("agent_not_found", "not_found"), name
+
+
+async def test_an_agents_items_can_be_searched_without_a_session(world: World) -> None:
+    world.reference("tides", "High tide is at noon, low tide at six.", include="agent", description="Tides")
+    world.reference("invoices", "An invoice is paid within thirty days.", include="agent", description="Invoices")
+    world.rule("tone", "Be kind.", include="always")
+    world.selector = HybridSelector(Index(None))
+    async with served(world) as client:
+        path = "/api/agents/pane/search"
+        found = await client.post(path, json={"query": "When is high tide?"})
+        none = await client.post(path, json={"query": "When is high tide?", "items": []})
+        among = await client.post(
+            path,
+            json={
+                "query": "When is high tide?",
+                "items": [{"type": "rule", "name": "tone"}, {"type": "rule", "name": "x"}],
+            },
+        )
+        bad = [
+            await client.post(path, json=body)
+            for body in ({"query": ""}, {"query": "x", "top_k": 0}, {"query": "x", "include_score": 2}, {})
+        ]
+        unknown = await client.post("/api/agents/none/search", json={"query": "x"})
+
+    best = found.json()["items"][0]
+    assert (best["type"], best["name"], best["include_mode"]) == ("reference", "tides", "agent")
+    assert best["evidence"]["score"] > 0
+    assert none.json() == among.json() == {"items": []}
+    assert [response.status_code for response in bad] == [422] * 4
+    assert unknown.status_code == 404

@@ -30,6 +30,9 @@ OPERATIONS = st.sampled_from(
         ("POST", "/api/sessions/{id}/preview"),
         ("POST", "/api/sessions/{id}/approvals"),
         ("POST", "/api/sessions/{id}/items"),
+        ("POST", "/api/sessions/{id}/observed"),
+        ("POST", "/api/sessions/{id}/pages"),
+        ("POST", "/api/agents/pane/search"),
     ]
 )
 SHAPES = st.fixed_dictionaries(
@@ -40,6 +43,13 @@ SHAPES = st.fixed_dictionaries(
         "name": TEXTS,
         "type": st.sampled_from(["rule", "tool"]),
         "decisions": st.dictionaries(TEXTS, st.sampled_from(["deny", "allow_once"])),
+        "context": st.dictionaries(TEXTS | st.sampled_from(["files", "ports"]), VALUES, max_size=3),
+        "setContext": st.fixed_dictionaries({"setName": VALUES, "items": VALUES}, optional={"mode": VALUES}),
+        "paths": VALUES,
+        "url": TEXTS | st.just("https://example.org"),
+        "text": VALUES,
+        "query": TEXTS,
+        "items": VALUES,
     },
 )
 

@@ -64,6 +64,7 @@ def test_every_operation_is_described_with_its_answers_and_its_problems(world: W
         "/api/agents/{agent}/items",
         "/api/agents/{agent}/items/{type}/{name}",
         "/api/agents/{agent}/problems",
+        "/api/agents/{agent}/search",
         "/api/agents/{agent}/servers",
         "/api/sessions",
         "/api/sessions/{session_id}",
@@ -95,6 +96,8 @@ def test_every_operation_is_described_with_its_answers_and_its_problems(world: W
         for status, response in operation["responses"].items():
             if status == "204":
                 assert "content" not in response
+            elif operation["operationId"] == "watch_session" and status == "200":
+                assert sorted(response["content"]) == ["text/event-stream"]
             elif status.startswith("2"):
                 assert response["content"]["application/json"]["schema"]["$ref"]
             else:

@@ -6,17 +6,20 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import httpx2
 import pytest
+from websockets.exceptions import ConnectionClosed
+from websockets.sync.client import connect
 
 from engine.world import World
 from server.place import engine_of
 from windowpane.errors import InvalidSettingError, StoreCorruptError
-from windowpane.server.run import check_host, run, serve
+from windowpane.server.run import check_host, listening, run, serve
 from windowpane.settings import Settings
 
 TESTS = Path(__file__).parent.parent
@@ -115,6 +118,13 @@ def test_loopback_is_allowed(host: str) -> None:
     check_host(host)
 
 
+def test_no_answer_waits_for_the_client_to_confirm_its_first_half() -> None:
+    with listening("127.0.0.1", 0) as listener, socket.create_connection(listener.getsockname()):
+        connection, _ = listener.accept()
+        with connection:
+            assert connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) == 1
+
+
 async def test_a_port_that_is_taken_is_a_clear_error(world: World) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
@@ -137,3 +147,58 @@ def test_a_log_level_that_is_none_is_a_clear_error(tmp_path: Path) -> None:
         run(Settings(data=tmp_path, log_level="loud"))
 
     assert str(refused.value) == "log_level: must be one of debug, info, warning, error, not 'loud'"
+
+
+@pytest.mark.spec("S2.40")
+def test_a_listener_of_one_server_hears_what_another_does_and_misses_nothing_after_a_gap(tmp_path: Path) -> None:
+    with process(tmp_path, ("Hello.", "")) as (_, one), process(tmp_path, ("Hello.", "")) as (_, other):
+        session = one.post("/api/sessions", json={}).json()["id"]
+        path = f"/api/sessions/{session}/events"
+        with other.stream("GET", path) as response:
+            lines = response.iter_lines()
+            loaded = next_event(lines)
+            one.patch(f"/api/sessions/{session}", json={"setContext": {"setName": "ports", "items": ["80"]}})
+            changed = next_event(lines)
+        one.post(f"/api/sessions/{session}/messages", json={"content": "Hi"})
+        with other.stream("GET", path, headers={"Last-Event-ID": str(changed["seq"])}) as response:
+            lines = response.iter_lines()
+            after = [next_event(lines) for _ in range(5)]
+
+    assert loaded == {"type": "session.context", "data": {"reason": "load", "context": {}}}
+    assert changed["data"] == {"reason": "changed", "context": {"ports": ["80"]}, "setName": "ports"}
+    assert [event.get("seq") for event in after[:-1]] == list(range(changed["seq"] + 1, changed["seq"] + 5))
+    assert [event["type"] for event in after] == [
+        "turn.started",
+        "request.built",
+        "model.replied",
+        "turn.finished",
+        "session.context",
+    ]
+
+
+def test_a_server_that_is_asked_to_stop_does_not_wait_for_those_who_watch(tmp_path: Path) -> None:
+    with process(tmp_path, ("Hello.", "")) as (running, client):
+        session = client.post("/api/sessions", json={}).json()["id"]
+        with (
+            client.stream("GET", f"/api/sessions/{session}/events") as response,
+            connect(f"{client.base_url}/api/sessions/{session}/events".replace("http", "ws", 1)) as socket,
+        ):
+            lines = response.iter_lines()
+            next_event(lines)
+            socket.recv(60)
+            running.send_signal(signal.SIGTERM)
+            rest = list(lines)
+            with pytest.raises(ConnectionClosed) as closed:
+                socket.recv(60)
+        code = running.wait(60)
+
+    log = (tmp_path / "log").read_text()
+    assert code == 0, log
+    assert rest in ([], [""])
+    assert closed.value.rcvd is not None
+    assert closed.value.rcvd.code in (1001, 1012)
+    assert "timeout graceful shutdown exceeded" not in log
+
+
+def next_event(lines: Iterator[str]) -> dict[str, Any]:
+    return json.loads(next(line for line in lines if line.startswith("data: ")).removeprefix("data: "))

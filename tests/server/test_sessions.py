@@ -60,6 +60,7 @@ async def test_a_new_session_holds_the_always_items_of_its_agent(world: World) -
         "context": {},
         "meta": {"context": {}},
         "observed": [],
+        "fetched": {"web_search": 0, "page": 0},
         "summary": None,
         "message_count": 0,
         "turn_count": 0,

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import anyio
 from fastapi import APIRouter, Header, Path, Query, WebSocket
+from starlette.responses import StreamingResponse
 from starlette.websockets import WebSocketDisconnect
 
 from windowpane.context.ids import SessionId
@@ -49,7 +50,9 @@ LastEventId = Annotated[
 ]
 
 
-@router.get("/events", summary="Watch a session", response_class=EventStream, responses={**problems(404), **STREAM})
+@router.get(
+    "/events", summary="Watch a session", response_class=StreamingResponse, responses={**problems(404), **STREAM}
+)
 async def watch_session(
     engine: OpenEngine, session_id: Id, after: After = None, last_event_id: LastEventId = None
 ) -> EventStream:

@@ -89,7 +89,7 @@ class Promotion(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    paths: Items
+    paths: list[str]
 
 
 @dataclass(frozen=True, slots=True)
