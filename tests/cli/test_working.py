@@ -13,15 +13,15 @@ from cli.running import windowpane
 @pytest.mark.spec("S2.21", "S2.22", "S2.26", "S2.30", "S2.32")
 def test_the_working_context_is_set_read_merged_and_cleared(data: Path) -> None:
     windowpane(data, "chat", "--message", "hello")
-    first = windowpane(data, "context", "set", "last", "files", "/work/spec.md")
-    merged = windowpane(data, "context", "set", "last", "files", "/work/notes.md", "--merge")
+    first = windowpane(data, "context", "set", "last", "files", "/srv/spec.md")
+    merged = windowpane(data, "context", "set", "last", "files", "/srv/notes.md", "--merge")
     read = windowpane(data, "context", "get", "last")
     refused = windowpane(data, "context", "set", "last", "files", "notes.md")
     cleared = windowpane(data, "context", "clear", "last", "files")
     nothing = windowpane(data, "context", "get", "last")
 
     assert (first.out, merged.out) == ("Set files: 1 items\n", "Merged files: 2 items\n")
-    assert json.loads(read.out) == {"files": ["/work/spec.md", "/work/notes.md"]}
+    assert json.loads(read.out) == {"files": ["/srv/spec.md", "/srv/notes.md"]}
     assert (refused.code, refused.err) == (
         1,
         "error: Files need absolute paths, and 'notes.md' is not one. Nothing was changed.\n",

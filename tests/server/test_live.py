@@ -35,7 +35,7 @@ async def test_a_watcher_is_told_how_the_context_stands_and_then_every_change(cl
         events = events_in(response)
         [loaded] = await taken(events, 1)
         await client.patch(
-            f"/api/sessions/{session}", json={"setContext": {"setName": "files", "items": ["/work/a.md"]}}
+            f"/api/sessions/{session}", json={"setContext": {"setName": "files", "items": ["/srv/a.md"]}}
         )
         [changed] = await taken(events, 1)
 
@@ -45,7 +45,7 @@ async def test_a_watcher_is_told_how_the_context_stands_and_then_every_change(cl
         {"type": "session.context", "data": {"reason": "load", "context": {}}},
     )
     assert (changed.event, changed.id) == ("session.context", "2")
-    assert changed.data["data"] == {"reason": "changed", "context": {"files": ["/work/a.md"]}, "setName": "files"}
+    assert changed.data["data"] == {"reason": "changed", "context": {"files": ["/srv/a.md"]}, "setName": "files"}
 
 
 async def test_a_watcher_that_comes_back_misses_nothing(world: World, client: httpx2.AsyncClient) -> None:
@@ -269,7 +269,7 @@ async def test_a_captured_applet_and_a_session_taken_up_again_are_told_to_those_
     world.says("Welcome back.")
     async with served(world) as client:
         session = await new_session(client)
-        applet = ["git-diff", "path=/work"]
+        applet = ["git-diff", "path=/srv"]
         async with client.stream("GET", f"/api/sessions/{session}/events") as response:
             events = events_in(response)
             await taken(events, 1)

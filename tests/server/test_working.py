@@ -53,14 +53,14 @@ async def test_a_change_that_is_refused_changes_nothing_at_all(client: httpx2.As
 @pytest.mark.spec("S2.74", "S2.75")
 async def test_an_applet_captured_for_another_session_is_refused(client: httpx2.AsyncClient) -> None:
     session = await new_session(client)
-    applet = {"setName": "applet", "items": ["git-diff", "path=/work"]}
+    applet = {"setName": "applet", "items": ["git-diff", "path=/srv"]}
 
     wrong = await client.patch(f"/api/sessions/{session}", json={"session_id": "ses_other", "setContext": applet})
     right = await client.patch(f"/api/sessions/{session}", json={"session_id": session, "setContext": applet})
     left = await client.patch(f"/api/sessions/{session}", json={"setContext": {"setName": "applet", "items": []}})
 
     assert (wrong.status_code, problem_in(wrong)["code"]) == (409, "wrong_session")
-    assert right.json()["context"] == {"applet": ["git-diff", "path=/work"]}
+    assert right.json()["context"] == {"applet": ["git-diff", "path=/srv"]}
     assert left.json()["context"] == {}
 
 
@@ -143,7 +143,7 @@ async def test_the_reply_says_what_became_of_the_sets_and_warns_of_typos(client:
 
 async def test_files_that_tools_touched_are_listed_and_promoted_by_one_call(world: World) -> None:
     world.toolbox.put("files", [tool("read", "contents of {path}", permission="not_required")])
-    world.says(Reply("Let me see.", calls=(Call("files__read", '{"path": "/work/a.md"}'),)), "Done.")
+    world.says(Reply("Let me see.", calls=(Call("files__read", '{"path": "/srv/a.md"}'),)), "Done.")
     async with served(world) as client:
         session = await new_session(client)
         await client.post(f"/api/sessions/{session}/messages", json={"content": "Read it"})
@@ -151,14 +151,14 @@ async def test_files_that_tools_touched_are_listed_and_promoted_by_one_call(worl
         listed = (await client.get(path)).json()
         strange = await client.post(path, json={"paths": ["/etc/passwd"]})
         odd = await client.post(path, json={"paths": [7]})
-        promoted = (await client.post(path, json={"paths": ["/work/a.md"]})).json()
+        promoted = (await client.post(path, json={"paths": ["/srv/a.md"]})).json()
 
-    assert listed == {"observed": ["/work/a.md"]}
+    assert listed == {"observed": ["/srv/a.md"]}
     why = "Not observed in this session: /etc/passwd. Nothing was changed."
     assert problem_in(strange) == problem(422, "invalid_input", why)
     assert problem_in(odd)["status"] == 422
     assert (promoted["context"], promoted["observed"], promoted["reply"]) == (
-        {"files": ["/work/a.md"]},
-        ["/work/a.md"],
+        {"files": ["/srv/a.md"]},
+        ["/srv/a.md"],
         "Merged files: 1 items",
     )

@@ -19,7 +19,7 @@ def test_the_reminder_names_everything_in_one_order() -> None:
     text = resume_text(
         {
             "ports": ("8470", "5432"),
-            "applet": ("git-diff", "path=/work", "q=a=b"),
+            "applet": ("git-diff", "path=/srv", "q=a=b"),
             "files": ("/doc/feature-spec.md", "/gone/a.md", "/notes/issue-123.md", "/gone/b.md"),
             "endpoints": ("https://example.org/api",),
         },
@@ -46,7 +46,7 @@ def test_the_reminder_names_everything_in_one_order() -> None:
         "Changed since they were noted:\n"
         "- /notes/issue-123.md\n"
         "\n"
-        "Last applet: git-diff (path=/work, q=a=b)\n"
+        "Last applet: git-diff (path=/srv, q=a=b)\n"
         "\n"
         "ports: 8470, 5432\n"
         "\n"

@@ -50,7 +50,7 @@ context_app = typer.Typer(
     \b
     Examples:
       windowpane context last
-      windowpane context set last files /work/spec.md
+      windowpane context set last files /srv/spec.md
     """,
 )
 app.add_typer(context_app, name="context")
@@ -292,7 +292,7 @@ def set_context(
 
     \b
     Examples:
-      windowpane context set last files /work/spec.md /work/notes.md
+      windowpane context set last files /srv/spec.md /srv/notes.md
       windowpane context set last ports 8080 --merge
     """
     from windowpane.cli.working import set_context as run

@@ -23,8 +23,8 @@ without duplicates, and keeps the most recently mentioned {MAX_PER_SET}.
 Sets: files (absolute paths), applet (its slug, then "key=value"), endpoints (URLs), ports. Other names are allowed.
 
 Examples:
-- set_name "files", items ["/work/spec.md"], mode "merge"
-- set_name "applet", items ["git-diff", "path=/work"]
+- set_name "files", items ["/srv/spec.md"], mode "merge"
+- set_name "applet", items ["git-diff", "path=/srv"]
 - set_name "ports", items []
 
 Max {MAX_PER_SET} items per set, {MAX_TOTAL} items total across all sets."""
