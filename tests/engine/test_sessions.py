@@ -63,6 +63,7 @@ async def test_an_agent_without_a_core_prompt_does_not_start_and_says_what_to_wr
         assert (await engine.sessions()).sessions == ()
 
 
+@pytest.mark.spec("S4.39")
 async def test_settings_change_by_an_explicit_act_that_names_its_actor(world: World) -> None:
     async with world.engine() as engine:
         session = await engine.create_session(settings={"current_url": "https://example.org"})
@@ -172,7 +173,7 @@ async def test_messages_are_read_in_pages_from_the_latest_back(world: World) -> 
     ]
 
 
-@pytest.mark.spec("S0.87")
+@pytest.mark.spec("S0.87", "S4.40")
 async def test_a_message_from_outside_is_part_of_the_conversation_and_has_no_request(world: World) -> None:
     world.says("Indeed.")
     async with world.engine() as engine:

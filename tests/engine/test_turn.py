@@ -44,7 +44,7 @@ from windowpane.stores.memory import MemoryStore
 from windowpane.stores.sqlite import SQLiteStore
 
 
-@pytest.mark.spec("S0.58", "S0.59")
+@pytest.mark.spec("S0.58", "S0.59", "S4.51")
 async def test_a_turn_yields_its_events_in_order_and_the_words_as_they_come(world: World) -> None:
     world.says("Good day.")
 

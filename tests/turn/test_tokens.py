@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from windowpane.turn.tokens import count, cut_to
 
 
+@pytest.mark.spec("S4.69")
 def test_tokens_are_counted_with_a_real_tokenizer() -> None:
     assert [count(text) for text in ("", "hello world", "<|endoftext|>", "日本語")] == [0, 2, 7, 2]
 
