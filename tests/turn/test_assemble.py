@@ -9,14 +9,17 @@ from hypothesis import strategies as st
 
 from windowpane.agents.base import Agent, AgentSettings, Prompts
 from windowpane.context.events import SessionItem
+from windowpane.context.fetched import Fetched
 from windowpane.context.ids import RequestId, SessionId
 from windowpane.context.items import Item, Reference, Rule, Tool
 from windowpane.context.messages import AssistantMessage, Message, ModelReply, Step, ToolCall, ToolResult, UserMessage
 from windowpane.context.request import CallSettings, Evidence, Query, Request
-from windowpane.context.session import SessionState
+from windowpane.context.session import HeldFetch, SessionState
+from windowpane.context.summary import Summary
 from windowpane.errors import ContextTooLargeError
 from windowpane.tools.base import ServerStatus
 from windowpane.turn.assemble import Ingredients, assemble
+from windowpane.turn.blocks import Block, Recalled, fetched_blocks, recall_block, resume_block, summary_block
 from windowpane.turn.gather import gather
 from windowpane.turn.prompt import build_prompt
 from windowpane.turn.record import rebuild, record
@@ -48,6 +51,7 @@ def make(
     tools: tuple[Tool, ...] = (),
     chosen: tuple[Item, ...] = (),
     recent: tuple[Message, ...] = (),
+    blocks: tuple[Block, ...] = (),
     window_tokens: int = 32_000,
 ) -> Request:
     agent = Agent(
@@ -80,6 +84,7 @@ def make(
             sections=build_prompt(agent, session.settings, now=NOW),
             gathered=gather(agent, servers, session),
             history=recent,
+            blocks=blocks,
             selection=Selection(
                 query=Query(text=message),
                 chosen=tuple(Chosen(item, Evidence(0.9 - index / 100), "near") for index, item in enumerate(chosen)),
@@ -127,6 +132,38 @@ def test_no_text_can_pass_for_a_section_a_role_or_a_marker(message: str, said: s
     others = [m.content for m in request.messages if m.part in ("history", "message")]
     assert others == [said, "Reading.", result, "Read.", message]
     assert not any(code in text for text in others)
+
+
+@given(hostile, hostile, hostile)
+def test_pages_summaries_and_recalled_messages_stay_between_their_boundary_lines(
+    page: str, overview: str, said: str
+) -> None:
+    blocks = (
+        summary_block(Summary(overview=overview, through_seq=1)),
+        recall_block(Recalled((user(said, 1),), Evidence(0.9), "near"), 0),
+        *fetched_blocks([HeldFetch(2, NOW, Fetched(kind="page", url="https://example.org", content=page))]),
+        resume_block(f"Relevant files:\n- {said}"),
+    )
+
+    request = make(blocks=blocks, recent=(user("Hello", 3), answer("Yes.", 4)))
+
+    assert [(m.role, m.part) for m in request.messages] == [
+        ("system", "core"),
+        ("system", "core"),
+        ("user", "summary"),
+        ("user", "history"),
+        ("assistant", "history"),
+        ("user", "recall"),
+        ("user", "resume"),
+        ("user", "fetched"),
+        ("user", "message"),
+    ]
+    code = request.messages[2].content[10:20]
+    for message in request.messages:
+        if message.part in ("summary", "recall", "resume", "fetched"):
+            assert message.content.startswith(f"[[context {code}]]\n")
+            assert message.content.endswith(f"\n[[end {code}]]")
+            assert message.content.count(code) == 2
 
 
 def test_a_user_who_quotes_the_code_gets_a_new_one() -> None:

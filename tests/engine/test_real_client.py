@@ -1,0 +1,53 @@
+"""Whole turns through a provider's real client, against a server that speaks its protocol."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from engine.world import World, drain
+from windowpane.context.events import SummaryMade
+from windowpane.context.messages import AssistantMessage
+from wire import openai_chat
+from wire.reply import WireCall, WireReply
+from wire.server import running
+
+SUMMARY = {
+    "overview": "The user lists shades of paint.",
+    "current_topic": "paint",
+    "state": "active",
+    "key_facts": ["the wall is 12 m²"],
+}
+
+
+async def test_what_is_recorded_is_what_goes_over_the_wire_and_the_model_writes_the_summary(world: World) -> None:
+    world.write("agent.yaml", "model: openai:gpt-4o\nworking_context: false\n")
+    world.rule("tone", "Be brief.", include="always")
+    answers = [openai_chat.answer(WireReply(text=(f"Noted {number}.",), input_tokens=50)) for number in range(7)]
+    written = openai_chat.answer(WireReply(calls=(WireCall("c1", "record_summary", (json.dumps(SUMMARY),)),)))
+    async with running(*answers, written) as server:
+        world.environ = {"OPENAI_BASE_URL": f"{server.url}/v1", "OPENAI_API_KEY": "key"}
+        async with world.engine() as engine:
+            session = await engine.create_session()
+            for number in range(7):
+                await drain(engine.turn(session.id, f"Shade {number}; the wall is 12 m² and the port is 8443."))
+            async for entry in engine.store.subscribe(session.id, after=0):
+                if isinstance(entry.event, SummaryMade):
+                    break
+            request = await engine.request(session.id, 7)
+            answer = (await engine.messages(session.id))[-1]
+            state = await engine.session(session.id)
+
+    sent: Any = server.asked[6].body
+    assert [(message["role"], message["content"]) for message in sent["messages"]] == [
+        (message.role, message.content) for message in request.messages
+    ]
+    assert isinstance(answer, AssistantMessage)
+    assert (answer.model_reply.text, answer.model_reply.usage.input_tokens) == ("Noted 6.", 50)
+    assert state.summary is not None
+    assert (state.summary.overview, state.summary.current_topic, state.summary.made_by) == (
+        "The user lists shades of paint.",
+        "paint",
+        "openai:gpt-4o",
+    )
+    assert any("8443" in fact for fact in state.summary.key_facts)
