@@ -8,12 +8,11 @@ from typing import Annotated
 from pydantic import Field, TypeAdapter
 from pydantic_core import PydanticSerializationError
 
-from windowpane.context.events import Event, Recorded
+from windowpane.context.events import Event
 from windowpane.context.session import SessionState
 from windowpane.errors import InvalidInputError
 
 _EVENT: TypeAdapter[Event] = TypeAdapter(Annotated[Event, Field(discriminator="type")])
-_RECORDED: TypeAdapter[Recorded] = TypeAdapter(Recorded)
 _STATE: TypeAdapter[SessionState] = TypeAdapter(SessionState)
 
 
@@ -32,11 +31,6 @@ def encode_event(event: Event) -> bytes:
 def decode_event(body: bytes | str) -> Event:
     """Return the event that this JSON describes."""
     return _EVENT.validate_json(body)
-
-
-def encode_recorded(recorded: Recorded) -> bytes:
-    """Return an event with its place in the log as JSON."""
-    return _RECORDED.dump_json(recorded)
 
 
 def encode_state(state: SessionState) -> bytes:

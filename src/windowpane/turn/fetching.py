@@ -26,11 +26,6 @@ class Fetching:
         self._pages = pages
         self._engine = engine
 
-    @property
-    def can_search(self) -> bool:
-        """Tell whether a search engine is set up."""
-        return self._engine is not None
-
     async def fetch(self, session_id: SessionId, url: str, *, actor: Actor) -> Changed:
         """Fetch a page into a session.
 
