@@ -9,7 +9,7 @@ Recall: the share of the evidence that a token budget holds, mean over the quest
 on two of its five conversations (`CHOSEN_ON`) and are reported on the other three. Hard facts: conversations with
 planted facts, summed up ten times without a model; a fact counts when it stands in the key facts or is recalled by a
 question.
-Follow-ups: how well `turn/query.py` tells a message that leans on the one before from a change of subject.
+Follow-ups: how well `turn/subject.py` tells a change of subject from a message that leans on the one before.
 
 The data is not part of the repository. Vectors are kept in `WINDOWPANE_BENCH_CACHE` (default: a folder of the system's
 temporary directory).
@@ -39,8 +39,8 @@ from windowpane.search.history import HistoryIndex, HistoryResult, Past
 from windowpane.search.minilm import MiniLM
 from windowpane.search.vectors import SCALE, Key, Stored, VectorCache, stored, vector_key
 from windowpane.turn.extract import extract
-from windowpane.turn.query import Said, query
 from windowpane.turn.recall import Calibration, choose, floor_for, recall
+from windowpane.turn.subject import new_subject
 from windowpane.turn.tokens import count
 from windowpane.turn.window import due, window
 
@@ -408,12 +408,12 @@ def report_facts(texts: Texts) -> None:
 
 
 def report_follow_ups(data: Path) -> None:
-    """Print how well the share of meaning that a message takes from earlier turns tells a follow-up."""
-    print("\nChange of subject, by how little of its meaning a message takes from the turns before it\n")
+    """Print how well a change of subject is told from a follow-up."""
+    print("\nChange of subject, as `turn/subject.py` judges it\n")
     print("| set | turns | changes | AUC | F1 at a threshold chosen elsewhere |\n|---|---|---|---|---|")
     train, test = _tiage(data / "tiage" / "train.json"), _tiage(data / "tiage" / "test.json")
     sgd = [
-        (query(row["query"], _history(row["history"])).context_share, bool(row["switch"]))
+        (new_subject(row["query"], [turn["content"] for turn in row["history"]]), bool(row["switch"]))
         for row in _rows(data / "sgd" / "queries.jsonl")
         if row["history"] and row["gold"]
     ]
@@ -421,14 +421,10 @@ def report_follow_ups(data: Path) -> None:
         ("tiage, test (threshold from train)", train, test),
         ("sgd, every second turn (threshold from the others)", sgd[::2], sgd[1::2]),
     ):
-        shares_, labels = (np.array(column) for column in zip(*found, strict=True))
-        threshold = max((share for share, _ in chosen_on), key=lambda share: _f1(chosen_on, share))
-        figures = f"{100 * _auc(-shares_, labels):.1f} | {100 * _f1(found, threshold):.1f}"
+        scores, labels = (np.array(column) for column in zip(*found, strict=True))
+        threshold = max((score for score, _ in chosen_on), key=lambda score: _f1(chosen_on, score))
+        figures = f"{100 * _auc(scores, labels):.1f} | {100 * _f1(found, threshold):.1f}"
         print(f"| {name} | {len(found)} | {int(labels.sum())} | {figures} |")
-
-
-def _history(turns: Sequence[dict[str, Any]]) -> list[Said]:
-    return [Said(turn["role"], turn["content"]) for turn in turns]
 
 
 def _tiage(file: Path) -> list[tuple[float, bool]]:
@@ -436,8 +432,8 @@ def _tiage(file: Path) -> list[tuple[float, bool]]:
     for turns in json.loads(file.read_text()).values():
         for number in range(1, len(turns)):
             earlier = range(max(0, number - 4), number)
-            recent = [Said("assistant" if (number - back) % 2 else "user", turns[back][0]) for back in earlier]
-            found.append((query(turns[number][0], recent).context_share, turns[number][1] == "1"))
+            before = [turns[back][0] for back in earlier]
+            found.append((new_subject(turns[number][0], before), turns[number][1] == "1"))
     return found
 
 
@@ -453,8 +449,8 @@ def _auc(scores: Floats, labels: NDArray[np.bool_]) -> float:
 
 
 def _f1(found: Sequence[tuple[float, bool]], threshold: float) -> float:
-    right = sum(change for share, change in found if share <= threshold)
-    said = sum(share <= threshold for share, _ in found)
+    right = sum(change for score, change in found if score >= threshold)
+    said = sum(score >= threshold for score, _ in found)
     return 2 * right / max(1, said + sum(change for _, change in found))
 
 

@@ -15,6 +15,7 @@ from typing import Literal
 
 from windowpane.context.messages import AssistantMessage, Message, UserMessage
 from windowpane.search.base import SearchQuery
+from windowpane.turn.subject import BEGINS_CONNECTED, POINTS_BACK, new_subject
 
 MOST_CLAUSES = 4
 SHORTEST_CLAUSE_WORDS = 3
@@ -26,6 +27,9 @@ MOST_CONTEXT_SHARE = 0.7
 
 LEAST_CONTEXT_SHARE = 0.05
 """Below this, earlier turns are not worth embedding."""
+
+LIKELY_NEW = 0.5
+"""From here on a message is said to begin a new subject. It is told, and changes nothing about the search."""
 
 # How much a message depends on the turns before it. Rounded by hand from a logistic regression over the turns of three
 # public sets of dialogues (docs/lab-notes.md); length says most: short messages lean on others.
@@ -51,17 +55,21 @@ def query(message: str, recent: Sequence[Said] = ()) -> SearchQuery:
     clauses = _clauses(message)
     earlier = _earlier(recent)
     share = round(MOST_CONTEXT_SHARE * _dependence(message, recent), 3) if earlier else 0.0
-    parts = f"searched as a whole and as {len(clauses)} clauses" if clauses else ""
+    begins_anew = bool(recent) and new_subject(message, [turn.text for turn in recent]) >= LIKELY_NEW
+    notes = (
+        "it seems to begin a new subject" if begins_anew else "",
+        f"searched as a whole and as {len(clauses)} clauses" if clauses else "",
+    )
     if share < LEAST_CONTEXT_SHARE:
-        return SearchQuery(message, clauses=clauses, reason=parts)
-    reason = f"a follow-up: {share:.0%} of its meaning is taken from the turns before it"
+        return SearchQuery(message, clauses=clauses, reason="; ".join(note for note in notes if note))
+    follow_up = f"a follow-up: {share:.0%} of its meaning is taken from the turns before it"
     return SearchQuery(
         message,
         context=f"{earlier}\n{message}",
         context_share=share,
         earlier=earlier,
         clauses=clauses,
-        reason=f"{reason}; {parts}" if parts else reason,
+        reason="; ".join(note for note in (follow_up, *notes) if note),
     )
 
 
@@ -123,26 +131,14 @@ def _earlier(recent: Sequence[Said]) -> str:
     return "\n".join(text for text in texts if text)
 
 
-_BEGINS_CONNECTED = re.compile(
-    r"\s*(and|but|so|or|then|also|what about|how about|what if|why|yes|yeah|yep|no|nope|ok|okay|sure|great|thanks"
-    r"|thank|that|it|i'd like|perfect|alright|sounds|actually|in that case|now)\b",
-    re.IGNORECASE,
-)
-_POINTS_BACK = re.compile(
-    r"\b(it|its|that|this|these|those|them|they|there|one|ones|same|he|she|him|her|instead|else|another|other|again"
-    r"|above|previous|more)\b",
-    re.IGNORECASE,
-)
-
-
 def _dependence(message: str, recent: Sequence[Said]) -> float:
     """Return between 0 and 1 how much a message leans on what was said before."""
     answers = recent[-1].role == "assistant" and recent[-1].text.rstrip().endswith("?")
     evidence = (
         _BASE
         + _PER_LOG_WORD * log1p(len(message.split()))
-        + _CONNECTIVE * (_BEGINS_CONNECTED.match(message) is not None)
-        + _POINTING * (_POINTS_BACK.search(message) is not None)
+        + _CONNECTIVE * (BEGINS_CONNECTED.match(message) is not None)
+        + _POINTING * (POINTS_BACK.search(message) is not None)
         + _ANSWERING * answers
     )
     return 1 / (1 + exp(-evidence))
