@@ -3,12 +3,45 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
+from stores.postgres_server import PostgresServer, fresh_database
+from stores.redis_server import RedisServer, fresh_cluster_url, fresh_url
 from windowpane.context.events import Event, MessageAdded, Recorded, SessionCreated
 from windowpane.context.ids import SessionId, new_session_id
 from windowpane.stores.base import Store
+from windowpane.stores.expiry import ExpiringStore
 from windowpane.stores.memory import MemoryStore
+from windowpane.stores.postgres import PostgresStore
 from windowpane.stores.sqlite import SQLiteStore
+
+
+class Server(Protocol):
+    """A database server of a test's own, which the test may kill. Made stopped; `place` is one place on it."""
+
+    host: str
+    port: int
+    place: str
+
+    def start(self) -> None:
+        """Start it, after a kill with the data it had, and return when it answers."""
+        ...
+
+    def kill(self) -> None:
+        """End it at once, as kill -9 does."""
+        ...
+
+    def pause(self) -> None:
+        """Let it answer nobody, without ending a connection."""
+        ...
+
+    def go_on(self) -> None:
+        """Let it answer again."""
+        ...
+
+    def stop(self) -> None:
+        """End it in good order, whether it runs, is paused or has been killed."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,11 +53,45 @@ class Kind:
     open: Callable[[str], Store]
     shared: bool
     """Whether several processes can open one place."""
+    serve: Callable[[Path], Server] | None = None
+    """For a store that is a server with a clock of its own: how to make one in a directory."""
+    hasty: str = ""
+    """What is added to a server's place so that the store soon gives up waiting for it."""
+
+
+def _open_redis(place: str) -> Store:
+    # Its client takes long to load, for processes that have no use for it too.
+    from windowpane.stores.redis import RedisStore
+
+    return RedisStore(place)
 
 
 KINDS = (
     Kind("memory", fresh=lambda directory: "", open=lambda place: MemoryStore(), shared=False),
+    Kind(
+        "expiring",
+        fresh=lambda directory: "",
+        open=lambda place: ExpiringStore(MemoryStore(), archive=MemoryStore()),
+        shared=False,
+    ),
     Kind("sqlite", fresh=lambda directory: str(directory / "sessions.db"), open=SQLiteStore, shared=True),
+    Kind(
+        "postgres",
+        fresh=lambda directory: fresh_database(),
+        open=PostgresStore,
+        shared=True,
+        serve=PostgresServer,
+        hasty="?timeout_s=2",
+    ),
+    Kind(
+        "redis",
+        fresh=lambda directory: fresh_url(),
+        open=_open_redis,
+        shared=True,
+        serve=RedisServer,
+        hasty="?patience_s=2",
+    ),
+    Kind("redis-cluster", fresh=lambda directory: fresh_cluster_url(), open=_open_redis, shared=False),
 )
 
 

@@ -17,6 +17,7 @@ import anyio
 import anyio.abc
 from anyio.streams.buffered import BufferedByteReceiveStream
 
+from stores.checker import Try
 from stores.kinds import KINDS, Kind, contents, said
 from windowpane.context.ids import SessionId
 from windowpane.errors import StoreError, StoreUnavailableError
@@ -36,9 +37,10 @@ class Place:
         return self.kind.open(self.name)
 
     @asynccontextmanager
-    async def process(self, work: str, *arguments: str) -> AsyncGenerator["Running"]:
-        """Run another process that has opened the store."""
-        command = [sys.executable, "-m", "stores.processes", self.kind.name, self.name, work, *arguments]
+    async def process(self, work: str, *arguments: str, skew_s: float = 0) -> AsyncGenerator["Running"]:
+        """Run another process that has opened the store. Its clock may be wrong."""
+        program = ("stores.skewed", str(skew_s)) if skew_s else ("stores.processes",)
+        command = [sys.executable, "-m", *program, self.kind.name, self.name, work, *arguments]
         async with await anyio.open_process(command, env={**os.environ, "PYTHONPATH": str(_TESTS)}, stderr=None) as one:
             assert one.stdin is not None
             assert one.stdout is not None
@@ -61,6 +63,17 @@ class Running:
 
     async def line(self) -> str:
         return (await self.stdout.receive_until(b"\n", 1_000_000)).decode()
+
+    async def lines(self) -> AsyncGenerator[str]:
+        """Yield the whole lines that the process says, as it says them."""
+        half = b""
+        try:
+            while True:
+                *whole, half = (half + await self.stdout.receive()).split(b"\n")
+                for line in whole:
+                    yield line.decode()
+        except anyio.EndOfStream:
+            await self.process.wait()
 
     async def rest(self) -> list[str]:
         """Return the whole lines that the process still says before it ends."""
@@ -95,6 +108,31 @@ async def append_until_killed(store: Store, session: str, writer: str) -> None:
     for number in count():
         appended = await store.append(SessionId(session), [said(f"{writer}:{number}"), said(f"{writer}:{number}")])
         say(f"{appended.first_seq} {writer}:{number}")
+
+
+async def write_until_told(store: Store, session: str, writer: str, callers: str, size: str, keyed: str) -> None:
+    """Once told to, append with many callers at once and say what each tries and is told, until told to stop.
+
+    A caller with keys tries again what it was not told about; one without goes on with the next.
+    """
+    await told_to_go_on()
+    told = asyncio.create_task(told_to_go_on())
+
+    async def call(name: str) -> None:
+        number = 0
+        while not told.done():
+            one = Try(name, number, int(size))
+            say(one.line)
+            try:
+                appended = await store.append(SessionId(session), one.events, key=one.key if keyed == "keyed" else None)
+            except StoreUnavailableError as error:
+                say(f"fail {name} {number} {error}")
+                number += keyed != "keyed"
+                continue
+            say(one.acknowledged(appended).line)
+            number += 1
+
+    await asyncio.gather(*(call(f"{writer}-{number}") for number in range(int(callers))))
 
 
 async def list_until_told(store: Store, session: str) -> None:
@@ -137,7 +175,7 @@ async def fill(store: Store, session: str, file_bytes: str) -> None:
 
 
 WORK: Mapping[str, Callable[..., Awaitable[None]]] = {
-    work.__name__: work for work in (append, append_until_killed, list_until_told, watch, hold, fill)
+    work.__name__: work for work in (append, append_until_killed, write_until_told, list_until_told, watch, hold, fill)
 }
 
 

@@ -18,7 +18,7 @@ from windowpane.errors import (
     SessionNotFoundError,
     StoreUnavailableError,
 )
-from windowpane.stores.base import SessionRow, Snapshot, Store
+from windowpane.stores.base import Moved, SessionRow, Snapshot, Store
 
 pytestmark = pytest.mark.anyio
 
@@ -56,6 +56,21 @@ async def test_reading_starts_after_a_number_and_stops_at_a_limit(store: Store) 
     assert await store.read(session, after=10**30) == []
     with pytest.raises(InvalidInputError):
         await store.read(session, limit=0)
+
+
+async def test_a_session_that_is_being_begun_is_seen_with_its_first_event_or_not_at_all(store: Store) -> None:
+    async def look(session: SessionId) -> int:
+        while True:
+            try:
+                return len(await store.read(session))
+            except SessionNotFoundError:
+                await asyncio.sleep(0)
+
+    for _ in range(20):
+        session = new_session_id()
+        looks = [asyncio.create_task(look(session)) for _ in range(4)]
+        await store.append(session, [created()], expected_seq=0)
+        assert await asyncio.gather(*looks) == [1, 1, 1, 1]
 
 
 @pytest.mark.spec("S4.62")
@@ -281,6 +296,14 @@ async def test_touching_and_reading_leave_the_log_alone(store: Store) -> None:
     assert read_again == after
 
 
+async def test_the_stores_clock_is_the_one_that_its_times_are_of(store: Store) -> None:
+    before = await store.now()
+    session = await begin(store)
+    after = await store.now()
+
+    assert before <= (await store.row(session)).created_at <= after
+
+
 async def test_turning_pages_shows_each_session_once_while_others_are_begun_and_used(store: Store) -> None:
     sessions = [await begin(store) for _ in range(25)]
 
@@ -372,6 +395,87 @@ async def test_deleting_a_session_leaves_nothing_of_it_and_nothing_of_others_goe
     assert await store.snapshot(deleted) is None
     assert await store.acquire(deleted, "somebody else", 600) is True
     assert (await store.append(deleted, [said("x")], key="k")).repeated is False
+
+
+async def test_a_session_that_nobody_uses_can_be_deleted_and_one_that_was_used_since_cannot(store: Store) -> None:
+    text = "kept with the session"
+    session = await begin(store)
+    idle = await store.row(session)
+    await store.append(session, [said("one more")], blobs={content_hash(text): text})
+    assert not await store.delete_idle(idle)
+    idle = await store.row(session)
+    while (await store.row(session)).touched_at == idle.touched_at:
+        await store.touch(session)
+    assert not await store.delete_idle(idle)
+    idle = await store.row(session)
+
+    assert await store.delete_idle(idle)
+
+    assert not await store.delete_idle(idle)
+    assert await store.blobs(session, [content_hash(text)]) == {}
+    with pytest.raises(SessionNotFoundError):
+        await store.read(session)
+
+
+async def test_a_session_whose_lease_somebody_else_holds_is_not_idle(store: Store) -> None:
+    session = await begin(store)
+    await store.acquire(session, "me", 60)
+    idle = await store.row(session)
+
+    assert not await store.delete_idle(idle)
+    assert not await store.delete_idle(idle, holder="somebody else")
+    assert await store.delete_idle(idle, holder="me")
+
+    session = await begin(store)
+    await store.acquire(session, "me", 60)
+    await store.release(session, "me")
+    assert await store.delete_idle(await store.row(session), holder="somebody else")
+
+
+async def test_of_many_who_delete_an_idle_session_one_removes_it(store: Store) -> None:
+    session = await begin(store)
+    idle = await store.row(session)
+
+    removed = await asyncio.gather(*(store.delete_idle(idle) for _ in range(8)))
+
+    assert sorted(removed) == [False] * 7 + [True]
+
+
+async def test_events_that_are_moved_here_keep_their_times_and_the_session_its_age(store: Store) -> None:
+    session = new_session_id()
+    monday = datetime(2024, 1, 1, 9, 30, 0, 123456, tzinfo=UTC)
+    tuesday, friday = monday + timedelta(days=1), monday + timedelta(days=4)
+
+    first = await store.append(
+        session, [created(), said("one")], expected_seq=0, moved=Moved((monday, tuesday), friday)
+    )
+    await store.append(session, [Erased()], expected_seq=2, moved=Moved((tuesday,), monday))
+
+    assert (first.first_seq, first.last_seq, first.at) == (1, 2, tuesday)
+    assert await store.read(session) == [
+        Recorded(1, monday, created()),
+        Recorded(2, tuesday, said("one")),
+        Recorded(3, tuesday, Erased()),
+    ]
+    assert await store.row(session) == SessionRow(session, "ana", "pane", 3, monday, friday)
+    assert (await store.sessions()).rows == (await store.row(session),)
+    with pytest.raises(InvalidInputError, match="as many times"):
+        await store.append(session, [said("two")], moved=Moved((), friday))
+
+
+async def test_a_session_knows_the_hashes_of_its_texts(store: Store) -> None:
+    texts = {content_hash(text): text for text in ("one", "two", "three")}
+    mine, theirs = await begin(store), await begin(store)
+    await store.append(mine, [said("a")], blobs=texts)
+    await store.append(theirs, [said("b")], blobs={content_hash("four"): "four"})
+
+    assert await store.blob_hashes(mine) == sorted(texts)
+
+    await store.erase(mine, [], blobs=[content_hash("two")])
+    assert await store.blob_hashes(mine) == sorted(texts.keys() - {content_hash("two")})
+    assert await store.blob_hashes(theirs) == [content_hash("four")]
+    with pytest.raises(SessionNotFoundError):
+        await store.blob_hashes(NOBODY)
 
 
 async def test_a_session_reads_its_own_blobs_and_no_others(store: Store) -> None:

@@ -46,6 +46,14 @@ class SessionPage:
 
 
 @dataclass(frozen=True, slots=True)
+class Moved:
+    """Tells that events come from another store: when each of them happened, and when the session was last used."""
+
+    times: tuple[datetime, ...]
+    touched_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class Snapshot:
     """A folded state as bytes, and the sequence number it stands at."""
 
@@ -72,12 +80,16 @@ class Store(Protocol):
         expected_seq: int | None = None,
         key: str | None = None,
         blobs: Mapping[BlobHash, str] | None = None,
+        moved: Moved | None = None,
     ) -> Appended:
         """Add events to the end of the log, all or none, durable when this returns, `blobs` with them.
 
         The first event of a session is `session.created`, appended with `expected_seq=0`; without it a session does
         not exist. With `expected_seq` the log must stand exactly there. With `key` a repeated call stores nothing and
         returns where the first call stored; the key belongs to the session.
+
+        Events happen now, and the session is touched now. With `moved` each happened when that says, a session that
+        begins with them was created at the first of those times, and it is touched as of then, if that is later.
 
         Raises:
             SessionNotFoundError: the session does not exist and this append does not begin it.
@@ -107,6 +119,10 @@ class Store(Protocol):
         """Return sessions, last touched first; of every owner when `owner` is None."""
         ...
 
+    async def now(self) -> datetime:
+        """Return the time by the clock that the store's times are of, which may be another than this process's."""
+        ...
+
     async def touch(self, session_id: SessionId) -> None:
         """Note that the session was used now."""
         ...
@@ -116,6 +132,14 @@ class Store(Protocol):
 
         Raises:
             SessionNotFoundError: no such session.
+        """
+        ...
+
+    async def delete_idle(self, row: SessionRow, *, holder: str | None = None) -> bool:
+        """Remove a session as `delete` does, unless somebody uses it, and tell whether it was removed.
+
+        It is in use when its log or its last touch is not what the row says, or when anybody but `holder` holds its
+        lease. All of that is decided in one step with the removal.
         """
         ...
 
@@ -133,6 +157,14 @@ class Store(Protocol):
 
     async def blobs(self, session_id: SessionId, hashes: Sequence[BlobHash]) -> dict[BlobHash, str]:
         """Return those of the texts that are stored with the session."""
+        ...
+
+    async def blob_hashes(self, session_id: SessionId) -> list[BlobHash]:
+        """Return the hashes of all texts that are stored with the session, in the order of the alphabet.
+
+        Raises:
+            SessionNotFoundError: no such session.
+        """
         ...
 
     async def put_snapshot(self, session_id: SessionId, snapshot: Snapshot) -> None:

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from windowpane.context.events import Event, SessionCreated
 from windowpane.context.ids import BlobHash, SessionId, content_hash
 from windowpane.errors import InvalidInputError
+from windowpane.stores.base import Moved
+from windowpane.stores.clock import to_us
 from windowpane.stores.codec import encode_event
 
 
@@ -24,6 +26,15 @@ class Batch:
     expected_seq: int | None
     key: str | None
     blobs: Mapping[BlobHash, str]
+    moved: Moved | None = None
+
+    def times(self, now: int) -> tuple[int, ...]:
+        """Return when each event happened, in microseconds, when it is `now`."""
+        return (now,) * len(self.bodies) if self.moved is None else tuple(to_us(at) for at in self.moved.times)
+
+    def touched(self, now: int) -> int:
+        """Return when the session is touched by this append, in microseconds, when it is `now`."""
+        return now if self.moved is None else to_us(self.moved.touched_at)
 
 
 def prepare(
@@ -33,6 +44,7 @@ def prepare(
     expected_seq: int | None,
     key: str | None,
     blobs: Mapping[BlobHash, str] | None,
+    moved: Moved | None = None,
 ) -> Batch:
     """Return an append that a store can take as it is.
 
@@ -41,6 +53,8 @@ def prepare(
     """
     if not events:
         raise InvalidInputError("an append needs at least one event")
+    if moved is not None and len(moved.times) != len(events):
+        raise InvalidInputError(f"{len(events)} events that were moved need as many times, not {len(moved.times)}")
     for name in (session_id, key or ""):
         check_name(name)
     for blob_hash, text in (blobs or {}).items():
@@ -54,6 +68,7 @@ def prepare(
         expected_seq=expected_seq,
         key=key,
         blobs=blobs or {},
+        moved=moved,
     )
 
 

@@ -40,6 +40,11 @@ def place_of(touched_at: datetime, session_id: str) -> Place:
     return to_us(touched_at), session_id
 
 
+def before(at: datetime) -> str:
+    """Return the cursor of the sessions that were last touched before this time."""
+    return f"{to_us(at)}."
+
+
 def check_limit(limit: int | None) -> None:
     """Refuse a limit that would show nothing."""
     if limit is not None and limit < 1:

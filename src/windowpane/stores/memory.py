@@ -13,8 +13,9 @@ from windowpane.errors import (
     SessionNotFoundError,
     StoreUnavailableError,
 )
-from windowpane.stores.base import Appended, SessionPage, SessionRow, Snapshot
+from windowpane.stores.base import Appended, Moved, SessionPage, SessionRow, Snapshot
 from windowpane.stores.batch import Batch, prepare
+from windowpane.stores.clock import from_us, now_us
 from windowpane.stores.codec import decode_event, encode_event
 from windowpane.stores.cursor import check_limit, page, place, place_of
 from windowpane.stores.watch import Watchers
@@ -60,20 +61,24 @@ class MemoryStore:
         expected_seq: int | None = None,
         key: str | None = None,
         blobs: Mapping[BlobHash, str] | None = None,
+        moved: Moved | None = None,
     ) -> Appended:
         """Add events to the end of the log; see `Store.append`."""
-        batch = prepare(session_id, events, expected_seq=expected_seq, key=key, blobs=blobs)
+        batch = prepare(session_id, events, expected_seq=expected_seq, key=key, blobs=blobs, moved=moved)
         self._check_open()
-        at = datetime.now(UTC)
-        session = self._sessions.get(session_id) or _begun(session_id, batch, at)
+        now = now_us()
+        times = [from_us(at) for at in batch.times(now)]
+        touched_at = from_us(batch.touched(now))
+        session = self._sessions.get(session_id) or _begun(session_id, batch, times[0], touched_at)
         if key is not None and key in session.keys:
             return replace(session.keys[key], repeated=True)
         last_seq = session.row.last_seq
         if expected_seq is not None and expected_seq != last_seq:
             raise SequenceConflictError(session_id, expected_seq, last_seq)
-        appended = Appended(last_seq + 1, last_seq + len(events), at)
-        session.log += [(at, body) for body in batch.bodies]
-        session.row = replace(session.row, last_seq=appended.last_seq, touched_at=max(at, session.row.touched_at))
+        appended = Appended(last_seq + 1, last_seq + len(events), times[-1])
+        session.log += zip(times, batch.bodies, strict=True)
+        touched_at = max(touched_at, session.row.touched_at)
+        session.row = replace(session.row, last_seq=appended.last_seq, touched_at=touched_at)
         session.blobs |= batch.blobs
         if key is not None:
             session.keys[key] = appended
@@ -110,6 +115,11 @@ class MemoryStore:
         found.sort(key=lambda row: place_of(row.touched_at, row.id), reverse=True)
         return page(found[: limit + 1], limit)
 
+    async def now(self) -> datetime:
+        """Return the time by the clock that this store tells time by; see `Store.now`."""
+        self._check_open()
+        return datetime.now(UTC)
+
     async def touch(self, session_id: SessionId) -> None:
         """Note that the session was used now; see `Store.touch`."""
         session = self._session(session_id)
@@ -120,6 +130,17 @@ class MemoryStore:
         self._session(session_id)
         del self._sessions[session_id]
         self._watchers.ring(session_id)
+
+    async def delete_idle(self, row: SessionRow, *, holder: str | None = None) -> bool:
+        """Remove a session unless somebody uses it; see `Store.delete_idle`."""
+        self._check_open()
+        session = self._sessions.get(row.id)
+        if session is None or (session.row.last_seq, session.row.touched_at) != (row.last_seq, row.touched_at):
+            return False
+        if session.lease is not None and session.lease[0] != holder and session.lease[1] > datetime.now(UTC):
+            return False
+        await self.delete(row.id)
+        return True
 
     async def erase(self, session_id: SessionId, seqs: Sequence[int], *, blobs: Sequence[BlobHash] = ()) -> None:
         """Replace events with `Erased` and forget blobs and the snapshot, for good; see `Store.erase`."""
@@ -146,6 +167,10 @@ class MemoryStore:
         session = self._sessions.get(session_id)
         kept = session.blobs if session else {}
         return {blob_hash: kept[blob_hash] for blob_hash in hashes if blob_hash in kept}
+
+    async def blob_hashes(self, session_id: SessionId) -> list[BlobHash]:
+        """Return the hashes of all texts that are stored with the session; see `Store.blob_hashes`."""
+        return sorted(self._session(session_id).blobs)
 
     async def put_snapshot(self, session_id: SessionId, snapshot: Snapshot) -> None:
         """Keep a folded state, unless a later one is kept already; see `Store.put_snapshot`."""
@@ -195,7 +220,7 @@ class MemoryStore:
             raise SessionNotFoundError(session_id) from None
 
 
-def _begun(session_id: SessionId, batch: Batch, at: datetime) -> _Session:
+def _begun(session_id: SessionId, batch: Batch, created_at: datetime, touched_at: datetime) -> _Session:
     if batch.begins is None:
         raise SessionNotFoundError(session_id)
-    return _Session(SessionRow(session_id, batch.begins.owner, batch.begins.agent, 0, at, at))
+    return _Session(SessionRow(session_id, batch.begins.owner, batch.begins.agent, 0, created_at, touched_at))

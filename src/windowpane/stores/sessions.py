@@ -3,19 +3,23 @@
 A worker keeps the folded states of the sessions it used last and reads only what is new. A change is a function from
 the state to events: it is appended only if the log still stands where the function saw it, and otherwise decided
 again on the newer state. So two workers never undo one another.
+
+Where sessions expire, to ask for a state is to use the session, and the store is told so, at most every moment.
 """
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+import anyio
 import structlog
 from pydantic import ValidationError
 
+from windowpane import telemetry
 from windowpane.context.events import Event, Recorded
 from windowpane.context.ids import BlobHash, SessionId
 from windowpane.context.session import SessionState, fold
-from windowpane.errors import SequenceConflictError
+from windowpane.errors import SequenceConflictError, StoreRolledBackError
 from windowpane.stores.base import Snapshot, Store
 from windowpane.stores.codec import decode_state, encode_state
 
@@ -36,20 +40,35 @@ class Changed:
 class Sessions:
     """The states of a store's sessions."""
 
-    def __init__(self, store: Store, capacity: int = 1000) -> None:
+    def __init__(self, store: Store, capacity: int = 1000, *, touch_every_s: float | None = None) -> None:
         self.store = store
         self._capacity = capacity
+        self._touch_every_s = touch_every_s
+        self._touched: dict[SessionId, float] = {}
         self._states: OrderedDict[SessionId, SessionState] = OrderedDict()
         self._snapshots: dict[SessionId, int] = {}
 
     async def state(self, session_id: SessionId) -> SessionState:
-        """Return the session's state as of now.
+        """Return the session's state as of now, for somebody who uses it.
+
+        Raises:
+            SessionNotFoundError: no such session.
+        """
+        await self._touch(session_id)
+        return await self.glance(session_id)
+
+    async def glance(self, session_id: SessionId) -> SessionState:
+        """Return the session's state as of now, for a list of sessions: it is not used by that.
 
         Raises:
             SessionNotFoundError: no such session.
         """
         known = self._states.get(session_id) or await self._from_snapshot(session_id)
-        news = await self.store.read(session_id, after=known.seq if known else 0)
+        try:
+            news = await self.store.read(session_id, after=known.seq if known else 0)
+        except StoreRolledBackError:
+            self.forget(session_id)
+            raise
         state = fold(session_id, news, known)
         self._keep(state)
         return state
@@ -65,6 +84,7 @@ class Sessions:
 
         Raises:
             SessionNotFoundError: no such session.
+            StoreRolledBackError: the log was longer before. The next call begins with what it holds now.
         """
         while True:
             state = await self.state(session_id)
@@ -72,9 +92,16 @@ class Sessions:
             if not events:
                 return Changed(state)
             try:
-                appended = await self.store.append(session_id, events, expected_seq=state.seq, blobs=blobs)
-            except SequenceConflictError:
+                with telemetry.append(session_id, len(events)):
+                    appended = await self.store.append(session_id, events, expected_seq=state.seq, blobs=blobs)
+            except SequenceConflictError as conflict:
+                if conflict.actual_seq < state.seq:
+                    self.forget(session_id)
+                    raise StoreRolledBackError(session_id, state.seq, conflict.actual_seq) from None
                 continue
+            except StoreRolledBackError:
+                self.forget(session_id)
+                raise
             recorded = tuple(
                 Recorded(appended.first_seq + index, appended.at, event) for index, event in enumerate(events)
             )
@@ -85,7 +112,8 @@ class Sessions:
 
     async def create(self, session_id: SessionId, events: Sequence[Event]) -> Changed:
         """Begin a session."""
-        appended = await self.store.append(session_id, events, expected_seq=0)
+        with telemetry.append(session_id, len(events)):
+            appended = await self.store.append(session_id, events, expected_seq=0)
         recorded = tuple(Recorded(appended.first_seq + index, appended.at, event) for index, event in enumerate(events))
         state = fold(session_id, recorded)
         self._keep(state)
@@ -95,6 +123,15 @@ class Sessions:
         """Drop what is remembered about a session that was deleted or erased."""
         self._states.pop(session_id, None)
         self._snapshots.pop(session_id, None)
+        self._touched.pop(session_id, None)
+
+    async def _touch(self, session_id: SessionId) -> None:
+        if self._touch_every_s is None:
+            return
+        now = anyio.current_time()
+        if session_id not in self._touched or now - self._touched[session_id] >= self._touch_every_s:
+            await self.store.touch(session_id)
+            self._touched[session_id] = now
 
     def _keep(self, state: SessionState) -> None:
         known = self._states.get(state.id)
@@ -104,6 +141,7 @@ class Sessions:
         while len(self._states) > self._capacity:
             oldest, _ = self._states.popitem(last=False)
             self._snapshots.pop(oldest, None)
+            self._touched.pop(oldest, None)
 
     async def _from_snapshot(self, session_id: SessionId) -> SessionState | None:
         snapshot = await self.store.snapshot(session_id)

@@ -9,6 +9,7 @@ import sqlite3
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import closing
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Self, TypeVar
@@ -20,8 +21,9 @@ from windowpane.context.events import Event, Recorded
 from windowpane.context.ids import BlobHash, SessionId
 from windowpane.errors import BlobNotFoundError, InvalidSettingError, StoreUnavailableError
 from windowpane.stores import sqlite_log as log
-from windowpane.stores.base import Appended, SessionPage, SessionRow, Snapshot
+from windowpane.stores.base import Appended, Moved, SessionPage, SessionRow, Snapshot
 from windowpane.stores.batch import check_name, prepare
+from windowpane.stores.clock import from_us, now_us
 from windowpane.stores.cursor import check_limit, place
 from windowpane.stores.sqlite_file import Synchronous, connect, open_file, plainly
 from windowpane.stores.sqlite_writer import Writer
@@ -46,6 +48,7 @@ class SQLiteStore:
         self._writer: Writer | None = None
         self._lookout: asyncio.Task[None] | None = None
         self._idle: deque[sqlite3.Connection] = deque()
+        self._glancing: sqlite3.Connection | None = None
 
     async def __aenter__(self) -> Self:
         """Open the file, creating or updating it as needed.
@@ -60,11 +63,16 @@ class SQLiteStore:
         self._watchers = Watchers()
         with plainly(self._path):
             self._writer = Writer(self._path, self._synchronous, self._watchers.ring)
+            self._glancing = connect(self._path)
+            self._glancing.execute("PRAGMA busy_timeout = 0")
         return self
 
     async def __aexit__(self, *exc: object) -> None:
         writer, self._writer = self._writer, None
         self._watchers.close()
+        if self._glancing is not None:
+            self._glancing.close()
+            self._glancing = None
         if writer is None:
             return
         with anyio.CancelScope(shield=True):
@@ -85,14 +93,17 @@ class SQLiteStore:
         expected_seq: int | None = None,
         key: str | None = None,
         blobs: Mapping[BlobHash, str] | None = None,
+        moved: Moved | None = None,
     ) -> Appended:
         """Add events to the end of the log; see `Store.append`."""
-        batch = prepare(session_id, events, expected_seq=expected_seq, key=key, blobs=blobs)
+        batch = prepare(session_id, events, expected_seq=expected_seq, key=key, blobs=blobs, moved=moved)
         return await self._write(lambda db: log.append(db, session_id, batch), changed=session_id)
 
     async def read(self, session_id: SessionId, *, after: int = 0, limit: int | None = None) -> list[Recorded]:
         """Return the events after a sequence number, in order; see `Store.read`."""
         check_limit(limit)
+        if self._has_nothing_after(session_id, after):
+            return []
         return await self._read(lambda db: log.read(db, session_id, min(after, _LARGEST_INTEGER), limit), session_id)
 
     async def row(self, session_id: SessionId) -> SessionRow:
@@ -109,6 +120,11 @@ class SQLiteStore:
             lambda db: log.sessions(db, owner, agent, limit, before), owner or "", agent or "", cursor or ""
         )
 
+    async def now(self) -> datetime:
+        """Return the time by the clock that this store tells time by; see `Store.now`."""
+        self._open_writer()
+        return from_us(now_us())
+
     async def touch(self, session_id: SessionId) -> None:
         """Note that the session was used now; see `Store.touch`."""
         await self._write(lambda db: log.touch(db, session_id), session_id)
@@ -116,6 +132,11 @@ class SQLiteStore:
     async def delete(self, session_id: SessionId) -> None:
         """Remove a session so that nothing of it is left, in the file either; see `Store.delete`."""
         await self._write(lambda db: log.delete(db, session_id), session_id, changed=session_id, erases=True)
+
+    async def delete_idle(self, row: SessionRow, *, holder: str | None = None) -> bool:
+        """Remove a session unless somebody uses it; see `Store.delete_idle`."""
+        names = (row.id, holder or "")
+        return await self._write(lambda db: log.delete_idle(db, row, holder), *names, changed=row.id, erases=True)
 
     async def erase(self, session_id: SessionId, seqs: Sequence[int], *, blobs: Sequence[BlobHash] = ()) -> None:
         """Replace events with `Erased` and forget blobs and the snapshot, for good; see `Store.erase`."""
@@ -131,6 +152,10 @@ class SQLiteStore:
     async def blobs(self, session_id: SessionId, hashes: Sequence[BlobHash]) -> dict[BlobHash, str]:
         """Return those of the texts that are stored with the session; see `Store.blobs`."""
         return await self._read(lambda db: log.blobs(db, session_id, hashes), session_id, *hashes)
+
+    async def blob_hashes(self, session_id: SessionId) -> list[BlobHash]:
+        """Return the hashes of all texts that are stored with the session; see `Store.blob_hashes`."""
+        return await self._read(lambda db: log.blob_hashes(db, session_id), session_id)
 
     async def put_snapshot(self, session_id: SessionId, snapshot: Snapshot) -> None:
         """Keep a folded state, unless a later one is kept already; see `Store.put_snapshot`."""
@@ -173,6 +198,20 @@ class SQLiteStore:
             check_name(name)
         self._open_writer()
         return await anyio.to_thread.run_sync(self._with_reader, work, limiter=self._readers)
+
+    def _has_nothing_after(self, session_id: SessionId, after: int) -> bool:
+        """Tell whether a log surely ends there, without the detour over a thread: that is what is asked most often.
+
+        It is one look into an index, which waits for nobody; where it would have to, others find out.
+        """
+        self._open_writer()
+        check_name(session_id)
+        if after < 1 or self._glancing is None:
+            return False
+        try:
+            return log.last_seqs(self._glancing, [session_id]).get(session_id) == after
+        except sqlite3.Error:
+            return False
 
     def _open_writer(self) -> Writer:
         if self._writer is None:

@@ -12,7 +12,7 @@ from windowpane.context.ids import BlobHash, SessionId
 from windowpane.errors import SequenceConflictError, SessionNotFoundError
 from windowpane.stores.base import Appended, SessionPage, SessionRow, Snapshot
 from windowpane.stores.batch import Batch
-from windowpane.stores.clock import from_us, now_us
+from windowpane.stores.clock import from_us, now_us, to_us
 from windowpane.stores.codec import decode_event
 from windowpane.stores.cursor import Place, page
 from windowpane.stores.packing import pack, unpack
@@ -27,12 +27,13 @@ _CUSHION = bytes(PAGE_BYTES)
 
 def append(db: sqlite3.Connection, session_id: SessionId, batch: Batch) -> Appended:
     """Add events to a log, with their key and their blobs."""
-    at = now_us()
+    now = now_us()
+    times, touched_at = batch.times(now), batch.touched(now)
     found: tuple[int, int] | None = db.execute(
         "SELECT pk, last_seq FROM session WHERE id = ?", (session_id,)
     ).fetchone()
     if found is None:
-        session, before = _begin(db, session_id, batch, at), 0
+        session, before = _begin(db, session_id, batch, times[0], touched_at), 0
     else:
         session, before = found
         if batch.key is not None and (earlier := _appended_before(db, session, batch.key)):
@@ -40,27 +41,27 @@ def append(db: sqlite3.Connection, session_id: SessionId, batch: Batch) -> Appen
         if batch.expected_seq is not None and batch.expected_seq != before:
             raise SequenceConflictError(session_id, batch.expected_seq, before)
     last = before
-    for body in batch.bodies:
+    for at, body in zip(times, batch.bodies, strict=True):
         last += 1
         text = _add_text(db, body.decode())
         db.execute("INSERT INTO event VALUES (?, ?, ?, ?)", (session, last, at, text))
     db.execute(
         "UPDATE session SET last_seq = ?, touched_at = max(touched_at, ?) WHERE pk = ?",
-        (last, at, session),
+        (last, touched_at, session),
     )
     if batch.key is not None:
-        db.execute("INSERT INTO append_key VALUES (?, ?, ?, ?, ?)", (session, batch.key, before + 1, last, at))
+        db.execute("INSERT INTO append_key VALUES (?, ?, ?, ?, ?)", (session, batch.key, before + 1, last, times[-1]))
     for blob_hash, blob in batch.blobs.items():
         _add_blob(db, session, blob_hash, blob)
-    return Appended(before + 1, last, from_us(at))
+    return Appended(before + 1, last, from_us(times[-1]))
 
 
-def _begin(db: sqlite3.Connection, session_id: SessionId, batch: Batch, at: int) -> int:
+def _begin(db: sqlite3.Connection, session_id: SessionId, batch: Batch, created_at: int, touched_at: int) -> int:
     if batch.begins is None:
         raise SessionNotFoundError(session_id)
     added = db.execute(
         "INSERT INTO session (id, owner, agent, last_seq, created_at, touched_at) VALUES (?, ?, ?, 0, ?, ?)",
-        (session_id, batch.begins.owner, batch.begins.agent, at, at),
+        (session_id, batch.begins.owner, batch.begins.agent, created_at, touched_at),
     )
     return added.lastrowid or 0
 
@@ -91,8 +92,9 @@ def read(db: sqlite3.Connection, session_id: SessionId, after: int, limit: int |
            WHERE session.id = ? AND event.seq > ? ORDER BY event.seq LIMIT ?""",
         (session_id, after, -1 if limit is None else limit),
     ).fetchall()
-    if not found:
-        row(db, session_id)
+    if not found and row(db, session_id).last_seq > after:
+        # It came between the two looks.
+        return read(db, session_id, after, limit)
     return [Recorded(seq, from_us(at), Erased() if body is None else decode_event(body)) for seq, at, body in found]
 
 
@@ -154,6 +156,18 @@ def delete(db: sqlite3.Connection, session_id: SessionId) -> None:
         db.execute(statement, (session,))
 
 
+def delete_idle(db: sqlite3.Connection, row: SessionRow, holder: str | None) -> bool:
+    """Remove everything of a session that is as this row says and that nobody but `holder` holds."""
+    idle = db.execute(
+        """SELECT 1 FROM session LEFT JOIN lease ON lease.session = pk AND lease.until > ? AND lease.holder IS NOT ?
+           WHERE id = ? AND last_seq = ? AND touched_at = ? AND lease.session IS NULL""",
+        (now_us(), holder, row.id, row.last_seq, to_us(row.touched_at)),
+    ).fetchone()
+    if idle is not None:
+        delete(db, row.id)
+    return idle is not None
+
+
 def erase(db: sqlite3.Connection, session_id: SessionId, seqs: Sequence[int], blobs: Sequence[BlobHash]) -> None:
     """Replace events with `Erased`; forget blobs and the snapshot."""
     session = _session(db, session_id)
@@ -198,6 +212,14 @@ def blobs(db: sqlite3.Connection, session_id: SessionId, hashes: Sequence[BlobHa
         if kept is not None:
             found[blob_hash] = unpack(kept[0]).decode("utf-8", "surrogatepass")
     return found
+
+
+def blob_hashes(db: sqlite3.Connection, session_id: SessionId) -> list[BlobHash]:
+    """Return the hashes of all texts that are stored with the session."""
+    found: list[tuple[BlobHash]] = db.execute(
+        "SELECT hash FROM session_blob WHERE session = ? ORDER BY hash", (_session(db, session_id),)
+    ).fetchall()
+    return [blob_hash for (blob_hash,) in found]
 
 
 def put_snapshot(db: sqlite3.Connection, session_id: SessionId, snapshot: Snapshot) -> None:

@@ -1,0 +1,340 @@
+"""A store that forgets what nobody uses: by time, and by number, the least recently used first.
+
+It is a store around another. A session is over when it was last used longer ago than the limit, or when as many others
+as the limit allows were used later. One that is in use is never over: it is removed in one step with the check that
+nobody has used it since it was looked at and that nobody holds its lease. Any number of workers may do this at once.
+
+With an archive a session is copied there before it is removed, and whoever asks for it by its id brings it back. The
+archive keeps its copy, so that the next time only the difference is copied; deleting and erasing reach both.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Literal, Self, TypeVar
+
+import anyio
+import structlog
+
+from windowpane.context.events import Event, Recorded
+from windowpane.context.ids import BlobHash, SessionId, new_holder_id
+from windowpane.errors import BlobNotFoundError, InvalidSettingError, SessionNotFoundError, WindowpaneError
+from windowpane.stores.base import Appended, Moved, SessionPage, SessionRow, Snapshot, Store
+from windowpane.stores.cursor import before, place_of
+from windowpane.stores.moving import bring, bring_at_once, row_of
+
+UNUSED_S = 3600.0
+SESSIONS = 500
+
+T = TypeVar("T")
+
+_PAGE = 500
+_SWEEP_EVERY_S = 30.0
+_LEASE_S = 60.0
+_ARCHIVING_S = 1.0
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How long a session is kept since it was last used, and how many are kept."""
+
+    unused_s: float = UNUSED_S
+    sessions: int = SESSIONS
+
+    def __post_init__(self) -> None:
+        if self.unused_s <= 0:
+            raise InvalidSettingError("expire_after_s", f"must be more than 0, not {self.unused_s:g}")
+        if self.sessions < 1:
+            raise InvalidSettingError("max_sessions", f"must be at least 1, not {self.sessions}")
+
+
+@dataclass(frozen=True, slots=True)
+class Expired:
+    """A session that was removed, and why: it was `unused` for too long, or there were too many (`excess`)."""
+
+    row: SessionRow
+    why: Literal["unused", "excess"]
+
+
+class ExpiringStore:
+    """A store whose sessions expire."""
+
+    def __init__(self, store: Store, limits: Limits | None = None, *, archive: Store | None = None) -> None:
+        self._store = store
+        self._limits = limits or Limits()
+        self._archive = archive
+        self._sweeper: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Self:
+        await self._store.__aenter__()
+        if self._archive is not None:
+            try:
+                await self._archive.__aenter__()
+            except BaseException:
+                await self._store.__aexit__(None, None, None)
+                raise
+        self._sweeper = asyncio.create_task(self._keep_sweeping())
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        with anyio.CancelScope(shield=True):
+            if self._sweeper is not None:
+                self._sweeper.cancel()
+                await asyncio.wait([self._sweeper])
+            try:
+                await self._store.__aexit__(*exc)
+            finally:
+                if self._archive is not None:
+                    await self._archive.__aexit__(*exc)
+
+    async def sweep(self) -> list[Expired]:
+        """Remove every session that is over, the least recently used first, and return what was removed.
+
+        Raises:
+            StoreError: the store or the archive cannot do its work; what is not archived is not removed.
+        """
+        return await self._remove(await self._over())
+
+    async def append(
+        self,
+        session_id: SessionId,
+        events: Sequence[Event],
+        *,
+        expected_seq: int | None = None,
+        key: str | None = None,
+        blobs: Mapping[BlobHash, str] | None = None,
+        moved: Moved | None = None,
+    ) -> Appended:
+        """Add events to the end of the log; see `Store.append`. A session that begins makes older ones give way."""
+        begins = expected_seq == 0
+        if begins:
+            # An id that is in the archive is taken.
+            await self._restore(session_id)
+        appended = await self._or_restored(
+            session_id,
+            lambda: self._store.append(
+                session_id, events, expected_seq=expected_seq, key=key, blobs=blobs, moved=moved
+            ),
+        )
+        if begins and not appended.repeated:
+            try:
+                await self._remove(await self._excess())
+            except WindowpaneError as error:
+                log.warning("expiry.failed", code=error.code, why=str(error))
+        return appended
+
+    async def read(self, session_id: SessionId, *, after: int = 0, limit: int | None = None) -> list[Recorded]:
+        """Return the events after a sequence number, in order; see `Store.read`."""
+        return await self._or_restored(session_id, lambda: self._store.read(session_id, after=after, limit=limit))
+
+    async def row(self, session_id: SessionId) -> SessionRow:
+        """Return what is known about a session without reading its log; see `Store.row`."""
+        return await self._or_restored(session_id, lambda: self._store.row(session_id))
+
+    async def sessions(
+        self, owner: str | None = None, *, agent: str | None = None, limit: int = 50, cursor: str | None = None
+    ) -> SessionPage:
+        """Return sessions, last touched first; see `Store.sessions`. Those that are archived are not among them."""
+        return await self._store.sessions(owner, agent=agent, limit=limit, cursor=cursor)
+
+    async def now(self) -> datetime:
+        """Return the time by the clock that this store tells time by; see `Store.now`."""
+        return await self._store.now()
+
+    async def touch(self, session_id: SessionId) -> None:
+        """Note that the session was used now; see `Store.touch`. It is too late for one that is over."""
+        row = await self.row(session_id)
+        over = self._archive is None and row.touched_at < await self._unused_since()
+        if over and await self._remove([Expired(row, "unused")]):
+            raise SessionNotFoundError(session_id)
+        await self._or_restored(session_id, lambda: self._store.touch(session_id))
+
+    async def delete(self, session_id: SessionId) -> None:
+        """Remove a session so that nothing of it is left, in the archive either; see `Store.delete`."""
+        # The archive first: what is only there would come back. And again, because it may have just been archived.
+        archived = await self._delete_archived(session_id)
+        try:
+            await self._store.delete(session_id)
+        except SessionNotFoundError:
+            if not archived:
+                raise
+        finally:
+            await self._delete_archived(session_id)
+
+    async def delete_idle(self, row: SessionRow, *, holder: str | None = None) -> bool:
+        """Remove a session unless somebody uses it, from the archive too; see `Store.delete_idle`."""
+        if not await self._store.delete_idle(row, holder=holder):
+            return False
+        await self._delete_archived(row.id)
+        return True
+
+    async def erase(self, session_id: SessionId, seqs: Sequence[int], *, blobs: Sequence[BlobHash] = ()) -> None:
+        """Replace events with `Erased` and forget blobs, in the archive too; see `Store.erase`."""
+        await self._or_restored(session_id, lambda: self._store.erase(session_id, seqs, blobs=blobs))
+        if self._archive is not None:
+            # In this order: who copies at this moment compares afterwards and finds what was erased here.
+            with suppress(SessionNotFoundError):
+                await self._archive.erase(session_id, seqs, blobs=blobs)
+
+    async def blob(self, session_id: SessionId, blob_hash: BlobHash) -> str:
+        """Return a text that was stored with the session; see `Store.blob`."""
+        found = await self.blobs(session_id, [blob_hash])
+        if blob_hash not in found:
+            raise BlobNotFoundError(blob_hash)
+        return found[blob_hash]
+
+    async def blobs(self, session_id: SessionId, hashes: Sequence[BlobHash]) -> dict[BlobHash, str]:
+        """Return those of the texts that are stored with the session; see `Store.blobs`."""
+        found = await self._store.blobs(session_id, hashes)
+        if not found and hashes and await self._restore(session_id):
+            return await self._store.blobs(session_id, hashes)
+        return found
+
+    async def blob_hashes(self, session_id: SessionId) -> list[BlobHash]:
+        """Return the hashes of all texts that are stored with the session; see `Store.blob_hashes`."""
+        return await self._or_restored(session_id, lambda: self._store.blob_hashes(session_id))
+
+    async def put_snapshot(self, session_id: SessionId, snapshot: Snapshot) -> None:
+        """Keep a folded state, unless a later one is kept already; see `Store.put_snapshot`."""
+        await self._store.put_snapshot(session_id, snapshot)
+
+    async def snapshot(self, session_id: SessionId) -> Snapshot | None:
+        """Return the latest folded state, or None; see `Store.snapshot`."""
+        return await self._store.snapshot(session_id)
+
+    async def acquire(self, session_id: SessionId, holder: str, ttl_s: float) -> bool:
+        """Take or renew the session's one lease; see `Store.acquire`."""
+        deadline = anyio.current_time() + _ARCHIVING_S
+        while not await self._or_restored(session_id, lambda: self._store.acquire(session_id, holder, ttl_s)):
+            # It may be on its way to the archive: then it comes back in a moment.
+            if self._archive is None or anyio.current_time() > deadline:
+                return False
+            await anyio.sleep(0.02)
+        return True
+
+    async def release(self, session_id: SessionId, holder: str) -> None:
+        """Give the lease back; see `Store.release`."""
+        await self._store.release(session_id, holder)
+
+    async def subscribe(self, session_id: SessionId, *, after: int) -> AsyncGenerator[Recorded]:
+        """Yield every event after a sequence number; see `Store.subscribe`. It ends when the session expires."""
+        with suppress(SessionNotFoundError):
+            await self.row(session_id)
+        async for recorded in self._store.subscribe(session_id, after=after):
+            yield recorded
+
+    async def _keep_sweeping(self) -> None:
+        while True:
+            try:
+                await self.sweep()
+            except WindowpaneError as error:
+                log.warning("expiry.failed", code=error.code, why=str(error))
+            except Exception:
+                # A background task is an edge: what nobody foresaw must not end expiry for good.
+                log.exception("expiry.crashed")
+            await anyio.sleep(min(_SWEEP_EVERY_S, self._limits.unused_s / 4))
+
+    async def _over(self) -> list[Expired]:
+        """Return every session that is over."""
+        excess = await self._excess()
+        known = {one.row.id for one in excess}
+        unused = await self._rows(before(await self._unused_since()))
+        return [*excess, *(Expired(row, "unused") for row in unused if row.id not in known)]
+
+    async def _excess(self) -> list[Expired]:
+        """Return the sessions that are too many."""
+        kept = await self._store.sessions(limit=self._limits.sessions)
+        return [] if kept.cursor is None else [Expired(row, "excess") for row in await self._rows(kept.cursor)]
+
+    async def _rows(self, cursor: str | None) -> list[SessionRow]:
+        rows: list[SessionRow] = []
+        while cursor is not None:
+            page = await self._store.sessions(limit=_PAGE, cursor=cursor)
+            rows += page.rows
+            cursor = page.cursor
+        return rows
+
+    async def _remove(self, over: Sequence[Expired]) -> list[Expired]:
+        archive = self._archive
+        removed: list[Expired] = []
+        for one in sorted(over, key=lambda one: place_of(one.row.touched_at, one.row.id)):
+            gone = self._store.delete_idle(one.row) if archive is None else self._move_to(archive, one.row)
+            if await gone:
+                log.info(
+                    "session.expired",
+                    session=one.row.id,
+                    why=one.why,
+                    last_used=one.row.touched_at.isoformat(),
+                    archived=archive is not None,
+                )
+                removed.append(one)
+        return removed
+
+    async def _move_to(self, archive: Store, row: SessionRow) -> bool:
+        """Copy a session to the archive and remove it here; False when somebody uses it or it is gone already."""
+        holder = new_holder_id()
+        held_since = anyio.current_time()
+        try:
+            if not await self._store.acquire(row.id, holder, _LEASE_S):
+                return False
+        except SessionNotFoundError:
+            return False
+        try:
+            await bring(self._store, archive, row.id)
+            # Taken again, because copying may have taken long.
+            held_since = anyio.current_time()
+            if not await self._store.acquire(row.id, holder, _LEASE_S):
+                return False
+            if await self._store.delete_idle(row, holder=holder):
+                return True
+            await self._store.row(row.id)
+        except SessionNotFoundError:
+            # While it was held, only somebody who wants it gone for good can have removed it.
+            if anyio.current_time() - held_since < _LEASE_S / 2:
+                await self._delete_archived(row.id)
+        finally:
+            with anyio.CancelScope(shield=True):
+                await self._store.release(row.id, holder)
+        return False
+
+    async def _or_restored(self, session_id: SessionId, ask: Callable[[], Awaitable[T]]) -> T:
+        """Return what the store answers, once more when the session had to be brought back first."""
+        try:
+            return await ask()
+        except SessionNotFoundError:
+            if not await self._restore(session_id):
+                raise
+            return await ask()
+
+    async def _restore(self, session_id: SessionId) -> bool:
+        """Bring a session back from the archive; tell whether it is there now."""
+        if self._archive is None or await row_of(self._store, session_id) is not None:
+            return self._archive is not None
+        try:
+            await bring_at_once(self._archive, self._store, session_id, touched_at=await self._store.now())
+        except SessionNotFoundError:
+            return False
+        if await row_of(self._archive, session_id) is None:
+            # Deleted while it was being brought back.
+            with suppress(SessionNotFoundError):
+                await self._store.delete(session_id)
+            return False
+        log.info("session.restored", session=session_id)
+        return True
+
+    async def _delete_archived(self, session_id: SessionId) -> bool:
+        if self._archive is None:
+            return False
+        try:
+            await self._archive.delete(session_id)
+        except SessionNotFoundError:
+            return False
+        return True
+
+    async def _unused_since(self) -> datetime:
+        """Return the time before which a session must have been used last to be over, by the store's own clock."""
+        return await self._store.now() - timedelta(seconds=self._limits.unused_s)

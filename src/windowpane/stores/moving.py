@@ -1,0 +1,157 @@
+"""Bring one session from a store to another, whole: its events with their times, its texts, its age.
+
+A copy is never begun anew: what the target has is compared with what the source has, what was erased in one is erased
+in the other, and what is missing is added. So it does not matter how often this is done, where it was stopped, or
+whether the session grows meanwhile, and a copy that turns out to be another session is left alone.
+"""
+
+import hashlib
+from collections.abc import AsyncGenerator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from windowpane.context.events import Erased, Recorded
+from windowpane.context.ids import BlobHash, SessionId, content_hash
+from windowpane.errors import DifferentSessionError, SequenceConflictError, SessionNotFoundError
+from windowpane.stores.base import Moved, SessionRow, Store
+from windowpane.stores.clock import to_us
+from windowpane.stores.codec import encode_event
+
+PAGE = 500
+"""How many events are read or added at once."""
+
+_BLOBS_AT_ONCE = 200
+
+
+async def bring(source: Store, target: Store, session_id: SessionId) -> int:
+    """Make the target's copy of a session the same as the source's; return how many events that added.
+
+    When this returns, both were compared and found to be the same, also in their texts.
+
+    Raises:
+        SessionNotFoundError: the source has no such session.
+        DifferentSessionError: the target has another session of this id, or one that went on by itself.
+    """
+    added = 0
+    while True:
+        there = await _compared(source, target, session_id)
+        if there.erased or there.surplus:
+            await target.erase(session_id, there.erased, blobs=there.surplus)
+        position = there.last_seq
+        try:
+            while more := await _add(source, target, session_id, position):
+                position += more
+        except SequenceConflictError:
+            # Somebody else brings it too.
+            continue
+        if position == there.last_seq and not (there.erased or there.surplus):
+            return added
+        added += position - there.last_seq
+
+
+async def bring_at_once(source: Store, target: Store, session_id: SessionId, *, touched_at: datetime) -> None:
+    """Copy a session that the target does not have in one step, so that nobody ever sees half of it.
+
+    When somebody else is first, theirs is left alone.
+
+    Raises:
+        SessionNotFoundError: the source has no such session.
+    """
+    log = await source.read(session_id)
+    blobs = await source.blobs(session_id, await source.blob_hashes(session_id))
+    moved = Moved(tuple(entry.at for entry in log), touched_at)
+    try:
+        await target.append(session_id, [entry.event for entry in log], expected_seq=0, blobs=blobs, moved=moved)
+    except SequenceConflictError:
+        return
+
+
+async def digest(store: Store, session_id: SessionId) -> str:
+    """Return one hash over a session's log and texts. Two sessions with one digest are the same.
+
+    Raises:
+        SessionNotFoundError: no such session.
+    """
+    whole = hashlib.sha256()
+    async for entry in _entries(store, session_id):
+        whole.update(f"{entry.seq} {to_us(entry.at)} ".encode() + encode_event(entry.event) + b"\n")
+    hashes = await store.blob_hashes(session_id)
+    for start in range(0, len(hashes), _BLOBS_AT_ONCE):
+        some = hashes[start : start + _BLOBS_AT_ONCE]
+        texts = await store.blobs(session_id, some)
+        for blob_hash in some:
+            whole.update(f"{blob_hash} {content_hash(texts.get(blob_hash, ''))}\n".encode())
+    return whole.hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class _Copy:
+    """How far a copy goes, and what of it is gone from the source."""
+
+    last_seq: int = 0
+    erased: Sequence[int] = ()
+    surplus: Sequence[BlobHash] = ()
+
+
+async def _compared(source: Store, target: Store, session_id: SessionId) -> _Copy:
+    await source.row(session_id)
+    copy = await row_of(target, session_id)
+    if copy is None:
+        return _Copy()
+    erased: list[int] = []
+    position = 0
+    while position < copy.last_seq:
+        ours = await source.read(session_id, after=position, limit=PAGE)
+        theirs = await target.read(session_id, after=position, limit=PAGE)
+        if len(theirs) > len(ours):
+            raise DifferentSessionError(session_id, f"it goes on after event {position + len(ours)}")
+        for our, their in zip(ours, theirs, strict=False):
+            if our == their:
+                continue
+            if not isinstance(our.event, Erased) or our.at != their.at:
+                raise DifferentSessionError(session_id, f"its event {our.seq} is another one")
+            erased.append(our.seq)
+        position += len(theirs)
+    surplus = set(await target.blob_hashes(session_id)) - set(await source.blob_hashes(session_id))
+    return _Copy(position, erased, sorted(surplus))
+
+
+async def _add(source: Store, target: Store, session_id: SessionId, last_seq: int) -> int:
+    """Add the next events to a copy and return how many there were.
+
+    Raises:
+        SequenceConflictError: the copy does not stand at `last_seq` any more.
+    """
+    row = await source.row(session_id)
+    rest = await source.read(session_id, after=last_seq, limit=PAGE)
+    # Read after the events, so that every text that they need is among them.
+    kept = await source.blob_hashes(session_id)
+    there = set(await target.blob_hashes(session_id)) if last_seq else set[BlobHash]()
+    missing = [blob_hash for blob_hash in kept if blob_hash not in there]
+    if not rest:
+        if missing and (await source.row(session_id)).last_seq == last_seq:
+            raise DifferentSessionError(session_id, f"it lacks {len(missing)} of its texts")
+        return 0
+    pages = -(-max(row.last_seq - last_seq, len(rest)) // PAGE)
+    share = missing[: -(-len(missing) // pages)]
+    blobs = await source.blobs(session_id, share)
+    moved = Moved(tuple(entry.at for entry in rest), row.touched_at)
+    events = [entry.event for entry in rest]
+    await target.append(session_id, events, expected_seq=last_seq, blobs=blobs, moved=moved)
+    return len(rest)
+
+
+async def row_of(store: Store, session_id: SessionId) -> SessionRow | None:
+    """Return a session's row, or None when the store does not have it."""
+    try:
+        return await store.row(session_id)
+    except SessionNotFoundError:
+        return None
+
+
+async def _entries(store: Store, session_id: SessionId) -> AsyncGenerator[Recorded]:
+    after = 0
+    while page := await store.read(session_id, after=after, limit=PAGE):
+        for entry in page:
+            yield entry
+        after = page[-1].seq

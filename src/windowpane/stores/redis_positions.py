@@ -1,0 +1,40 @@
+"""What this process was told stands at some places of some logs.
+
+A server that lost its latest writes, such as a replica that took over, continues the log with other events under the
+same numbers. Whoever continues from a place of the lost part would mix two histories without noticing. So the time of
+the last event that was seen is kept for a while, and compared when somebody continues from there.
+"""
+
+from collections import OrderedDict
+
+from windowpane.context.ids import SessionId
+
+_SESSIONS = 10_000
+_PLACES = 8
+
+
+class Positions:
+    """The times of events that were last in what somebody read or appended, for the sessions used last."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[SessionId, OrderedDict[int, int]] = OrderedDict()
+
+    def note(self, session_id: SessionId, seq: int, at_us: int) -> None:
+        """Remember that an event of this time stands here."""
+        places = self._known.setdefault(session_id, OrderedDict())
+        self._known.move_to_end(session_id)
+        places[seq] = at_us
+        places.move_to_end(seq)
+        if len(places) > _PLACES:
+            places.popitem(last=False)
+        if len(self._known) > _SESSIONS:
+            self._known.popitem(last=False)
+
+    def at(self, session_id: SessionId, seq: int) -> int | None:
+        """Return the time of the event that stood here; None when nobody remembers."""
+        places = self._known.get(session_id)
+        return places.get(seq) if places else None
+
+    def forget(self, session_id: SessionId) -> None:
+        """Drop what is remembered about a session that was deleted."""
+        self._known.pop(session_id, None)

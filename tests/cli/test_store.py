@@ -1,0 +1,135 @@
+"""`windowpane store copy`: what it prints, and that it can be killed."""
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import anyio
+import pytest
+
+from cli.running import PATIENCE_S, environment
+from stores.kinds import begin, created, said
+from windowpane.cli.store import copy
+from windowpane.context.ids import SessionId, content_hash
+from windowpane.errors import InvalidInputError, StoreError
+from windowpane.stores.moving import digest
+from windowpane.stores.sqlite import SQLiteStore
+
+
+def fill(path: Path, sessions: int) -> dict[SessionId, str]:
+    """Make a store with some sessions and return their digests."""
+
+    async def filled() -> None:
+        async with SQLiteStore(path, "NORMAL") as store:
+            for number in range(sessions):
+                text = f"text {number}"
+                await store.append(await begin(store), [said(text)] * 20, blobs={content_hash(text): text})
+
+    anyio.run(filled)
+    return digests(path)
+
+
+def digests(path: Path) -> dict[SessionId, str]:
+    async def read() -> dict[SessionId, str]:
+        async with SQLiteStore(path) as store:
+            return {row.id: await digest(store, row.id) for row in (await store.sessions(limit=10_000)).rows}
+
+    return anyio.run(read)
+
+
+@pytest.mark.spec("S4.23", "S4.85")
+def test_a_store_is_copied_and_the_command_says_what_it_did(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source, target = tmp_path / "from.db", tmp_path / "to.db"
+    whole = fill(source, 3)
+
+    assert copy(f"sqlite:///{source}", f"sqlite:///{target}", as_json=False) == 0
+    said_first = capsys.readouterr()
+    assert copy(f"sqlite:///{source}", f"sqlite:///{target}", as_json=True) == 0
+    said_then = capsys.readouterr()
+
+    assert " ".join(said_first.out.split()) == (
+        "3 sessions copied with 63 events; 3 of 3 sessions verified to be the same in both stores."
+    )
+    assert json.loads(said_then.out) == {
+        "sessions": 3,
+        "copied": 0,
+        "events": 0,
+        "verified": 3,
+        "refused": [],
+        "behind": [],
+        "others": 0,
+    }
+    assert said_first.err + said_then.err == ""
+    assert digests(target) == whole
+
+
+def test_a_copy_that_is_killed_goes_on_when_it_is_called_again(tmp_path: Path) -> None:
+    source, target = tmp_path / "from.db", tmp_path / "to.db"
+    whole = fill(source, 120)
+    urls = (f"sqlite:///{source}", f"sqlite:///{target}")
+    command = [sys.executable, "-m", "windowpane", "store", "copy", *urls]
+    for wanted in (5, 60):
+        with subprocess.Popen(command, env=environment(tmp_path), stdout=subprocess.DEVNULL) as copying:
+            wait_for(target, wanted)
+            copying.kill()
+
+    assert copy(*urls, as_json=True) == 0
+
+    assert digests(target) == whole
+
+
+def wait_for(path: Path, sessions: int) -> None:
+    """Wait until a file that another process writes holds so many sessions."""
+
+    async def there() -> int:
+        async with SQLiteStore(path) as store:
+            return len((await store.sessions(limit=1000)).rows)
+
+    deadline = time.monotonic() + PATIENCE_S
+    while time.monotonic() < deadline:
+        try:
+            if path.exists() and anyio.run(there) >= sessions:
+                return
+        except StoreError:
+            # The other process is about to make it.
+            time.sleep(0.01)
+    raise AssertionError(f"{sessions} sessions did not come")
+
+
+def test_another_session_of_the_same_id_is_refused_and_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source, target = tmp_path / "from.db", tmp_path / "to.db"
+    taken = next(iter(fill(source, 2)))
+
+    async def take() -> None:
+        async with SQLiteStore(target) as store:
+            await begin(store)
+            await store.append(taken, [created("somebody else")], expected_seq=0)
+
+    anyio.run(take)
+
+    assert copy(f"sqlite:///{source}", f"sqlite:///{target}", as_json=False) == 1
+
+    assert " ".join(capsys.readouterr().out.split()) == (
+        f"error: session '{taken}' is there already and is another one: its event 1 is another one; it was left alone. "
+        "Delete it there, or copy to an empty store. "
+        "1 session copied with 21 events; 1 of 2 sessions verified to be the same in both stores. "
+        "TO has 1 other session, left alone."
+    )
+
+
+@pytest.mark.parametrize(
+    ("urls", "why"),
+    [
+        (("sqlite:////a.db", "sqlite:////a.db"), "FROM and TO are the same store; name two"),
+        (("sqlite:////not/there.db", "sqlite:////a.db"), "there is no file /not/there.db; FROM must be there already"),
+        (("memory:", "sqlite:////a.db"), "memory: is empty at first and gone at the end; name a store that stays"),
+        (("carrier-pigeon://a", "sqlite:////a.db"), "names no store"),
+    ],
+)
+def test_what_cannot_be_copied_is_refused(urls: tuple[str, str], why: str) -> None:
+    with pytest.raises(InvalidInputError, match=why):
+        copy(*urls, as_json=False)
