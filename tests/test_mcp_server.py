@@ -12,16 +12,21 @@ from pathlib import Path
 from typing import Any, cast
 
 import anyio
+import httpx2
 import pytest
 from mcp import Client, StdioServerParameters
+from mcp.client.streamable_http import streamable_http_client
 from mcp.client.subscriptions import ServerEvent
 from mcp.shared.exceptions import MCPError
 from mcp.shared.subscriptions import ResourceUpdated
 from mcp.types import CallToolResult, TextContent, TextResourceContents
 
+from windowpane.callers import TokenFile
 from windowpane.context.events import SessionContext
 from windowpane.context.ids import SessionId
 from windowpane.engine import Engine
+from windowpane.errors import InvalidSettingError
+from windowpane.mcp_server.run import run_mcp
 from windowpane.settings import Settings
 from windowpane.wiring import open_engine
 
@@ -257,3 +262,68 @@ def test_a_port_that_is_taken_is_said_in_one_line(settings: Settings) -> None:
 
     assert second.returncode == 1
     assert f"InvalidSettingError: port: cannot listen on 127.0.0.1 port {port}: Address already in use" in second.stderr
+
+
+@asynccontextmanager
+async def shown(url: str, secret: str, mode: str) -> AsyncGenerator[Client]:
+    """Connect with a token."""
+    headers = {"Authorization": f"Bearer {secret}"}
+    async with (
+        httpx2.AsyncClient(headers=headers, timeout=PATIENCE_S) as http,
+        Client(streamable_http_client(url, http_client=http), mode=mode) as client,
+    ):
+        yield client
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+async def test_over_http_a_token_opens_the_sessions_of_its_owner_and_no_others(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, mode: str
+) -> None:
+    monkeypatch.setenv("WINDOWPANE_REQUIRE_TOKEN", "true")
+    tokens = TokenFile(settings.tokens_file)
+    secrets = {name: tokens.create(name, ["chat"])[1] for name in ("ann", "bob")}
+    reader = tokens.create("ann", ["read"])[1]
+    async with open_engine(settings) as engine:
+        session = (await engine.create_session(owner="ann")).id
+    with over_http(settings) as url, anyio.fail_after(PATIENCE_S):
+        nobody = [
+            httpx2.post(url, json={}, headers=headers)
+            for headers in ({}, {"Authorization": "Bearer wp_nobody"}, {"Authorization": "Basic x"})
+        ]
+        asked = {"session_id": session, "set_name": "ports", "items": ["80"]}
+        async with shown(url, secrets["ann"], mode) as client:
+            own = await ask(client, "set_relevant_context", **asked)
+            listed = [resource.uri for resource in (await client.list_resources()).resources]
+        async with shown(url, reader, mode) as client:
+            refused = await ask(client, "set_relevant_context", **asked)
+            looked = await ask(client, "get_relevant_context", session_id=session)
+        async with shown(url, secrets["bob"], mode) as client:
+            wanted: dict[str, dict[str, Any]] = {
+                "set_relevant_context": {"set_name": "ports", "items": []},
+                "get_relevant_context": {},
+                "search_context": {"message": "rivers"},
+                "explain_context": {},
+            }
+            foreign = [
+                await ask(client, tool, session_id=name, **more)
+                for name in (session, "ses_nobody")
+                for tool, more in wanted.items()
+            ]
+            others = (await client.list_resources()).resources
+
+    assert [(answer.status_code, answer.json()["error"]) for answer in nobody] == [(401, "token_needed")] * 3
+    assert own == ("Set ports: 1 items", False)
+    assert listed == [f"windowpane://sessions/{session}/context"]
+    assert refused[0].endswith(": this needs a token with the scope 'chat', and yours does not have it")
+    assert json.loads(looked[0]) == {"ports": ["80"]}
+    assert foreign == [
+        (f"Error executing tool {tool}: no session '{name}'", True)
+        for name in (session, "ses_nobody")
+        for tool in wanted
+    ]
+    assert others == []
+
+
+async def test_a_host_that_others_can_reach_needs_a_token(settings: Settings) -> None:
+    with pytest.raises(InvalidSettingError, match="there is no token yet that keeps them out"):
+        run_mcp(settings.model_copy(update={"host": "0.0.0.0"}), "http", 0)

@@ -28,6 +28,7 @@ from windowpane.context.events import (
     ItemRemoved,
     Live,
     MessageAdded,
+    MessageRemoved,
     ModelReplied,
     Recorded,
     RequestBuilt,
@@ -41,10 +42,10 @@ from windowpane.context.events import (
     TurnFinished,
     TurnStarted,
 )
-from windowpane.context.fetched import FetchedKind
-from windowpane.context.ids import Actor, SessionId, new_session_id
+from windowpane.context.fetched import Fetched, FetchedKind, capped
+from windowpane.context.ids import Actor, BlobHash, SessionId, new_session_id, owner_of, unlisted
 from windowpane.context.items import Item, ItemRef, Tool, item_hash
-from windowpane.context.messages import Decision, Message, Step, Usage
+from windowpane.context.messages import Decision, Message, Source, Step, ToolResult, Usage
 from windowpane.context.request import ContextItem, Request, RequestContext
 from windowpane.context.session import SessionState, apply, messages_of
 from windowpane.context.sets import ChangeMode, ContextSets, SetChange, change_set, replace_all
@@ -52,8 +53,10 @@ from windowpane.errors import (
     AgentNotFoundError,
     InvalidInputError,
     KeyReusedError,
+    NoResultAwaitedError,
     NothingToApproveError,
     SessionNotFoundError,
+    StaleRevisionError,
     TurnNotFoundError,
     UnknownItemError,
     WindowpaneError,
@@ -62,22 +65,29 @@ from windowpane.fetch.base import PageReader, SearchEngine
 from windowpane.live import Audience, Watched
 from windowpane.models.base import Models
 from windowpane.search.history import HistoryIndex
-from windowpane.stores.base import Store
+from windowpane.stores.base import Moved, Store
 from windowpane.stores.sessions import Changed, Sessions
-from windowpane.tools.base import ServerStatus, Toolbox
+from windowpane.tools.base import ServerStatus, Toolbox, ToolOutput
+from windowpane.tools.context_tools import WithContextTools
 from windowpane.turn.build import arrivals, build, mentioned
 from windowpane.turn.carry import Carrier, open_turn, turn_error
+from windowpane.turn.catalog import read_catalog
+from windowpane.turn.export import SessionExport, before_turn, export, own_copy
 from windowpane.turn.fetching import Fetching
+from windowpane.turn.filemarks import read_marks
 from windowpane.turn.gather import always_items, always_tools, item_of
+from windowpane.turn.hybrid import HybridSelector
 from windowpane.turn.memory import Memory
+from windowpane.turn.past import Exchange, past_events
 from windowpane.turn.prompt import build_prompt
 from windowpane.turn.record import context_of, rebuild, texts_of
 from windowpane.turn.resume import RESUME_AFTER_S
-from windowpane.turn.selector import NoSelector, Selector
-from windowpane.turn.settings import checked_changes
+from windowpane.turn.run import fitted
+from windowpane.turn.selector import NoSelector, Selection, Selector
+from windowpane.turn.settings import call_settings, checked_changes
 from windowpane.turn.tokens import count
 from windowpane.turn.toolboxes import Toolboxes
-from windowpane.turn.working import WorkingContext
+from windowpane.turn.working import WorkingContext, change_events, warn_of_unknown
 
 LEASE_S = 15.0
 """How long a worker that died keeps its session busy."""
@@ -135,13 +145,14 @@ class Engine:
         pages: PageReader | None = None,
         search_engine: SearchEngine | None = None,
         history: HistoryIndex | None = None,
+        touch_every_s: float | None = None,
     ) -> None:
         self.store = store
         self.agents = agents
         self.models = models
         self._selector = selector or NoSelector()
         self._settle_s = settle_s
-        self._sessions = Sessions(store)
+        self._sessions = Sessions(store, touch_every_s=touch_every_s)
         self._toolboxes = Toolboxes(toolbox)
         self._working = WorkingContext(self._sessions)
         self._fetching = Fetching(self._sessions, pages, search_engine)
@@ -187,13 +198,20 @@ class Engine:
     # Turns
 
     async def turn(
-        self, session_id: SessionId, message: str, *, key: str | None = None, wait_s: float = 0
+        self,
+        session_id: SessionId,
+        message: str,
+        *,
+        key: str | None = None,
+        wait_s: float = 0,
+        brought: Sequence[Tool] = (),
     ) -> AsyncGenerator[Live]:
         """Answer a message, yielding everything as it happens.
 
         The turn runs on when the caller goes away; its answer is in the session. With `key`, sending the same
-        message again joins the first turn instead of starting another. The stream ends when the turn is finished,
-        or when it waits for an approval.
+        message again joins the first turn instead of starting another. `brought` are tools of the server `client`,
+        which the caller runs itself. The stream ends when the turn is finished, or when it waits for an approval or for
+        the results of such tools (`answer_calls`).
 
         Raises:
             SessionNotFoundError: no such session.
@@ -209,7 +227,7 @@ class Engine:
             begun = await self._carrier.begin(session_id, holder, message, key)
             turn = begun.turn
             if begun.recorded:
-                self._carrier.launch(session_id, turn, holder, begun.recorded)
+                self._carrier.launch(session_id, turn, holder, begun.recorded, brought)
         async for event in self._carrier.follow(session_id, turn):
             yield event
 
@@ -231,6 +249,51 @@ class Engine:
             raise
         turn = open_turn(changed.state).turn
         self._carrier.launch(session_id, turn, holder, changed.recorded)
+        async for event in self._carrier.follow(session_id, turn):
+            yield event
+
+    async def answer_calls(self, session_id: SessionId, results: Sequence[ToolResult]) -> AsyncGenerator[Live]:
+        """Give the results of tools that the caller brought along, and yield what the turn does then.
+
+        A result that does not fit the window is cut. Calls without a result keep waiting.
+
+        Raises:
+            SessionNotFoundError: no such session.
+            NoResultAwaitedError: no call waits for one, or one of the ids is not a waiting call's.
+            SessionBusyError: somebody else is at it at this moment.
+        """
+        holder = await self._carrier.lease(session_id)
+        try:
+            state = await self._sessions.state(session_id)
+            _check_results(state, results)
+            request, _ = await self._carrier.request(session_id, open_turn(state).turn)
+
+            def given(now: SessionState) -> list[Event]:
+                _check_results(now, results)
+                turn = open_turn(now)
+                fits = [replace(result, content=fitted(request, turn, result.content)) for result in results]
+                return [ToolReturned(turn=turn.turn, result=result) for result in fits]
+
+            changed = await self._sessions.change(session_id, given)
+        except BaseException:
+            await self._carrier.release(session_id, holder)
+            raise
+        turn = open_turn(changed.state).turn
+        self._carrier.launch(session_id, turn, holder, changed.recorded)
+        async for event in self._carrier.follow(session_id, turn):
+            yield event
+
+    async def carry_on(self, session_id: SessionId, *, brought: Sequence[Tool] = ()) -> AsyncGenerator[Live]:
+        """Run on with a turn that began elsewhere, in a session that was created with such a past.
+
+        Raises:
+            SessionNotFoundError: no such session.
+            NoTurnRunningError: there is no such turn.
+            SessionBusyError: somebody else is at it at this moment.
+        """
+        turn = open_turn(await self._sessions.state(session_id)).turn
+        holder = await self._carrier.lease(session_id)
+        self._carrier.launch(session_id, turn, holder, (), brought)
         async for event in self._carrier.follow(session_id, turn):
             yield event
 
@@ -296,22 +359,42 @@ class Engine:
         return Prepared(session_id, begun.turn, request, holder)
 
     async def record(
-        self, prepared: Prepared, reply: str | Sequence[Step], *, usage: Usage | None = None, model: str | None = None
+        self,
+        prepared: Prepared,
+        reply: str | Sequence[Step],
+        *,
+        usage: Usage | None = None,
+        model: str | None = None,
+        sources: Sequence[Source] = (),
     ) -> SessionState:
         """Store what your model answered to a prepared request: a text, or every step with its tool calls."""
         name = model or prepared.request.context.settings.model
         steps = [Step(text=reply, usage=usage or Usage(), model=name)] if isinstance(reply, str) else reply
         events: list[Event] = []
         for step in steps:
-            events.append(ModelReplied(turn=prepared.turn, step=replace(step, results=())))
+            events.append(ModelReplied(turn=prepared.turn, step=replace(step, results=()), tokens=count(step.text)))
             events += [ToolReturned(turn=prepared.turn, result=result) for result in step.results]
-        events.append(TurnFinished(turn=prepared.turn, outcome="completed"))
+        events.append(TurnFinished(turn=prepared.turn, outcome="completed", sources=tuple(sources)))
         return await self._conclude(prepared, events)
 
     async def abandon(self, prepared: Prepared, why: str) -> SessionState:
         """Store that your model call failed. The message and the request stay, with an error message."""
         error = TurnError(code="model_error", message=why)
         return await self._conclude(prepared, [TurnFinished(turn=prepared.turn, outcome="failed", error=error)])
+
+    async def call_tool(self, session_id: SessionId, ref: ItemRef, arguments: Mapping[str, Any]) -> ToolOutput:
+        """Run a tool of a prepared request. One that must be asked about first is refused: nobody is asked here.
+
+        Raises:
+            SessionNotFoundError: no such session.
+            ToolError: the tool's server did not answer as needed.
+        """
+        state = await self._sessions.state(session_id)
+        sets = self._working.of(session_id, actor="model", tell=lambda _: None)
+        toolbox = WithContextTools(await self._toolboxes.of(self.agents.current(state.agent)), sets)
+        if self._carrier.verdict_with(toolbox)(state, ref) != "run":
+            return ToolOutput("This tool may not be used without asking, and nobody can be asked here.", is_error=True)
+        return await toolbox.call(ref.server or "", ref.name, arguments)
 
     # Sessions
 
@@ -323,8 +406,13 @@ class Engine:
         name: str = "",
         settings: Mapping[str, Any] | None = None,
         session_id: SessionId | None = None,
+        past: Sequence[Exchange] = (),
+        listed: bool = True,
     ) -> SessionState:
         """Begin a session with every `always` item of its agent.
+
+        `past` is what was said elsewhere before. A session that is not `listed` is the owner's like any other, but
+        found only by its id.
 
         Raises:
             AgentNotFoundError: no such agent.
@@ -339,13 +427,13 @@ class Engine:
         ready = [server for server in toolbox.servers() if server.state == "ready"]
         created = SessionCreated(
             agent=found.name,
-            owner=owner,
+            owner=owner if listed else unlisted(owner),
             name=_checked_name(name),
             settings=changes,
             items=always_items(found) + tuple(item for server in ready for item in always_tools(server)),
             servers=tuple(server.name for server in ready),
         )
-        return (await self._sessions.create(session_id or new_session_id(), [created])).state
+        return (await self._sessions.create(session_id or new_session_id(), [created, *past_events(past)])).state
 
     async def session(self, session_id: SessionId) -> SessionState:
         """Return a session as it is now.
@@ -354,6 +442,15 @@ class Engine:
             SessionNotFoundError: no such session.
         """
         return await self._sessions.state(session_id)
+
+    async def check_owner(self, session_id: SessionId, owner: str) -> None:
+        """Make sure that a session belongs to an owner.
+
+        Raises:
+            SessionNotFoundError: there is no such session, or it is somebody else's; nobody can tell which.
+        """
+        if owner_of((await self.store.row(session_id)).owner) != owner:
+            raise SessionNotFoundError(session_id)
 
     async def sessions(
         self, owner: str | None = None, *, agent: str | None = None, limit: int = 50, cursor: str | None = None
@@ -364,7 +461,7 @@ class Engine:
         for row in page.rows:
             # A session may be deleted while the list is being read.
             with suppress(SessionNotFoundError):
-                states.append(await self._sessions.state(row.id))
+                states.append(await self._sessions.glance(row.id))
         return SessionList(tuple(states), page.cursor)
 
     async def update_session(
@@ -392,9 +489,10 @@ class Engine:
         *,
         context: Mapping[str, Sequence[str]] | None = None,
         set_context: SetWish | None = None,
+        expected_seq: int | None = None,
         actor: Actor = "user",
     ) -> tuple[SessionState, SetChange | None]:
-        """Change name, settings and working context together. `context` replaces every set, then comes `set_context`.
+        """Change name, settings and working context in one step. `context` replaces every set, then `set_context`.
 
         Everything is checked before anything is changed. The second value says what became of the working context, or
         is None when that was not to be changed; when it is a refusal nothing was changed at all.
@@ -402,15 +500,29 @@ class Engine:
         Raises:
             SessionNotFoundError: no such session.
             InvalidSettingError: a setting cannot be used; nothing is changed.
+            StaleRevisionError: the log does not stand at `expected_seq`; nothing is changed.
         """
-        state = await self._sessions.state(session_id)
-        _checked_name(changes.get("name") or "")
-        settings = {name: value for name, value in changes.items() if name != "name"}
-        checked_changes(settings, state.settings.time_zone)
-        made = await self._change_sets(session_id, context, set_context, actor)
-        if changes and not (made and made.refused):
-            return await self.update_session(session_id, changes, actor=actor), made
-        return await self._sessions.state(session_id), made
+        settings = dict(changes)
+        named = {"name": _checked_name(settings.pop("name") or "")} if "name" in settings else {}
+        marks = await read_marks(_files_named(context, set_context))
+        made: SetChange | None = None
+
+        def decide(state: SessionState) -> list[Event]:
+            nonlocal made
+            if expected_seq not in (None, state.seq):
+                raise StaleRevisionError("the session", str(state.seq))
+            checked = {**named, **checked_changes(settings, state.settings.time_zone)}
+            made = _changed_sets(state.sets, context, set_context)
+            if made is not None and made.refused:
+                return []
+            set_name = set_context.set_name if set_context and context is None else None
+            events = change_events(state, made, set_name, marks, actor) if made else []
+            return [*events, SessionUpdated(changes=checked, actor=actor)] if checked else events
+
+        changed = await self._sessions.change(session_id, decide)
+        if changed.recorded and made is not None and made.sets is not None:
+            warn_of_unknown(session_id, made.sets)
+        return changed.state, made
 
     async def delete_session(self, session_id: SessionId) -> None:
         """Delete a session so that nothing of it is left. A running turn is stopped.
@@ -422,6 +534,64 @@ class Engine:
         await self.store.delete(session_id)
         self._sessions.forget(session_id)
         self._memory.forget(session_id)
+
+    async def export_session(self, session_id: SessionId) -> SessionExport:
+        """Return a session as one document: every event, every request with its texts.
+
+        Raises:
+            SessionNotFoundError: no such session.
+        """
+        return await export(self.store, session_id)
+
+    async def import_session(
+        self,
+        document: SessionExport,
+        *,
+        owner: str = "local",
+        name: str | None = None,
+        session_id: SessionId | None = None,
+    ) -> SessionState:
+        """Store an exported session as a new one, with the times and texts that it had.
+
+        Raises:
+            InvalidInputError: it is not a session that could have happened here; nothing is stored.
+            SequenceConflictError: `session_id` is taken.
+        """
+        wanted = own_copy(document, owner=owner, name=None if name is None else _checked_name(name))
+        new_id = session_id or new_session_id()
+        moved = Moved(tuple(entry.at for entry in wanted.events), datetime.now(UTC))
+        events = [entry.event for entry in wanted.events]
+        await self.store.append(new_id, events, expected_seq=0, blobs=wanted.blobs, moved=moved)
+        return await self.session(new_id)
+
+    async def fork_session(
+        self,
+        session_id: SessionId,
+        turn: int | None = None,
+        *,
+        name: str | None = None,
+        new_id: SessionId | None = None,
+    ) -> SessionState:
+        """Begin a new session that is this one as it was before a turn; without a turn, with all that is finished.
+
+        Raises:
+            SessionNotFoundError: no such session.
+            TurnNotFoundError: no such turn, or it was erased.
+            SequenceConflictError: `new_id` is taken.
+        """
+        state = await self.session(session_id)
+        document = before_turn(await self.export_session(session_id), turn)
+        return await self.import_session(document, owner=state.owner, name=name, session_id=new_id)
+
+    async def sum_up(self, session_id: SessionId) -> SessionState:
+        """Make the summary that is due, if one is. A summary that fails leaves the one before in place.
+
+        Raises:
+            SessionNotFoundError: no such session.
+        """
+        state = await self._sessions.state(session_id)
+        await self._memory.sum_up(session_id, call_settings(self.agents.current(state.agent), state).model)
+        return await self._sessions.state(session_id)
 
     async def clear_history(self, session_id: SessionId, *, actor: Actor = "user") -> SessionState:
         """Erase the conversation for good. Items, settings and the session itself stay.
@@ -438,7 +608,9 @@ class Engine:
             events = await self.store.read(session_id)
             gone = [entry.seq for entry in events if entry.seq < changed.state.seq and _is_conversation(entry.event)]
             records = [entry.event.request for entry in events if isinstance(entry.event, RequestBuilt)]
-            texts = [text for body in (await self.store.blobs(session_id, records)).values() for text in texts_of(body)]
+            bodies = (await self.store.blobs(session_id, records)).values()
+            texts = [text for body in bodies for text in texts_of(body)]
+            texts += await self._catalog_texts(session_id, events)
             await self.store.erase(session_id, gone, blobs=[*records, *dict.fromkeys(texts)])
         finally:
             await self._carrier.release(session_id, holder)
@@ -446,11 +618,47 @@ class Engine:
         self._memory.forget(session_id)
         return await self.session(session_id)
 
-    async def add_message(self, session_id: SessionId, message: MessageAdded) -> SessionState:
-        """Put a message into the conversation from outside, such as one from an imported chat."""
+    async def add_message(
+        self, session_id: SessionId, message: MessageAdded, *, key: str | None = None
+    ) -> SessionState:
+        """Put a message into the conversation from outside, such as one from an imported chat.
+
+        With `key`, the same call again adds nothing.
+        """
         _check_message(message.content)
         counted = replace(message, tokens=count(message.content))
-        return (await self._sessions.change(session_id, lambda _: [counted])).state
+        if key is None:
+            return (await self._sessions.change(session_id, lambda _: [counted])).state
+        await self.store.append(session_id, [counted], key=key)
+        return await self._sessions.state(session_id)
+
+    async def add_messages(self, session_id: SessionId, messages: Sequence[MessageAdded]) -> SessionState:
+        """Put messages into the conversation from outside, all of them or none."""
+        for message in messages:
+            _check_message(message.content)
+        counted = [replace(message, tokens=count(message.content)) for message in messages]
+        return (await self._sessions.change(session_id, lambda _: counted)).state
+
+    async def remove_message(self, session_id: SessionId, seq: int) -> SessionState:
+        """Take back, and erase, one of the latest messages that were put in from outside.
+
+        Raises:
+            SessionNotFoundError: no such session.
+            InvalidInputError: there is no such message, or it belongs to a turn.
+        """
+        found = await self.store.read(session_id, after=seq - 1, limit=1)
+        added = found[0].event if found else None
+
+        def remove(state: SessionState) -> list[Event]:
+            latest = any(message.seq == seq for message in state.recent)
+            if not isinstance(added, MessageAdded) or not latest:
+                raise InvalidInputError(f"at {seq} there is no message that was put in from outside a little while ago")
+            return [MessageRemoved(seq=seq, tokens=added.tokens)]
+
+        changed = await self._sessions.change(session_id, remove)
+        await self.store.erase(session_id, [seq])
+        self._memory.forget(session_id)
+        return changed.state
 
     # Items
 
@@ -507,6 +715,17 @@ class Engine:
             FetchError: there is no text in it; nothing is changed.
         """
         return (await self._fetching.push(session_id, url, title=title, text=text, html=html, actor=actor)).state
+
+    async def add_fetched(
+        self, session_id: SessionId, items: Sequence[Fetched], *, actor: Actor = "user"
+    ) -> SessionState:
+        """Take in pages or search results that somebody else has fetched. One that is there already is replaced.
+
+        Raises:
+            SessionNotFoundError: no such session.
+        """
+        held = [replace(item, content=capped(item.content)) for item in items]
+        return (await self._fetching.add(session_id, held, actor=actor)).state
 
     async def clear_fetched(
         self, session_id: SessionId, kind: FetchedKind | None = None, *, actor: Actor = "user"
@@ -601,6 +820,23 @@ class Engine:
             for chosen in selection.chosen
         )
 
+    async def select(
+        self, message: str, candidates: Sequence[Item], search: Mapping[str, Any], *, recent: Sequence[Message] = ()
+    ) -> Selection:
+        """Return which of these items a message needs, given the conversation before it. Nothing is stored.
+
+        Raises:
+            InvalidSettingError: the search settings cannot be used.
+        """
+        return await self._selector.select(message, recent, candidates, search)
+
+    async def nearness(self, message: str, texts: Sequence[str]) -> list[float | None]:
+        """Return how near texts are to a message in meaning, as cosines; None where that could not be measured.
+
+        Nothing is kept of them.
+        """
+        return await self._memory.nearness(message, texts)
+
     async def items(self, agent_name: str) -> tuple[Item, ...]:
         """Return everything an agent makes available now: rules, references, tools."""
         agent = self.agents.current(agent_name)
@@ -650,13 +886,32 @@ class Engine:
             SessionNotFoundError: no such session.
         """
         state = await self._sessions.state(session_id)
+        self._carrier.attend(state)
         async with aclosing(self._audience.watch(session_id, state.seq, state.sets, after)) as events:
             async for event in events:
                 yield event
 
+    async def finish_turns(self, *, within_s: float) -> None:
+        """Let the turns of this process come to their end, and stop those that take longer: it is about to stop.
+
+        What such a turn said so far is kept, it is recorded as interrupted, and any other process can go on with its
+        session at once.
+        """
+        await self._carrier.finish(within_s)
+
     def end_watching(self) -> None:
         """End every `watch()`, and every one that begins from now on: the process is about to stop."""
         self._audience.close()
+
+    @property
+    def ends_watching(self) -> bool:
+        """Tell whether nobody may watch any more: the process is about to stop."""
+        return self._audience.closed
+
+    @property
+    def indexing(self) -> tuple[int, int] | None:
+        """Return how many passages are embedded, and out of how many; None while nothing was searched."""
+        return self._selector.progress if isinstance(self._selector, HybridSelector) else None
 
     async def turn_events(self, session_id: SessionId, turn: int) -> list[Recorded]:
         """Return everything that happened from the start of a turn to the start of the next.
@@ -681,23 +936,6 @@ class Engine:
             raise KeyReusedError(key or "")
         return turn
 
-    async def _change_sets(
-        self,
-        session_id: SessionId,
-        context: Mapping[str, Sequence[str]] | None,
-        wish: SetWish | None,
-        actor: Actor,
-    ) -> SetChange | None:
-        if context is None:
-            return wish and await self.set_context(session_id, wish.set_name, wish.items, wish.mode, actor=actor)
-        whole = replace_all(context)
-        if whole.sets is not None and wish is not None:
-            then = change_set(whole.sets, wish.set_name, wish.items, wish.mode)
-            whole = replace(then, warnings=tuple(dict.fromkeys(whole.warnings + then.warnings)))
-        if whole.sets is not None:
-            await self.replace_context(session_id, whole.sets, actor=actor)
-        return whole
-
     async def _conclude(self, prepared: Prepared, events: Sequence[Event]) -> SessionState:
         try:
             changed = await self._carrier.change_open(prepared.session_id, prepared.turn, events)
@@ -713,11 +951,40 @@ class Engine:
             raise AgentNotFoundError("", names)
         return names[0]
 
+    async def _catalog_texts(self, session_id: SessionId, events: Iterable[Recorded]) -> list[BlobHash]:
+        """Return the names of the catalogs of these turns, and of the texts that they name."""
+        built = [entry.event for entry in events if isinstance(entry.event, RequestBuilt)]
+        names = list(dict.fromkeys(event.catalog for event in built if event.catalog))
+        found = (await self.store.blobs(session_id, names)).values()
+        return names + [entry.hash for body in found for entry in read_catalog(body).entries]
+
     async def _record_of(self, session_id: SessionId, turn: int) -> str:
         for entry in await self.turn_events(session_id, turn):
             if isinstance(entry.event, RequestBuilt) and entry.event.turn == turn:
                 return await self.store.blob(session_id, entry.event.request)
         raise TurnNotFoundError(session_id, turn)
+
+
+def _files_named(context: Mapping[str, Sequence[str]] | None, wish: SetWish | None) -> Sequence[str]:
+    """Return the files that a change names, if it can be made at all."""
+    made = _changed_sets({}, context, wish)
+    if made is None or made.sets is None:
+        return ()
+    if context is not None:
+        return made.sets.get("files", ())
+    return wish.items if wish and wish.set_name == "files" else ()
+
+
+def _changed_sets(
+    sets: ContextSets, context: Mapping[str, Sequence[str]] | None, wish: SetWish | None
+) -> SetChange | None:
+    if context is None:
+        return wish and change_set(sets, wish.set_name, wish.items, wish.mode)
+    whole = replace_all(context)
+    if whole.sets is None or wish is None:
+        return whole
+    then = change_set(whole.sets, wish.set_name, wish.items, wish.mode)
+    return replace(then, warnings=tuple(dict.fromkeys(whole.warnings + then.warnings)))
 
 
 def _check_message(message: str) -> None:
@@ -750,6 +1017,18 @@ def _decision(state: SessionState, decisions: Mapping[str, Decision], actor: Act
             f"these calls do not wait for a decision: {', '.join(unknown)}; these do: {', '.join(sorted(waiting))}"
         )
     return ApprovalDecided(turn=state.open_turn.turn, decisions=dict(decisions), actor=actor)
+
+
+def _check_results(state: SessionState, results: Sequence[ToolResult]) -> None:
+    waiting = {call.id for call in state.open_turn.for_client} if state.open_turn else set[str]()
+    if not waiting:
+        raise NoResultAwaitedError("no tool call of this session waits for a result; send a message instead")
+    if not results:
+        raise NoResultAwaitedError(f"no result was given; these calls wait: {', '.join(sorted(waiting))}")
+    if unknown := sorted({result.call_id for result in results} - waiting):
+        raise NoResultAwaitedError(
+            f"no result is awaited for these calls: {', '.join(unknown)}; these wait: {', '.join(sorted(waiting))}"
+        )
 
 
 def _is_conversation(event: Event) -> bool:

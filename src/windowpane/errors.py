@@ -4,19 +4,31 @@
     ├── InvalidInputError           the caller can correct it
     │   ├── InvalidSettingError
     │   ├── UnknownItemError
-    │   └── ContextTooLargeError
+    │   ├── ContextTooLargeError
+    │   ├── InvalidFileError
+    │   └── RevisionMissingError
     ├── NotFoundError
     │   ├── SessionNotFoundError
     │   ├── TurnNotFoundError
     │   ├── AgentNotFoundError
+    │   ├── TokenNotFoundError
     │   └── BlobNotFoundError
+    ├── AccessError                 the caller may not do this
+    │   ├── TokenNeededError
+    │   ├── ScopeNeededError
+    │   ├── TooManyRequestsError
+    │   └── TokensUnreadableError
     ├── ConflictError               somebody else was first
     │   ├── SequenceConflictError
     │   ├── SessionBusyError
     │   ├── ApprovalPendingError
     │   ├── NothingToApproveError
+    │   ├── NoResultAwaitedError
     │   ├── NoTurnRunningError
     │   ├── WrongSessionError
+    │   ├── DifferentSessionError
+    │   ├── AlreadyThereError
+    │   ├── StaleRevisionError
     │   └── KeyReusedError
     ├── AgentError                  the agent's folder needs a hand
     │   └── MissingCorePromptError
@@ -40,9 +52,13 @@
     │   ├── WeightsMissingError
     │   ├── WeightsDamagedError
     │   └── EndpointError
+    ├── ServerError                 another server of Windowpane
+    │   ├── RemoteError
+    │   └── UnreachableError
     └── StoreError                  the store cannot do its work
         ├── StoreCorruptError
         ├── StoreTooNewError
+        ├── StoreRolledBackError
         └── StoreUnavailableError
 
 Each class owns its message and carries the facts. `code` is the stable name that doors and records show.
@@ -100,6 +116,29 @@ class ContextTooLargeError(InvalidInputError):
         self.largest = largest
 
 
+class InvalidFileError(InvalidInputError):
+    """A file of an agent's folder cannot be written as asked. `problems` say where and why; nothing was written."""
+
+    code = "invalid_file"
+
+    def __init__(self, file: str, problems: tuple[tuple[int | None, str], ...]) -> None:
+        said = "; ".join(reason if line is None else f"line {line}: {reason}" for line, reason in problems)
+        super().__init__(f"{file} was not written: {said}")
+        self.file = file
+        self.problems = tuple({"file": file, "line": line, "reason": reason} for line, reason in problems)
+
+
+class RevisionMissingError(InvalidInputError):
+    """A change did not say which revision it is a change of."""
+
+    code = "revision_missing"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "say which revision you change: send its `ETag` as `If-Match`, or `If-Match: *` to change whatever is there"
+        )
+
+
 class NotFoundError(WindowpaneError):
     """Something that was asked for does not exist."""
 
@@ -146,6 +185,70 @@ class BlobNotFoundError(NotFoundError):
     def __init__(self, blob_hash: str) -> None:
         super().__init__(f"no text with hash {blob_hash[:12]} is kept")
         self.blob_hash = blob_hash
+
+
+class TokenNotFoundError(NotFoundError):
+    """No token has this id."""
+
+    code = "token_not_found"
+
+    def __init__(self, token: str) -> None:
+        super().__init__(f"no token {token!r}; `windowpane token list` shows those there are")
+        self.token = token
+
+
+class AccessError(WindowpaneError):
+    """The caller may not do this."""
+
+    code = "access_error"
+
+
+class TokenNeededError(AccessError):
+    """The request came without a token that can be used."""
+
+    code = "token_needed"
+
+    def __init__(self, why: str) -> None:
+        super().__init__(f"{why}; send `Authorization: Bearer TOKEN` (`windowpane token create` makes one)")
+
+
+class ScopeNeededError(AccessError):
+    """The caller's token allows less than this."""
+
+    code = "scope_needed"
+
+    def __init__(self, scope: str) -> None:
+        super().__init__(f"this needs a token with the scope {scope!r}, and yours does not have it")
+        self.scope = scope
+
+
+class TooManyRequestsError(AccessError):
+    """The caller sends more requests than it may."""
+
+    code = "too_many_requests"
+
+    def __init__(self, retry_after_s: int) -> None:
+        super().__init__(f"too many requests; wait {retry_after_s} s and go on more slowly")
+        self.retry_after_s = retry_after_s
+
+
+class TokensUnreadableError(AccessError):
+    """The file with the tokens cannot be used, so nobody can be told apart."""
+
+    code = "tokens_unreadable"
+
+    def __init__(self, where: str, why: str) -> None:
+        super().__init__(f"the tokens in {where} cannot be used: {why}; restore the file, or delete it and make others")
+
+
+class MissingFileError(NotFoundError):
+    """There is no such file where files may be read."""
+
+    code = "missing_file"
+
+    def __init__(self, file: str, why: str = "there is no such file") -> None:
+        super().__init__(f"{file}: {why}")
+        self.file = file
 
 
 class ConflictError(WindowpaneError):
@@ -196,6 +299,15 @@ class NothingToApproveError(ConflictError):
         super().__init__(why)
 
 
+class NoResultAwaitedError(ConflictError):
+    """No tool call of this session waits for these results."""
+
+    code = "no_result_awaited"
+
+    def __init__(self, why: str) -> None:
+        super().__init__(why)
+
+
 class NoTurnRunningError(ConflictError):
     """There is no turn to cancel."""
 
@@ -214,6 +326,42 @@ class WrongSessionError(ConflictError):
         super().__init__(f"this change is meant for session {meant!r} and came to {session_id!r}; nothing was changed")
         self.session_id = session_id
         self.meant = meant
+
+
+class DifferentSessionError(ConflictError):
+    """Two stores have different sessions of one id."""
+
+    code = "different_session"
+
+    def __init__(self, session_id: str, why: str) -> None:
+        super().__init__(
+            f"session {session_id!r} is there already and is another one: {why}; it was left alone. "
+            "Delete it there, or copy to an empty store."
+        )
+        self.session_id = session_id
+
+
+class AlreadyThereError(ConflictError):
+    """Something is to be made that is there already."""
+
+    code = "already_there"
+
+    def __init__(self, what: str, where: str) -> None:
+        super().__init__(f"{what} is there already ({where}); change it, or take another name")
+        self.what = what
+        self.where = where
+
+
+class StaleRevisionError(ConflictError):
+    """Somebody else changed it since it was read. `current` is the revision that it has now; None: it is gone."""
+
+    code = "stale_revision"
+
+    def __init__(self, what: str, current: str | None) -> None:
+        now = "it is gone" if current is None else "it was changed since"
+        super().__init__(f"{what} is not as you know it: {now}; read it again. Nothing was written.")
+        self.what = what
+        self.current = current
 
 
 class KeyReusedError(ConflictError):
@@ -410,6 +558,33 @@ class EndpointError(EmbedderError):
         self.url = url
 
 
+class ServerError(WindowpaneError):
+    """A server of Windowpane did not do what it was asked to."""
+
+    code = "server_error"
+
+
+class RemoteError(ServerError):
+    """The server refused. `remote_code` is the code of the error that it had."""
+
+    code = "remote_error"
+
+    def __init__(self, status: int, remote_code: str, detail: str) -> None:
+        super().__init__(detail)
+        self.status = status
+        self.remote_code = remote_code
+
+
+class UnreachableError(ServerError):
+    """The server does not answer."""
+
+    code = "unreachable"
+
+    def __init__(self, url: str, why: str) -> None:
+        super().__init__(f"no server answers at {url}: {why}; `windowpane serve` starts one")
+        self.url = url
+
+
 class StoreError(WindowpaneError):
     """The store cannot do what was asked."""
 
@@ -438,6 +613,22 @@ class StoreTooNewError(StoreError):
         self.where = where
         self.found = found
         self.known = known
+
+
+class StoreRolledBackError(StoreError):
+    """The store lost events that it had acknowledged, or the session was begun anew under its old id."""
+
+    code = "store_rolled_back"
+
+    def __init__(self, session_id: str, seen_seq: int, actual_seq: int) -> None:
+        super().__init__(
+            f"the log of session {session_id!r} is not the one that was seen up to {seen_seq}; it stands at "
+            f"{actual_seq} now. The store lost its latest events, as when a replica takes over or a copy is restored, or the session "
+            "was deleted and begun again. Look at the session before you go on: nothing was added."
+        )
+        self.session_id = session_id
+        self.seen_seq = seen_seq
+        self.actual_seq = actual_seq
 
 
 class StoreUnavailableError(StoreError):

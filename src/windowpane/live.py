@@ -256,6 +256,11 @@ class Audience:
         self._tasks = tasks
         self._closed = False
 
+    @property
+    def closed(self) -> bool:
+        """Tell whether everybody was let go."""
+        return self._closed
+
     def close(self) -> None:
         """Let everybody go; who comes now is let go at once."""
         self._closed = True

@@ -4,7 +4,10 @@ Each can be given as an option, as an environment variable `WINDOWPANE_…`, or 
 session can set is not here: that is in `agent.yaml` and in the session.
 """
 
+import hashlib
+import re
 from pathlib import Path
+from typing import Literal
 
 from platformdirs import user_data_path
 from pydantic import Field, SecretStr
@@ -23,7 +26,25 @@ class Settings(BaseSettings):
         description="Folder for the database, the agents and caches.",
     )
     store_url: str | None = Field(
-        default=None, description="Where sessions are kept: `sqlite:///file`, or `memory:`. Default: a file in `data`."
+        default=None,
+        description="Where sessions are kept: `sqlite:///file`, `postgresql://user:password@host/database`, "
+        "`redis://host:6379/0`, `redis+cluster://host:7000` or `memory:`. Default: a file in `data`.",
+    )
+    profile: Literal["durable", "ephemeral"] = Field(
+        default="durable", description="Whether sessions stay until they are deleted, or expire when nobody uses them."
+    )
+    expire_after_s: float = Field(
+        default=3600, gt=0, description="With the profile `ephemeral`: how long a session stays after its last use."
+    )
+    max_sessions: int = Field(
+        default=500,
+        ge=1,
+        description="With the profile `ephemeral`: how many sessions stay; the least recently used goes first.",
+    )
+    archive_url: str | None = Field(
+        default=None,
+        description="With the profile `ephemeral`: the store that expired sessions move to, and come back from when "
+        "somebody asks for one. Default: they are deleted.",
     )
     agents: Path | None = Field(
         default=None,
@@ -46,7 +67,33 @@ class Settings(BaseSettings):
     fetch_allow: tuple[str, ...] = Field(
         default=(), description="Addresses or networks beside the public web that pages may be fetched from."
     )
+    roots: tuple[Path, ...] = Field(default=(), description="Folders whose files the page's applets may show and edit.")
     log_level: str = Field(default="info", description="How much is logged: debug, info, warning, error.")
+    workers: int = Field(default=1, ge=1, le=256, description="How many processes answer requests.")
+    grace_s: float = Field(
+        default=10, ge=0, description="How long turns may go on after the server was asked to stop, in seconds."
+    )
+    lease_s: float = Field(
+        default=15, gt=0, le=600, description="How long a worker that died keeps its session busy, in seconds."
+    )
+    tokens: Path | None = Field(
+        default=None, description="The file that tokens are kept in, by their hash. Default: `tokens.json` in `data`."
+    )
+    require_token: bool | None = Field(
+        default=None,
+        description="Whether everybody needs a token. Default: where others can reach the address. Say true behind a "
+        "proxy, which reaches the address for everybody.",
+    )
+    hosts: tuple[str, ...] = Field(
+        default=(),
+        description="Names by which browsers may address the server. Default: those of loopback; any with tokens.",
+    )
+    allow_origins: tuple[str, ...] = Field(
+        default=(), description="Other origins whose pages may use the API, such as `https://pane.example`."
+    )
+    requests_per_minute: int | None = Field(
+        default=None, ge=0, description="For each token or address; 0 is any number. Default: 0 on loopback, else 600."
+    )
 
     @property
     def agents_folder(self) -> Path:
@@ -59,6 +106,29 @@ class Settings(BaseSettings):
         return self.data / "cache"
 
     @property
+    def ledger_file(self) -> Path | None:
+        """Return where turns are counted: a file for each store, or None when the store itself is not kept."""
+        if self.database_url.startswith("memory:"):
+            return None
+        name = hashlib.sha256(self.database_url.encode()).hexdigest()[:16]
+        return self.cache_folder / f"ledger-{name}.db"
+
+    @property
+    def tokens_file(self) -> Path:
+        """Return where tokens are kept."""
+        return self.tokens or self.data / "tokens.json"
+
+    @property
     def database_url(self) -> str:
         """Return where sessions are kept."""
         return self.store_url or f"sqlite:///{self.data / 'windowpane.db'}"
+
+    @property
+    def shown_database_url(self) -> str:
+        """Return where sessions are kept, fit to be shown: without a password."""
+        return without_password(self.database_url)
+
+
+def without_password(url: str) -> str:
+    """Return a URL with its password left out."""
+    return re.sub(r"(?<=://)([^/@:]*):[^/@]*@", r"\1:…@", url)

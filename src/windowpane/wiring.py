@@ -2,6 +2,8 @@
 
 import os
 from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from importlib import import_module
 from pathlib import Path
 
 import httpx2
@@ -13,26 +15,31 @@ from windowpane.fetch.addresses import exemption
 from windowpane.fetch.engines import open_engine_by_name
 from windowpane.fetch.guard import Guard
 from windowpane.fetch.pages import Pages
-from windowpane.models.provider import PydanticModels
+from windowpane.models.base import Models
+from windowpane.models.later import LaterModels
 from windowpane.search.embedder import Embedder
 from windowpane.search.history import HistoryIndex
 from windowpane.search.index import Index
 from windowpane.search.minilm import MiniLM
 from windowpane.search.remote import RemoteEmbedder
 from windowpane.search.vectors import VectorCache
-from windowpane.settings import Settings
+from windowpane.settings import Settings, without_password
 from windowpane.stores.base import Store
+from windowpane.stores.expiry import ExpiringStore, Limits
 from windowpane.stores.memory import MemoryStore
 from windowpane.stores.sqlite import SQLiteStore
-from windowpane.tools.mcp import McpToolbox
+from windowpane.tools.base import Toolbox
 from windowpane.turn.hybrid import HybridSelector
 from windowpane.turn.selector import Selector
+
+TOUCH_EVERY_S = 1.0
+"""How often, at most, a worker writes down that a session that can expire is being used."""
 
 
 def open_engine(
     settings: Settings,
     *,
-    models: PydanticModels | None = None,
+    models: Models | None = None,
     selector: Selector | None = None,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> Engine:
@@ -43,15 +50,37 @@ def open_engine(
     embedder = open_embedder(settings)
     index = Index(embedder, VectorCache(settings.cache_folder / "vectors"), on_progress=on_progress)
     return Engine(
-        store=open_store(settings.database_url),
+        store=open_sessions(settings),
+        touch_every_s=min(TOUCH_EVERY_S, settings.expire_after_s / 10) if settings.profile == "ephemeral" else None,
         agents=FolderAgents(settings.agents_folder),
-        models=models or PydanticModels(),
-        toolbox=McpToolbox,
+        models=models or LaterModels(_pydantic_models),
+        toolbox=_mcp_toolbox,
+        lease_s=settings.lease_s,
         selector=selector or HybridSelector(index),
         history=HistoryIndex(embedder),
         pages=Pages(Guard(allow=tuple(exemption(place) for place in settings.fetch_allow))),
         search_engine=open_engine_by_name(settings.search_engine, {}, os.environ) if settings.search_engine else None,
     )
+
+
+def load_everything() -> None:
+    """Import now what would otherwise be imported while the first message waits: a server has the time for it."""
+    for name in ("models.provider", "tools.mcp"):
+        import_module(f"windowpane.{name}")
+
+
+def _pydantic_models() -> Models:
+    # Not at the top: it takes most of a second, and most commands call no model.
+    from windowpane.models.provider import PydanticModels
+
+    return PydanticModels()
+
+
+def _mcp_toolbox() -> AbstractAsyncContextManager[Toolbox]:
+    # Not at the top, for the same reason.
+    from windowpane.tools.mcp import McpToolbox
+
+    return McpToolbox()
 
 
 def open_embedder(settings: Settings) -> Embedder:
@@ -60,6 +89,23 @@ def open_embedder(settings: Settings) -> Embedder:
         return MiniLM(settings.cache_folder / "model", settings.weights)
     key = settings.embeddings_key.get_secret_value() if settings.embeddings_key else None
     return RemoteEmbedder(httpx2.AsyncClient(), settings.embeddings_url, settings.embeddings_model, api_key=key)
+
+
+def open_sessions(settings: Settings) -> Store:
+    """Return the store for these settings, with expiry where the profile asks for it.
+
+    Raises:
+        InvalidSettingError: a URL names no store that there is, or the archive would never be used.
+    """
+    store = open_store(settings.database_url)
+    if settings.profile == "durable":
+        if settings.archive_url is not None:
+            raise InvalidSettingError("archive_url", "only sessions of the profile `ephemeral` expire; set `profile`")
+        return store
+    if settings.archive_url == settings.database_url:
+        raise InvalidSettingError("archive_url", "sessions would be archived where they are; name another store")
+    archive = open_store(settings.archive_url) if settings.archive_url is not None else None
+    return ExpiringStore(store, Limits(settings.expire_after_s, settings.max_sessions), archive=archive)
 
 
 def open_store(url: str) -> Store:
@@ -73,4 +119,32 @@ def open_store(url: str) -> Store:
     scheme, colon, rest = url.partition("://")
     if scheme == "sqlite" and colon and rest.startswith("/") and len(rest) > 1:
         return SQLiteStore(Path(rest[1:]))
-    raise InvalidSettingError("store_url", f"{url!r} names no store; write sqlite:////absolute/file.db or memory:")
+    if scheme in ("postgresql", "postgres") and colon:
+        return _open_postgres(url)
+    if scheme.partition("+")[0] in ("redis", "rediss", "valkey", "valkeys") and colon:
+        return _open_redis(url)
+    raise InvalidSettingError(
+        "store_url",
+        f"{without_password(url)!r} names no store; "
+        "write sqlite:////absolute/file.db, postgresql://user:password@host/database, redis://host:6379/0, or memory:",
+    )
+
+
+def _open_postgres(url: str) -> Store:
+    try:
+        from windowpane.stores.postgres import PostgresStore
+    except ModuleNotFoundError:
+        raise InvalidSettingError(
+            "store_url", "PostgreSQL needs its driver; install it with `pip install windowpane[postgres]`"
+        ) from None
+    return PostgresStore(url)
+
+
+def _open_redis(url: str) -> Store:
+    try:
+        from windowpane.stores.redis import RedisStore
+    except ModuleNotFoundError:
+        raise InvalidSettingError(
+            "store_url", "Redis and Valkey need a client; install it with `pip install windowpane[redis]`"
+        ) from None
+    return RedisStore(url)

@@ -223,12 +223,12 @@ def test_doctor_without_agents_says_how_to_begin(tmp_path: Path) -> None:
             1,
             "error: 'echo:' is not the name of a model; write provider:model",
         ),
-        (("sessions", "--store-url", "redis://x"), 1, "error: store_url: 'redis://x' names no store"),
+        (("sessions", "--store-url", "pigeon://x"), 1, "error: store_url: 'pigeon://x' names no store"),
         (("sessions", "show", "last"), 1, "error: no session 'last'"),
         (("preview", "x", "--session", "a", "--agent", "b"), 2, "--session and --agent exclude one another"),
         (("sessions", "show"), 2, "Missing argument 'SESSION'"),
         (("serve", "--port", "70000"), 2, "Invalid value for '--port'"),
-        (("serve", "--host", "0.0.0.0"), 1, "error: host: '0.0.0.0' can be reached by others"),
+        (("serve", "--host", "0.0.0.0"), 1, "error: host: others can reach '0.0.0.0'"),
     ],
 )
 def test_a_mistake_is_answered_on_stderr_with_the_next_step(

@@ -13,6 +13,7 @@ from windowpane.context.messages import AssistantMessage, ErrorMessage
 from windowpane.context.request import Budget
 from windowpane.errors import TurnNotFoundError
 from windowpane.models.scripted import Call, Reply
+from windowpane.turn.assemble import FRAME_TOKENS
 from windowpane.turn.selector import FixedSelector
 
 
@@ -172,6 +173,7 @@ async def test_the_record_names_everything_about_the_request(world: World) -> No
         reply_tokens=100,
         used_tokens=sum(part.tokens for part in context.parts),
         window_source="model",
+        pieces_tokens=32000 - 100 - FRAME_TOKENS,
     )
 
 

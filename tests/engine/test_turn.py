@@ -17,6 +17,7 @@ from windowpane.context.events import (
     Delta,
     Live,
     ModelReplied,
+    Recorded,
     RequestBuilt,
     ToolReturned,
     TurnError,
@@ -498,6 +499,27 @@ async def test_a_turn_that_its_worker_left_behind_is_marked_interrupted_by_the_n
         error=TurnError(code="interrupted", message="the server stopped in the middle of this turn; send it again"),
     )
     assert [message.role for message in messages] == ["user", "error", "user", "assistant"]
+
+
+async def test_a_turn_that_its_worker_left_behind_is_closed_while_somebody_watches(world: World) -> None:
+    async with world.engine(lease_s=0.05) as engine:
+        session = await engine.create_session()
+        await engine.store.append(session.id, [TurnStarted(turn=1, message="Lost")])
+        closed = None
+        with anyio.fail_after(20):
+            async with aclosing(engine.watch(session.id)) as events:
+                async for event in events:
+                    if isinstance(event, Recorded):
+                        closed = event.event
+                        break
+        state = await engine.session(session.id)
+
+    assert closed == TurnFinished(
+        turn=1,
+        outcome="interrupted",
+        error=TurnError(code="interrupted", message="the server stopped in the middle of this turn; send it again"),
+    )
+    assert state.open_turn is None
 
 
 async def test_closing_the_engine_marks_a_running_turn_interrupted(world: World) -> None:

@@ -19,7 +19,7 @@ from windowpane.agents.folder import FolderAgents
 from windowpane.engine import Engine
 from windowpane.fetch.pages import Pages
 from windowpane.models.provider import PydanticModels
-from windowpane.server import run
+from windowpane.server import sockets
 from windowpane.server.app import create_app
 
 VOLATILE = ("at", "created_at", "updated_at", "timestamp", "latency_ms", "version", "folder")
@@ -50,7 +50,7 @@ async def served(world: World, pages: Pages | None = None, **options: Any) -> As
 async def listening(app: FastAPI) -> AsyncGenerator[str]:
     config = uvicorn.Config(app, ws="websockets-sansio", log_config=None, access_log=False, timeout_graceful_shutdown=5)
     server = _Server(config)
-    with run.listening("127.0.0.1", 0) as listener:
+    with sockets.listening("127.0.0.1", 0) as listener:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(server.serve, [listener])
             await server.ready.wait()
@@ -84,6 +84,7 @@ def steady(body: Any) -> Any:
 
 def problem(status: int, code: str, detail: str, **more: Any) -> dict[str, Any]:
     titles = {400: "Bad Request", 404: "Not Found", 405: "Method Not Allowed", 409: "Conflict", 403: "Forbidden"}
+    titles |= {401: "Unauthorized", 429: "Too Many Requests"}
     titles |= {413: "Content Too Large", 415: "Unsupported Media Type", 422: "Unprocessable Content"}
     titles |= {421: "Misdirected Request", 500: "Internal Server Error", 503: "Service Unavailable"}
     return {

@@ -28,8 +28,8 @@ def main() -> None:
     world.rule("tone", "Be kind.", include="always")
     world.toolbox.put("files", [tool("read", "contents of {path}")])
     world.model = ScriptedModel("test", [_reply(text, call) for text, call in replies])
-    settings = Settings(host="127.0.0.1", port=0, data=folder)
-    run(settings, engine=engine_of(world), on_ready=_say, grace_s=1)
+    settings = Settings(host="127.0.0.1", port=0, data=folder, grace_s=1)
+    run(settings, engine=engine_of(world), on_ready=_say)
 
 
 def _say(address: str) -> None:

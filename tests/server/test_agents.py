@@ -5,8 +5,10 @@ import pytest
 
 from engine.world import World, tool
 from server.place import problem, problem_in, served, steady
+from windowpane.agents.edit import revision_of
 from windowpane.context.items import Reference, Rule, Tool, item_hash
 from windowpane.search.index import Index
+from windowpane.turn.assemble import item_tokens
 from windowpane.turn.hybrid import HybridSelector
 
 
@@ -98,6 +100,7 @@ async def test_items_are_listed_by_type(world: World) -> None:
             "priority": 10,
             "version": "3",
             "hash": item_hash(rule),
+            "tokens": item_tokens(rule),
         }
     ]
     assert problem_in(odd)["errors"] == [
@@ -114,6 +117,7 @@ async def test_an_item_is_read_with_all_it_says_whatever_its_name(world: World) 
         serverless = await client.get(path)
         unknown = await client.get("/api/agents/pane/items/rule/..%2F..%2Fagent.yaml")
 
+    file = world.root / "pane/references/api.md"
     api = Reference("api", "# API\nGET /", related=("tone2",), title="The API")
     assert reference == {
         "type": "reference",
@@ -127,9 +131,13 @@ async def test_an_item_is_read_with_all_it_says_whatever_its_name(world: World) 
         "priority": 500,
         "version": "1",
         "hash": item_hash(api),
+        "tokens": item_tokens(api),
         "text": "# API\nGET /",
         "related": ["tone2"],
         "parameters": None,
+        "file": "references/api.md",
+        "raw": file.read_text(),
+        "revision": revision_of(file.read_bytes()),
     }
     assert found == {
         "type": "tool",
@@ -143,9 +151,13 @@ async def test_an_item_is_read_with_all_it_says_whatever_its_name(world: World) 
         "priority": None,
         "version": "",
         "hash": item_hash(Tool("files", "read/any thing?", "Read")),
+        "tokens": item_tokens(Tool("files", "read/any thing?", "Read"), "files_read_any_thing_yktf6o3y"),
         "text": None,
         "related": [],
         "parameters": {"type": "object", "properties": {}},
+        "file": None,
+        "raw": None,
+        "revision": None,
     }
     assert problem_in(serverless) == problem(
         422, "invalid_input", "a tool names its server; a rule or a reference has none"

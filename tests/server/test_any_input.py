@@ -33,6 +33,10 @@ OPERATIONS = st.sampled_from(
         ("POST", "/api/sessions/{id}/observed"),
         ("POST", "/api/sessions/{id}/pages"),
         ("POST", "/api/agents/pane/search"),
+        ("POST", "/api/agents/pane/items"),
+        ("POST", "/api/sessions/{id}/fork"),
+        ("POST", "/api/sessions/{id}/messages/record"),
+        ("POST", "/api/sessions/import"),
     ]
 )
 SHAPES = st.fixed_dictionaries(

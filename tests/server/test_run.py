@@ -18,8 +18,10 @@ from websockets.sync.client import connect
 
 from engine.world import World
 from server.place import engine_of
+from windowpane.callers import TokenFile, token_needed_at
 from windowpane.errors import InvalidSettingError, StoreCorruptError
-from windowpane.server.run import check_host, listening, run, serve
+from windowpane.server.run import run, serve
+from windowpane.server.sockets import listening
 from windowpane.settings import Settings
 
 TESTS = Path(__file__).parent.parent
@@ -103,19 +105,20 @@ def test_a_turn_that_outlasts_the_server_is_recorded_as_interrupted_with_what_it
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.5", "example.com", "", "localhost.example.com"])
-def test_an_address_that_others_can_reach_is_refused(host: str) -> None:
+def test_an_address_that_others_can_reach_is_refused_as_long_as_there_is_no_token(tmp_path: Path, host: str) -> None:
     with pytest.raises(InvalidSettingError) as refused:
-        check_host(host)
+        token_needed_at(host, TokenFile(tmp_path / "tokens.json"), None)
 
     assert str(refused.value) == (
-        f"host: {host!r} can be reached by others, and that needs a token, which this version does not have yet; "
-        "use 127.0.0.1, or put a proxy in front"
+        f"host: others can reach {host!r}, and there is no token yet that keeps them out; make one with "
+        "`windowpane token create --owner NAME --scope manage`, or use 127.0.0.1"
     )
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.8.9.1", "::1", "localhost"])
-def test_loopback_is_allowed(host: str) -> None:
-    check_host(host)
+def test_loopback_needs_no_token_unless_the_settings_say_so(tmp_path: Path, host: str) -> None:
+    assert not token_needed_at(host, TokenFile(tmp_path / "tokens.json"), None)
+    assert token_needed_at(host, TokenFile(tmp_path / "tokens.json"), True)
 
 
 def test_no_answer_waits_for_the_client_to_confirm_its_first_half() -> None:
@@ -130,7 +133,7 @@ async def test_a_port_that_is_taken_is_a_clear_error(world: World) -> None:
         port = taken.getsockname()[1]
 
         with pytest.raises(InvalidSettingError) as refused:
-            await serve("127.0.0.1", port, engine_of(world))
+            await serve(Settings(port=port, data=world.root), engine_of(world))
 
     assert str(refused.value) == f"port: cannot listen on 127.0.0.1 port {port}: Address already in use; choose another"
 
@@ -139,7 +142,7 @@ async def test_a_store_that_cannot_be_opened_is_our_error(world: World, tmp_path
     (tmp_path / "windowpane.db").write_text("not a database at all, but long enough to look like one" * 100)
 
     with pytest.raises(StoreCorruptError):
-        await serve("127.0.0.1", 0, engine_of(world))
+        await serve(Settings(port=0, data=tmp_path), engine_of(world))
 
 
 def test_a_log_level_that_is_none_is_a_clear_error(tmp_path: Path) -> None:

@@ -64,6 +64,7 @@ async def test_a_new_session_holds_the_always_items_of_its_agent(world: World) -
         "summary": None,
         "message_count": 0,
         "turn_count": 0,
+        "token_count": 0,
         "seq": 1,
         "created_at": "…",
         "updated_at": "…",

@@ -311,7 +311,7 @@ async def test_a_preview_is_the_request_that_would_be_made_and_stores_nothing(wo
         request = (await client.get(f"{path}/turns/1/request")).json()
 
     assert (before["seq"], before["message_count"]) == (1, 0)
-    preview["context"]["id"] = request["context"]["id"]
+    preview["context"] |= {"id": request["context"]["id"], "catalog": request["context"]["catalog"]}
     assert steady(preview) == steady(request)
     assert sorted(request) == ["context", "messages", "tools"]
     last = request["messages"][-1]

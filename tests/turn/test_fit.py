@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from windowpane.context.request import Tier
 from windowpane.errors import ContextTooLargeError
-from windowpane.turn.fit import CONVERSATION, ORDER, SHORTENED_TOKENS, Fitted, Piece, Tier, fit
+from windowpane.turn.fit import CONVERSATION, ORDER, SHORTENED_TOKENS, Fitted, Piece, fit
 
 
 def piece(key: str, tier: Tier, tokens: int, rank: int = 0, *, can_shorten: bool = False) -> Piece:

@@ -11,7 +11,7 @@ from windowpane.context.items import reference_ref
 from windowpane.search.base import Found, Measured, SearchQuery
 from windowpane.search.chunks import Chunk
 from windowpane.search.settings import PRESETS, SelectSettings
-from windowpane.turn.select import Choices, flips, select
+from windowpane.turn.select import Choices, select
 
 QUERY = SearchQuery("resize an image")
 
@@ -189,19 +189,9 @@ def test_the_order_of_the_input_plays_no_part(
 
 
 @given(items, settings)
-def test_an_include_score_as_low_as_its_own_score_takes_any_item_that_was_left_out(
+def test_what_is_taken_is_what_is_kept(
     evidence: dict[str, tuple[float | None, float]], settings: SelectSettings
 ) -> None:
     choices = select(measured(evidence), QUERY, settings)
 
-    for choice in choices:
-        if not choice.kept:
-            assert ("include_score", choice.score) in flips(choices, choice.key)
-
-
-def test_flips_name_the_include_score_that_would_take_what_was_left_out() -> None:
-    choices = select(measured({**NOISE, "crop": (0.62, 0.5), "resize": (0.5, 0.3)}), QUERY, SelectSettings())
-    second = list(choices)[1]
-
-    assert not second.kept
-    assert dict(flips(choices, second.key))["include_score"] == second.score
+    assert choices.taken == tuple((choice.key, choice.score) for choice in choices.kept)

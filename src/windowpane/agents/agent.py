@@ -8,8 +8,8 @@ other is reported.
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from windowpane.agents.base import Agent, Problem, Prompts, ServerEntry
-from windowpane.agents.files import Found, Kind
+from windowpane.agents.base import Agent, FileEntry, FileKind, Problem, Prompts, ServerEntry
+from windowpane.agents.files import Found
 from windowpane.agents.items import ItemFile
 from windowpane.agents.manifest import UNREADABLE, Manifest
 from windowpane.agents.prompts import PromptFile
@@ -47,6 +47,20 @@ def put_together(name: str, folder: str, files: tuple[AgentFile, ...], missed: t
         prompts=_prompts(files, problems),
         servers=_servers([*_manifests(files, "servers"), own]),
         problems=tuple(sorted(problems, key=lambda problem: (problem.file, problem.line or 0))),
+        files=_entries(files, [*rules, *references]),
+    )
+
+
+def _entries(files: Iterable[AgentFile], used: Iterable[ItemFile]) -> tuple[FileEntry, ...]:
+    names = {said.file: said.item.name for said in used if said.item}
+    return tuple(
+        FileEntry(
+            file=file.found.file,
+            kind=file.found.kind,
+            name=names.get(file.found.file),
+            modified_ns=file.found.modified_ns,
+        )
+        for file in files
     )
 
 
@@ -54,11 +68,11 @@ def _problems(said: Said) -> tuple[Problem, ...]:
     return (said,) if isinstance(said, Problem) else said.problems
 
 
-def _manifests(files: Iterable[AgentFile], kind: Kind) -> list[Manifest]:
+def _manifests(files: Iterable[AgentFile], kind: FileKind) -> list[Manifest]:
     return [file.said for file in files if file.found.kind == kind and isinstance(file.said, Manifest)]
 
 
-def _unique(files: Iterable[AgentFile], kind: Kind, problems: list[Problem]) -> list[ItemFile]:
+def _unique(files: Iterable[AgentFile], kind: FileKind, problems: list[Problem]) -> list[ItemFile]:
     first: dict[str, ItemFile] = {}
     for file in files:
         said = file.said

@@ -6,10 +6,12 @@ come from the servers that `servers` describes, and the servers know them.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from windowpane.context.items import Reference, Rule
 from windowpane.context.session import Mode, ToolPermission
+
+FileKind = Literal["manifest", "servers", "rule", "reference", "core", "default_site", "site"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +60,16 @@ class ServerEntry:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FileEntry:
+    """A file of the folder and what it is. `name` is the item that it holds; None when it holds none that is used."""
+
+    file: str
+    kind: FileKind
+    name: str | None = None
+    modified_ns: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Agent:
     """What an agent's folder says."""
 
@@ -70,6 +82,7 @@ class Agent:
     prompts: Prompts = Prompts()
     servers: tuple[ServerEntry, ...] = ()
     problems: tuple[Problem, ...] = ()
+    files: tuple[FileEntry, ...] = field(default=(), compare=False)
 
     def rule(self, name: str) -> Rule | None:
         """Return a rule by name, or None."""

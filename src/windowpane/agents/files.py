@@ -12,9 +12,9 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Generic, Literal, NamedTuple, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
-from windowpane.agents.base import Problem
+from windowpane.agents.base import FileKind, Problem
 
 MAX_BYTES = 1024 * 1024
 """Larger files are not read."""
@@ -22,7 +22,6 @@ MAX_BYTES = 1024 * 1024
 _SETTLED_AFTER_NS = 2_000_000_000
 _NEARLY_MARKDOWN = (".markdown", ".mdc", ".mdown", ".mdx", ".txt")
 
-Kind = Literal["manifest", "servers", "rule", "reference", "core", "default_site", "site"]
 Signature = tuple[int, int, int, int]
 """When the file was written, when it was changed in any way, its size and its inode."""
 
@@ -34,7 +33,7 @@ class Found(NamedTuple):
 
     file: str
     path: str
-    kind: Kind
+    kind: FileKind
     signature: Signature
 
     @property
@@ -105,14 +104,14 @@ class _Looking:
         self.found: list[Found] = []
         self.problems: list[Problem] = []
 
-    def at_file(self, folder: str, file: str, kind: Kind) -> None:
+    def at_file(self, folder: str, file: str, kind: FileKind) -> None:
         path = f"{folder}/{file}"
         try:
             self._take(file, path, kind, Path(path).stat())
         except OSError as error:
             self._miss(file, path, error)
 
-    def at_tree(self, folder: str, file: str, kind: Kind, above: tuple[tuple[int, int], ...] = ()) -> None:
+    def at_tree(self, folder: str, file: str, kind: FileKind, above: tuple[tuple[int, int], ...] = ()) -> None:
         path = f"{folder}/{file}"
         above = above or _identity(path)
         for entry in self._entries(file, path):
@@ -150,14 +149,14 @@ class _Looking:
             self._miss(file, path, error)
 
     def _enter(
-        self, folder: str, file: str, kind: Kind, here: tuple[int, int], above: tuple[tuple[int, int], ...]
+        self, folder: str, file: str, kind: FileKind, here: tuple[int, int], above: tuple[tuple[int, int], ...]
     ) -> None:
         if here in above:
             self._problem(file, "not followed: the link leads back to a folder that it lies in")
         else:
             self.at_tree(folder, file, kind, (*above, here))
 
-    def _take(self, file: str, path: str, kind: Kind, status: os.stat_result) -> None:
+    def _take(self, file: str, path: str, kind: FileKind, status: os.stat_result) -> None:
         if not stat.S_ISREG(status.st_mode):
             self._problem(file, "not read: it is not a plain file")
         elif status.st_size > MAX_BYTES:

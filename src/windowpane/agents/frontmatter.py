@@ -27,16 +27,30 @@ def read_document(content: str) -> Document:
     Raises:
         TreeError: the front matter is not closed, or is not a YAML table.
     """
+    opening, written, _, text = split_document(content)
+    if not opening:
+        return Document(Table(1, {}), content)
+    front = read_yaml(written, first_line=2)
+    if not isinstance(front, Table):
+        raise TreeError(front.line, "front matter must be a table of names and values, such as `include: always`")
+    return Document(front, text)
+
+
+def split_document(content: str) -> tuple[str, str, str, str]:
+    """Return a Markdown file as it is written: the opening line, the front matter, the closing line, the text.
+
+    Without front matter the first three are empty. Put together again they are the file.
+
+    Raises:
+        TreeError: the front matter is not closed.
+    """
     opening = _OPENING.match(content)
     if opening is None:
-        return Document(Table(1, {}), content)
+        return "", "", "", content
     closing = _CLOSING.search(content, opening.end())
     if closing is None:
         raise TreeError(1, "front matter begins here and no second line of --- ends it")
-    front = read_yaml(content[opening.end() : closing.start()], first_line=2)
-    if not isinstance(front, Table):
-        raise TreeError(front.line, "front matter must be a table of names and values, such as `include: always`")
-    return Document(front, content[closing.end() :])
+    return opening.group(), content[opening.end() : closing.start()], closing.group(), content[closing.end() :]
 
 
 def first_heading(text: str) -> str | None:

@@ -65,8 +65,14 @@ def render_item(item: Rule | Reference) -> str:
             front["title"] = item.title
         if item.related:
             front["related"] = list(item.related)
-    written = yaml.dump(front, Dumper=_Dumper, allow_unicode=True, sort_keys=False, width=_NEVER_FOLDED)
-    return f"---\n{written}---\n{item.text}"
+    return f"---\n{dumped(front)}---\n{item.text}"
+
+
+def dumped(value: Any, *, flow: bool = False) -> str:
+    """Return a value as YAML that reads as the same value; with `flow` all of it on one line."""
+    return yaml.dump(
+        value, Dumper=_Dumper, allow_unicode=True, sort_keys=False, width=_NEVER_FOLDED, default_flow_style=flow
+    )
 
 
 class _Dumper(yaml.SafeDumper):

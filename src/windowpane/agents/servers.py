@@ -14,7 +14,7 @@ from windowpane.agents.base import ServerEntry
 from windowpane.agents.fields import Fields, Notes, shortened
 from windowpane.agents.items import INCLUDE_MODES
 from windowpane.agents.tree import Node, Scalar, Table
-from windowpane.context.items import BUILT_IN_SERVER, IncludeMode, Permission
+from windowpane.context.items import BUILT_IN_SERVER, CLIENT_SERVER, IncludeMode, Permission
 
 PERMISSIONS: tuple[Permission, ...] = ("required", "not_required", "forbidden")
 DEFAULT_TIMEOUT_S = 60.0
@@ -77,6 +77,9 @@ def _body(name: str, line: int, node: Node, notes: Notes, filling: _Filling, fol
         return {}
     if name == BUILT_IN_SERVER:
         notes.fail(line, f"{name} is the name of the tools that are built in; give this server another")
+        return {}
+    if name == CLIENT_SERVER:
+        notes.fail(line, f"{name} is the name of the tools that a client brings along; give this server another")
         return {}
     fields = Fields(node, notes, f"mcpServers.{name}.")
     enabled = filling.needed = _is_enabled(fields, notes)

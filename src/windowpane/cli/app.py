@@ -54,6 +54,29 @@ context_app = typer.Typer(
     """,
 )
 app.add_typer(context_app, name="context")
+token_app = typer.Typer(
+    rich_markup_mode=None,
+    no_args_is_help=True,
+    help="""Make, list and revoke tokens, which callers show to a server that others can reach.
+
+    \b
+    Examples:
+      windowpane token create --owner ann --scope chat --expires 90d
+      windowpane token list
+    """,
+)
+app.add_typer(token_app, name="token")
+store_app = typer.Typer(
+    rich_markup_mode=None,
+    no_args_is_help=True,
+    help="""Move sessions from one store to another.
+
+    \b
+    Example:
+      windowpane store copy sqlite:////srv/windowpane.db postgresql://db.example/windowpane
+    """,
+)
+app.add_typer(store_app, name="store")
 
 Data = Annotated[
     Path | None,
@@ -76,7 +99,8 @@ StoreUrl = Annotated[
     typer.Option(
         "--store-url",
         envvar="WINDOWPANE_STORE_URL",
-        help="Where sessions are kept: sqlite:////absolute/file.db, or memory:. Default: a file in the data folder.",
+        help="Where sessions are kept: sqlite:////file.db, postgresql://…, redis://… or memory:. "
+        "Default: a file in the data folder.",
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, complete and for machines.")]
@@ -106,6 +130,14 @@ def everywhere(
     data: Data = None,
     agents: Agents = None,
     store_url: StoreUrl = None,
+    url: Annotated[
+        str | None,
+        typer.Option(
+            "--url",
+            envvar="WINDOWPANE_URL",
+            help="Let this server do the work, such as http://127.0.0.1:8470; WINDOWPANE_TOKEN is shown to it.",
+        ),
+    ] = None,
     show_version: Annotated[
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and stop.")
     ] = False,
@@ -118,9 +150,11 @@ def everywhere(
       windowpane chat                     talk to an agent in this terminal
       windowpane context last             what the last message's model was given, and why
 
-    --data, --agents and --store-url may stand before or after the command.
+    --data, --agents and --store-url may stand before or after the command. --url stands before it.
     """
     _pass_on(data, agents, store_url)
+    if url is not None:
+        os.environ["WINDOWPANE_URL"] = url
 
 
 @app.command()
@@ -160,20 +194,29 @@ def serve(
             help="Port to listen on; 0 takes any free one. Default: 8470.",
         ),
     ] = None,
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            "--workers", envvar="WINDOWPANE_WORKERS", min=1, max=256, help="How many processes answer. Default: 1."
+        ),
+    ] = None,
     data: Data = None,
     agents: Agents = None,
     store_url: StoreUrl = None,
 ) -> None:
     """Run the server. Without any agent yet, the example agent is written first.
 
+    An address that others can reach needs a token: see `windowpane token`.
+
     \b
     Examples:
       windowpane serve
       windowpane serve --port 9000 --agents ./agents
+      windowpane serve --host 0.0.0.0 --workers 4
     """
     from windowpane.cli.serve import serve as run
 
-    run(_settings(host=host, port=port, data=data, agents=agents, store_url=store_url))
+    run(_settings(host=host, port=port, workers=workers, data=data, agents=agents, store_url=store_url))
 
 
 @app.command()
@@ -210,6 +253,10 @@ def chat(
       windowpane chat --agent guide --message "What is an include mode?"
       git diff | windowpane chat last
     """
+    if url := _url():
+        from windowpane.cli.remote import chat as run_there
+
+        raise typer.Exit(run_there(url, session=session, agent=agent, model=model, message=message, yes=yes))
     from windowpane.cli.chat import chat as run
 
     settings = _settings(data=data, agents=agents, store_url=store_url)
@@ -242,6 +289,11 @@ def preview(
     """
     if session is not None and agent is not None:
         raise typer.BadParameter("--session and --agent exclude one another: a session has its agent already")
+    if url := _url():
+        from windowpane.cli.remote import preview as run_there
+
+        run_there(url, message, session=session, agent=agent, messages=messages, as_json=as_json)
+        return
     from windowpane.cli.preview import preview as run
 
     settings = _settings(data=data, agents=agents, store_url=store_url)
@@ -269,10 +321,281 @@ def show_context(
       windowpane context last
       windowpane context ses_4k 3 --messages
     """
+    if url := _url():
+        from windowpane.cli.remote import context as run_there
+
+        run_there(url, session, turn, messages=messages, as_json=as_json)
+        return
     from windowpane.cli.context import context as run
 
     settings = _settings(data=data, agents=agents, store_url=store_url)
     run(settings, session, turn, messages=messages, as_json=as_json)
+
+
+TurnArgument = Annotated[int, typer.Argument(metavar="TURN", min=1, help="The turn, counted from 1.")]
+
+
+@app.command()
+def explain(
+    session: SessionArgument,
+    turn: TurnArgument,
+    item: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[ITEM]", help="rule:NAME, reference:NAME, SERVER:TOOL, or a name alone. Default: every item."
+        ),
+    ] = None,
+    as_json: Json = False,
+    data: Data = None,
+    store_url: StoreUrl = None,
+) -> None:
+    """Say why an item was in a turn's request or not, and the smallest change that would have turned it round.
+
+    \b
+    Examples:
+      windowpane explain last 3
+      windowpane explain last 3 reference:billing
+    """
+    from windowpane.cli.explain import explain_turn as run
+
+    run(_settings(data=data, store_url=store_url), session, turn, item, as_json=as_json)
+
+
+@app.command()
+def compare(
+    session: SessionArgument,
+    turn: TurnArgument,
+    other: Annotated[int, typer.Argument(metavar="OTHER", min=1, help="The turn to compare with, as the later one.")],
+    other_session: Annotated[
+        str | None, typer.Option("--session", help="The session of the other turn. Default: the same one.")
+    ] = None,
+    as_json: Json = False,
+    data: Data = None,
+    store_url: StoreUrl = None,
+) -> None:
+    """Show what changed from one turn's request to another's, and where the prompts begin to differ.
+
+    \b
+    Examples:
+      windowpane compare last 1 2
+      windowpane compare ses_4k 3 1 --session ses_9x
+    """
+    from windowpane.cli.compare import compare_turns as run
+
+    settings = _settings(data=data, store_url=store_url)
+    run(settings, session, turn, other, other_session=other_session, as_json=as_json)
+
+
+@app.command()
+def replay(
+    session: SessionArgument,
+    turn: TurnArgument,
+    query: Annotated[str | None, typer.Option("--query", help="Select for this message instead.")] = None,
+    item: Annotated[
+        list[str] | None,
+        typer.Option("--item", metavar="NAME=FILE", help="Give a rule or a reference the text of this file."),
+    ] = None,
+    preset: Annotated[str | None, typer.Option("--preset", help="aggressive, normal or conservative.")] = None,
+    floor: Annotated[float | None, typer.Option("--floor", help="Take nothing below this score.")] = None,
+    top_n: Annotated[int | None, typer.Option("--top-n", help="Take at most so many.")] = None,
+    include_score: Annotated[
+        float | None, typer.Option("--include-score", help="Take whatever scores this, also beyond --top-n.")
+    ] = None,
+    share_of_best: Annotated[
+        float | None, typer.Option("--share-of-best", help="Take nothing below this share of the best score.")
+    ] = None,
+    as_json: Json = False,
+    data: Data = None,
+    store_url: StoreUrl = None,
+) -> None:
+    """Rebuild a turn's request byte for byte; run its selection again with other settings, texts or another query.
+
+    No model is called. Exit code 1: the request is not the recorded one.
+
+    \b
+    Examples:
+      windowpane replay last 2
+      windowpane replay last 2 --floor 0.1 --top-n 8
+      windowpane replay last 2 --query "How do I pay?" --item billing=new-billing.md
+    """
+    from windowpane.cli.replay import replay as run
+
+    given = {
+        "preset": preset,
+        "floor": floor,
+        "top_n": top_n,
+        "include_score": include_score,
+        "share_of_best": share_of_best,
+    }
+    search = {name: value for name, value in given.items() if value is not None}
+    settings = _settings(data=data, store_url=store_url)
+    run(settings, session, turn, search=search, query=query, items=item or [], as_json=as_json)
+
+
+@app.command("test")
+def run_tests(
+    agent: Annotated[str | None, typer.Argument(metavar="[AGENT]", help="Test this agent. Default: all.")] = None,
+    from_turn: Annotated[
+        tuple[str, int] | None,
+        typer.Option("--from-turn", metavar="SESSION TURN", help="Write a test that this turn passes, and stop."),
+    ] = None,
+    junit: Annotated[Path | None, typer.Option("--junit", metavar="FILE", help="Also write JUnit XML.")] = None,
+    as_json: Json = False,
+    data: Data = None,
+    agents: Agents = None,
+    store_url: StoreUrl = None,
+) -> None:
+    """Run the context tests beside an agent: which items a message must, may and must not select. Exit code 1: failed.
+
+    Tests stand in tests/*.yaml in the agent's folder. No model is called.
+
+    \b
+    Examples:
+      windowpane test
+      windowpane test guide --junit report.xml
+      windowpane test --from-turn last 2
+    """
+    from windowpane.cli.test import from_turn as keep
+    from windowpane.cli.test import run
+
+    settings = _settings(data=data, agents=agents, store_url=store_url)
+    if from_turn is not None:
+        return keep(settings, *from_turn)
+    raise typer.Exit(run(settings, agent, as_json=as_json, junit=junit))
+
+
+@app.command()
+def use(
+    session: SessionArgument,
+    turn: TurnArgument,
+    as_json: Json = False,
+    data: Data = None,
+    store_url: StoreUrl = None,
+) -> None:
+    """Say which items of a turn's request the answer made use of: called, cited, quoted or drawn upon.
+
+    \b
+    Example:
+      windowpane use last 3
+    """
+    from windowpane.cli.analytics import turn_use as run
+
+    run(_settings(data=data, store_url=store_url), session, turn, as_json=as_json)
+
+
+@app.command()
+def analytics(
+    since: Annotated[str | None, typer.Option("--since", metavar="DAY", help="From this day on, in UTC.")] = None,
+    until: Annotated[str | None, typer.Option("--until", metavar="DAY", help="Up to this day, in UTC.")] = None,
+    agent: Annotated[str | None, typer.Option("--agent", help="Only turns with this agent.")] = None,
+    model: Annotated[str | None, typer.Option("--model", help="Only turns with this model.")] = None,
+    owner: Annotated[str | None, typer.Option("--owner", help="Only turns of this owner. Default: of all.")] = None,
+    listed: Annotated[
+        str | None,
+        typer.Option(
+            "--csv",
+            metavar="LIST",
+            help="Print a list as CSV: days, models, agents, parts, items, scores, latency or sources.",
+        ),
+    ] = None,
+    as_json: Json = False,
+    data: Data = None,
+    store_url: StoreUrl = None,
+) -> None:
+    """Show what turns cost, by day, model, part and item, and how much of what was sent was used.
+
+    \b
+    Examples:
+      windowpane analytics --since 2026-01-01
+      windowpane analytics --csv items > items.csv
+    """
+    from windowpane.cli.analytics import analytics as run
+    from windowpane.cli.analytics import filters_from, list_from
+
+    filters = filters_from(owner=owner, agent=agent, model=model, since=since, until=until)
+    run(_settings(data=data, store_url=store_url), filters, listed=list_from(listed), as_json=as_json)
+
+
+@app.command()
+def suggest(
+    agent: Annotated[
+        str | None, typer.Argument(metavar="[AGENT]", help="The agent. Default: the only one there is.")
+    ] = None,
+    number: Annotated[int | None, typer.Option("--apply", metavar="NUMBER", help="Apply this one of them.")] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask before applying.")] = False,
+    as_json: Json = False,
+    data: Data = None,
+    agents: Agents = None,
+    store_url: StoreUrl = None,
+) -> None:
+    """Suggest items to demote, promote, shorten or remove, with what was counted and the tokens that it saves.
+
+    \b
+    Examples:
+      windowpane suggest
+      windowpane suggest guide --apply 1
+    """
+    from windowpane.cli.analytics import suggest as run
+
+    run(_settings(data=data, agents=agents, store_url=store_url), agent, number=number, yes=yes, as_json=as_json)
+
+
+AgentArgument = Annotated[str, typer.Argument(metavar="AGENT", help="The agent's name.")]
+Labels = Annotated[
+    Path | None,
+    typer.Option(
+        "--labels",
+        metavar="FILE",
+        help="Questions with what they must select: YAML like context tests, or JSON lines. Default: past turns.",
+    ),
+]
+
+
+@app.command("eval")
+def evaluate(
+    agent: AgentArgument,
+    labels: Labels = None,
+    as_json: Json = False,
+    data: Data = None,
+    agents: Agents = None,
+    store_url: StoreUrl = None,
+) -> None:
+    """Measure how well an agent's selection does: recall, precision, F1, and whether its scores can be believed.
+
+    Without a file, labels are what answers made use of and what was added by hand right after them.
+
+    \b
+    Examples:
+      windowpane eval guide
+      windowpane eval guide --labels questions.yaml
+    """
+    from windowpane.cli.evaluate import run_eval as run
+
+    run(_settings(data=data, agents=agents, store_url=store_url), agent, labels, as_json=as_json)
+
+
+@app.command("tune")
+def tune(
+    agent: AgentArgument,
+    labels: Labels = None,
+    write: Annotated[bool, typer.Option("--write", help="Write what is better into agent.yaml, after asking.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask before writing.")] = False,
+    as_json: Json = False,
+    data: Data = None,
+    agents: Agents = None,
+    store_url: StoreUrl = None,
+) -> None:
+    """Find search settings that choose better, and show it on questions that they were not chosen by.
+
+    \b
+    Examples:
+      windowpane tune guide --labels questions.yaml
+      windowpane tune guide --write
+    """
+    from windowpane.cli.evaluate import run_tune as run
+
+    settings = _settings(data=data, agents=agents, store_url=store_url)
+    run(settings, agent, labels, write=write, yes=yes, as_json=as_json)
 
 
 @context_app.command("set")
@@ -342,6 +665,10 @@ def mcp(
     http: Annotated[
         bool, typer.Option("--http", help="Serve over streamable HTTP on 127.0.0.1 instead of over pipes.")
     ] = False,
+    host: Annotated[
+        str | None,
+        typer.Option("--host", help="With --http: another address to listen on. One that others reach needs a token."),
+    ] = None,
     port: Annotated[
         int, typer.Option("--port", min=0, max=65535, help="With --http: the port to listen on; 0 takes any free one.")
     ] = 8471,
@@ -358,7 +685,7 @@ def mcp(
     """
     from windowpane.cli.mcp import mcp as run
 
-    run(_settings(data=data, agents=agents, store_url=store_url), http=http, port=port)
+    run(_settings(host=host or "127.0.0.1", data=data, agents=agents, store_url=store_url), http=http, port=port)
 
 
 @app.command()
@@ -387,6 +714,101 @@ def doctor(
     raise typer.Exit(run(settings, ask=ask, wait_s=wait_s, as_json=as_json))
 
 
+@app.command("import")
+def import_(
+    sources: Annotated[
+        list[Path], typer.Argument(metavar="PATH...", help="A project's folder, single files, or an exported session.")
+    ],
+    agent: Annotated[
+        str | None,
+        typer.Option("--agent", help="The agent to import into, which is made if needed. Default: imported."),
+    ] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Also take the place of files that somebody has changed.")
+    ] = False,
+    dry: Annotated[bool, typer.Option("--dry-run", help="Only say what would become of what.")] = False,
+    as_json: Json = False,
+    data: Data = None,
+    agents: Agents = None,
+    store_url: StoreUrl = None,
+) -> None:
+    """Bring in AGENTS.md, CLAUDE.md, .cursor/rules, .clinerules, SKILL.md folders and mcp.json; or a session.
+
+    Importing again changes only what changed at its source, and never what somebody has changed here.
+
+    \b
+    Examples:
+      windowpane import ~/src/project --agent project
+      windowpane import ~/src/project --agent project --dry-run
+      windowpane import session.json
+    """
+    from windowpane.cli.importing import import_project, import_session, is_export
+
+    if len(sources) == 1 and is_export(sources[0]):
+        if url := _url():
+            from windowpane.cli.remote import import_session as run_there
+
+            run_there(url, sources[0])
+            return
+        import_session(_settings(data=data, agents=agents, store_url=store_url), sources[0])
+        return
+    settings = _settings(data=data, agents=agents, store_url=store_url)
+    import_project(settings, sources, agent=agent, overwrite=overwrite, dry=dry, as_json=as_json)
+
+
+@app.command("export")
+def export(
+    session: SessionArgument,
+    file: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write to this file. Default: print it.")
+    ] = None,
+    data: Data = None,
+    store_url: StoreUrl = None,
+) -> None:
+    """Write a session as JSON, complete: every event, every request, every text.
+
+    \b
+    Example:
+      windowpane export last -o session.json
+    """
+    if url := _url():
+        from windowpane.cli.remote import export_session as run_there
+
+        run_there(url, session, file)
+        return
+    from windowpane.cli.exporting import export_session as run
+
+    run(_settings(data=data, store_url=store_url), session, file)
+
+
+@app.command()
+def stats(
+    session: Annotated[
+        str | None,
+        typer.Argument(metavar="[SESSION]", help="A session's id, the beginning of one, or `last`. Default: all."),
+    ] = None,
+    as_json: Json = False,
+    data: Data = None,
+    agents: Agents = None,
+    store_url: StoreUrl = None,
+) -> None:
+    """Count what a session holds and what it cost, or what all of them hold.
+
+    \b
+    Examples:
+      windowpane stats
+      windowpane stats last --json
+    """
+    if url := _url():
+        from windowpane.cli.remote import stats as run_there
+
+        run_there(url, session, as_json=as_json)
+        return
+    from windowpane.cli.exporting import stats as run
+
+    run(_settings(data=data, agents=agents, store_url=store_url), session, as_json=as_json)
+
+
 @sessions_app.callback(invoke_without_command=True)
 def sessions(
     context: typer.Context,
@@ -408,6 +830,11 @@ def sessions(
     """
     _pass_on(data, agents, store_url)
     if context.invoked_subcommand is None:
+        if url := _url():
+            from windowpane.cli.remote import list_sessions as run_there
+
+            run_there(url, agent=agent, limit=limit, as_json=as_json)
+            return
         from windowpane.cli.sessions import list_sessions as run
 
         run(_settings(), agent=agent, limit=limit, as_json=as_json)
@@ -426,6 +853,11 @@ def show_session(
     Example:
       windowpane sessions show last
     """
+    if url := _url():
+        from windowpane.cli.remote import show_session as run_there
+
+        run_there(url, session, as_json=as_json)
+        return
     from windowpane.cli.sessions import show_session as run
 
     run(_settings(data=data, store_url=store_url), session, as_json=as_json)
@@ -444,6 +876,11 @@ def rename_session(
     Example:
       windowpane sessions rename last "Invoice import"
     """
+    if url := _url():
+        from windowpane.cli.remote import rename_session as run_there
+
+        run_there(url, session, name)
+        return
     from windowpane.cli.sessions import rename_session as run
 
     run(_settings(data=data, store_url=store_url), session, name)
@@ -462,9 +899,106 @@ def delete_session(
     Example:
       windowpane sessions delete ses_4k
     """
+    if url := _url():
+        from windowpane.cli.remote import delete_session as run_there
+
+        run_there(url, session, yes=yes)
+        return
     from windowpane.cli.sessions import delete_session as run
 
     run(_settings(data=data, store_url=store_url), session, yes=yes)
+
+
+@store_app.command("copy")
+def copy_store(
+    source: Annotated[str, typer.Argument(metavar="FROM", help="The store to copy from, as for --store-url.")],
+    target: Annotated[str, typer.Argument(metavar="TO", help="The store to copy to, as for --store-url.")],
+    as_json: Json = False,
+) -> None:
+    """Copy every session to another store, then compare both. Exit code 1: not everything is there.
+
+    Sessions may be used meanwhile; what changes is copied again. A copy that was stopped goes on when it is called
+    again. FROM is not changed.
+
+    \b
+    Example:
+      windowpane store copy sqlite:////srv/windowpane.db postgresql://db.example/windowpane
+    """
+    from windowpane.cli.store import copy as run
+
+    _settings()
+    raise typer.Exit(run(source, target, as_json=as_json))
+
+
+TokensFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--tokens",
+        envvar="WINDOWPANE_TOKENS",
+        help="The file that tokens are kept in. Default: tokens.json in the data folder.",
+    ),
+]
+
+
+@token_app.command("create")
+def create_token(
+    owner: Annotated[str, typer.Option("--owner", help="Whose sessions the token opens.")],
+    scope: Annotated[
+        str,
+        typer.Option(
+            "--scope",
+            help="read: look. chat: also begin, continue and change sessions. manage: also change agents.",
+        ),
+    ] = "chat",
+    expires: Annotated[
+        str | None, typer.Option("--expires", help="An age such as 12h, 30d or 52w, or a date. Default: never.")
+    ] = None,
+    note: Annotated[str, typer.Option("--note", help="What it is for, to tell it apart.")] = "",
+    as_json: Json = False,
+    data: Data = None,
+    tokens: TokensFile = None,
+) -> None:
+    """Make a token and print it. It cannot be seen again: only its hash is kept.
+
+    \b
+    Examples:
+      windowpane token create --owner ann
+      windowpane token create --owner ci --scope read --expires 12h --note "nightly report"
+    """
+    from windowpane.cli.token import create_token as run
+
+    path = _settings(data=data, tokens=tokens).tokens_file
+    run(path, owner=owner, scope=scope, expires=expires, note=note, as_json=as_json)
+
+
+@token_app.command("list")
+def list_tokens(as_json: Json = False, data: Data = None, tokens: TokensFile = None) -> None:
+    """List tokens: whose they are, what they allow, and until when.
+
+    \b
+    Example:
+      windowpane token list
+    """
+    from windowpane.cli.token import list_tokens as run
+
+    run(_settings(data=data, tokens=tokens).tokens_file, as_json=as_json)
+
+
+@token_app.command("revoke")
+def revoke_token(
+    token: Annotated[str, typer.Argument(metavar="ID", help="The token's id, as `windowpane token list` shows it.")],
+    data: Data = None,
+    tokens: TokensFile = None,
+) -> None:
+    """Make a token useless. What it has open ends within a second, on every worker.
+
+    \b
+    Example:
+      windowpane token revoke k3v9x2ab
+    """
+    from windowpane.cli.token import revoke_token as run
+
+    run(_settings(data=data, tokens=tokens).tokens_file, token)
 
 
 def _pass_on(data: Path | None, agents: Path | None, store_url: str | None) -> None:
@@ -472,6 +1006,11 @@ def _pass_on(data: Path | None, agents: Path | None, store_url: str | None) -> N
     for name, value in (("DATA", data), ("AGENTS", agents), ("STORE_URL", store_url)):
         if value is not None:
             os.environ[f"WINDOWPANE_{name}"] = str(value)
+
+
+def _url() -> str | None:
+    """Return the server that is to do the work, if one is."""
+    return os.environ.get("WINDOWPANE_URL") or None
 
 
 def _settings(**given: Path | str | int | None) -> "Settings":

@@ -24,7 +24,7 @@ from windowpane.engine import Engine
 from windowpane.errors import EmbedderError, MissingCorePromptError, ModelError, StoreError, WindowpaneError
 from windowpane.models.base import ModelStep
 from windowpane.models.provider import OLLAMA_URL, SETUPS
-from windowpane.settings import Settings
+from windowpane.settings import Settings, without_password
 from windowpane.tools.base import ServerStatus
 from windowpane.turn.prompt import build_prompt
 from windowpane.wiring import open_embedder, open_engine, open_store
@@ -97,11 +97,14 @@ async def _store(url: str) -> Finding:
         async with open_store(url) as store:
             await store.append(trial, [created], expected_seq=0)
             await store.delete(trial)
+            # Only Redis can be set up so that a restart loses sessions.
+            durability = getattr(store, "durability", None)
     except StoreError as error:
         return Finding("store", "broken", in_one_line(error), "name another place with --store-url or --data")
     except WindowpaneError as error:
         return Finding("store", "broken", in_one_line(error), "correct --store-url")
-    return Finding("store", "good", f"{url} opens and can be written")
+    keeps = f"; {durability}" if durability else ""
+    return Finding("store", "good", f"{without_password(url)} opens and can be written{keeps}")
 
 
 async def _selection(settings: Settings) -> Finding:

@@ -2,7 +2,6 @@
 
 from windowpane.cli.init import ensure_agent
 from windowpane.cli.screen import Screen
-from windowpane.server.run import run
 from windowpane.settings import Settings
 
 
@@ -14,5 +13,10 @@ def serve(settings: Settings) -> None:
     """
     screen = Screen()
     ensure_agent(settings, screen)
-    screen.remark(f"Agents: {settings.agents_folder}, sessions: {settings.database_url}")
+    screen.remark(f"Agents: {settings.agents_folder}, sessions: {settings.shown_database_url}")
+    # Not at the top: the process that only keeps workers running loads nothing of what they need.
+    if settings.workers > 1:
+        from windowpane.server.workers import run_workers as run
+    else:
+        from windowpane.server.run import run
     run(settings, on_ready=lambda url: screen.line(f"Windowpane is at {url} (Ctrl-C stops it)"))

@@ -77,12 +77,25 @@ class ServerArrived:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageAdded:
-    """A message was put into the conversation from outside, without a turn."""
+    """A message was put into the conversation from outside, without a turn.
+
+    `source` is what it was made of, word for word, for a framework that wants its own form back.
+    """
 
     role: Literal["user", "assistant", "system"]
     content: str
     tokens: int = 0
+    source: str = ""
     type: Literal["message.added"] = "message.added"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageRemoved:
+    """A message that had been put in from outside was taken back. `tokens` is what its text had cost."""
+
+    seq: int
+    tokens: int = 0
+    type: Literal["message.removed"] = "message.removed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,10 +116,14 @@ class TurnStarted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestBuilt:
-    """What the model will be given is decided. `request` names the blob that holds all of it."""
+    """What the model will be given is decided. `request` names the blob that holds all of it.
+
+    `catalog` names the blob with what the agent had; None when that was not kept.
+    """
 
     turn: int
     request: BlobHash
+    catalog: BlobHash | None = None
     type: Literal["request.built"] = "request.built"
 
 
@@ -250,6 +267,7 @@ Event = (
     | ItemRemoved
     | ServerArrived
     | MessageAdded
+    | MessageRemoved
     | TurnStarted
     | RequestBuilt
     | ModelReplied

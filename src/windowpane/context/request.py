@@ -6,7 +6,7 @@ views read these reasons and never work them out again.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
 
@@ -37,6 +37,9 @@ PartKind = Literal[
 """The places of the one prompt order, in that order, but for `tools`, which travel beside the messages."""
 
 Role = Literal["system", "user", "assistant", "tool"]
+
+Tier = Literal["must", "latest", "resume", "summary", "manual", "selected", "fetched", "recall", "older"]
+"""How important a piece of a request is when room is short, the most important first; `turn/fit.py` says more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,17 +133,32 @@ class Part:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """The room there was, and how much of it was taken, in tokens."""
+    """The room there was, and how much of it was taken, in tokens.
+
+    `pieces_tokens` is what all pieces could take together; None in records that do not say.
+    """
 
     window_tokens: int
     reply_tokens: int
     used_tokens: int
     window_source: str = ""
+    pieces_tokens: int | None = None
 
     @property
     def room_tokens(self) -> int:
         """Return what was left over."""
         return self.window_tokens - self.reply_tokens - self.used_tokens
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlacedPiece:
+    """Something that competed for the room, and how many of its tokens were sent. `tier` is its importance."""
+
+    key: str
+    tier: Tier
+    tokens: int
+    sent_tokens: int
+    can_shorten: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,15 +174,26 @@ class CallSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
-    """What was searched for on behalf of a message. `text` is the message itself unless `reason` says otherwise."""
+    """What was searched for on behalf of a message. `text` is the message itself unless `reason` says otherwise.
+
+    A follow-up takes `context_share` of its meaning from `text`, which then begins with the turns before it. `clauses`
+    are the parts of a message that asks for several things; `small_talk` says that it asks for nothing.
+    """
 
     text: str
     reason: str = ""
+    context_share: float = 0.0
+    clauses: tuple[str, ...] = ()
+    small_talk: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestContext:
-    """The record of one turn's request. `message_count` is how many messages the session had before this one."""
+    """The record of one turn's request. `message_count` is how many messages the session had before this one.
+
+    With `search` (the settings of the selection, every one of them), `pieces` (in order of importance) and `catalog`
+    (what the agent had) the decisions can be made again. Records of earlier versions lack them.
+    """
 
     id: RequestId
     turn: int
@@ -178,6 +207,9 @@ class RequestContext:
     budget: Budget
     message_count: int = 0
     degraded: tuple[str, ...] = ()
+    search: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    pieces: tuple[PlacedPiece, ...] = ()
+    catalog: BlobHash | None = None
 
     def item(self, ref: ItemRef) -> ContextItem | None:
         """Return the request's record of one item, or None when the item is not in it."""

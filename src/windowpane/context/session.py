@@ -24,6 +24,7 @@ from windowpane.context.events import (
     ItemAdded,
     ItemRemoved,
     MessageAdded,
+    MessageRemoved,
     ModelReplied,
     Recorded,
     RequestBuilt,
@@ -38,8 +39,8 @@ from windowpane.context.events import (
     TurnStarted,
 )
 from windowpane.context.fetched import Fetched
-from windowpane.context.ids import BlobHash, SessionId
-from windowpane.context.items import BUILT_IN_SERVER, ItemRef
+from windowpane.context.ids import BlobHash, SessionId, owner_of
+from windowpane.context.items import BUILT_IN_SERVER, CLIENT_SERVER, ItemRef
 from windowpane.context.messages import (
     ApprovalMessage,
     AssistantMessage,
@@ -120,6 +121,21 @@ class OpenTurn:
         last = self.steps[-1]
         return tuple(call for call in last.tool_calls if last.result_of(call.id) is None)
 
+    @property
+    def for_client(self) -> tuple[ToolCall, ...]:
+        """Return the calls that whoever sent the message runs itself, and whose results it owes."""
+        return tuple(call for call in self.unanswered if is_for_client(call))
+
+    @property
+    def waits(self) -> bool:
+        """Tell whether only a person or the client can carry the turn on."""
+        return bool(self.undecided) or (bool(self.unanswered) and self.for_client == self.unanswered)
+
+
+def is_for_client(call: ToolCall) -> bool:
+    """Tell whether a call is of a tool that the client brought along."""
+    return call.ref is not None and call.ref.server == CLIENT_SERVER
+
 
 @dataclass(frozen=True, slots=True)
 class HeldFetch:
@@ -196,6 +212,7 @@ class SessionState:
     marks: Mapping[str, FileMark] = field(default_factory=dict[str, FileMark])
     observed: tuple[str, ...] = ()
     resume_pending: bool = False
+    catalog: BlobHash | None = None
     created_at: datetime | None = None
     updated_at: datetime | None = None
 
@@ -238,7 +255,10 @@ def messages_of(session_id: SessionId, events: Iterable[Recorded]) -> list[Messa
     messages: list[Message] = []
     for recorded in events:
         before, state = state.message_count, apply(state, recorded)
-        if state.message_count < before:
+        if isinstance(recorded.event, MessageRemoved):
+            gone = recorded.event.seq
+            messages[:] = [message for message in messages if message.seq != gone]
+        elif state.message_count < before:
             messages.clear()
         elif state.message_count > before:
             messages.extend(state.recent[before - state.message_count :])
@@ -262,7 +282,7 @@ def _(event: SessionCreated, state: SessionState, recorded: Recorded) -> Session
     return replace(
         state,
         agent=event.agent,
-        owner=event.owner,
+        owner=owner_of(event.owner),
         name=event.name,
         settings=_changed(SessionSettings(), event.settings),
         context_items=event.items,
@@ -309,6 +329,17 @@ def _(event: MessageAdded, state: SessionState, recorded: Recorded) -> SessionSt
 
 
 @_meaning.register
+def _(event: MessageRemoved, state: SessionState, recorded: Recorded) -> SessionState:
+    kept = tuple(message for message in state.recent if message.seq != event.seq)
+    # Its text is erased, so whoever folds the log later has never seen it.
+    if len(kept) == len(state.recent):
+        return state
+    return replace(
+        state, recent=kept, message_count=state.message_count - 1, token_count=state.token_count - event.tokens
+    )
+
+
+@_meaning.register
 def _(event: TurnStarted, state: SessionState, recorded: Recorded) -> SessionState:
     message = UserMessage(content=event.message, turn=event.turn, seq=recorded.seq, at=recorded.at)
     return replace(
@@ -323,7 +354,7 @@ def _(event: TurnStarted, state: SessionState, recorded: Recorded) -> SessionSta
 
 @_meaning.register
 def _(event: RequestBuilt, state: SessionState, recorded: Recorded) -> SessionState:
-    return _with_open(state, event.turn, request=event.request)
+    return replace(_with_open(state, event.turn, request=event.request), catalog=event.catalog or state.catalog)
 
 
 @_meaning.register
@@ -451,6 +482,7 @@ def _(event: HistoryCleared, state: SessionState, recorded: Recorded) -> Session
         summary=None,
         observed=(),
         resume_pending=False,
+        catalog=None,
     )
 
 

@@ -1,4 +1,4 @@
-"""Run the server: over the pipes of this process, or over HTTP on this machine."""
+"""Run the server: over the pipes of this process, or over HTTP."""
 
 import signal
 import socket
@@ -8,14 +8,15 @@ from typing import Literal
 
 import anyio
 import uvicorn
-from mcp.server import MCPServer
+from starlette.types import ASGIApp
 
+from windowpane.callers import TokenFile, token_needed_at
 from windowpane.errors import InvalidSettingError
+from windowpane.mcp_server.callers import Gate
 from windowpane.mcp_server.server import create_server
 from windowpane.settings import Settings
 from windowpane.wiring import open_engine
 
-HOST = "127.0.0.1"
 PORT = 8471
 GRACE_S = 5
 """How long requests may go on after the server was asked to stop."""
@@ -32,12 +33,15 @@ def run_mcp(
 ) -> None:
     """Serve MCP hosts: over the pipes of this process until they close, or over HTTP until the process is stopped.
 
-    Over HTTP it listens on this machine only; `on_ready` is given the address once it answers there.
+    Over HTTP it listens on the host of the settings; `on_ready` is given the address once it answers there.
 
     Raises:
-        InvalidSettingError: it cannot listen on the port.
+        InvalidSettingError: it cannot listen on the port, or others can reach the host and there is no token.
         WindowpaneError: the store or something else cannot be opened.
     """
+
+    tokens = TokenFile(settings.tokens_file)
+    needed = transport == "http" and token_needed_at(settings.host, tokens, settings.require_token)
 
     async def serve() -> None:
         async with open_engine(settings) as engine:
@@ -45,22 +49,24 @@ def run_mcp(
             if transport == "stdio":
                 await server.run_stdio_async()
             else:
-                await _serve_http(server, port, on_ready)
+                app = server.streamable_http_app(host=settings.host)
+                await _serve_http(Gate(app, tokens, token_needed=needed), settings.host, port, on_ready)
 
     anyio.run(serve)
 
 
-async def _serve_http(server: MCPServer, port: int, on_ready: Callable[[str], None] | None) -> None:
+async def _serve_http(app: ASGIApp, host: str, port: int, on_ready: Callable[[str], None] | None) -> None:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        listener = socket.create_server((HOST, port), backlog=128)
+        listener = socket.create_server((host, port), family=family, backlog=128)
     except OSError as error:
-        raise InvalidSettingError("port", f"cannot listen on {HOST} port {port}: {error.strerror}") from None
-    app = server.streamable_http_app(host=HOST)
+        raise InvalidSettingError("port", f"cannot listen on {host} port {port}: {error.strerror}") from None
     config = uvicorn.Config(
         app, log_config=None, access_log=False, server_header=False, timeout_graceful_shutdown=GRACE_S
     )
     with listener:
-        address = f"http://{HOST}:{listener.getsockname()[1]}/mcp"
+        name = f"[{host}]" if ":" in host else host
+        address = f"http://{name}:{listener.getsockname()[1]}/mcp"
         async with anyio.create_task_group() as tasks:
             web = _Web(config, lambda: on_ready(address) if on_ready else None)
             tasks.start_soon(_stop_on_signal, web)

@@ -12,15 +12,12 @@ from mcp.server.subscriptions import InMemorySubscriptionBus
 from mcp.types import CallToolResult, Resource, TextContent, ToolAnnotations
 from pydantic import Field
 
-from windowpane.context.ids import SessionId
 from windowpane.engine import Engine
 from windowpane.errors import SessionNotFoundError, WindowpaneError
 from windowpane.mcp_server.answers import Explained, Found, explained, found
+from windowpane.mcp_server.callers import Known, caller, own_session
 from windowpane.mcp_server.watch import CONTEXT_URI, Watch, uri_of
 from windowpane.tools.context_tools import GET_DESCRIPTION, SET_DESCRIPTION, shown
-
-OWNER = "local"
-"""Whose sessions are listed, as long as there is one user."""
 
 INSTRUCTIONS = """Windowpane keeps, for every chat session, what it is working on and what each model request contained.
 Note what you work on with set_relevant_context; read it with get_relevant_context when you come back. search_context
@@ -40,19 +37,20 @@ def create_server(engine: Engine) -> MCPServer:
         session_id: Id, set_name: str, items: list[str], mode: Literal["replace", "merge"] = "replace"
     ) -> CallToolResult:
         with _told():
-            change = await engine.set_context(SessionId(session_id), set_name, items, mode, actor="model")
+            own = await own_session(engine, session_id, "chat")
+            change = await engine.set_context(own, set_name, items, mode, actor="model")
         return CallToolResult(content=[TextContent(text=change.text)], is_error=change.refused)
 
     @server.tool(description=GET_DESCRIPTION, annotations=_READS)
     async def get_relevant_context(session_id: Id, set_name: str | None = None) -> str:
         with _told():
-            return shown(await engine.get_context(SessionId(session_id)), set_name)
+            return shown(await engine.get_context(await own_session(engine, session_id, "read")), set_name)
 
     @server.tool(annotations=_READS)
     async def search_context(session_id: Id, message: str) -> Found:
         """Find what a message would bring into its request, with scores and reasons. Nothing is stored or sent."""
         with _told():
-            return found((await engine.preview(SessionId(session_id), message)).context)
+            return found((await engine.preview(await own_session(engine, session_id, "read"), message)).context)
 
     @server.tool(annotations=_READS)
     async def explain_context(session_id: Id, turn: int | None = None, item: str | None = None) -> Explained:
@@ -61,7 +59,7 @@ def create_server(engine: Engine) -> MCPServer:
         Without `turn` it is the last one. `item` asks about one item: `rule:name`, `reference:name`, `server:tool`.
         """
         with _told():
-            state = await engine.session(SessionId(session_id))
+            state = await engine.session(await own_session(engine, session_id, "read"))
             if not state.turn_count:
                 raise ToolError("this session has had no turn yet")
             context = await engine.request_context(state.id, state.turn_count if turn is None else turn)
@@ -75,7 +73,7 @@ def create_server(engine: Engine) -> MCPServer:
     )
     async def working_context(session_id: str) -> str:
         try:
-            state = await engine.session(SessionId(session_id))
+            state = await engine.session(await own_session(engine, session_id, "read"))
         except SessionNotFoundError as error:
             raise ResourceNotFoundError(str(error)) from None
         body = {"session_id": state.id, "name": state.name, "context": state.sets, "observed": state.observed}
@@ -95,12 +93,12 @@ class _Server(MCPServer[Any]):
             version=version("windowpane"),
             log_level="WARNING",
             subscriptions=bus,
-            middleware=[Watch(engine, bus)],
+            middleware=[Known(), Watch(engine, bus)],
         )
         self._engine = engine
 
     async def list_resources(self) -> list[Resource]:
-        sessions = (await self._engine.sessions(OWNER)).sessions
+        sessions = (await self._engine.sessions(caller().owner)).sessions
         return [
             Resource(
                 uri=uri_of(state.id),

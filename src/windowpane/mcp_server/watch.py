@@ -19,6 +19,7 @@ from windowpane.context.events import SessionContext
 from windowpane.context.ids import SessionId
 from windowpane.engine import Engine
 from windowpane.errors import SessionNotFoundError
+from windowpane.mcp_server.callers import own_session
 
 CONTEXT_URI = "windowpane://sessions/{session_id}/context"
 
@@ -58,7 +59,8 @@ class Watch:
         seen: dict[SessionId, int] = {}
         for session_id in session_ids:
             try:
-                seen[session_id] = (await self._engine.session(session_id)).seq
+                own = await own_session(self._engine, session_id, "read")
+                seen[session_id] = (await self._engine.session(own)).seq
             except SessionNotFoundError:
                 # What does not exist never changes.
                 continue

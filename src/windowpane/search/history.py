@@ -177,6 +177,23 @@ class HistoryIndex:
             result = await anyio.to_thread.run_sync(past.measure, query, vector, count)
         return replace(result, degraded=self._notes(past, vector, count, deadline_s))
 
+    async def nearness(self, query: str, texts: Sequence[str], *, deadline_s: float = DEADLINE_S) -> Floats:
+        """Return how near texts are to a query in meaning, as cosines; nan where it was not measured in time.
+
+        Nothing is kept of them.
+        """
+        near = np.full(len(texts), np.nan)
+        with anyio.move_on_after(deadline_s):
+            vector = await self._query_vector(SearchQuery(query))
+            for start in range(0, len(texts) if vector is not None else 0, TEXTS_AT_ONCE):
+                some = texts[start : start + TEXTS_AT_ONCE]
+                found = await self._embed(some)
+                if found is None or vector is None or self._embedder is None:
+                    break
+                rows = np.stack([found[vector_key(self._embedder.model, text)] for text in some])
+                near[start : start + len(some)] = rows @ vector.astype(np.float64) / (SCALE * SCALE)
+        return near
+
     async def _taken_in(self, session_id: SessionId, messages: Sequence[Message]) -> "Past":
         async with self._taking_in:
             past = self._sessions.pop(session_id, None) or Past(self._embedder.model if self._embedder else "")

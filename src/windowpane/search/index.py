@@ -47,6 +47,7 @@ class Index:
     """All that is known about documents, shared by every search of a process.
 
     Entered as a context manager it goes on embedding in the background; otherwise only while somebody searches.
+    `progress` is how many passages were embedded, and out of how many, when that was last told.
     """
 
     def __init__(
@@ -67,6 +68,7 @@ class Index:
         self._tasks: anyio.abc.TaskGroup | None = None
         self._embedding = anyio.Lock()
         self._trouble: Trouble | None = None
+        self.progress: tuple[int, int] | None = None
 
     async def __aenter__(self) -> Self:
         self._tasks = await anyio.create_task_group().__aenter__()
@@ -203,8 +205,9 @@ class Index:
         return dict(zip(keys, stored(vectors), strict=True))
 
     def _report(self, corpora: Sequence[Corpus]) -> None:
+        self.progress = (sum(c.embedded_count for c in corpora), sum(c.passage_count for c in corpora))
         if self._on_progress is not None:
-            self._on_progress(sum(c.embedded_count for c in corpora), sum(c.passage_count for c in corpora))
+            self._on_progress(*self.progress)
 
     def _notes(self, vectors: Sequence[Stored], count: int, total: int, deadline_s: float) -> Iterable[str]:
         """Say what was amiss in this search."""

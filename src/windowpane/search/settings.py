@@ -10,7 +10,7 @@ A session's settings are laid over its agent's key by key before they come here.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, cast
 
 from windowpane.errors import InvalidSettingError
@@ -71,6 +71,11 @@ def search_settings(given: Mapping[str, Any]) -> SearchSettings:
     common = _changed(SelectSettings(), given, "")
     text, tools = (_changed(common, changes, f"{name}.") for name, changes in by_domain.items())
     return SearchSettings(text, tools, deadline_s)
+
+
+def written_out(settings: SearchSettings) -> dict[str, Any]:
+    """Return the mapping that describes these settings, every one of them, whatever presets come to mean."""
+    return asdict(settings)
 
 
 _LIMITS: Mapping[str, tuple[float, float]] = {

@@ -1,5 +1,7 @@
 """One line in the log for every request: its id, what was asked, the status, how long it took. Never what was said.
 
+Whatever else is logged on behalf of a request, also by its turn in the background, names the request and its session.
+
 This is the edge: an error that nobody thought of is logged here, once, with its traceback.
 """
 
@@ -16,6 +18,7 @@ from windowpane.server.problems import response_of, unforeseen
 
 REQUEST_ID = "X-Request-ID"
 _OWN_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_SESSION = re.compile(r"/api/sessions/(ses_[A-Za-z0-9_-]{1,64})(?:/|$)")
 
 log = structlog.get_logger()
 
@@ -44,7 +47,7 @@ class AccessLog:
                 status = message.get("code", 1000)
             await send(message)
 
-        with structlog.contextvars.bound_contextvars(request=request_id):
+        with structlog.contextvars.bound_contextvars(request=request_id, **_session_in(scope)):
             try:
                 await self._app(scope, receive, noting)
             except ClientDisconnect:
@@ -66,6 +69,11 @@ class AccessLog:
 def _id_of(scope: Scope) -> str:
     given = Headers(scope=scope).get(REQUEST_ID, "")
     return given if _OWN_ID.fullmatch(given) else secrets.token_hex(8)
+
+
+def _session_in(scope: Scope) -> dict[str, str]:
+    found = _SESSION.match(scope["path"])
+    return {"session": found[1]} if found else {}
 
 
 def _path_of(scope: Scope) -> str:

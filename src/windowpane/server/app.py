@@ -1,31 +1,68 @@
 """The app: every route, and how requests are guarded, logged and answered when they fail."""
 
+import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import version
-from typing import Any, Literal
+from pathlib import Path
+from typing import Any
 
-from fastapi import APIRouter, FastAPI
+import anyio
+from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
+from starlette.middleware.cors import CORSMiddleware
 
+from windowpane import telemetry
+from windowpane.callers import TokenFile
 from windowpane.engine import Engine
 from windowpane.errors import WindowpaneError
-from windowpane.server import agents, fetched, history, home, insight, items, live, push, sessions, turns
+from windowpane.insight.bookkeeping import Bookkeeper
+from windowpane.insight.ledger import Ledger
+from windowpane.server import (
+    agent_events,
+    agent_files,
+    agents,
+    agui,
+    analytics,
+    auth,
+    fetched,
+    files,
+    health,
+    history,
+    home,
+    insight,
+    items,
+    live,
+    lookback,
+    metrics,
+    openai,
+    push,
+    sessions,
+    tool_servers,
+    transfer,
+    turns,
+)
 from windowpane.server.access import AccessLog
+from windowpane.server.agent_events import Looking
+from windowpane.server.auth import Doorkeeper, Entrance, with_access
+from windowpane.server.described import described
 from windowpane.server.guard import LOOPBACK_NAMES, Guard
-from windowpane.server.limits import MAX_BODY_BYTES, BodyLimit
-from windowpane.server.opened import OpenEngine
+from windowpane.server.headers import SafeHeaders
+from windowpane.server.limits import MAX_BODY_BYTES, BodyLimit, RateLimit
+from windowpane.server.metrics import Counting, Metrics
+from windowpane.server.openai.errors import as_answered
+from windowpane.server.openai.once import Once
 from windowpane.server.problems import (
     answer_http_error,
     answer_invalid_request,
     answer_windowpane_error,
     as_problem_media_type,
-    problems,
 )
+from windowpane.server.roots import Roots
 
 ABOUT = """The context engine for chat agents: what goes into every model request, and why.
 
@@ -33,30 +70,58 @@ Failures are problem documents (RFC 9457): `code` is stable, `detail` says what 
 server-sent events: ask for `text/event-stream`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Health:
-    """The server is ready."""
-
-    status: Literal["ok"]
-    version: str
-
-
 def create_app(
-    engine: Engine, *, hosts: Sequence[str] = LOOPBACK_NAMES, max_body_bytes: int = MAX_BODY_BYTES
+    engine: Engine,
+    *,
+    hosts: Sequence[str] | None = LOOPBACK_NAMES,
+    max_body_bytes: int = MAX_BODY_BYTES,
+    tokens: TokenFile | None = None,
+    token_needed: bool = False,
+    origins: Sequence[str] = (),
+    requests_per_minute: int | None = None,
+    roots: Sequence[Path] = (),
+    grace_s: float = 0,
+    bundle: Path = home.BUNDLE,
+    ledger: Path | None = None,
 ) -> FastAPI:
     """Return the app for an engine, which is open as long as the app runs.
 
     `hosts` are the names by which browsers may address it; a page of another name could otherwise act for the user.
+    `tokens` are those that callers may show; with `token_needed`, who shows none does not come in. Pages of `origins`
+    may do what the server's own page may. `requests_per_minute` is for each caller; None: any number. When the app
+    stops, turns may go on for `grace_s`; those that take longer are interrupted. Files below `roots` may be shown and
+    edited. `bundle` is the folder that the page was built into. `ledger` is the file that
+    turns are counted in; without one they are counted in memory.
     """
+    doorkeeper = Doorkeeper(tokens, token_needed=token_needed)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncGenerator[None]:
-        async with engine:
-            app.state.opened = True
-            try:
-                yield
-            finally:
-                app.state.opened = False
+        async with engine, anyio.create_task_group() as tasks:
+            stopping, stopped = anyio.Event(), anyio.Event()
+            app.state.stop = partial(asyncio.get_running_loop().call_soon_threadsafe, stopping.set)
+
+            async def stop() -> None:
+                await stopping.wait()
+                app.state.stopping = True
+                # Who watches a session would stay for ever.
+                engine.end_watching()
+                await engine.finish_turns(within_s=grace_s)
+                stopped.set()
+
+            tasks.start_soon(stop)
+            tasks.start_soon(doorkeeper.watch)
+            app.state.opened, app.state.stopping = True, False
+            with telemetry.listening(app.state.metrics.count):
+                try:
+                    yield
+                finally:
+                    stopping.set()
+                    await stopped.wait()
+                    app.state.opened = False
+                    app.state.books.ledger.close()
+                    app.state.stop = _nothing
+                    tasks.cancel_scope.cancel()
 
     app = _DocumentedApp(
         title="Windowpane",
@@ -70,16 +135,62 @@ def create_app(
     )
     app.state.engine = engine
     app.state.opened = False
-    resources = (home, push, agents, sessions, items, turns, history, fetched, insight, live)
-    for router in (_health, *(resource.router for resource in resources)):
+    app.state.stop = _nothing
+    app.state.doorkeeper = doorkeeper
+    app.state.stopping = False
+    app.state.metrics = Metrics()
+    app.state.roots = Roots(roots)
+    app.state.bundle = bundle
+    app.state.looking = Looking()
+    app.state.once = Once()
+    app.state.books = Bookkeeper(engine.store, Ledger(ledger))
+    resources = (
+        home,
+        auth,
+        push,
+        agents,
+        agent_files,
+        agent_events,
+        tool_servers,
+        transfer,
+        sessions,
+        items,
+        turns,
+        history,
+        fetched,
+        files,
+        insight,
+        lookback,
+        analytics,
+        live,
+    )
+    resources += (openai, agui)
+    for router in (health.router, metrics.router, *(resource.router for resource in resources)):
         app.include_router(router)
     app.add_exception_handler(WindowpaneError, answer_windowpane_error)
     app.add_exception_handler(HTTPException, answer_http_error)
     app.add_exception_handler(RequestValidationError, answer_invalid_request)
+    # The last one added is the first that a request passes.
     app.add_middleware(BodyLimit, max_bytes=max_body_bytes)
-    app.add_middleware(Guard, hosts=hosts)
+    if requests_per_minute is not None:
+        app.add_middleware(RateLimit, per_minute=requests_per_minute)
+    app.add_middleware(Entrance, doorkeeper=doorkeeper)
+    if origins:
+        app.add_middleware(CORSMiddleware, allow_origins=origins, allow_methods=["*"], allow_headers=["*"])
+    app.add_middleware(Guard, hosts=hosts, origins=origins)
+    app.add_middleware(SafeHeaders)
+    app.add_middleware(Counting, metrics=app.state.metrics)
     app.add_middleware(AccessLog)
     return app
+
+
+def begin_to_stop(app: FastAPI) -> None:
+    """Let everybody go who watches, and give running turns their last while. A signal handler may call this."""
+    app.state.stop()
+
+
+def _nothing() -> None:
+    """Do nothing: an app that is not open has nothing to stop."""
 
 
 class _DocumentedApp(FastAPI):
@@ -88,18 +199,11 @@ class _DocumentedApp(FastAPI):
             schema = get_openapi(
                 title=self.title, version=self.version, description=self.description, routes=self.routes
             )
-            self.openapi_schema = as_problem_media_type(schema)
+            self.openapi_schema = with_access(
+                described(as_answered(as_problem_media_type(schema))), self.state.doorkeeper.token_needed
+            )
         return self.openapi_schema
 
 
 def _operation_id(route: APIRoute) -> str:
     return route.name
-
-
-_health = APIRouter(tags=["server"])
-
-
-@_health.get("/healthz", summary="Tell whether the server is ready", responses=problems())
-async def health(engine: OpenEngine) -> Health:
-    """Answer once everything is open."""
-    return Health("ok", version("windowpane"))

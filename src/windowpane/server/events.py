@@ -6,15 +6,16 @@ goes away ends its stream and nothing else.
 """
 
 import json
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing
-from typing import Annotated, Any
+from datetime import datetime
+from typing import Annotated, Any, cast
 
 import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from fastapi import Request
 from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
-from pydantic import Field, PlainSerializer, TypeAdapter, WithJsonSchema
+from pydantic import BeforeValidator, Field, PlainSerializer, TypeAdapter, WithJsonSchema
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
@@ -25,6 +26,15 @@ from windowpane.server.problems import problem_of, render
 
 MEDIA_TYPE = "text/event-stream"
 PING_S = 15.0
+EVENT_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "required": ["data"],
+    "properties": {
+        "event": {"type": "string", "description": "The event's type."},
+        "data": {"type": "string", "description": "The event as one JSON object."},
+        "id": {"type": "string", "description": "Its sequence number, when it is stored."},
+    },
+}
 _AHEAD = 256
 """How many events wait for a client that reads slowly; the turn itself never waits."""
 
@@ -39,6 +49,15 @@ def wants_events(request: Request) -> bool:
 def flat(recorded: Recorded) -> dict[str, Any]:
     """Return a stored event as one JSON object."""
     return {"seq": recorded.seq, "at": recorded.at.isoformat(), **_body(recorded.event)}
+
+
+def unflat(body: dict[str, Any]) -> Recorded:
+    """Return a stored event from the one JSON object that it travels as."""
+    rest = {name: value for name, value in body.items() if name not in ("seq", "at")}
+    if rest["type"] == "session.context":
+        data: dict[str, Any] = rest.pop("data")
+        rest |= {"reason": data["reason"], "context": data["context"], "set_name": data.get("setName")}
+    return Recorded(body["seq"], datetime.fromisoformat(body["at"]), _EVENT.validate_python(rest))
 
 
 def wire(event: Watched) -> dict[str, Any]:
@@ -64,6 +83,7 @@ def _body(event: Event) -> dict[str, Any]:
 
 FlatEvent = Annotated[
     Recorded,
+    BeforeValidator(lambda value: unflat(cast("dict[str, Any]", value)) if isinstance(value, dict) else value),
     PlainSerializer(flat, return_type=dict[str, Any]),
     WithJsonSchema(
         {
@@ -82,35 +102,50 @@ FlatEvent = Annotated[
 ]
 
 
-class EventStream(StreamingResponse):
-    """A turn or a session as server-sent events, with pings in between."""
+class ByteStream(StreamingResponse):
+    """Server-sent events, written already, with pings in between."""
 
     media_type = MEDIA_TYPE
 
-    def __init__(self, live: AsyncGenerator[Watched], ping_s: float = PING_S) -> None:
-        self._live = live
+    def __init__(
+        self, events: AsyncGenerator[bytes], ping_s: float = PING_S, headers: Mapping[str, str] | None = None
+    ) -> None:
+        self._events = events
         self._writer, reader = anyio.create_memory_object_stream[bytes](_AHEAD)
         self._reader = reader
-        headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
-        super().__init__(_with_pings(reader, ping_s), headers=headers)
+        every = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
+        super().__init__(_with_pings(reader, ping_s), headers={**every, **(headers or {})})
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send events until the turn ends or the client goes away."""
+        """Send events until they end or the client goes away."""
         with self._reader:
             async with anyio.create_task_group() as tasks:
-                tasks.start_soon(_write, self._live, self._writer)
+                tasks.start_soon(_write, self._events, self._writer)
                 await super().__call__(scope, receive, send)
                 tasks.cancel_scope.cancel()
 
 
-async def _write(live: AsyncGenerator[Watched], writer: MemoryObjectSendStream[bytes]) -> None:
+class EventStream(ByteStream):
+    """A turn or a session as server-sent events."""
+
+    def __init__(self, live: AsyncGenerator[Watched], ping_s: float = PING_S) -> None:
+        super().__init__(_written(live), ping_s)
+
+
+async def _write(events: AsyncGenerator[bytes], writer: MemoryObjectSendStream[bytes]) -> None:
     with writer:
-        try:
-            async with aclosing(live):
-                async for event in live:
-                    await writer.send(_encoded(event))
-        except WindowpaneError as error:
-            await writer.send(format_sse_event(event="problem", data_str=render(problem_of(error)).decode()))
+        async with aclosing(events):
+            async for event in events:
+                await writer.send(event)
+
+
+async def _written(live: AsyncGenerator[Watched]) -> AsyncGenerator[bytes]:
+    try:
+        async with aclosing(live):
+            async for event in live:
+                yield _encoded(event)
+    except WindowpaneError as error:
+        yield format_sse_event(event="problem", data_str=render(problem_of(error)).decode())
 
 
 async def _with_pings(reader: MemoryObjectReceiveStream[bytes], ping_s: float) -> AsyncIterator[bytes]:

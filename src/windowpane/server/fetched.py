@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from windowpane.context.fetched import FetchedKind
 from windowpane.context.session import SessionState
 from windowpane.errors import FetchFailedError, InvalidInputError
-from windowpane.server.opened import OpenEngine
+from windowpane.server.opened import Chatting, Reading
 from windowpane.server.problems import BODY, problems
 from windowpane.server.sessions import FetchedCounts, Id, counts_of
 from windowpane.turn.tokens import count
@@ -78,13 +78,13 @@ def fetched_of(state: SessionState) -> FetchedList:
 
 
 @router.get("/fetched", summary="List fetched context", responses=problems(404))
-async def list_fetched(engine: OpenEngine, session_id: Id) -> FetchedList:
+async def list_fetched(engine: Reading, session_id: Id) -> FetchedList:
     """Return the pages and search results that the session holds."""
     return fetched_of(await engine.session(session_id))
 
 
 @router.post("/pages", status_code=201, summary="Send a page in", responses=problems(*BODY, 404))
-async def push_page(engine: OpenEngine, session_id: Id, page: PageIn) -> FetchedList:
+async def push_page(engine: Chatting, session_id: Id, page: PageIn) -> FetchedList:
     """Take in a page that was read elsewhere. Nothing is fetched; the same page again replaces its older copy."""
     try:
         state = await engine.push_page(session_id, page.url, title=page.title, text=page.text, html=page.html)
@@ -95,14 +95,14 @@ async def push_page(engine: OpenEngine, session_id: Id, page: PageIn) -> Fetched
 
 
 @router.post("/pages/fetch", status_code=201, summary="Fetch a page", responses=problems(*BODY, 404, 502))
-async def fetch_page(engine: OpenEngine, session_id: Id, page: PageAddress) -> FetchedList:
+async def fetch_page(engine: Chatting, session_id: Id, page: PageAddress) -> FetchedList:
     """Fetch a page from the public web. Private and local addresses are refused, also after redirects."""
     return fetched_of(await engine.fetch_page(session_id, page.url))
 
 
 @router.delete("/fetched", summary="Erase fetched context", responses=problems(404))
 async def clear_fetched(
-    engine: OpenEngine,
+    engine: Chatting,
     session_id: Id,
     kind: Annotated[FetchedKind | None, Query(description="Only this kind; without it, all.")] = None,
 ) -> FetchedList:

@@ -2,11 +2,12 @@
 
 A server on loopback can be reached by every page that the user's browser shows. So a request must name this server
 as its host (a page that points its own name here is refused), and a browser must not have been sent by another site.
-Programs, which send no such headers, are not concerned.
+Programs, which send no such headers, are not concerned. Where everybody needs a token the host's name does not matter:
+a page that points its own name there has none.
 """
 
 from collections.abc import Sequence
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -15,14 +16,20 @@ from windowpane.server.problems import ProblemDocument, problem, response_of
 
 LOOPBACK_NAMES = ("127.0.0.1", "localhost", "::1")
 READING = ("GET", "HEAD", "OPTIONS")
+PORTS = {"http": 80, "https": 443}
+NOWHERE = urlsplit("")
 
 
 class Guard:
-    """Refuses requests that another site caused."""
+    """Refuses requests that another site caused. `hosts` are the server's own names; None: any.
 
-    def __init__(self, app: ASGIApp, hosts: Sequence[str] = LOOPBACK_NAMES) -> None:
+    Pages of `origins`, which are written like `https://pane.example`, may do what the server's own page may.
+    """
+
+    def __init__(self, app: ASGIApp, hosts: Sequence[str] | None = LOOPBACK_NAMES, origins: Sequence[str] = ()) -> None:
         self._app = app
-        self._hosts = frozenset(host.lower() for host in hosts)
+        self._hosts = None if hosts is None else frozenset(host.lower() for host in hosts)
+        self._origins = frozenset(origins)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or refuse it."""
@@ -34,21 +41,33 @@ class Guard:
 
     def _refusal(self, scope: Scope) -> ProblemDocument | None:
         headers = Headers(scope=scope)
-        if _name(f"//{headers.get('host', '')}") not in self._hosts:
+        host = _split(f"//{headers.get('host', '')}")
+        if self._hosts is not None and host.hostname not in self._hosts:
             names = ", ".join(sorted(self._hosts))
             return problem(
                 421, "wrong_host", f"this server answers to {names}; a proxy in front must send one of them as `Host`"
             )
         origin = headers.get("origin")
-        foreign = origin is not None and _name(origin) not in self._hosts
+        known = origin in self._origins
+        foreign = not known and (
+            headers.get("sec-fetch-site") == "cross-site" if origin is None else not _same(_split(origin), host)
+        )
         # Browsers let any page open a socket anywhere, and read from it.
-        if scope.get("method") not in READING and (foreign or headers.get("sec-fetch-site") == "cross-site"):
+        if foreign and scope.get("method") not in READING:
             return problem(403, "foreign_origin", "pages of other sites may not change anything here")
         return None
 
 
-def _name(url: str) -> str:
+def _same(origin: SplitResult, host: SplitResult) -> bool:
+    """Tell whether a page's origin is the server that it asks: the same name and the same port."""
+    usual = PORTS.get(origin.scheme)
+    return bool(origin.hostname) and (origin.hostname, origin.port or usual) == (host.hostname, host.port or usual)
+
+
+def _split(url: str) -> SplitResult:
     try:
-        return urlsplit(url).hostname or ""
+        split = urlsplit(url)
+        # Reading the port is what finds one that is none.
+        return split if split.port is None or split.port else NOWHERE
     except ValueError:
-        return ""
+        return NOWHERE

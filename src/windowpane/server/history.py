@@ -17,7 +17,7 @@ from windowpane.engine import Engine
 from windowpane.errors import AgentNotFoundError, NotFoundError, TurnNotFoundError
 from windowpane.server.events import FlatEvent
 from windowpane.server.items import Kind, Name, Server, ref_of
-from windowpane.server.opened import OpenEngine
+from windowpane.server.opened import Reading
 from windowpane.server.problems import problems
 from windowpane.server.sessions import Id
 
@@ -77,7 +77,7 @@ class SentItem:
 
 @router.get("/messages", summary="Read the conversation", responses=problems(404))
 async def list_messages(
-    engine: OpenEngine,
+    engine: Reading,
     session_id: Id,
     before: Annotated[
         int | None, Query(ge=2, le=LARGEST_SEQ, description="Only messages before this sequence number.")
@@ -97,20 +97,20 @@ async def list_messages(
 
 
 @router.get("/turns/{turn}", summary="Read a turn", responses=problems(404))
-async def read_turn(engine: OpenEngine, session_id: Id, turn: TurnNumber) -> TurnRecord:
+async def read_turn(engine: Reading, session_id: Id, turn: TurnNumber) -> TurnRecord:
     """Return a turn's messages and events."""
     events = await _events(engine, session_id, turn)
     return TurnRecord(**await _facts(engine, session_id, turn, events), events=tuple(events))
 
 
 @router.get("/turns/{turn}/context", summary="Read what a turn's request contained", responses=problems(404))
-async def read_turn_context(engine: OpenEngine, session_id: Id, turn: TurnNumber) -> RequestContext:
+async def read_turn_context(engine: Reading, session_id: Id, turn: TurnNumber) -> RequestContext:
     """Return the record that was made when the request was built: every item, part and candidate, and why."""
     return await engine.request_context(session_id, turn)
 
 
 @router.get("/turns/{turn}/request", summary="Read a turn's request", responses=problems(404))
-async def read_turn_request(engine: OpenEngine, session_id: Id, turn: TurnNumber) -> Request:
+async def read_turn_request(engine: Reading, session_id: Id, turn: TurnNumber) -> Request:
     """Return the messages and tools that the model was given, byte for byte."""
     return await engine.request(session_id, turn)
 
@@ -119,7 +119,7 @@ async def read_turn_request(engine: OpenEngine, session_id: Id, turn: TurnNumber
     "/turns/{turn}/items/{type}/{name:path}", summary="Read an item as a turn was given it", responses=problems(404)
 )
 async def read_sent_item(
-    engine: OpenEngine, session_id: Id, turn: TurnNumber, kind: Kind, name: Name, server: Server = None
+    engine: Reading, session_id: Id, turn: TurnNumber, kind: Kind, name: Name, server: Server = None
 ) -> SentItem:
     """Return an item's text at that time, and whether the agent has changed or deleted it since."""
     ref = ref_of(kind, name, server)
@@ -154,17 +154,17 @@ async def _events(engine: Engine, session_id: SessionId, turn: int) -> list[Reco
 
 async def _facts(engine: Engine, session_id: SessionId, turn: int, events: Sequence[Recorded]) -> dict[str, Any]:
     state = await engine.session(session_id)
-    waiting = state.open_turn.undecided if state.open_turn and state.open_turn.turn == turn else ()
+    now = state.open_turn if state.open_turn and state.open_turn.turn == turn else None
     finished = next(
         (entry.event for entry in events if isinstance(entry.event, TurnFinished) and entry.event.turn == turn), None
     )
     said = [entry.event.step.text for entry in events if isinstance(entry.event, ModelReplied)]
     return {
         "turn": turn,
-        "outcome": finished.outcome if finished else "waiting" if waiting else "running",
+        "outcome": finished.outcome if finished else "waiting" if now and now.waits else "running",
         "text": "\n\n".join(text for text in said if text),
         "messages": tuple(message for message in messages_of(session_id, events) if message.turn == turn),
-        "approvals": waiting,
+        "approvals": now.undecided if now else (),
         "request_context": await _context(engine, session_id, turn),
         "seq": state.seq,
     }

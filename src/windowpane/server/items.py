@@ -8,7 +8,7 @@ from fastapi import APIRouter, Path, Query
 from windowpane.context.events import SessionItem
 from windowpane.context.items import ItemRef, ItemType
 from windowpane.errors import InvalidInputError
-from windowpane.server.opened import OpenEngine
+from windowpane.server.opened import Chatting, Reading
 from windowpane.server.problems import BODY, problems
 from windowpane.server.sessions import Id
 
@@ -47,13 +47,13 @@ def ref_of(kind: ItemType, name: str, server: str | None) -> ItemRef:
 
 
 @router.get("", summary="List the session's items", responses=problems(404))
-async def list_session_items(engine: OpenEngine, session_id: Id) -> ItemsView:
+async def list_session_items(engine: Reading, session_id: Id) -> ItemsView:
     """Return what is in the session, in the order in which it came."""
     return ItemsView((await engine.session(session_id)).context_items)
 
 
 @router.post("", summary="Add an item to the session", responses=problems(*BODY, 404))
-async def add_session_item(engine: OpenEngine, session_id: Id, ref: ItemRef) -> ItemsChange:
+async def add_session_item(engine: Chatting, session_id: Id, ref: ItemRef) -> ItemsChange:
     """Add an item by hand, whatever its include mode. Adding it twice changes nothing."""
     change = await engine.add_item(session_id, ref)
     return ItemsChange(bool(change.recorded), change.state.context_items)
@@ -61,7 +61,7 @@ async def add_session_item(engine: OpenEngine, session_id: Id, ref: ItemRef) -> 
 
 @router.delete("/{type}/{name:path}", summary="Take an item out of the session", responses=problems(404))
 async def remove_session_item(
-    engine: OpenEngine, session_id: Id, kind: Kind, name: Name, server: Server = None
+    engine: Chatting, session_id: Id, kind: Kind, name: Name, server: Server = None
 ) -> ItemsChange:
     """Take an item out, also an `always` one. It stays out until somebody adds it by hand."""
     change = await engine.remove_item(session_id, ref_of(kind, name, server))

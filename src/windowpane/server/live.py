@@ -14,16 +14,24 @@ from starlette.responses import StreamingResponse
 from starlette.websockets import WebSocketDisconnect
 
 from windowpane.context.ids import SessionId
-from windowpane.errors import SessionNotFoundError, StoreUnavailableError, WindowpaneError
+from windowpane.errors import (
+    ScopeNeededError,
+    SessionNotFoundError,
+    StoreUnavailableError,
+    TokenNeededError,
+    WindowpaneError,
+)
 from windowpane.live import SessionDeleted
-from windowpane.server.events import MEDIA_TYPE, EventStream, as_json, wire
+from windowpane.server.events import EVENT_SCHEMA, MEDIA_TYPE, EventStream, as_json, wire
 from windowpane.server.history import LARGEST_SEQ
-from windowpane.server.opened import OpenEngine, engine_of
+from windowpane.server.opened import Reading, admit
 from windowpane.server.problems import problems
 from windowpane.server.sessions import Id
 
 router = APIRouter(prefix="/api/sessions/{session_id}", tags=["live"])
 
+NO_TOKEN = (4401, "a token is needed, and none came that can be used")
+NO_SCOPE = (4403, "the token does not allow this")
 NOT_FOUND = (4404, "there is no such session")
 DELETED = (4404, "the session was deleted")
 STOPPING = (1001, "the server is stopping")
@@ -38,7 +46,7 @@ EXAMPLE = (
 STREAM: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "Events until the session is deleted.",
-        "content": {MEDIA_TYPE: {"schema": {"type": "string"}, "example": EXAMPLE}},
+        "content": {MEDIA_TYPE: {"itemSchema": EVENT_SCHEMA, "example": EXAMPLE}},
     }
 }
 After = Annotated[
@@ -54,7 +62,7 @@ LastEventId = Annotated[
     "/events", summary="Watch a session", response_class=StreamingResponse, responses={**problems(404), **STREAM}
 )
 async def watch_session(
-    engine: OpenEngine, session_id: Id, after: After = None, last_event_id: LastEventId = None
+    engine: Reading, session_id: Id, after: After = None, last_event_id: LastEventId = None
 ) -> EventStream:
     """Send everything that happens to the session as server-sent events; a WebSocket on this path gets the same.
 
@@ -85,10 +93,15 @@ async def _send_events(socket: WebSocket, session_id: SessionId, after: int | No
     """Send events until there are no more, and return why."""
     last = STOPPING
     try:
-        async with aclosing(engine_of(socket).watch(session_id, after=after)) as events:
+        engine = await admit(socket, "read")
+        async with aclosing(engine.watch(session_id, after=after)) as events:
             async for event in events:
                 await socket.send_text(as_json(wire(event)))
                 last = DELETED if isinstance(event, SessionDeleted) else STOPPING
+    except TokenNeededError:
+        return NO_TOKEN
+    except ScopeNeededError:
+        return NO_SCOPE
     except SessionNotFoundError:
         return NOT_FOUND
     except StoreUnavailableError:

@@ -1,26 +1,120 @@
-"""The engine that a request talks to: the one its app was made with, once it is open."""
+"""The engine that a request talks to, once it is known who asks and that they may.
+
+A route says what it needs by the type of its engine: `Reading`, `Chatting` or `Managing`. Whoever calls it needs that
+scope, and when the path names a `session_id`, the session must be theirs; a session of somebody else is not found, in
+the same words as one that does not exist. A route that takes the session's id from elsewhere asks `own_session`.
+"""
 
 from typing import Annotated, cast
 
-from fastapi import Depends
+from fastapi import Depends, Security
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer, SecurityScopes
 from starlette.requests import HTTPConnection
+from starlette.types import Scope as AsgiScope
 
+from windowpane.callers import SCOPES, Caller, Scope
+from windowpane.context.ids import SessionId
 from windowpane.engine import Engine
-from windowpane.errors import StoreUnavailableError
+from windowpane.errors import ScopeNeededError, StoreUnavailableError, TokenNeededError, WindowpaneError
 
-OWNER = "local"
-"""Whose sessions these are, as long as there is one user."""
+CALLER = "windowpane.caller"
+"""Where a request keeps who sent it, or why that is not known."""
+
+FORGOTTEN: Scope = "manage"
+"""What a route needs that forgot to say so."""
+
+TOKEN = HTTPBearer(scheme_name="token", description="`windowpane token create` makes one.", auto_error=False)
 
 
-def engine_of(request: HTTPConnection) -> Engine:
-    """Return the app's engine.
+def set_caller(scope: AsgiScope, caller: Caller | WindowpaneError) -> None:
+    """Note who sent a request, or why that is not known."""
+    scope[CALLER] = caller
+
+
+def caller_of(connection: HTTPConnection) -> Caller:
+    """Return who sent a request.
+
+    Raises:
+        TokenNeededError: nobody who may come in.
+    """
+    caller = connection.scope.get(CALLER, TokenNeededError("nobody looked who is asking"))
+    if isinstance(caller, WindowpaneError):
+        raise caller
+    return cast("Caller", caller)
+
+
+def known_caller_of(connection: HTTPConnection) -> Caller | None:
+    """Return who sent a request, or None when that is not known."""
+    caller = connection.scope.get(CALLER)
+    return caller if isinstance(caller, Caller) else None
+
+
+def engine_of(connection: HTTPConnection) -> Engine:
+    """Return the app's engine, whoever asks.
 
     Raises:
         StoreUnavailableError: it is not open yet, or not any more.
     """
-    if not request.app.state.opened:
+    if not connection.app.state.opened:
         raise StoreUnavailableError("the server is not ready")
-    return cast("Engine", request.app.state.engine)
+    return cast("Engine", connection.app.state.engine)
 
 
-OpenEngine = Annotated[Engine, Depends(engine_of)]
+async def admit(connection: HTTPConnection, scope: Scope) -> Engine:
+    """Return the engine, if the caller has the scope and the path names no session of somebody else.
+
+    Raises:
+        TokenNeededError: nobody who may come in.
+        ScopeNeededError: the caller may do less than this.
+        SessionNotFoundError: the path names a session that the caller does not have.
+    """
+    caller = caller_of(connection)
+    if not caller.may(scope):
+        raise ScopeNeededError(scope)
+    engine = engine_of(connection)
+    session_id = connection.path_params.get("session_id")
+    if session_id is not None:
+        await own_session(engine, caller, session_id)
+    return engine
+
+
+async def own_session(engine: Engine, caller: Caller, session_id: str) -> SessionId:
+    """Return a session's id, if it is the caller's.
+
+    Raises:
+        SessionNotFoundError: the caller has no such session.
+    """
+    await engine.check_owner(SessionId(session_id), caller.owner)
+    return SessionId(session_id)
+
+
+async def _admitted(
+    connection: HTTPConnection,
+    needed: SecurityScopes,
+    # Only for the description of the API: who asks is known already.
+    _shown: Annotated[HTTPAuthorizationCredentials | None, Depends(TOKEN)],
+) -> Engine:
+    named = [index for index, scope in enumerate(SCOPES) if scope in needed.scopes]
+    return await admit(connection, SCOPES[named[0]] if named else FORGOTTEN)
+
+
+Reading = Annotated[Engine, Security(_admitted, scopes=["read"])]
+"""An engine to look at things with: agents, and the caller's own sessions."""
+
+Chatting = Annotated[Engine, Security(_admitted, scopes=["chat"])]
+"""An engine to begin, continue, change and delete the caller's own sessions with."""
+
+Managing = Annotated[Engine, Security(_admitted, scopes=["manage"])]
+"""An engine to change agents with, and everything else that concerns all owners."""
+
+OpenEngine = Annotated[Engine, Security(_admitted)]
+"""An engine of a route that does not say what it needs; tests find such routes."""
+
+AnyonesEngine = Annotated[Engine, Depends(engine_of)]
+"""An engine of a route that anybody may call, and that therefore tells nothing about anybody."""
+
+Asking = Annotated[Caller, Depends(caller_of)]
+"""Who is asking."""
+
+MaybeAsking = Annotated[Caller | None, Depends(known_caller_of)]
+"""Who is asking, if that is known."""

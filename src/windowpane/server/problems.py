@@ -14,8 +14,10 @@ from fastapi import Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
+from starlette.routing import Match
 
 from windowpane.errors import (
+    AccessError,
     AgentError,
     ConflictError,
     EmbedderError,
@@ -27,12 +29,18 @@ from windowpane.errors import (
     ModelTimeoutError,
     ModelUnavailableError,
     NotFoundError,
+    RevisionMissingError,
+    ScopeNeededError,
+    StaleRevisionError,
     StoreError,
     StoreUnavailableError,
+    TokenNeededError,
+    TokensUnreadableError,
     ToolError,
     ToolServerDownError,
     ToolTimeoutError,
     TooManyModelCallsError,
+    TooManyRequestsError,
     UnknownItemError,
     UnknownModelError,
     WindowpaneError,
@@ -44,6 +52,13 @@ STATUSES: Mapping[type[WindowpaneError], HTTPStatus] = {
     InvalidInputError: HTTPStatus.UNPROCESSABLE_ENTITY,
     UnknownItemError: HTTPStatus.NOT_FOUND,
     NotFoundError: HTTPStatus.NOT_FOUND,
+    AccessError: HTTPStatus.FORBIDDEN,
+    TokenNeededError: HTTPStatus.UNAUTHORIZED,
+    ScopeNeededError: HTTPStatus.FORBIDDEN,
+    TooManyRequestsError: HTTPStatus.TOO_MANY_REQUESTS,
+    TokensUnreadableError: HTTPStatus.SERVICE_UNAVAILABLE,
+    RevisionMissingError: HTTPStatus.PRECONDITION_REQUIRED,
+    StaleRevisionError: HTTPStatus.PRECONDITION_FAILED,
     ConflictError: HTTPStatus.CONFLICT,
     AgentError: HTTPStatus.UNPROCESSABLE_ENTITY,
     ModelError: HTTPStatus.BAD_GATEWAY,
@@ -66,6 +81,10 @@ STATUSES: Mapping[type[WindowpaneError], HTTPStatus] = {
 
 TITLES: Mapping[int, str] = {413: "Content Too Large", 422: "Unprocessable Content"}
 """Names of status codes that Python still calls by older ones."""
+
+METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
+CHALLENGE = {"WWW-Authenticate": 'Bearer realm="windowpane"'}
+"""What tells a client how to show who it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,8 +157,15 @@ async def answer_windowpane_error(request: Request, error: Exception) -> Respons
     """Answer a request that one of our errors ended."""
     if not isinstance(error, WindowpaneError):
         raise TypeError(error)
-    wait_s = error.retry_after_s if isinstance(error, ModelRateLimitedError) else None
-    return response_of(problem_of(error), {"Retry-After": f"{wait_s:.0f}"} if wait_s is not None else None)
+    return response_of(problem_of(error), _headers_of(error))
+
+
+def _headers_of(error: WindowpaneError) -> dict[str, str]:
+    if isinstance(error, TokenNeededError):
+        return CHALLENGE
+    if isinstance(error, ModelRateLimitedError) and error.retry_after_s is not None:
+        return {"Retry-After": f"{error.retry_after_s:.0f}"}
+    return {}
 
 
 async def answer_http_error(request: Request, error: Exception) -> Response:
@@ -147,6 +173,7 @@ async def answer_http_error(request: Request, error: Exception) -> Response:
     if not isinstance(error, HTTPException):
         raise TypeError(error)
     code, detail = str(HTTPStatus(error.status_code).name).lower(), error.detail
+    headers: Mapping[str, str] | None = error.headers
     match error.status_code:
         case 400:
             code, detail = "malformed_body", "the body cannot be read as JSON"
@@ -154,11 +181,24 @@ async def answer_http_error(request: Request, error: Exception) -> Response:
             detail = f"there is nothing at {request.url.path}; /openapi.json lists what there is"
         case 405:
             detail = f"{request.method} is not possible at {request.url.path}"
+            headers = {"Allow": ", ".join(sorted(_methods(request)))}
         case 413:
             code = "body_too_large"
         case _:
             pass
-    return response_of(problem(error.status_code, code, detail), error.headers)
+    return response_of(problem(error.status_code, code, detail), headers)
+
+
+def _methods(request: Request) -> set[str]:
+    """Return every method that is possible at a request's path; a router knows only those of one route."""
+    described: Mapping[str, Any] = request.app.openapi()["paths"]
+    if request.url.path in described:
+        return {method.upper() for method in described[request.url.path]}
+    return {
+        method
+        for method in METHODS
+        if any(route.matches({**request.scope, "method": method})[0] is Match.FULL for route in request.app.routes)
+    }
 
 
 async def answer_invalid_request(request: Request, error: Exception) -> Response:
@@ -184,24 +224,31 @@ def _plain(message: str) -> str:
 
 
 def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """Return how an operation documents its problems; 422, 500 and 503 are documented for every one."""
+    """Return how an operation documents its problems; those that every one can have are added."""
     return {
-        status: {"model": ProblemDocument, "description": MEANINGS[status]}
-        for status in sorted({*statuses, 422, 500, 503})
+        status: {"model": ProblemDocument, "description": MEANINGS[status]} for status in sorted({*statuses, *ALWAYS})
     }
 
 
 MEANINGS: Mapping[int, str] = {
     400: "The body is not JSON.",
+    401: "A token is needed, and none came that can be used.",
+    403: "The token does not allow this.",
     404: "There is no such thing.",
-    409: "The session is busy, or not in the state that this needs.",
+    409: "The session is busy, something is there already, or not in the state that this needs.",
+    412: "Somebody else changed it since it was read; `facts.current` is the revision that is there now.",
+    428: "The change does not say which revision it is meant for; send `If-Match`.",
     413: "The body is too large.",
     415: "The body is not sent as JSON.",
     422: "Something in the request, or in the agent's folder, cannot be used; `detail` says what.",
+    429: "Too many requests; `Retry-After` says how long to wait.",
     500: "Something unforeseen went wrong.",
     502: "Somebody whom this server asked did not answer as needed; `detail` says who.",
     503: "The store, or something else that is needed, cannot be reached now.",
 }
+ALWAYS = (401, 403, 422, 429, 500, 503)
+"""What can go wrong with any request."""
+
 BODY = (400, 413, 415)
 """What can be wrong with any body."""
 
@@ -212,6 +259,7 @@ def as_problem_media_type(schema: dict[str, Any]) -> dict[str, Any]:
         for operation in path.values():
             for status, response in operation["responses"].items():
                 content = response.get("content", {})
-                if not str(status).startswith("2") and "application/json" in content:
+                named = content.get("application/json", {}).get("schema", {}).get("$ref", "")
+                if not str(status).startswith("2") and named.endswith("/ProblemDocument"):
                     response["content"] = {MEDIA_TYPE: content["application/json"]}
     return schema

@@ -8,20 +8,30 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Path, Query, Response
 from pydantic import AfterValidator, AliasChoices, BaseModel, ConfigDict, Field, JsonValue, WithJsonSchema
 
-from windowpane.context.events import SessionItem
-from windowpane.context.ids import BlobHash, SessionId
-from windowpane.context.messages import ToolCall
+from windowpane.context.events import SessionCreated, SessionItem
+from windowpane.context.ids import BlobHash, SessionId, keyed_session_id
+from windowpane.context.messages import ApprovalMessage, AssistantMessage, Message, ToolCall
 from windowpane.context.session import OpenTurn, SessionSettings, SessionState
 from windowpane.context.sets import KNOWN_SETS, MAX_PER_SET, ContextSets, SetChange
 from windowpane.context.summary import Summary
-from windowpane.engine import SetWish
-from windowpane.errors import InvalidInputError, InvalidSettingError, WrongSessionError
-from windowpane.server.opened import OWNER, OpenEngine
+from windowpane.engine import Engine, SessionList, SetWish
+from windowpane.errors import (
+    InvalidInputError,
+    InvalidSettingError,
+    KeyReusedError,
+    SequenceConflictError,
+    WrongSessionError,
+)
+from windowpane.server.opened import Asking, Chatting, Reading
 from windowpane.server.problems import BODY, problems
+from windowpane.server.revisions import IfMatch, Key, expected, tag
 
 router = APIRouter(prefix="/api/sessions", tags=["sessions"])
 
-Id = Annotated[SessionId, Path(description="The session's id.")]
+LOOKED_AT = 500
+"""How many sessions are looked through for a page of those that hold some words."""
+
+Id = Annotated[SessionId, Path(description="The session's id.", examples=["ses_0123456789abcdefghjkmnpqrs"])]
 
 
 def _storable(value: dict[str, JsonValue]) -> dict[str, JsonValue]:
@@ -145,6 +155,7 @@ class SessionView:
     summary: Summary | None
     message_count: int
     turn_count: int
+    token_count: int
     seq: int
     created_at: datetime | None
     updated_at: datetime | None
@@ -196,6 +207,7 @@ def _facts(state: SessionState) -> dict[str, Any]:
         "summary": state.summary,
         "message_count": state.message_count,
         "turn_count": state.turn_count,
+        "token_count": state.token_count,
         "seq": state.seq,
         "created_at": state.created_at,
         "updated_at": state.updated_at,
@@ -206,48 +218,117 @@ def _facts(state: SessionState) -> dict[str, Any]:
 def _open_view(turn: OpenTurn) -> OpenTurnView:
     return OpenTurnView(
         turn=turn.turn,
-        state="waiting" if turn.undecided else "running",
+        state="waiting" if turn.waits else "running",
         request=turn.request,
         approvals=turn.undecided,
     )
 
 
-@router.post("", status_code=201, summary="Begin a session", responses=problems(*BODY, 404))
-async def create_session(engine: OpenEngine, response: Response, new: NewSession | None = None) -> SessionView:
+@router.post("", status_code=201, summary="Begin a session", responses=problems(*BODY, 404, 409))
+async def create_session(
+    engine: Chatting, caller: Asking, response: Response, new: NewSession | None = None, key: Key = None
+) -> SessionView:
     """Begin a session with every `always` item of its agent."""
     new = new or NewSession()
-    state = await engine.create_session(new.agent, owner=OWNER, name=new.name or "", settings=new.settings)
+    new_id = keyed_session_id(caller.owner, "create", key) if key else None
+    try:
+        state = await engine.create_session(
+            new.agent, owner=caller.owner, name=new.name or "", settings=new.settings, session_id=new_id
+        )
+    except SequenceConflictError:
+        if new_id is None or key is None:
+            raise
+        state = await _made_before(engine, new_id, new, key)
     response.headers["Location"] = f"/api/sessions/{state.id}"
+    tag(response, str(state.seq))
     return view_of(state)
+
+
+async def _made_before(engine: Engine, session_id: SessionId, new: NewSession, key: str) -> SessionState:
+    """Return the session that was made with this key, if it was made with this wish."""
+    began = (await engine.store.read(session_id, limit=1))[0].event
+    if (
+        not isinstance(began, SessionCreated)
+        or new.agent not in (None, began.agent)
+        or (new.name or "").strip() != began.name
+        or set(new.settings or {}) != set(began.settings)
+    ):
+        raise KeyReusedError(key)
+    return await engine.session(session_id)
 
 
 @router.get("", summary="List sessions", responses=problems())
 async def list_sessions(
-    engine: OpenEngine,
+    engine: Reading,
+    caller: Asking,
     agent: Annotated[str | None, Query(description="Only sessions of this agent.")] = None,
+    q: Annotated[
+        str | None, Query(max_length=1000, description="Only sessions with this in their name or conversation.")
+    ] = None,
     limit: Annotated[int, Query(ge=1, le=200)] = 50,
     cursor: Annotated[str | None, Query(description="The cursor of the page before.")] = None,
 ) -> SessionListView:
-    """Return sessions, last used first."""
-    page = await engine.sessions(OWNER, agent=agent, limit=limit, cursor=cursor)
+    """Return sessions, last used first.
+
+    With `q` a page may be short, or even empty, and still have a cursor: then there is more to look through.
+    """
+    if q is None or not q.strip():
+        page = await engine.sessions(caller.owner, agent=agent, limit=limit, cursor=cursor)
+    else:
+        page = await _found(engine, caller.owner, agent, q.strip().casefold(), limit, cursor)
     return SessionListView(tuple(view_of(state) for state in page.sessions), page.cursor)
 
 
+async def _found(
+    engine: Engine, owner: str, agent: str | None, words: str, limit: int, cursor: str | None
+) -> SessionList:
+    found: list[SessionState] = []
+    looked_at = 0
+    while True:
+        page = await engine.sessions(owner, agent=agent, limit=limit - len(found), cursor=cursor)
+        found += [state for state in page.sessions if await _holds(engine, state, words)]
+        looked_at += len(page.sessions)
+        cursor = page.cursor
+        if cursor is None or len(found) == limit or looked_at >= LOOKED_AT:
+            return SessionList(tuple(found), cursor)
+
+
+async def _holds(engine: Engine, state: SessionState, words: str) -> bool:
+    if words in state.name.casefold() or any(words in said(message).casefold() for message in state.recent):
+        return True
+    if state.message_count <= len(state.recent):
+        return False
+    earlier = await engine.messages(state.id, limit=state.message_count)
+    return any(words in said(message).casefold() for message in earlier)
+
+
+def said(message: Message) -> str:
+    """Return the words of a message."""
+    if isinstance(message, AssistantMessage):
+        return message.model_reply.text
+    return "" if isinstance(message, ApprovalMessage) else message.content
+
+
 @router.get("/{session_id}", summary="Read a session", responses=problems(404))
-async def read_session(engine: OpenEngine, session_id: Id) -> SessionView:
-    """Return a session as it is now."""
-    return view_of(await engine.session(session_id))
+async def read_session(engine: Reading, response: Response, session_id: Id) -> SessionView:
+    """Return a session as it is now. Its `ETag` is its sequence number."""
+    state = await engine.session(session_id)
+    tag(response, str(state.seq))
+    return view_of(state)
 
 
 @router.patch(
     "/{session_id}",
     summary="Change a session's name, settings or working context",
-    responses=problems(*BODY, 404, 409),
+    responses=problems(*BODY, 404, 409, 412),
 )
-async def update_session(engine: OpenEngine, session_id: Id, change: SessionChange) -> ChangedSession:
+async def update_session(
+    engine: Chatting, response: Response, session_id: Id, change: SessionChange, if_match: IfMatch = None
+) -> ChangedSession:
     """Change what is named and nothing else. A setting of null goes back to what the agent says.
 
-    Everything is checked before anything is changed. An applet that was left is a set without items.
+    Everything is checked before anything is changed, and it is changed in one step. An applet that was left is a set
+    without items. With `If-Match` nothing is changed when anything at all has happened to the session since.
     """
     if change.session_id not in (None, session_id):
         raise WrongSessionError(session_id, change.session_id or "")
@@ -263,12 +344,22 @@ async def update_session(engine: OpenEngine, session_id: Id, change: SessionChan
         changes,
         context={} if clears else change.context,
         set_context=None if one is None else SetWish(one.set_name, one.items, one.mode),
+        expected_seq=_seq(if_match),
     )
+    tag(response, str(state.seq))
     return _after(state, made)
 
 
+def _seq(if_match: str | None) -> int | None:
+    revision = "*" if if_match is None else expected(if_match)
+    if revision == "*":
+        return None
+    # What is no number is no revision of a session, and so none that is there now.
+    return int(revision) if revision.isascii() and revision.isdecimal() and len(revision) < 19 else -1
+
+
 @router.post("/{session_id}/observed", summary="Take observed files in", responses=problems(*BODY, 404))
-async def promote_observed(engine: OpenEngine, session_id: Id, promotion: Promotion) -> ChangedSession:
+async def promote_observed(engine: Chatting, session_id: Id, promotion: Promotion) -> ChangedSession:
     """Take files that tools were seen to touch into the set `files`."""
     made = await engine.promote_observed(session_id, promotion.paths)
     return _after(await engine.session(session_id), made)
@@ -283,12 +374,12 @@ def _after(state: SessionState, made: SetChange | None) -> ChangedSession:
 
 
 @router.delete("/{session_id}", status_code=204, summary="Delete a session", responses=problems(404))
-async def delete_session(engine: OpenEngine, session_id: Id) -> None:
+async def delete_session(engine: Chatting, session_id: Id) -> None:
     """Delete a session so that nothing of it is left. A running turn is stopped."""
     await engine.delete_session(session_id)
 
 
 @router.delete("/{session_id}/history", summary="Erase the conversation", responses=problems(404, 409))
-async def clear_history(engine: OpenEngine, session_id: Id) -> SessionView:
+async def clear_history(engine: Chatting, session_id: Id) -> SessionView:
     """Erase every message and request for good. Items, settings and the session itself stay."""
     return view_of(await engine.clear_history(session_id))

@@ -6,22 +6,23 @@ ended or waits for a person. Both drain the same stream of the engine, and neith
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Header
+from fastapi import APIRouter
 from fastapi import Request as HttpRequest
 from pydantic import BaseModel, ConfigDict, Field
 
-from windowpane.context.events import ApprovalDecided, Live, Recorded, TurnStarted
+from windowpane.context.events import ApprovalDecided, Live, MessageAdded, Recorded, TurnStarted
 from windowpane.context.ids import SessionId
-from windowpane.context.messages import Decision
+from windowpane.context.messages import Decision, UserMessage
 from windowpane.context.request import Request
 from windowpane.engine import Engine
-from windowpane.errors import StoreUnavailableError
-from windowpane.server.events import MEDIA_TYPE, EventStream, wants_events
-from windowpane.server.history import TurnView, turn_view
-from windowpane.server.opened import OpenEngine
+from windowpane.errors import ConflictError, StoreUnavailableError
+from windowpane.server.events import EVENT_SCHEMA, MEDIA_TYPE, EventStream, wants_events
+from windowpane.server.history import TurnNumber, TurnView, turn_view
+from windowpane.server.opened import Chatting, Reading
 from windowpane.server.problems import BODY, problems
+from windowpane.server.revisions import Key
 from windowpane.server.sessions import Id, SessionView, view_of
 
 router = APIRouter(prefix="/api/sessions/{session_id}", tags=["turns"])
@@ -31,7 +32,7 @@ EXAMPLE = 'id: 4\nevent: turn.started\ndata: {"seq":4,"at":"…","turn":1,"messa
 FORMS: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "The turn as it stands at its end, or at the approval that it waits for.",
-        "content": {MEDIA_TYPE: {"schema": {"type": "string"}, "example": EXAMPLE}},
+        "content": {MEDIA_TYPE: {"itemSchema": EVENT_SCHEMA, "example": EXAMPLE}},
     }
 }
 
@@ -61,24 +62,28 @@ class Draft(BaseModel):
     content: str
 
 
-Key = Annotated[
-    str | None,
-    Header(
-        alias="Idempotency-Key",
-        min_length=1,
-        max_length=200,
-        description="Sending the same message again with the same key joins the first turn.",
-    ),
-]
+class SaidMessage(BaseModel):
+    """A message that was said elsewhere."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+        json_schema_extra={"examples": [{"role": "user", "content": "What did we say yesterday?"}]},
+    )
+
+    role: Literal["user", "assistant", "system"]
+    content: str
 
 
 @router.post(
     "/messages", summary="Send a message", response_model=TurnView, responses={**problems(*BODY, 404, 409), **FORMS}
 )
 async def send_message(
-    engine: OpenEngine, http: HttpRequest, session_id: Id, message: NewMessage, key: Key = None
+    engine: Chatting, http: HttpRequest, session_id: Id, message: NewMessage, key: Key = None
 ) -> TurnView | EventStream:
     """Answer a message. The turn goes on to its end when the client goes away; its answer is in the session.
+
+    With an `Idempotency-Key`, the same message again joins the first turn.
 
     With `Accept: text/event-stream` every event of the turn is sent as it happens: `id` is the sequence number of a
     stored event, `event` its type, `data` the JSON object `{seq, at, …event}`. `reply.delta` events have no id.
@@ -96,7 +101,7 @@ async def send_message(
     response_model=TurnView,
     responses={**problems(*BODY, 404, 409), **FORMS},
 )
-async def decide(engine: OpenEngine, http: HttpRequest, session_id: Id, body: Decisions) -> TurnView | EventStream:
+async def decide(engine: Chatting, http: HttpRequest, session_id: Id, body: Decisions) -> TurnView | EventStream:
     """Decide about calls that wait: `allow_once`, `allow_session` or `deny`. The turn goes on when all are decided.
 
     Answered in the same two forms as a message.
@@ -104,14 +109,43 @@ async def decide(engine: OpenEngine, http: HttpRequest, session_id: Id, body: De
     return await _answered(engine, http, session_id, engine.approve(session_id, body.decisions))
 
 
+@router.post(
+    "/turns/{turn}/retry",
+    summary="Send a turn's message again",
+    response_model=TurnView,
+    responses={**problems(404, 409), **FORMS},
+)
+async def retry_turn(
+    engine: Chatting, http: HttpRequest, session_id: Id, turn: TurnNumber, key: Key = None
+) -> TurnView | EventStream:
+    """Answer the message of the last turn again, in a new turn, when it failed or was stopped. The model is asked once.
+
+    Answered in the same two forms as a message. To ask an answered question again, fork before its turn.
+    """
+    view = await turn_view(engine, session_id, turn)
+    state = await engine.session(session_id)
+    started = next((message for message in view.messages if isinstance(message, UserMessage)), None)
+    if turn != state.turn_count or view.outcome in ("completed", "running", "waiting") or started is None:
+        raise ConflictError(f"turn {turn} cannot be sent again: only the last one can, if it failed or was stopped")
+    return await _answered(engine, http, session_id, engine.turn(session_id, started.content, key=key))
+
+
+@router.post(
+    "/messages/record", status_code=201, summary="Add a message without a turn", responses=problems(*BODY, 404)
+)
+async def record_message(engine: Chatting, session_id: Id, said: SaidMessage, key: Key = None) -> SessionView:
+    """Put a message into the conversation that was said elsewhere. No model is called."""
+    return view_of(await engine.add_message(session_id, MessageAdded(role=said.role, content=said.content), key=key))
+
+
 @router.post("/cancel", summary="Stop the turn", responses=problems(404, 409))
-async def cancel_turn(engine: OpenEngine, session_id: Id) -> SessionView:
+async def cancel_turn(engine: Chatting, session_id: Id) -> SessionView:
     """Stop the turn that is running or waiting. What it said so far is kept."""
     return view_of(await engine.cancel(session_id))
 
 
 @router.post("/preview", summary="See the request that a message would make", responses=problems(*BODY, 404))
-async def preview(engine: OpenEngine, session_id: Id, draft: Draft) -> Request:
+async def preview(engine: Reading, session_id: Id, draft: Draft) -> Request:
     """Return the messages, tools and context of a request, without storing anything or calling a model."""
     return await engine.preview(session_id, draft.content)
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from windowpane.agents.base import Agent
-from windowpane.context.ids import RequestId, content_hash
+from windowpane.context.ids import BlobHash, RequestId, content_hash
 from windowpane.context.items import IncludeMode, Item, ItemRef, Reference, Rule, Tool, item_hash
 from windowpane.context.messages import AssistantMessage, Message, UserMessage
 from windowpane.context.request import (
@@ -22,14 +22,16 @@ from windowpane.context.request import (
     ItemStatus,
     OfferedTool,
     Part,
+    PlacedPiece,
     Request,
     RequestContext,
     RequestMessage,
+    Tier,
 )
 from windowpane.context.session import SessionState
 from windowpane.tools.names import offer
 from windowpane.turn.blocks import Block
-from windowpane.turn.fit import Fitted, Piece, Tier, fit
+from windowpane.turn.fit import Fitted, Piece, fit
 from windowpane.turn.gather import Gathered
 from windowpane.turn.prompt import Section
 from windowpane.turn.render import (
@@ -78,6 +80,7 @@ class Ingredients:
     blocks: tuple[Block, ...] = ()
     notes: tuple[str, ...] = ()
     message_count: int = 0
+    catalog: BlobHash | None = None
 
 
 def assemble(given: Ingredients) -> Request:
@@ -94,7 +97,9 @@ def assemble(given: Ingredients) -> Request:
     tools = {ref: _offered_tool(entries, ref, name) for ref, name in offered.items()}
     reply_tokens = given.settings.max_output_tokens or 0
     pieces = _pieces(given, entries, tools, history, sections)
-    fates = {fitted.piece.key: fitted for fitted in fit(pieces, given.window_tokens - reply_tokens - FRAME_TOKENS)}
+    pieces_tokens = given.window_tokens - reply_tokens - FRAME_TOKENS
+    placed = fit(pieces, pieces_tokens)
+    fates = {fitted.piece.key: fitted for fitted in placed}
     taken = [_settle(entry, fates) for entry in entries]
     blocks = [block for block in given.blocks if fates[block.key].kept]
     messages = _messages(given, code, sections, taken, history, [_settled(block, fates) for block in blocks], fates)
@@ -114,11 +119,33 @@ def assemble(given: Ingredients) -> Request:
             reply_tokens=reply_tokens,
             used_tokens=sum(map(message_tokens, messages)) + sum(map(tool_tokens, sent_tools)),
             window_source=given.window_source,
+            pieces_tokens=pieces_tokens,
         ),
         message_count=given.message_count,
         degraded=given.notes + given.gathered.degraded + given.selection.degraded,
+        search=given.selection.search,
+        pieces=tuple(map(_placed, placed)),
+        catalog=given.catalog,
     )
     return Request(messages=messages, tools=sent_tools, context=context)
+
+
+def item_tokens(item: Item, offered_name: str = "") -> int:
+    """Return what sending all of an item takes."""
+    if isinstance(item, Tool):
+        return tool_tokens(_offer(item, offered_name))
+    return count(render_item(item)) + 2
+
+
+def _placed(fitted: Fitted) -> PlacedPiece:
+    piece = fitted.piece
+    return PlacedPiece(
+        key=piece.key,
+        tier=piece.tier,
+        tokens=piece.tokens,
+        sent_tokens=fitted.tokens,
+        can_shorten=piece.can_shorten,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,9 +201,13 @@ def _offered_tool(entries: Sequence[_Entry], ref: ItemRef, name: str) -> Offered
     tool = next(entry.item for entry in entries if entry.ref == ref)
     if not isinstance(tool, Tool):
         raise TypeError(f"{ref} is offered as a tool but is not one")
+    return _offer(tool, name)
+
+
+def _offer(tool: Tool, name: str) -> OfferedTool:
     # Sorted keys: the same tool is the same bytes every time, for prompt caches and for replay.
     parameters = json.loads(json.dumps(tool.parameters, sort_keys=True))
-    return OfferedTool(offered_name=name, ref=ref, description=tool.description, parameters=parameters)
+    return OfferedTool(offered_name=name, ref=tool.ref, description=tool.description, parameters=parameters)
 
 
 @dataclass(frozen=True, slots=True)

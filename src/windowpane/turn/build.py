@@ -1,13 +1,14 @@
 """Build a turn's request from everything as it is now: agent, tools, session, selection."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from windowpane import telemetry
 from windowpane.agents.base import Agent
 from windowpane.context.events import Event, ItemAdded, ServerArrived, SessionItem
-from windowpane.context.ids import new_request_id
-from windowpane.context.items import Item, ItemRef
+from windowpane.context.ids import BlobHash, new_request_id
+from windowpane.context.items import Item, ItemRef, Tool
 from windowpane.context.request import Request
 from windowpane.context.session import SessionState
 from windowpane.models.base import Models
@@ -44,8 +45,12 @@ async def build(
     turn: int,
     message: str,
     notes: tuple[str, ...] = (),
+    brought: Sequence[Tool] = (),
+    catalog: BlobHash | None = None,
 ) -> Built:
     """Return the request for a message. `notes` say what was amiss before and go into its record.
+
+    `brought` are tools that the client runs itself. `catalog` names what the agent has, for the record.
 
     Raises:
         MissingCorePromptError: the agent cannot start.
@@ -54,9 +59,12 @@ async def build(
     """
     settings = call_settings(agent, session)
     window_tokens, window_source = window_of(agent, models.open(settings.model).window_tokens)
-    gathered = gather(agent, servers, session)
+    gathered = gather(agent, servers, session, brought)
     recent = [entry for entry in session.recent if entry.turn is None or entry.turn < turn]
-    selection = await selector.select(message, recent, gathered.candidates, search_settings(agent, session))
+    with telemetry.selection(len(gathered.candidates)) as measured:
+        selection = await selector.select(message, recent, gathered.candidates, search_settings(agent, session))
+        chosen, degraded = len(selection.chosen), bool(selection.degraded)
+        measured.note({"windowpane.selection.chosen": chosen, "windowpane.selection.degraded": degraded})
     history = window(recent, session.summary)
     recollection = await memory.recall(session, message, history)
     recalled = tuple(recall_block(entry, rank) for rank, entry in enumerate(recollection.recalled))
@@ -78,6 +86,7 @@ async def build(
             history=history,
             blocks=(*await _blocks(session), *recalled),
             notes=notes + recollection.degraded,
+            catalog=catalog,
             message_count=session.message_count - (session.open_turn is not None and session.open_turn.turn == turn),
         )
     )

@@ -5,15 +5,17 @@ that goes away changes nothing. A turn whose worker died is closed as interrupte
 """
 
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
+from typing import Literal
 
 import anyio
 import anyio.abc
 import structlog
 
+from windowpane import telemetry
 from windowpane.agents.base import Agent, Agents
 from windowpane.context.events import (
     CancelRequested,
@@ -39,6 +41,8 @@ from windowpane.errors import (
     NoTurnRunningError,
     SearchEngineError,
     SessionBusyError,
+    SessionNotFoundError,
+    StoreUnavailableError,
     WindowpaneError,
 )
 from windowpane.live import Audience, Feed
@@ -48,6 +52,7 @@ from windowpane.tools.base import Toolbox
 from windowpane.tools.context_tools import WithContextTools
 from windowpane.tools.permissions import Verdict, decide
 from windowpane.turn.build import arrivals, build, mentioned
+from windowpane.turn.catalog import Catalogs
 from windowpane.turn.fetching import Fetching
 from windowpane.turn.gather import item_of
 from windowpane.turn.memory import Memory
@@ -75,9 +80,14 @@ class Begun:
 @dataclass(slots=True)
 class _Running:
     turn: int
+    brought: Sequence[Tool] = ()
     feed: Feed = field(default_factory=Feed)
     scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
     cancelled_by_user: bool = False
+    agent: str = ""
+    model: str = ""
+    outcome: Outcome | Literal["waiting"] = "waiting"
+    error: str = ""
 
 
 class Carrier:
@@ -109,11 +119,13 @@ class Carrier:
         self._fetching = fetching
         self._memory = memory
         self._audience = audience
+        self._catalogs = Catalogs()
         self._lease_s = lease_s
         self._settle_s = settle_s
         self._resume_after_s = resume_after_s
         self._started_at = datetime.now(UTC)
         self._running: dict[SessionId, _Running] = {}
+        self._attended: set[SessionId] = set()
         self._tasks: anyio.abc.TaskGroup
 
     def open_in(self, tasks: anyio.abc.TaskGroup) -> None:
@@ -125,6 +137,14 @@ class Carrier:
         """Stop every turn; each is recorded as interrupted."""
         for running in self._running.values():
             running.scope.cancel()
+
+    async def finish(self, within_s: float) -> None:
+        """Let turns come to their end, and stop those that take longer; each of these is recorded as interrupted."""
+        with anyio.move_on_after(within_s):
+            while self._running:
+                async for _ in next(iter(self._running.values())).feed.listen():
+                    pass
+        self.close()
 
     async def lease(self, session_id: SessionId, *, wait_s: float = 0, ttl_s: float | None = None) -> str:
         """Take the session for this worker and return the holder's name.
@@ -178,13 +198,20 @@ class Carrier:
             state, now=datetime.now(UTC), started_at=self._started_at, resume_after_s=self._resume_after_s
         )
 
-    def launch(self, session_id: SessionId, turn: int, holder: str, recorded: Iterable[Recorded]) -> None:
-        """Run a turn in the background from wherever it stands."""
-        running = _Running(turn)
+    def launch(
+        self,
+        session_id: SessionId,
+        turn: int,
+        holder: str,
+        recorded: Iterable[Recorded],
+        brought: Sequence[Tool] = (),
+    ) -> None:
+        """Run a turn in the background from wherever it stands. `brought` are tools that the client runs itself."""
+        running = _Running(turn, brought)
         self._running[session_id] = running
         _publish(running, recorded)
         self._tasks.start_soon(self._audience.relay, session_id, running.feed.listen())
-        self._tasks.start_soon(self._carry, session_id, holder, running)
+        self._tasks.start_soon(self._take_on, session_id, holder, running)
 
     async def follow(self, session_id: SessionId, turn: int) -> AsyncGenerator[Live]:
         """Yield a turn's events from its beginning until it ends or waits, wherever it runs."""
@@ -201,10 +228,26 @@ class Carrier:
                 if isinstance(entry.event, TurnFinished) and entry.event.turn == turn:
                     return
             state = await self._sessions.state(session_id)
-            if state.open_turn is None or state.open_turn.turn != turn or state.open_turn.undecided:
+            if state.open_turn is None or state.open_turn.turn != turn or state.open_turn.waits:
                 return
             if not await self._news(session_id, seen):
                 await self._close_abandoned(session_id, turn)
+
+    def attend(self, state: SessionState) -> None:
+        """See to it that an open turn that somebody watches is closed when its worker is gone."""
+        turn = state.open_turn
+        if turn is None or turn.waits or state.id in self._running or state.id in self._attended:
+            return
+        self._attended.add(state.id)
+        self._tasks.start_soon(self._attend, state.id, turn.turn)
+
+    async def _attend(self, session_id: SessionId, turn: int) -> None:
+        # A session that is deleted meanwhile has no turn to close; a store that fails is somebody else's to report.
+        with suppress(SessionNotFoundError, StoreUnavailableError):
+            async with aclosing(self.follow(session_id, turn)) as events:
+                async for _ in events:
+                    pass
+        self._attended.discard(session_id)
 
     async def _news(self, session_id: SessionId, after: int) -> bool:
         """Wait for something new in the log, but not longer than a lease lasts; tell whether there is."""
@@ -240,7 +283,9 @@ class Carrier:
         if running := self._running.get(session_id):
             running.scope.cancel()
 
-    async def request(self, session_id: SessionId, turn: int) -> tuple[Request, tuple[Recorded, ...]]:
+    async def request(
+        self, session_id: SessionId, turn: int, brought: Sequence[Tool] = ()
+    ) -> tuple[Request, tuple[Recorded, ...]]:
         """Return the open turn's request: the one it began with, or a new one, stored before it is used."""
         state = await self._sessions.state(session_id)
         if state.open_turn is not None and state.open_turn.request is not None:
@@ -252,6 +297,7 @@ class Carrier:
         servers = toolbox.servers()
         arrived = await self._sessions.change(session_id, lambda now: arrivals(now, servers))
         found, notes = await self._research(session_id, agent, arrived.state)
+        catalog = self._catalogs.of(agent, servers)
         built = await build(
             models=self._models,
             selector=self._selector,
@@ -262,9 +308,15 @@ class Carrier:
             turn=turn,
             message=open_turn(found.state).message,
             notes=notes,
+            brought=brought,
+            catalog=catalog.name,
         )
         name, blobs = record(built.request, built.items)
-        stored = await self.change_open(session_id, turn, [RequestBuilt(turn=turn, request=name)], blobs)
+        if found.state.catalog != catalog.name:
+            blobs |= catalog.blobs
+        stored = await self.change_open(
+            session_id, turn, [RequestBuilt(turn=turn, request=name, catalog=catalog.name)], blobs
+        )
         return built.request, arrived.recorded + found.recorded + stored.recorded
 
     async def _research(
@@ -289,6 +341,17 @@ class Carrier:
 
         return await self._sessions.change(session_id, still_open, blobs=blobs)
 
+    async def _take_on(self, session_id: SessionId, holder: str, running: _Running) -> None:
+        """Run a turn to its end, measure it, and sum the conversation up afterwards."""
+        with telemetry.turn(session_id, running.turn) as measured:
+            try:
+                await self._carry(session_id, holder, running)
+            finally:
+                telemetry.describe_turn(
+                    measured, agent=running.agent, model=running.model, outcome=running.outcome, error=running.error
+                )
+        await self._sum_up(session_id)
+
     async def _carry(self, session_id: SessionId, holder: str, running: _Running) -> None:
         """Run a turn to its end, whatever happens on the way."""
         said: list[str] = []
@@ -307,7 +370,6 @@ class Carrier:
                 if self._running.get(session_id) is running:
                     del self._running[session_id]
                 running.feed.close()
-        await self._sum_up(session_id)
 
     async def _sum_up(self, session_id: SessionId) -> None:
         """Sum the conversation up when that is due, now that nobody waits."""
@@ -332,7 +394,7 @@ class Carrier:
             running.feed.publish(delta)
 
         try:
-            request, recorded = await self.request(session_id, running.turn)
+            request, recorded = await self.request(session_id, running.turn, running.brought)
             _publish(running, recorded)
             state = await self._sessions.state(session_id)
             agent = self._agents.current(state.agent)
@@ -341,6 +403,7 @@ class Carrier:
             sources, related = sources_of(
                 request, {reference.name: reference for reference in agent.references}, fetched=state.fetched
             )
+            running.agent, running.model = agent.name, request.context.settings.model
             turn = Turn(
                 number=running.turn,
                 finished=TurnFinished(turn=running.turn, outcome="completed", sources=sources, related=related),
@@ -348,7 +411,7 @@ class Carrier:
                 model=self._models.open(request.context.settings.model),
                 toolbox=toolbox,
                 max_model_calls=max_model_calls(agent, state),
-                verdict=self._verdict_with(toolbox),
+                verdict=self.verdict_with(toolbox),
                 append=append,
                 publish=publish,
             )
@@ -362,7 +425,9 @@ class Carrier:
             error = TurnError(code="internal", message="something unforeseen went wrong; the server's log says what")
             await append([TurnFinished(turn=running.turn, outcome="failed", error=error)])
 
-    def _verdict_with(self, toolbox: Toolbox) -> Callable[[SessionState, ItemRef], Verdict]:
+    def verdict_with(self, toolbox: Toolbox) -> Callable[[SessionState, ItemRef], Verdict]:
+        """Return what decides about calls of these tools."""
+
         def verdict(state: SessionState, ref: ItemRef) -> Verdict:
             agent = self._agents.current(state.agent)
             tool = item_of(agent, toolbox.servers(), ref)
@@ -438,6 +503,9 @@ def _leftover(state: SessionState) -> list[Event]:
     if state.open_turn.undecided:
         waiting = tuple(str(call.ref or call.offered_name) for call in state.open_turn.undecided)
         raise ApprovalPendingError(state.open_turn.turn, waiting)
+    if state.open_turn.for_client:
+        # The client sends something else instead of the results it owes: it has given the turn up.
+        return [TurnFinished(turn=state.open_turn.turn, outcome="cancelled")]
     return [_interrupted(state.open_turn.turn)]
 
 
@@ -453,3 +521,6 @@ def _partial(turn: int, said: str, outcome: Outcome) -> ModelReplied:
 def _publish(running: _Running, recorded: Iterable[Recorded]) -> None:
     for entry in recorded:
         running.feed.publish(entry)
+        if isinstance(entry.event, TurnFinished) and entry.event.turn == running.turn:
+            running.outcome = entry.event.outcome
+            running.error = entry.event.error.code if entry.event.error else ""

@@ -21,11 +21,11 @@ it.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import get_args
 
+from windowpane.context.request import Tier
 from windowpane.errors import ContextTooLargeError
 
-Tier = Literal["must", "latest", "resume", "summary", "manual", "selected", "fetched", "recall", "older"]
 ORDER: tuple[Tier, ...] = get_args(Tier)
 CONVERSATION: tuple[Tier, ...] = ("latest", "older")
 SHORTENED_TOKENS = 256
@@ -67,7 +67,7 @@ def fit(pieces: Sequence[Piece], room_tokens: int) -> tuple[Fitted, ...]:
     Raises:
         ContextTooLargeError: the `must` pieces alone do not fit.
     """
-    ordered = sorted(pieces, key=lambda piece: (ORDER.index(piece.tier), piece.rank, piece.key))
+    ordered = in_order(pieces)
     must = [piece for piece in ordered if piece.tier == "must"]
     needed = sum(piece.tokens for piece in must)
     if needed > room_tokens:
@@ -86,11 +86,26 @@ def fit(pieces: Sequence[Piece], room_tokens: int) -> tuple[Fitted, ...]:
     return tuple(fitted)
 
 
+def in_order(pieces: Sequence[Piece]) -> list[Piece]:
+    """Return pieces in order of importance."""
+    return sorted(pieces, key=lambda piece: (ORDER.index(piece.tier), piece.rank, piece.key))
+
+
+def granted(piece: Piece, left: int, gap: bool) -> int:
+    """Return how many tokens a piece gets of those that are left; `gap` tells that a later message did not fit."""
+    if gap and piece.tier in CONVERSATION:
+        return 0
+    if piece.tokens <= left:
+        return piece.tokens
+    return left if piece.can_shorten and left >= SHORTENED_TOKENS else 0
+
+
 def _place(piece: Piece, left: int, gap: bool) -> Fitted:
+    tokens = granted(piece, left, gap)
+    if tokens == piece.tokens:
+        return Fitted(piece, tokens)
+    if tokens:
+        return Fitted(piece, tokens, f"shortened from {piece.tokens} to {left} tokens, all the room that was left")
     if gap and piece.tier in CONVERSATION:
         return Fitted(piece, 0, "a later message did not fit, and the conversation is sent without gaps")
-    if piece.tokens <= left:
-        return Fitted(piece, piece.tokens)
-    if piece.can_shorten and left >= SHORTENED_TOKENS:
-        return Fitted(piece, left, f"shortened from {piece.tokens} to {left} tokens, all the room that was left")
     return Fitted(piece, 0, f"needs {piece.tokens} tokens and {left} were left after everything more important")

@@ -1,10 +1,11 @@
 """Collect everything that this turn could be told.
 
-Three groups: the items of the session, each with what the agent says about it now; the tools that are built in; and
-the candidates, the agent's `agent` items that are not in the session and may be selected for this one request.
+Four groups: the items of the session, each with what the agent says about it now; the tools that are built in; the
+tools that the client brought along for this turn; and the candidates, the agent's `agent` items that are not in the
+session and may be selected for this one request.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from windowpane.agents.base import Agent
@@ -29,20 +30,23 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Gathered:
-    """The session's items, the built-in tools and the candidates for selection, each in the order of their refs."""
+    """The session's items, built-in and brought tools, and the candidates for selection."""
 
     session: tuple[Found, ...]
     candidates: tuple[Item, ...]
     built_in: tuple[Found, ...] = ()
+    brought: tuple[Found, ...] = ()
     degraded: tuple[str, ...] = ()
 
     @property
     def found(self) -> tuple[Found, ...]:
         """Return everything that is in the request before anything is selected for it."""
-        return self.session + self.built_in
+        return self.session + self.built_in + self.brought
 
 
-def gather(agent: Agent, servers: Iterable[ServerStatus], session: SessionState) -> Gathered:
+def gather(
+    agent: Agent, servers: Iterable[ServerStatus], session: SessionState, brought: Sequence[Tool] = ()
+) -> Gathered:
     """Return what the session holds and what could be selected beyond it."""
     servers = tuple(servers)
     ready = {server.name: server for server in servers if server.state == "ready"}
@@ -60,6 +64,10 @@ def gather(agent: Agent, servers: Iterable[ServerStatus], session: SessionState)
         built_in=tuple(
             Found(tool.ref, "always", tool, "used", "built in: by it the model keeps the working context")
             for tool in (CONTEXT_TOOLS if agent.settings.working_context else ())
+        ),
+        brought=tuple(
+            Found(tool.ref, "manual", tool, "used", "the client brought it along and runs it itself")
+            for tool in brought
         ),
         degraded=tuple(
             f"tool server {server.name} is {'still connecting' if server.state == 'connecting' else 'not available'}"

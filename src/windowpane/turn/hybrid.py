@@ -1,6 +1,7 @@
 """Select by meaning and words: the index measures, `select` decides, every candidate comes back with its reason."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self
 
@@ -8,7 +9,7 @@ from windowpane.context.items import Item, ItemRef
 from windowpane.context.messages import Message
 from windowpane.context.request import Candidate, Evidence, Query
 from windowpane.search.index import Index
-from windowpane.search.settings import search_settings
+from windowpane.search.settings import search_settings, written_out
 from windowpane.turn.query import query, said
 from windowpane.turn.select import Choice, select
 from windowpane.turn.selector import Chosen, NoSelector, Selection
@@ -19,6 +20,11 @@ class HybridSelector:
 
     def __init__(self, index: Index) -> None:
         self._index = index
+
+    @property
+    def progress(self) -> tuple[int, int] | None:
+        """Return how many passages are embedded, and out of how many; None while nothing was searched."""
+        return self._index.progress
 
     async def __aenter__(self) -> Self:
         await self._index.__aenter__()
@@ -39,9 +45,12 @@ class HybridSelector:
         """
         wanted = search_settings(settings)
         if not wanted.enabled:
-            return await NoSelector().select(message, recent, candidates, settings)
+            off = await NoSelector().select(message, recent, candidates, settings)
+            return replace(off, search=written_out(wanted))
         if not candidates:
-            return Selection(query=Query(text=message, reason="there is nothing to select from"))
+            return Selection(
+                query=Query(text=message, reason="there is nothing to select from"), search=written_out(wanted)
+            )
         asked = query(message, said(recent))
         items = {item.ref: item for item in candidates}
         result = await self._index.search(asked, self._index.documents(candidates), deadline_s=wanted.deadline_s)
@@ -50,10 +59,17 @@ class HybridSelector:
         ]
         choices.sort(key=lambda choice: (-choice.score, choice.key.sort_key))
         return Selection(
-            query=Query(text=asked.context if asked.context_share else asked.message, reason=asked.reason),
+            query=Query(
+                text=asked.context if asked.context_share else asked.message,
+                reason=asked.reason,
+                context_share=asked.context_share,
+                clauses=asked.clauses,
+                small_talk=asked.small_talk,
+            ),
             chosen=tuple(_chosen(items, choice) for choice in choices if choice.kept),
             left_out=tuple(_left_out(choice) for choice in choices if not choice.kept),
             degraded=result.degraded,
+            search=written_out(wanted),
         )
 
 

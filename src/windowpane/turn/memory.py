@@ -3,6 +3,7 @@
 Vectors of messages are kept in memory alone: what a user erases must not live on in a cache.
 """
 
+import math
 from bisect import bisect_right
 from collections.abc import Sequence
 from types import TracebackType
@@ -58,6 +59,13 @@ class Memory:
         return await recall(
             self._index, state.id, question, read=read, message_count=state.message_count, window=window
         )
+
+    async def nearness(self, message: str, texts: Sequence[str]) -> list[float | None]:
+        """Return how near texts are to a message in meaning, as cosines; None where that could not be measured."""
+        if self._index is None:
+            return [None] * len(texts)
+        measured = await self._index.nearness(message, texts)
+        return [None if math.isnan(near) else near for near in measured.tolist()]
 
     async def sum_up(self, session_id: SessionId, model: str) -> Changed | None:
         """Make the summary that is due, if one is. A summary that fails leaves the one before in place."""

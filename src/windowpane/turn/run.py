@@ -12,11 +12,12 @@ from functools import partial
 from time import monotonic
 from typing import Any, cast
 
+from windowpane import telemetry
 from windowpane.context.events import ApprovalRequested, Delta, Event, ModelReplied, ToolReturned, TurnFinished
 from windowpane.context.items import ItemRef
 from windowpane.context.messages import Step, ToolCall, ToolCallApproval, ToolResult
 from windowpane.context.request import Request, RequestMessage
-from windowpane.context.session import OpenTurn, SessionState
+from windowpane.context.session import OpenTurn, SessionState, is_for_client
 from windowpane.errors import ModelStreamBrokenError, ToolError, TooManyModelCallsError
 from windowpane.models.base import ChatModel, ModelStep, ModelText
 from windowpane.tools.base import Toolbox
@@ -55,12 +56,18 @@ async def run(turn: Turn, state: SessionState) -> SessionState:
     while (open_turn := state.open_turn) is not None and open_turn.turn == turn.number:
         match next_move(open_turn, partial(turn.verdict, state), turn.max_model_calls):
             case CallModel():
-                step = await _call_model(turn, open_turn)
+                messages = messages_now(turn.request, open_turn.steps)
+                with telemetry.model_call(state.id, turn.request.context.settings, messages) as measured:
+                    step = await _call_model(turn, messages)
+                    telemetry.describe_step(measured, step)
                 state = await turn.append([ModelReplied(turn=turn.number, step=step, tokens=count(step.text))])
             case Answer(result=result):
                 state = await turn.append([ToolReturned(turn=turn.number, result=result)])
             case RunTool(call=call, ref=ref, arguments=arguments):
-                result = await _run_tool(turn, open_turn, call, ref, arguments)
+                with telemetry.tool_call(state.id, ref, call.id) as measured:
+                    result = await _run_tool(turn, open_turn, call, ref, arguments)
+                    if result.is_error:
+                        measured.fail("tool_error")
                 state = await turn.append([ToolReturned(turn=turn.number, result=result)])
             case Ask(calls=calls):
                 return await turn.append([ApprovalRequested(turn=turn.number, calls=calls)])
@@ -101,7 +108,7 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """A person has been asked and has not decided about everything."""
+    """A person has been asked and has not decided, or the client has not sent the results of its own tools."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +147,8 @@ def next_move(turn: OpenTurn, verdict: Callable[[ItemRef], Verdict], max_model_c
 def _move_for(call: ToolCall, approval: ToolCallApproval | None, verdict: Callable[[ItemRef], Verdict]) -> Move:
     if call.ref is None:
         return _refusal(call, f"There is no tool named {call.offered_name!r}. Use one of the tools you were given.")
+    if is_for_client(call):
+        return Wait()
     try:
         arguments: object = json.loads(call.arguments or "{}")
     except (ValueError, RecursionError) as error:
@@ -171,8 +180,7 @@ def messages_now(request: Request, steps: Sequence[Step]) -> tuple[RequestMessag
     return request.messages + tuple(message for step in steps for message in render_step(step))
 
 
-async def _call_model(turn: Turn, open_turn: OpenTurn) -> Step:
-    messages = messages_now(turn.request, open_turn.steps)
+async def _call_model(turn: Turn, messages: Sequence[RequestMessage]) -> Step:
     text: list[str] = []
     settings = turn.request.context.settings
     async with aclosing(turn.model.stream(messages, turn.request.tools, settings)) as events:
@@ -202,11 +210,11 @@ async def _run_tool(
         content, is_error = str(error), True
     else:
         content, is_error = output.content, output.is_error
-    fitted = _fitted(turn.request, open_turn, content)
-    return ToolResult(call.id, fitted, is_error, latency_ms=round((monotonic() - started) * 1000))
+    fits = fitted(turn.request, open_turn, content)
+    return ToolResult(call.id, fits, is_error, latency_ms=round((monotonic() - started) * 1000))
 
 
-def _fitted(request: Request, open_turn: OpenTurn, content: str) -> str:
+def fitted(request: Request, open_turn: OpenTurn, content: str) -> str:
     """Return as much of a result as the window still has room for."""
     spent = sum(message_tokens(message) for step in open_turn.steps for message in render_step(step))
     room = max(request.context.budget.room_tokens - spent - count(TOO_LONG), 0)

@@ -12,7 +12,7 @@ scores are rounded, so the same measurements give the same choice, bit for bit.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
@@ -114,6 +114,16 @@ class Choices:
         choices = (self._choice(rank, position) for rank, position in enumerate(self._front(), 1))
         return tuple(choice for choice in choices if choice.kept)
 
+    @property
+    def taken(self) -> tuple[tuple[ItemRef, float], ...]:
+        """Return what was taken, with its score and nothing else."""
+        found = ((rank, position, float(self.unordered[position])) for rank, position in enumerate(self._front(), 1))
+        return tuple(
+            (self.measured.keys[position], score)
+            for rank, position, score in found
+            if self._code(rank, score) in ("include_score", "relevant")
+        )
+
     @cached_property
     def order(self) -> tuple[int, ...]:
         """Return the positions of all candidates, best first."""
@@ -191,7 +201,11 @@ def select(
     measured: Measured, query: SearchQuery, settings: SelectSettings, calibration: Calibration = CALIBRATION
 ) -> Choices:
     """Decide about every candidate of one domain."""
-    scores = calibrated(measured, query.context_share, calibration)
+    return decide(measured, calibrated(measured, query.context_share, calibration), query, settings)
+
+
+def decide(measured: Measured, scores: Floats, query: SearchQuery, settings: SelectSettings) -> Choices:
+    """Decide about every candidate by its score, in the order they were measured."""
     best = float(scores.max()) if len(scores) else 0.0
     cut_off = round(max(settings.floor, settings.share_of_best * best), SCORE_DECIMALS)
     return Choices(measured, settings, query, scores, cut_off, settings.floor)
@@ -235,26 +249,6 @@ def evidence(measured: Measured, context_share: float) -> Floats:
     distance[known] = from_meaning
     fused = MEANING_SHARE * distance + (1 - MEANING_SHARE) * from_words
     return np.column_stack([meaning, words, fused.max() - fused, np.full(len(fused), context_share)])
-
-
-def flips(choices: Choices, key: ItemRef) -> tuple[tuple[str, float], ...]:
-    """Return the single settings, each with the value nearest to the present one, that would turn a choice round."""
-    choice = next(choice for choice in choices if choice.key == key)
-    best = float(choices.unordered.max())
-    step = 10.0**-SCORE_DECIMALS
-    wanted: tuple[tuple[str, float], ...] = (
-        ("floor", choice.score + (step if choice.kept else 0)),
-        ("share_of_best", (choice.score + (step if choice.kept else 0)) / best if best else 0.0),
-        ("top_n", choice.rank - 1 if choice.kept else choice.rank),
-        ("include_score", choice.score + (step if choice.kept else 0)),
-    )
-    found: list[tuple[str, float]] = []
-    for name, value in wanted:
-        changed = replace(choices.settings, **{name: value if name != "top_n" else int(value)})
-        again = select(choices.measured, choices.query, changed)
-        if any(other.key == key for other in again.kept) != choice.kept:
-            found.append((name, round(value, SCORE_DECIMALS)))
-    return tuple(found)
 
 
 _WHOLE = 1_000_000

@@ -5,7 +5,7 @@ given one `Selector`; `NoSelector` is the one for agents that switched selection
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Protocol, Self
 
@@ -25,12 +25,13 @@ class Chosen:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Every candidate's fate, best first, and what the selection looked for."""
+    """Every candidate's fate, best first, what the selection looked for, and all its settings."""
 
     query: Query
     chosen: tuple[Chosen, ...] = ()
     left_out: tuple[Candidate, ...] = ()
     degraded: tuple[str, ...] = ()
+    search: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
 class Selector(Protocol):

@@ -43,6 +43,20 @@ def cut_to(text: str, budget_tokens: int) -> str:
     return encoding.decode_bytes(tokens[:budget_tokens]).decode("utf-8", "ignore")
 
 
+RAREST = 200_019
+"""Beyond the last place of the vocabulary."""
+
+
+@lru_cache(maxsize=65_536)
+def rarity(word: str) -> int:
+    """Return how far down a word stands in the vocabulary, which was made of the most common first.
+
+    A word that is no token of its own is rarer than any that is one.
+    """
+    tokens = _encoding().encode_ordinary(f" {word}")
+    return tokens[0] if len(tokens) == 1 else RAREST
+
+
 class _Encoding(Protocol):
     def encode_ordinary(self, text: str) -> list[int]: ...
 

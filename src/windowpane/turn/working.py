@@ -101,15 +101,11 @@ class WorkingContext:
         def decide(state: SessionState) -> list[Event]:
             nonlocal made
             made = change(state)
-            if made.sets is None or (made.sets == state.sets and _confirmed(state.marks, marks)):
-                return []
-            return [
-                SessionContext(reason="changed", context=made.sets, set_name=set_name, actor=actor, marks=dict(marks))
-            ]
+            return change_events(state, made, set_name, marks, actor)
 
         changed = await self._sessions.change(session_id, decide)
         if changed.recorded:
-            _warn_of_unknown(session_id, [set_name] if set_name else changed.state.sets)
+            warn_of_unknown(session_id, [set_name] if set_name else changed.state.sets)
         if tell is not None:
             tell(changed.recorded)
         return made
@@ -133,7 +129,17 @@ class SetsOf:
         return await self.context.sets(self.session_id)
 
 
-def _warn_of_unknown(session_id: SessionId, names: Iterable[str]) -> None:
+def change_events(
+    state: SessionState, made: SetChange, set_name: str | None, marks: Mapping[str, FileMark], actor: Actor
+) -> list[Event]:
+    """Return what a change of the sets puts into the log: nothing when it is refused or says nothing new."""
+    if made.sets is None or (made.sets == state.sets and _confirmed(state.marks, marks)):
+        return []
+    return [SessionContext(reason="changed", context=made.sets, set_name=set_name, actor=actor, marks=dict(marks))]
+
+
+def warn_of_unknown(session_id: SessionId, names: Iterable[str]) -> None:
+    """Log the names of sets that nobody knows; one of them may be a slip of the pen."""
     if unknown := sorted(set(names) - set(KNOWN_SETS)):
         log.warning("context.unknown_set", session=session_id, names=unknown)
 

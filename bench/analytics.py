@@ -1,0 +1,185 @@
+"""Measure the dashboard over a million turns, and what it costs to keep the ledger up to date.
+
+    python bench/analytics.py [TURNS]
+
+The ledger is filled with what a million turns of fifty thousand sessions add up to: a year of twenty owners with three
+agents, two models and sixty items each. A store of sessions with real turns gives the cost of counting: one more turn,
+nothing new, and all of them again from the beginning, which is what a dashboard without a ledger would do. All times
+are of one process and one after the other; the last column is in units of counting one turn.
+"""
+
+import statistics
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable
+from datetime import UTC, date, datetime
+from functools import partial
+from pathlib import Path
+from random import Random
+
+import anyio
+
+from windowpane.agents.folder import FolderAgents
+from windowpane.context.ids import SessionId
+from windowpane.context.messages import Usage
+from windowpane.engine import Engine
+from windowpane.insight.account import Account, Progress
+from windowpane.insight.analytics import Filters, dashboard
+from windowpane.insight.bookkeeping import Bookkeeper, Kept
+from windowpane.insight.ledger import Ledger
+from windowpane.models.provider import PydanticModels
+from windowpane.search.index import Index
+from windowpane.stores.sqlite import SQLiteStore
+from windowpane.tools.functions import FunctionToolbox
+from windowpane.turn.hybrid import HybridSelector
+
+DAYS = 365
+OWNERS = 20
+AGENTS = 3
+MODELS = 2
+ITEMS = 60
+SESSION_TURNS = 20
+REAL_SESSIONS = 40
+REAL_TURNS = 25
+KINDS = ("core", "rules", "references", "tools", "history", "selected", "message", "summary")
+FIRST_DAY = date(2026, 1, 1).toordinal()
+KEPT = Kept(datetime(2026, 12, 31, tzinfo=UTC), 0)
+
+
+def fill(ledger: Ledger, turns: int) -> None:
+    """Add what so many turns add up to, a day of an owner at a time."""
+    random = Random(1)
+    share = turns // (DAYS * OWNERS)
+    sessions = max(share // SESSION_TURNS, 1)
+    for owner in range(OWNERS):
+        for day in range(FIRST_DAY, FIRST_DAY + DAYS):
+            for number in range(sessions):
+                made = Account(
+                    f"owner {owner}", f"agent {random.randrange(AGENTS)}", Progress(seq=100, turn=SESSION_TURNS)
+                )
+                if number == 0:
+                    made = _day(made, day, share, random)
+                ledger.add(SessionId(f"ses_{owner}_{day}_{number}"), Progress(), made, seen_seq=100)
+
+
+def _day(made: Account, day: int, turns: int, random: Random) -> Account:
+    for agent in range(AGENTS):
+        for model in range(MODELS):
+            part = Account(made.owner, f"agent {agent}", made.progress, made.rows)
+            count = turns // (AGENTS * MODELS)
+            part.add(
+                "turn", day, f"model {model}", turns=count, calls=count, input_tokens=5000 * count, cost_nano=count
+            )
+            for kind in KINDS:
+                part.add("part", day, f"model {model}", kind, requests=count, tokens=500 * count)
+            for item in range(ITEMS):
+                name = f"reference\x1f\x1fagent-{agent}-item-{item}"
+                part.add("item", day, f"model {model}", name, included=count // 6, tokens=40 * count, used=count // 12)
+                for step in (2, 4, 6):
+                    part.add("score", day, f"model {model}", name, step, selected=count // 9, left_out=1)
+            for stage in ("prepare", "model", "tools", "whole"):
+                for _ in range(8):
+                    part.add("latency", day, f"model {model}", stage, random.randint(20, 90), count=count // 8)
+            for hour in range(8, 20):
+                part.add("tally", day, f"model {model}", "hour", f"{hour:02}", count=count // 12)
+    return made
+
+
+def engine_at(folder: Path) -> Engine:
+    """Return an engine over the folder."""
+    return Engine(
+        store=SQLiteStore(folder / "windowpane.db", synchronous="NORMAL"),
+        agents=FolderAgents(folder / "agents"),
+        models=PydanticModels(environ={"OPENAI_API_KEY": "none"}),
+        toolbox=FunctionToolbox,
+        selector=HybridSelector(Index(None)),
+    )
+
+
+def write_agent(folder: Path) -> None:
+    """Write an agent with sixty references of some hundred words."""
+    for name in ("prompts", "rules", "references"):
+        (folder / name).mkdir(parents=True)
+    (folder / "agent.yaml").write_text("model: openai:gpt-4o\nsearch: {floor: 0.05}\n")
+    (folder / "prompts" / "core.md").write_text("You answer questions about everything.")
+    (folder / "rules" / "tone.md").write_text("---\ninclude: always\n---\nBe kind.")
+    for number in range(ITEMS):
+        text = f"All about topic{number}. " + f"A topic{number} of kind K-{number} takes {number} days to arrive. " * 15
+        (folder / "references" / f"topic-{number}.md").write_text(f"---\ninclude: agent\n---\n{text}")
+
+
+async def ask(engine: Engine, session: SessionId, number: int) -> None:
+    """Have one turn."""
+    topic = number % ITEMS
+    prepared = await engine.prepare(session, f"How many days does topic{topic} take?")
+    await engine.record(prepared, f"A topic{topic} of kind K-{topic} takes {topic} days.", usage=Usage(4000, 30))
+
+
+async def counting(folder: Path, ledger: Ledger) -> tuple[float, float, float]:
+    """Return the milliseconds for one new turn, for nothing new, and per turn for all of them from the beginning."""
+    async with engine_at(folder) as engine:
+        sessions = [(await engine.create_session()).id for _ in range(REAL_SESSIONS)]
+        for session in sessions:
+            for turn in range(REAL_TURNS):
+                await ask(engine, session, turn)
+        books = Bookkeeper(engine.store, ledger)
+        started = time.perf_counter()
+        await books.update(within_s=None)
+        all_ms = 1000 * (time.perf_counter() - started) / (REAL_SESSIONS * REAL_TURNS)
+        one: list[float] = []
+        none: list[float] = []
+        for number in range(30):
+            await ask(engine, sessions[number % REAL_SESSIONS], number)
+            for spent in (one, none):
+                started = time.perf_counter()
+                await books.update(within_s=None)
+                spent.append(1000 * (time.perf_counter() - started))
+        return statistics.median(one), statistics.median(none), all_ms
+
+
+def median_ms(work: Callable[[], object], times: int = 5) -> float:
+    """Return the median time of a piece of work."""
+    spent: list[float] = []
+    for _ in range(times):
+        started = time.perf_counter()
+        work()
+        spent.append(1000 * (time.perf_counter() - started))
+    return statistics.median(spent)
+
+
+async def main() -> None:
+    """Fill the ledger and print the table."""
+    turns = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        write_agent(folder / "agents" / "desk")
+        ledger = Ledger(folder / "ledger.db")
+        started = time.perf_counter()
+        fill(ledger, turns)
+        sessions = ledger.rows("SELECT count(*) FROM session")[0][0]
+        rows = Counter(
+            {table: ledger.rows(f"SELECT count(*) FROM {table}")[0][0] for table in ("turn", "item", "score")}
+        )
+        print(f"{turns:,} turns of {sessions:,} sessions: {dict(rows)} rows, {ledger.size_bytes() / 1e6:.0f} MB")
+        print(f"(filled in {time.perf_counter() - started:.0f} s)\n")
+        one_ms, none_ms, all_ms = await counting(folder, ledger)
+        last = date.fromordinal(FIRST_DAY + DAYS - 30)
+        for title, filters in (
+            ("dashboard, one owner, 30 days", Filters(owner="owner 3", since=last)),
+            ("dashboard, one owner, a year", Filters(owner="owner 3")),
+            ("dashboard, everyone, 30 days", Filters(since=last)),
+            ("dashboard, everyone, a year", Filters()),
+        ):
+            ms = median_ms(partial(dashboard, ledger, filters, KEPT))
+            print(f"{title:<40} {ms:10.1f} ms {ms / one_ms:10.1f}")
+        print(f"{'count one new turn':<40} {one_ms:10.1f} ms {1:10.1f}")
+        print(f"{'look and find nothing new':<40} {none_ms:10.1f} ms {none_ms / one_ms:10.1f}")
+        whole = all_ms * turns
+        print(f"{'count all again (a turn × turns)':<40} {whole:10.0f} ms {whole / one_ms:10.0f}")
+        ledger.close()
+
+
+if __name__ == "__main__":
+    anyio.run(main)

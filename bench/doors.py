@@ -1,0 +1,158 @@
+"""What the HTTP doors cost: requests a second beside a bare FastAPI route, and turns a second with a scripted model.
+
+Both servers are processes of their own on uvicorn; the client keeps its connections open and does nothing but read the
+answers. The bare route returns one small object: no session, no token, no log line, no headers. A turn is a whole one:
+the message is stored, items are selected, the request is built and stored, the model (which says one word) is called
+and its answer is stored, on a SQLite file with full durability. Run it with `.venv/bin/python bench/doors.py`.
+"""
+
+import asyncio
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from statistics import median
+
+CONNECTIONS = 16
+REQUESTS = 2_000
+TURNS = 200
+ROUNDS = 3
+
+BARE = """
+import uvicorn
+from dataclasses import dataclass
+from fastapi import FastAPI
+
+@dataclass
+class Health:
+    status: str
+    version: str
+
+app = FastAPI()
+
+@app.get("/bare")
+async def bare() -> Health:
+    return Health("ok", "1")
+
+config = uvicorn.Config(app, host="127.0.0.1", port=0, log_level="error", access_log=False)
+server = uvicorn.Server(config)
+import asyncio
+async def main():
+    task = asyncio.create_task(server.serve())
+    while not server.started:
+        await asyncio.sleep(0.01)
+    print("http://127.0.0.1:%d" % server.servers[0].sockets[0].getsockname()[1], flush=True)
+    await task
+asyncio.run(main())
+"""
+
+OURS = """
+import asyncio, sys
+from pathlib import Path
+from windowpane.agents.init import init_agent
+from windowpane.models.provider import PydanticModels
+from windowpane.models.scripted import Reply, ScriptedModel
+from windowpane.server.run import run
+from windowpane.settings import Settings
+from windowpane.wiring import open_engine
+
+folder = Path(sys.argv[1])
+init_agent(folder / "agents" / "guide")
+settings = Settings(data=folder, port=0, log_level="warning")
+models = PydanticModels(scripts=[ScriptedModel("bench", [Reply("Yes.")] * 1_000_000)])
+run(settings, engine=open_engine(settings, models=models), on_ready=lambda address: print(address, flush=True))
+"""
+
+
+def main() -> None:
+    with (
+        tempfile.TemporaryDirectory() as name,
+        subprocess.Popen([sys.executable, "-c", BARE], stdout=subprocess.PIPE, text=True) as bare,
+        subprocess.Popen([sys.executable, "-c", OURS, name], stdout=subprocess.PIPE, text=True) as ours,
+    ):
+        try:
+            asyncio.run(measure(address_of(bare), address_of(ours)))
+        finally:
+            bare.terminate()
+            ours.terminate()
+
+
+def address_of(server: "subprocess.Popen[str]") -> int:
+    assert server.stdout is not None
+    for line in server.stdout:
+        if "127.0.0.1:" in line:
+            return int(line.rsplit(":", 1)[1].split("/")[0])
+    sys.exit("the server did not start")
+
+
+async def measure(bare: int, ours: int) -> None:
+    made = json.loads(await Connection(ours).send("POST", "/api/sessions", {"settings": {"model": "scripted:bench"}}))
+    session = f"/api/sessions/{made['id']}"
+    await Connection(ours).send("POST", f"{session}/messages", {"content": "How do I add a rule?"})
+    paths = {"a bare route": (bare, "/bare"), "/healthz": (ours, "/healthz"), "GET a session": (ours, session)}
+    rates: dict[str, list[float]] = {name: [] for name in paths}
+    for _ in range(ROUNDS):
+        for name, (port, path) in paths.items():
+            rates[name].append(await per_second(port, "GET", [path], REQUESTS))
+    base = median(rates["a bare route"])
+    print(f"| what, {CONNECTIONS} connections | a second | of the bare route |\n|---|---|---|")
+    for name, found in rates.items():
+        print(f"| {name} | {median(found):,.0f} | {median(found) / base:.2f} |")
+    for count in (1, CONNECTIONS):
+        sessions = [
+            json.loads(await Connection(ours).send("POST", "/api/sessions", {"settings": {"model": "scripted:bench"}}))
+            for _ in range(count)
+        ]
+        turns = [f"/api/sessions/{one['id']}/messages" for one in sessions]
+        rate = await per_second(ours, "POST", turns, TURNS, {"content": "How do I add a rule?"})
+        print(
+            f"| turns, {count} session{'s' if count > 1 else ''} at once | {rate:,.0f} | {rate / base:.3f} |",
+            flush=True,
+        )
+
+
+async def per_second(port: int, method: str, paths: list[str], count: int, body: object = None) -> float:
+    """Return how many requests a second are answered; with several paths each has a connection of its own."""
+    workers = CONNECTIONS if method == "GET" else len(paths)
+    each = count // workers
+
+    async def work(number: int) -> None:
+        connection = Connection(port)
+        for _ in range(each):
+            await connection.send(method, paths[number % len(paths)], body)
+        connection.close()
+
+    began = time.perf_counter()
+    await asyncio.gather(*(work(number) for number in range(workers)))
+    return workers * each / (time.perf_counter() - began)
+
+
+class Connection:
+    """One kept-alive connection that reads answers with a known length."""
+
+    def __init__(self, port: int) -> None:
+        self._port = port
+        self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
+
+    async def send(self, method: str, path: str, body: object = None) -> bytes:
+        if self._streams is None:
+            self._streams = await asyncio.open_connection("127.0.0.1", self._port)
+        reader, writer = self._streams
+        content = b"" if body is None else json.dumps(body).encode()
+        head = f"{method} {path} HTTP/1.1\r\nhost: 127.0.0.1:{self._port}\r\ncontent-length: {len(content)}\r\n"
+        writer.write(f"{head}content-type: application/json\r\n\r\n".encode() + content)
+        answer = await reader.readuntil(b"\r\n\r\n")
+        fields = dict(line.lower().split(b": ", 1) for line in answer.split(b"\r\n")[1:] if b": " in line)
+        content = await reader.readexactly(int(fields[b"content-length"]))
+        if answer.split()[1] not in (b"200", b"201"):
+            sys.exit(f"{method} {path}: {answer.decode()}{content.decode()}")
+        return content
+
+    def close(self) -> None:
+        if self._streams is not None:
+            self._streams[1].close()
+
+
+if __name__ == "__main__":
+    main()

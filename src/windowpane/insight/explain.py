@@ -1,0 +1,525 @@
+"""Why an item was in a request or was not, and the smallest change that would have turned it round.
+
+The reason is the one that was recorded. The change is found from the recorded scores, settings and sizes, by the
+same functions that decide in a turn; so it is exact: made as stated it turns the decision round, and made one step
+smaller it does not. A step is 0.0001 for a score or a share, 1 for `top_n` and for tokens.
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Literal
+
+from windowpane.context.catalog import CatalogEntry, Standing
+from windowpane.context.items import BUILT_IN_SERVER, CLIENT_SERVER, DEFAULT_PRIORITY, IncludeMode, ItemRef, Tool
+from windowpane.context.request import Candidate, ContextItem, Evidence, ItemStatus
+from windowpane.errors import UnknownItemError
+from windowpane.insight.past import PastTurn
+from windowpane.insight.room import Wanted, fate_of, more_tokens, pieces_with
+from windowpane.insight.scored import Scored, domain_of, scored, settings_of
+from windowpane.search.documents import Domain
+from windowpane.search.settings import SearchSettings, SelectSettings
+from windowpane.tools.names import offer
+from windowpane.turn.assemble import item_tokens
+from windowpane.turn.select import SCORE_DECIMALS, Choice, Choices
+
+STEP = 10.0**-SCORE_DECIMALS
+MOST_TOP_N = 1000
+MOST_INCLUDE_SCORE = 1.01
+
+Fate = ItemStatus | Literal["left_out", "not_in_session"]
+"""What became of an item: as the record has it, left out by the selection, or never in question."""
+
+What = Literal["floor", "share_of_best", "top_n", "include_score", "enabled", "tokens", "add", "remove", "agent"]
+Effect = Literal["includes", "leaves_out", "completes"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Need:
+    """One thing to change, in words and as a value, which is the `most` or the `least` that will do.
+
+    `domain` is the group of search settings that it belongs to. `tokens` is how much larger the window must be; `add`
+    and `remove` are done to the session by hand; `agent` is something to do to the agent.
+    """
+
+    what: What
+    text: str
+    value: float | int | bool | None = None
+    bound: Literal["most", "least"] | None = None
+    domain: Literal["text", "tools"] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """What would have turned a decision round: everything in it, and nothing less."""
+
+    effect: Effect
+    needs: tuple[Need, ...]
+
+    @property
+    def text(self) -> str:
+        """Return the change in words."""
+        return " and ".join(need.text for need in self.needs)
+
+    @property
+    def search(self) -> dict[str, dict[str, Any]]:
+        """Return the search settings that the change consists of, as `agent.yaml` and a replay take them."""
+        named: dict[str, dict[str, Any]] = {}
+        for need in self.needs:
+            if need.domain is not None:
+                named.setdefault(need.domain, {})[need.what] = need.value
+        return named
+
+    @property
+    def tokens(self) -> int:
+        """Return how many more tokens the change needs."""
+        return sum(int(need.value or 0) for need in self.needs if need.what == "tokens")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoomState:
+    """The budget as one item met it, in tokens.
+
+    `pieces_tokens` is what could be sent in all. `left_tokens` is what was left when the item's turn came, and None
+    when it never did. Both are None in records that do not say.
+    """
+
+    pieces_tokens: int | None
+    left_tokens: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    """Why an item was in a request or not. `changes` would have turned that round, the smallest first.
+
+    `tokens` is what all of the item takes, None when that is not known. `compared` is how many candidates its score was
+    ranked among. `mode` is how the item came in, or else how the agent includes it.
+    """
+
+    ref: ItemRef
+    included: bool
+    fate: Fate
+    mode: IncludeMode | None
+    code: str
+    reason: str
+    evidence: Evidence | None
+    compared: int
+    tokens: int | None
+    room: RoomState
+    changes: tuple[Change, ...]
+
+    @property
+    def smallest(self) -> Change | None:
+        """Return the smallest change that turns the decision round, or None when there is none."""
+        turning = "leaves_out" if self.included else "includes"
+        return next((change for change in self.changes if change.effect == turning), None)
+
+
+def explain(past: PastTurn, ref: ItemRef) -> Explanation:
+    """Return why an item was in a past turn's request or not.
+
+    Raises:
+        UnknownItemError: the agent had no such item then, or the turn's record is too old to know.
+    """
+    return _Explainer(past).explain(ref)
+
+
+def explain_all(past: PastTurn) -> tuple[Explanation, ...]:
+    """Return the explanations of every item that the agent had, in the order of their refs."""
+    explainer = _Explainer(past)
+    refs = {entry.ref for entry in past.catalog.entries} if past.catalog else set[ItemRef]()
+    refs |= {item.ref for item in past.context.items} | {candidate.ref for candidate in past.context.candidates}
+    return tuple(explainer.explain(ref) for ref in sorted(refs, key=lambda ref: ref.sort_key))
+
+
+class _Explainer:
+    """One turn's record, read once."""
+
+    def __init__(self, past: PastTurn) -> None:
+        self._past = past
+        self._context = past.context
+        self._settings = settings_of(past.context)
+        self._domains: Mapping[Domain, Scored] = scored(past.context)
+        self._held = {item.ref: item for item in past.context.items}
+        self._left_out = {candidate.ref: candidate for candidate in past.context.candidates}
+        self._entries = {entry.ref: entry for entry in past.catalog.entries} if past.catalog else {}
+        self._pieces = {piece.key: piece for piece in past.context.pieces}
+        self._wanted: dict[ItemRef, Wanted | None] = {}
+        self._by_ref: dict[Domain, dict[ItemRef, Choice]] = {}
+
+    def explain(self, ref: ItemRef) -> Explanation:
+        if ref in self._held:
+            return self._explain_held(self._held[ref])
+        if ref in self._left_out:
+            return self._explain_left_out(self._left_out[ref])
+        if ref in self._entries:
+            return self._explain_uninvolved(self._entries[ref])
+        raise UnknownItemError(str(ref))
+
+    def _explain_held(self, item: ContextItem) -> Explanation:
+        if item.sent:
+            changes = self._ways_out(item)
+            if item.status == "truncated":
+                changes += self._completions(item)
+        elif item.status == "over_budget":
+            changes = self._ways_into_room(item)
+        else:
+            changes = (_by_agent(_REMEDIES.get(item.status, "make it available again")),)
+        return self._explanation(
+            item.ref,
+            included=item.sent,
+            fate=item.status,
+            mode=item.include_mode,
+            code=self._code_of(item),
+            reason=item.reason,
+            evidence=item.evidence,
+            changes=changes,
+        )
+
+    def _explain_left_out(self, candidate: Candidate) -> Explanation:
+        ways = self._ways_in(candidate.ref) if candidate.evidence is not None else ()
+        return self._explanation(
+            candidate.ref,
+            included=False,
+            fate="left_out",
+            mode="agent",
+            code=candidate.code,
+            reason=candidate.reason,
+            evidence=candidate.evidence,
+            changes=(*ways, *self._by_hand(candidate.ref)),
+        )
+
+    def _explain_uninvolved(self, entry: CatalogEntry) -> Explanation:
+        if entry.standing == "ready":
+            return self._explanation(
+                entry.ref,
+                included=False,
+                fate="not_in_session",
+                mode=entry.include,
+                code="not_in_session",
+                reason=_ABSENCES[entry.include],
+                evidence=None,
+                changes=self._by_hand(entry.ref),
+            )
+        return self._explanation(
+            entry.ref,
+            included=False,
+            fate=entry.standing,
+            mode=entry.include,
+            code=entry.standing,
+            reason=_STANDINGS[entry.standing],
+            evidence=None,
+            changes=(_by_agent(_REMEDIES[entry.standing]),),
+        )
+
+    def _explanation(
+        self,
+        ref: ItemRef,
+        *,
+        included: bool,
+        fate: Fate,
+        mode: IncludeMode | None,
+        code: str,
+        reason: str,
+        evidence: Evidence | None,
+        changes: Sequence[Change],
+    ) -> Explanation:
+        domain = self._domains.get(domain_of(ref))
+        want = self._want(ref)
+        return Explanation(
+            ref=ref,
+            included=included,
+            fate=fate,
+            mode=mode,
+            code=code,
+            reason=reason,
+            evidence=evidence,
+            compared=len(domain.scores) if domain is not None and evidence is not None else 0,
+            tokens=want.tokens if want else None,
+            room=RoomState(pieces_tokens=self._context.budget.pieces_tokens, left_tokens=self._left.get(str(ref))),
+            changes=tuple(sorted(changes, key=self._size)),
+        )
+
+    @cached_property
+    def _left(self) -> dict[str, int]:
+        """Return what was left, in tokens, when each piece's turn came."""
+        left = self._context.budget.pieces_tokens or 0
+        found: dict[str, int] = {}
+        for piece in self._context.pieces:
+            found[piece.key] = left
+            left -= piece.sent_tokens
+        return found
+
+    def _code_of(self, item: ContextItem) -> str:
+        if item.status not in ("used", "truncated"):
+            return item.status
+        choice = self._choice(item.ref) if item.include_mode == "agent" else None
+        return choice.code if choice else item.include_mode
+
+    # Selected, or not
+
+    def _ways_in(self, ref: ItemRef) -> tuple[Change, ...]:
+        """Return the settings under which the selection takes an item that it left out."""
+        choice, domain = self._choice(ref), domain_of(ref)
+        if choice is None or self._settings is None:
+            return ()
+        settings, small_talk = self._settings.of(domain), self._domains[domain].query.small_talk
+        on = () if settings.enabled else (_setting(domain, "enabled", True),)
+        forced = () if choice.score >= settings.include_score else (_setting(domain, "include_score", choice.score),)
+        if small_talk:
+            ways = [forced]
+        else:
+            raised = tuple(_raised(domain, settings, choice, self._best(domain)))
+            # Where switching on is enough, nothing else is needed.
+            ways = [forced, raised] if forced and raised else [()]
+        if choice.rank > MOST_TOP_N:
+            ways = ways[:1]
+        return tuple(self._including(ref, (*on, *needs)) for needs in ways)
+
+    def _ways_out(self, item: ContextItem) -> tuple[Change, ...]:
+        """Return what leaves an item out that was sent."""
+        if item.include_mode != "agent":
+            return _removal(item)
+        choice, domain = self._choice(item.ref), domain_of(item.ref)
+        if choice is None or self._settings is None:
+            return ()
+        settings = self._settings.of(domain)
+        unforced: tuple[Need, ...] = ()
+        if choice.score >= settings.include_score:
+            value = _up(choice.score)
+            if value > MOST_INCLUDE_SCORE:
+                return ()
+            unforced = (_setting(domain, "include_score", value, least=True),)
+        best, small_talk = self._best(domain), self._domains[domain].query.small_talk
+        relevant = not small_talk and choice.score >= choice.cut_off and choice.score >= settings.floor
+        if not relevant or choice.rank > settings.top_n:
+            ways = [unforced]
+        else:
+            ways = [(*unforced, need) for need in _lowered(domain, settings, choice, best)]
+        changes = (Change(effect="leaves_out", needs=needs) for needs in ways)
+        return tuple(change for change in changes if self._takes_all(item.ref, change))
+
+    def _takes_all(self, ref: ItemRef, change: Change) -> bool:
+        """Tell whether an item is still sent when any part of a change is made one step smaller.
+
+        It may not be: where room is short, a smaller change can already make it lose its place to another.
+        """
+        if not self._knows_room:
+            return True
+        for position, need in enumerate(change.needs):
+            needs = (*change.needs[:position], one_step_less(need), *change.needs[position + 1 :])
+            pieces = pieces_with(self._context, self._selected_with(ref, replace(change, needs=needs)))
+            if not fate_of(pieces, self._context.budget.pieces_tokens or 0, str(ref)).kept:
+                return False
+        return True
+
+    def _including(self, ref: ItemRef, needs: tuple[Need, ...]) -> Change:
+        """Return a change of settings, with the tokens that it takes for the item to fit as well."""
+        change = Change(effect="includes", needs=needs)
+        if not self._knows_room:
+            return change
+        more = self._more(ref, self._selected_with(ref, change))
+        return replace(change, needs=(*needs, _tokens(more))) if more else change
+
+    def _selected_with(self, ref: ItemRef, change: Change) -> list[Wanted]:
+        """Return everything that is selected once the settings of the item's domain have changed."""
+        domain = domain_of(ref)
+        others = [item for item in self._context.items if item.evidence is not None and domain_of(item.ref) != domain]
+        scores = [(item.ref, item.evidence.score) for item in others if item.evidence]
+        scores += self._under(domain, changed(self._of(domain), change)).taken
+        wants = [(self._want(key), score) for key, score in scores]
+        return [replace(want, score=score) for want, score in wants if want is not None]
+
+    def _choice(self, ref: ItemRef) -> Choice | None:
+        if self._settings is None or domain_of(ref) not in self._domains:
+            return None
+        return self._recorded_choices(domain_of(ref)).get(ref)
+
+    def _recorded_choices(self, domain: Domain) -> dict[ItemRef, Choice]:
+        if domain not in self._by_ref:
+            self._by_ref[domain] = {choice.key: choice for choice in self._under(domain, self._of(domain))}
+        return self._by_ref[domain]
+
+    def _of(self, domain: Domain) -> SelectSettings:
+        return (self._settings or SearchSettings()).of(domain)
+
+    def _under(self, domain: Domain, settings: SelectSettings) -> Choices:
+        return self._domains[domain].under(settings)
+
+    def _best(self, domain: Domain) -> float:
+        return float(self._domains[domain].scores.max())
+
+    # Fitting, or not
+
+    @property
+    def _knows_room(self) -> bool:
+        return self._context.budget.pieces_tokens is not None
+
+    def _more(self, ref: ItemRef, selected: Sequence[Wanted], by_hand: Sequence[Wanted] = ()) -> int:
+        pieces = pieces_with(self._context, selected, by_hand)
+        return more_tokens(pieces, self._context.budget.pieces_tokens or 0, str(ref))
+
+    def _by_hand(self, ref: ItemRef) -> tuple[Change, ...]:
+        """Return what includes an item that is not in the session: adding it, and room for it."""
+        add = Need(what="add", text="add it by hand")
+        want = self._want(ref)
+        more = 0
+        if want is not None and self._knows_room:
+            more = self._more(ref, self._recorded_selection, (want,))
+        return (Change(effect="includes", needs=(add, _tokens(more)) if more else (add,)),)
+
+    def _ways_into_room(self, item: ContextItem) -> tuple[Change, ...]:
+        if not self._knows_room:
+            return ()
+        more = self._more(item.ref, self._recorded_selection)
+        room = Change(effect="includes", needs=(_tokens(more),))
+        if item.include_mode != "agent":
+            return (room,)
+        # What is added by hand is more important than what was selected, and may need less.
+        return (room, *(change for change in self._by_hand(item.ref) if change.tokens < more))
+
+    def _completions(self, item: ContextItem) -> tuple[Change, ...]:
+        """Return what sends all of an item that was shortened."""
+        if not self._knows_room:
+            return ()
+        pieces = pieces_with(self._context, self._recorded_selection)
+        more = more_tokens(pieces, self._context.budget.pieces_tokens or 0, str(item.ref), whole=True)
+        return (Change(effect="completes", needs=(_tokens(more),)),)
+
+    @cached_property
+    def _recorded_selection(self) -> list[Wanted]:
+        chosen = [item for item in self._context.items if item.include_mode == "agent"]
+        wants = [(self._want(item.ref), item.evidence.score if item.evidence else 0.0) for item in chosen]
+        return [replace(want, score=score) for want, score in wants if want is not None]
+
+    def _want(self, ref: ItemRef) -> Wanted | None:
+        """Return an item as it competes for the room, or None when its size is not known."""
+        if ref not in self._wanted:
+            self._wanted[ref] = self._measured(ref)
+        return self._wanted[ref]
+
+    def _measured(self, ref: ItemRef) -> Wanted | None:
+        held, piece = self._held.get(ref), self._pieces.get(str(ref))
+        if held is not None and piece is not None:
+            return Wanted(ref, piece.tokens, DEFAULT_PRIORITY if held.priority is None else held.priority)
+        item = self._past.item(ref)
+        if item is None:
+            return None
+        if isinstance(item, Tool):
+            name = offer([item]).names[ref]
+            return Wanted(ref, item_tokens(item, name))
+        return Wanted(ref, item_tokens(item), item.priority)
+
+    def _size(self, change: Change) -> tuple[bool, int, float]:
+        """Order changes: settings before acts by hand, fewer before more, smaller before larger."""
+        by_hand = any(need.what in ("add", "remove", "agent") for need in change.needs)
+        return (by_hand, len(change.needs), sum(map(self._distance, change.needs)))
+
+    def _distance(self, need: Need) -> float:
+        value = float(need.value or 0)
+        if need.what == "tokens":
+            return value / max(self._context.budget.window_tokens, 1)
+        if need.domain is None or need.what == "enabled":
+            return 1.0
+        now = float(getattr(self._of("tool" if need.domain == "tools" else "text"), need.what))
+        return abs(value - now) / (10 if need.what == "top_n" else 1)
+
+
+def changed(settings: SelectSettings, change: Change) -> SelectSettings:
+    """Return the settings of a domain after a change."""
+    values = {need.what: need.value for need in change.needs if need.domain is not None}
+    return replace(settings, **values)
+
+
+def one_step_less(need: Need) -> Need:
+    """Return the same need, one step short of what is needed."""
+    step = 1 if need.what in ("top_n", "tokens") else STEP
+    value = (need.value or 0) + (step if need.bound == "most" else -step)
+    return replace(need, value=value if step == 1 else round(value, SCORE_DECIMALS))
+
+
+def _raised(domain: Domain, settings: SelectSettings, choice: Choice, best: float) -> Iterator[Need]:
+    """Yield what makes an item relevant: a lower floor, a lower share of the best, a higher cap, whichever it needs."""
+    floor = settings.floor
+    if choice.score < floor:
+        floor = choice.score
+        yield _setting(domain, "floor", floor)
+    if _cut_off(floor, settings.share_of_best, best) > choice.score:
+        yield _setting(domain, "share_of_best", _largest_share(floor, best, choice.score))
+    if choice.rank > settings.top_n:
+        yield _setting(domain, "top_n", choice.rank, least=True)
+
+
+def _lowered(domain: Domain, settings: SelectSettings, choice: Choice, best: float) -> Iterator[Need]:
+    """Yield what makes an item no longer relevant, each by itself."""
+    floor = _up(choice.score)
+    if floor <= 1:
+        yield _setting(domain, "floor", floor, least=True)
+    share = round(_largest_share(settings.floor, best, choice.score) + STEP, SCORE_DECIMALS)
+    if share <= 1:
+        yield _setting(domain, "share_of_best", share, least=True)
+    yield _setting(domain, "top_n", choice.rank - 1)
+
+
+def _largest_share(floor: float, best: float, score: float) -> float:
+    """Return the largest share of the best score, in whole steps, with which a score still reaches the cut-off."""
+    whole = round(1 / STEP)
+    # The cut-off is rounded, so a little more than the quotient may pass.
+    steps = min(math.floor((score + STEP / 2) / best / STEP), whole) + 1 if best else whole + 1
+    while steps and _cut_off(floor, steps * STEP, best) > score:
+        steps -= 1
+    return round(steps * STEP, SCORE_DECIMALS)
+
+
+def _cut_off(floor: float, share: float, best: float) -> float:
+    return round(max(floor, round(share, SCORE_DECIMALS) * best), SCORE_DECIMALS)
+
+
+def _up(score: float) -> float:
+    return round(score + STEP, SCORE_DECIMALS)
+
+
+def _setting(domain: Domain, what: What, value: float, *, least: bool = False) -> Need:
+    group: Literal["text", "tools"] = "tools" if domain == "tool" else "text"
+    if value is True:
+        return Need(what=what, text="search switched on", value=True, domain=group)
+    sign, bound = ("≥", "least") if least else ("≤", "most")
+    return Need(what=what, text=f"{what} {sign} {value:.10g}", value=value, bound=bound, domain=group)
+
+
+def _tokens(more: int) -> Need:
+    return Need(what="tokens", text=f"+{more} tokens", value=more, bound="least")
+
+
+def _by_agent(text: str) -> Change:
+    return Change(effect="includes", needs=(Need(what="agent", text=text),))
+
+
+def _removal(item: ContextItem) -> tuple[Change, ...]:
+    if item.server == BUILT_IN_SERVER:
+        need = Need(what="agent", text="`working_context: false` in agent.yaml")
+    elif item.server == CLIENT_SERVER:
+        need = Need(what="agent", text="a client that does not bring it along")
+    else:
+        need = Need(what="remove", text="take it out of the session")
+    return (Change(effect="leaves_out", needs=(need,)),)
+
+
+_ABSENCES: Mapping[IncludeMode, str] = {
+    "always": "it was not in the session: it was taken out, or the agent got it after the session began",
+    "manual": "it is included by hand only, and nobody had added it",
+    "agent": "it was not among the candidates",
+}
+_STANDINGS: Mapping[Standing, str] = {
+    "ready": "",
+    "disabled": "the agent had switched it off",
+    "not_permitted": "the agent forbade this tool",
+    "server_down": "its server was not connected",
+}
+_REMEDIES: Mapping[str, str] = {
+    "disabled": "`enabled: true` in its file",
+    "not_permitted": "another permission than `forbidden`",
+    "server_down": "its server connected",
+    "missing": "the item put back into the agent",
+}

@@ -1,0 +1,139 @@
+"""A past turn as it was recorded: its request, what its agent had then, and what was answered.
+
+Everything comes from the log and the blobs of its session, so it is the same after a restart, after the agent was
+edited, and on another machine that the session was moved to.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from windowpane.context.catalog import Catalog
+from windowpane.context.events import ModelReplied, Recorded, RequestBuilt, ToolReturned
+from windowpane.context.ids import BlobHash, SessionId
+from windowpane.context.items import Item, ItemRef
+from windowpane.context.messages import Message, Step
+from windowpane.context.request import Request, RequestContext
+from windowpane.context.session import SessionState
+from windowpane.errors import BlobNotFoundError, TurnNotFoundError
+from windowpane.stores.base import Store
+from windowpane.turn.catalog import item_from, read_catalog
+from windowpane.turn.record import context_of, damages, rebuild, texts_of
+from windowpane.turn.selector import Selection
+
+
+class Records(Protocol):
+    """What looking back needs of an engine."""
+
+    @property
+    def store(self) -> Store:
+        """Where logs and blobs are."""
+        ...
+
+    async def session(self, session_id: SessionId) -> SessionState:
+        """Return a session as it is now."""
+        ...
+
+    async def turn_events(self, session_id: SessionId, turn: int) -> list[Recorded]:
+        """Return everything that happened from the start of a turn to the start of the next."""
+        ...
+
+    async def messages(self, session_id: SessionId, *, before: int | None = None, limit: int = 50) -> list[Message]:
+        """Return the latest messages before a sequence number, oldest first."""
+        ...
+
+    async def select(
+        self, message: str, candidates: Sequence[Item], search: Mapping[str, Any], *, recent: Sequence[Message] = ()
+    ) -> Selection:
+        """Return which of these items a message needs."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PastTurn:
+    """A turn whose request was built. `record` is the hash that the log names it by; `seq` is where the turn began.
+
+    `catalog` is None for turns that were recorded before there were catalogs.
+    """
+
+    session_id: SessionId
+    turn: int
+    seq: int
+    record: BlobHash
+    body: str
+    context: RequestContext
+    texts: Mapping[BlobHash, str]
+    catalog: Catalog | None = None
+    steps: tuple[Step, ...] = ()
+
+    @property
+    def damages(self) -> tuple[str, ...]:
+        """Return what is not as it was recorded; nothing, when the request can be rebuilt byte for byte."""
+        return damages(self.record, self.body, self.texts)
+
+    @property
+    def request(self) -> Request:
+        """Return the request exactly as it was sent.
+
+        Raises:
+            BlobNotFoundError: one of its texts is not there any more.
+        """
+        try:
+            return rebuild(self.body, self.texts)
+        except KeyError as error:
+            raise BlobNotFoundError(str(error.args[0])) from None
+
+    @property
+    def message(self) -> str:
+        """Return what the user said."""
+        return next(message.content for message in self.request.messages if message.part == "message")
+
+    def item(self, ref: ItemRef) -> Item | None:
+        """Return an item as the agent had it then, or None when that is not known."""
+        entry = self.catalog.entry(ref) if self.catalog else None
+        return item_from(entry, self.texts[entry.hash]) if entry and entry.hash in self.texts else None
+
+
+async def past_turn(engine: Records, session_id: SessionId, turn: int, *, with_catalog: bool = True) -> PastTurn:
+    """Read a turn back. Without its catalog, less is read and only what was sent is known.
+
+    Raises:
+        SessionNotFoundError: no such session.
+        TurnNotFoundError: no such turn, or no request was recorded for it.
+    """
+    events = await engine.turn_events(session_id, turn)
+    built = next((e.event for e in events if isinstance(e.event, RequestBuilt) and e.event.turn == turn), None)
+    if built is None:
+        raise TurnNotFoundError(session_id, turn)
+    body = await engine.store.blob(session_id, built.request)
+    context = context_of(body)
+    texts = await engine.store.blobs(session_id, texts_of(body))
+    catalog = None
+    if with_catalog and context.catalog:
+        found = await engine.store.blobs(session_id, [context.catalog])
+        catalog = read_catalog(found[context.catalog]) if found else None
+    if catalog is not None:
+        more = [entry.hash for entry in catalog.entries if entry.hash not in texts]
+        texts |= await engine.store.blobs(session_id, more)
+    return PastTurn(
+        session_id=session_id,
+        turn=turn,
+        seq=events[0].seq,
+        record=built.request,
+        body=body,
+        context=context,
+        texts=texts,
+        catalog=catalog,
+        steps=steps_of(events, turn),
+    )
+
+
+def steps_of(events: Iterable[Recorded], turn: int) -> tuple[Step, ...]:
+    """Return a turn's model calls, each with what its tool calls gave."""
+    steps: list[Step] = []
+    for entry in events:
+        if isinstance(entry.event, ModelReplied) and entry.event.turn == turn:
+            steps.append(entry.event.step)
+        elif isinstance(entry.event, ToolReturned) and entry.event.turn == turn and steps:
+            steps[-1] = replace(steps[-1], results=(*steps[-1].results, entry.event.result))
+    return tuple(steps)

@@ -1,0 +1,262 @@
+"""A past request once more: rebuilt byte for byte, and its selection run again under other circumstances.
+
+Rebuilding needs the log and the blobs alone. Other settings are applied to the scores that were recorded. Another query
+or other texts are measured anew, against the items as the agent had them then. No model is called.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from windowpane.context.ids import BlobHash
+from windowpane.context.items import Item, ItemRef, Tool
+from windowpane.context.request import Evidence
+from windowpane.errors import InvalidInputError, UnknownItemError
+from windowpane.insight.past import PastTurn, Records
+from windowpane.insight.room import Wanted, pieces_with
+from windowpane.insight.scored import scored, settings_of
+from windowpane.search.settings import SearchSettings, search_settings, written_out
+from windowpane.tools.names import offer
+from windowpane.turn.assemble import item_tokens
+from windowpane.turn.fit import fit
+from windowpane.turn.selector import Selection
+
+WAIT_S = 60.0
+"""How long a replay waits for vectors: nobody waits for a reply."""
+
+RECENT_MESSAGES = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rebuilt:
+    """Whether a past request can be rebuilt byte for byte; `damages` say what is amiss if not."""
+
+    record: BlobHash
+    identical: bool
+    damages: tuple[str, ...]
+    messages: int
+    tools: int
+    used_tokens: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WhatIf:
+    """What is to be different: search settings by name, another query, other texts of rules and references."""
+
+    search: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    query: str | None = None
+    texts: Mapping[ItemRef, str] = field(default_factory=dict[ItemRef, str])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What became of one candidate: in the turn, and now. `fits` is None for one that was not selected."""
+
+    ref: ItemRef
+    selected: bool
+    was_selected: bool
+    code: str
+    reason: str
+    evidence: Evidence | None
+    fits: bool | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rerun:
+    """A selection that was run again, best first. `measured` tells whether anything had to be measured anew.
+
+    `search` are all settings that it ran under. `degraded` says what was less good than it should be.
+    """
+
+    query: str
+    search: Mapping[str, Any]
+    measured: bool
+    outcomes: tuple[Outcome, ...]
+    entered: tuple[ItemRef, ...]
+    left: tuple[ItemRef, ...]
+    degraded: tuple[str, ...] = ()
+
+
+def rebuilt(past: PastTurn) -> Rebuilt:
+    """Return whether a past turn's request is, byte for byte, the one that was recorded."""
+    damages = past.damages
+    return Rebuilt(
+        record=past.record,
+        identical=not damages,
+        damages=damages,
+        messages=len(past.request.messages) if not damages else 0,
+        tools=len(past.request.tools) if not damages else 0,
+        used_tokens=past.context.budget.used_tokens,
+    )
+
+
+async def rerun(engine: Records, past: PastTurn, what_if: WhatIf) -> Rerun:
+    """Run a past turn's selection again.
+
+    Raises:
+        InvalidInputError: the turn's record is too old to be run again, or the query is empty.
+        InvalidSettingError: a search setting cannot be used.
+        UnknownItemError: a text is given for an item that was no candidate.
+    """
+    if what_if.query is None and not what_if.texts:
+        return decided_again(past, what_if.search)
+    return await _measured_again(engine, past, what_if, _settings(past, what_if.search))
+
+
+def decided_again(past: PastTurn, search: Mapping[str, Any]) -> Rerun:
+    """Decide about a past turn's candidates again, by the scores they got, under other search settings.
+
+    Raises:
+        InvalidInputError: the turn's record is too old to be run again.
+        InvalidSettingError: a search setting cannot be used.
+    """
+    settings = _settings(past, search)
+    was = _was_selected(past)
+    outcomes = [
+        Outcome(
+            ref=choice.key,
+            selected=choice.kept,
+            was_selected=choice.key in was,
+            code=choice.code,
+            reason=choice.reason,
+            evidence=Evidence(
+                score=choice.score,
+                meaning=choice.meaning,
+                words=choice.words,
+                rank=choice.rank,
+                passage=choice.passage if choice.passage and choice.passage.text else None,
+                cut_off=choice.cut_off,
+                floor=choice.floor,
+            ),
+        )
+        for domain, candidates in scored(past.context).items()
+        for choice in candidates.under(settings.of(domain))
+    ]
+    return _finished(past, past.context.query.text, settings, outcomes, measured=False)
+
+
+def _settings(past: PastTurn, changes: Mapping[str, Any]) -> SearchSettings:
+    before = settings_of(past.context)
+    if before is None:
+        raise InvalidInputError("this turn was recorded without its search settings; it cannot be run again")
+    return _laid_over(before, changes)
+
+
+def _laid_over(settings: SearchSettings, changes: Mapping[str, Any]) -> SearchSettings:
+    """Return settings with changes: those of a domain for it, the others for both."""
+    search_settings(changes)
+    common = {name: value for name, value in changes.items() if name not in ("text", "tools", "deadline_s")}
+    written = written_out(settings)
+    for domain in ("text", "tools"):
+        own = {**common, **changes.get(domain, {})}
+        # With a preset, everything but whether selection is on is the preset's.
+        kept = {"enabled": written[domain]["enabled"]} if "preset" in own else written[domain]
+        written[domain] = {**kept, **own}
+    return search_settings(written)
+
+
+async def _measured_again(engine: Records, past: PastTurn, what_if: WhatIf, settings: SearchSettings) -> Rerun:
+    message = past.message if what_if.query is None else what_if.query
+    if not message.strip():
+        raise InvalidInputError("the query is empty")
+    items = _candidates(past)
+    for ref, text in what_if.texts.items():
+        item = items.get(ref)
+        if item is None or isinstance(item, Tool):
+            raise UnknownItemError(str(ref), tuple(str(known) for known in items if known.name == ref.name))
+        items[ref] = replace(item, text=text)
+    recent = await engine.messages(past.session_id, before=past.seq, limit=RECENT_MESSAGES) if past.seq > 1 else []
+    search = written_out(replace(settings, deadline_s=WAIT_S))
+    selection = await engine.select(message, tuple(items.values()), search, recent=recent)
+    outcomes = _outcomes(past, selection)
+    return _finished(
+        past, selection.query.text, settings, outcomes, measured=True, degraded=selection.degraded, items=items
+    )
+
+
+def _candidates(past: PastTurn) -> dict[ItemRef, Item]:
+    """Return everything that the turn could have selected, as it was."""
+    refs = [item.ref for item in past.context.items if item.include_mode == "agent"]
+    refs += [candidate.ref for candidate in past.context.candidates]
+    found = {ref: past.item(ref) for ref in sorted(refs, key=lambda ref: ref.sort_key)}
+    missing = [str(ref) for ref, item in found.items() if item is None]
+    if missing:
+        raise InvalidInputError(
+            f"the turn was recorded without the texts of what it could have selected ({', '.join(missing[:3])}); "
+            "only other settings can be tried"
+        )
+    return {ref: item for ref, item in found.items() if item is not None}
+
+
+def _outcomes(past: PastTurn, selection: Selection) -> list[Outcome]:
+    was = _was_selected(past)
+    outcomes = [
+        Outcome(
+            ref=chosen.item.ref,
+            selected=True,
+            was_selected=chosen.item.ref in was,
+            code="selected",
+            reason=chosen.reason,
+            evidence=chosen.evidence,
+        )
+        for chosen in selection.chosen
+    ]
+    return outcomes + [
+        Outcome(
+            ref=candidate.ref,
+            selected=False,
+            was_selected=candidate.ref in was,
+            code=candidate.code,
+            reason=candidate.reason,
+            evidence=candidate.evidence,
+        )
+        for candidate in selection.left_out
+    ]
+
+
+def _was_selected(past: PastTurn) -> set[ItemRef]:
+    return {item.ref for item in past.context.items if item.include_mode == "agent"}
+
+
+def _finished(
+    past: PastTurn,
+    query: str,
+    settings: SearchSettings,
+    outcomes: list[Outcome],
+    *,
+    measured: bool,
+    degraded: tuple[str, ...] = (),
+    items: Mapping[ItemRef, Item] | None = None,
+) -> Rerun:
+    kept = _kept(past, outcomes, items or {})
+    ordered = sorted(outcomes, key=lambda o: (not o.selected, -(o.evidence.score if o.evidence else 0), o.ref.sort_key))
+    return Rerun(
+        query=query,
+        search=written_out(settings),
+        measured=measured,
+        outcomes=tuple(
+            replace(outcome, fits=kept.get(str(outcome.ref))) if outcome.selected else outcome for outcome in ordered
+        ),
+        entered=tuple(o.ref for o in ordered if o.selected and not o.was_selected),
+        left=tuple(o.ref for o in ordered if o.was_selected and not o.selected),
+        degraded=degraded,
+    )
+
+
+def _kept(past: PastTurn, outcomes: list[Outcome], items: Mapping[ItemRef, Item]) -> dict[str, bool]:
+    """Return for each selected item whether there was room for it; nothing when the record does not say."""
+    room = past.context.budget.pieces_tokens
+    if room is None:
+        return {}
+    wanted = [_wanted(items.get(o.ref) or past.item(o.ref), o) for o in outcomes if o.selected]
+    placed = fit(pieces_with(past.context, [want for want in wanted if want is not None]), room)
+    return {fitted.piece.key: fitted.kept for fitted in placed}
+
+
+def _wanted(item: Item | None, outcome: Outcome) -> Wanted | None:
+    if item is None:
+        return None
+    score = outcome.evidence.score if outcome.evidence else 0.0
+    if isinstance(item, Tool):
+        return Wanted(item.ref, item_tokens(item, offer([item]).names[item.ref]), score=score)
+    return Wanted(item.ref, item_tokens(item), item.priority, score)

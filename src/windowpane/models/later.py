@@ -1,0 +1,31 @@
+"""Models that are loaded when the first of them is needed: providers' clients take most of a second to import."""
+
+from collections.abc import Callable
+
+from windowpane.models.base import ChatModel, Models
+
+
+class LaterModels:
+    """The models that a function returns, once somebody asks for one."""
+
+    def __init__(self, make: Callable[[], Models]) -> None:
+        self._make = make
+        self._made: Models | None = None
+
+    def open(self, name: str) -> ChatModel:
+        """Return the model `provider:model`; see `Models.open`."""
+        return self._models().open(name)
+
+    def known(self) -> tuple[str, ...]:
+        """Return names worth offering in a picker; others may work too."""
+        return self._models().known()
+
+    async def aclose(self) -> None:
+        """Close connections that models hold open."""
+        if self._made is not None:
+            await self._made.aclose()
+
+    def _models(self) -> Models:
+        if self._made is None:
+            self._made = self._make()
+        return self._made

@@ -1,0 +1,406 @@
+"""Chat completions: `POST /v1/chat/completions`."""
+
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import asdict, dataclass
+from time import time
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Response
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
+
+from windowpane.context.messages import ToolCall, Usage
+from windowpane.engine import Engine
+from windowpane.server.events import MEDIA_TYPE, ByteStream
+from windowpane.server.openai.asking import (
+    FunctionName,
+    KeyHeader,
+    Metadata,
+    SessionHeader,
+    Storable,
+    joined,
+    offered,
+    refuse,
+    session_of,
+    tool_of,
+)
+from windowpane.server.openai.conversation import Answering, Asked, Said, answering, call_named
+from windowpane.server.openai.errors import Failure, OpenAIRoute, UnsupportedError, failures
+from windowpane.server.openai.once import OnceSessions
+from windowpane.server.openai.reply import End, FinishReason, Text, hear
+from windowpane.server.openai.stream import DONE, data, until_gone
+from windowpane.server.opened import Asking, Chatting
+
+router = APIRouter(prefix="/v1", tags=["openai"], route_class=OpenAIRoute)
+
+ALLOWED: Mapping[str, Sequence[Any]] = {
+    "n": (1,),
+    "stop": ([],),
+    "logprobs": (False,),
+    "top_logprobs": (0,),
+    "logit_bias": ({},),
+    "modalities": (["text"],),
+    "response_format": ({"type": "text"},),
+    "functions": ([],),
+    "function_call": ("none", "auto"),
+    "audio": (),
+    "prediction": (),
+    "web_search_options": (),
+}
+"""Parameters that would change the answer in ways that cannot be had here, and the values that ask for nothing."""
+
+
+class Part(BaseModel):
+    """A part of a message. Only text can be used."""
+
+    model_config = ConfigDict(frozen=True)
+
+    type: str
+    text: str | None = None
+    refusal: str | None = None
+
+
+class CalledFunction(BaseModel):
+    """The function that a past call was for."""
+
+    model_config = ConfigDict(frozen=True)
+
+    name: FunctionName
+    arguments: str
+
+
+class PastCall(BaseModel):
+    """A call of one of the client's functions."""
+
+    model_config = ConfigDict(frozen=True)
+
+    id: str
+    type: Literal["function"] = "function"
+    function: CalledFunction
+
+
+class ChatMessage(BaseModel):
+    """A message of the conversation. What else clients send back with it is passed over."""
+
+    model_config = ConfigDict(frozen=True)
+
+    role: Literal["system", "developer", "user", "assistant", "tool"]
+    content: str | list[Part] | None = None
+    tool_calls: list[PastCall] | None = None
+    tool_call_id: str | None = None
+
+
+class Function(BaseModel):
+    """A function that the client runs."""
+
+    model_config = ConfigDict(frozen=True)
+
+    name: FunctionName
+    description: str | None = None
+    parameters: dict[str, JsonValue] | None = None
+    strict: bool | None = None
+
+
+class ChatTool(BaseModel):
+    """A tool of the client's, offered to the model beside the agent's own."""
+
+    model_config = ConfigDict(frozen=True)
+
+    type: Literal["function"]
+    function: Function
+
+
+class StreamOptions(BaseModel):
+    """What is to be streamed beside the answer."""
+
+    model_config = ConfigDict(frozen=True)
+
+    include_usage: bool | None = None
+    include_obfuscation: bool | None = None
+
+
+class ChatRequest(BaseModel):
+    """A conversation to be carried on by an agent. Parameters that have no effect here are taken and passed over."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    model: Annotated[str, Field(description="An agent's name.")]
+    messages: Annotated[list[ChatMessage], Field(min_length=1)]
+    stream: bool | None = None
+    stream_options: StreamOptions | None = None
+    tools: list[ChatTool] | None = None
+    tool_choice: JsonValue = None
+    temperature: Annotated[float | None, Field(ge=0, le=2)] = None
+    top_p: Annotated[float | None, Field(ge=0, le=1)] = None
+    max_tokens: Annotated[int | None, Field(ge=1, le=1_000_000)] = None
+    max_completion_tokens: Annotated[int | None, Field(ge=1, le=1_000_000)] = None
+    metadata: Metadata = None
+    store: Annotated[bool | None, Field(description="Show a request without a session in lists of sessions.")] = None
+    n: int | None = None
+    stop: JsonValue = None
+    logprobs: bool | None = None
+    top_logprobs: int | None = None
+    logit_bias: JsonValue = None
+    modalities: JsonValue = None
+    response_format: JsonValue = None
+    functions: JsonValue = None
+    function_call: JsonValue = None
+    audio: JsonValue = None
+    prediction: JsonValue = None
+    web_search_options: JsonValue = None
+    frequency_penalty: float | None = None
+    parallel_tool_calls: bool | None = None
+    presence_penalty: float | None = None
+    prompt_cache_key: str | None = None
+    prompt_cache_options: JsonValue = None
+    prompt_cache_retention: str | None = None
+    reasoning_effort: str | None = None
+    safety_identifier: str | None = None
+    seed: int | None = None
+    service_tier: str | None = None
+    user: str | None = None
+    verbosity: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionCall:
+    """A function and what to call it with, as JSON."""
+
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageCall:
+    """A call that the client is to run."""
+
+    id: str
+    type: Literal["function"] = "function"
+    function: FunctionCall
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerMessage:
+    """What the agent says, and which calls it waits for."""
+
+    role: Literal["assistant"] = "assistant"
+    content: str | None
+    refusal: str | None = None
+    tool_calls: tuple[MessageCall, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """The answer. There is one."""
+
+    index: int = 0
+    message: AnswerMessage
+    finish_reason: FinishReason
+    logprobs: None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptDetails:
+    """How much of the prompt came from the provider's cache."""
+
+    cached_tokens: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChatUsage:
+    """What all model calls of the answer cost together, in tokens."""
+
+    prompt_tokens: int
+    completion_tokens: int
+    total_tokens: int
+    prompt_tokens_details: PromptDetails
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChatCompletion:
+    """An answer."""
+
+    id: str
+    object: Literal["chat.completion"] = "chat.completion"
+    created: int
+    model: str
+    choices: tuple[Choice, ...]
+    usage: ChatUsage
+
+
+EXAMPLE = {"model": "guide", "messages": [{"role": "user", "content": "How do I add a rule?"}]}
+FORMS: dict[int | str, dict[str, Any]] = {
+    200: {
+        "description": "The answer; with `stream`, as server-sent events.",
+        "content": {MEDIA_TYPE: {"schema": {"type": "string"}, "example": 'data: {"choices":[…]}\n\ndata: [DONE]\n\n'}},
+        "headers": {
+            "Windowpane-Session": {"description": "The session of the turn.", "schema": {"type": "string"}},
+            "Windowpane-Turn": {"description": "The turn's number.", "schema": {"type": "integer"}},
+        },
+    }
+}
+
+
+@router.post(
+    "/chat/completions",
+    summary="Answer a conversation, as OpenAI's clients ask for it",
+    response_model=ChatCompletion,
+    response_model_exclude_none=False,
+    responses={**failures(404, 409, 413, 415), **FORMS},
+    openapi_extra={"requestBody": {"content": {"application/json": {"example": EXAMPLE}}}},
+)
+async def create_chat_completion(
+    engine: Chatting,
+    caller: Asking,
+    once: OnceSessions,
+    response: Response,
+    body: Annotated[ChatRequest, Storable],
+    session: SessionHeader = None,
+    key: KeyHeader = None,
+) -> ChatCompletion | Response:
+    """Let an agent answer. `Windowpane-Session` and `Windowpane-Turn` of the response name the recorded turn.
+
+    In a session, the last message is what counts: the session knows the ones before. Without one, the request stands
+    for itself. Functions in `tools` are offered beside the agent's own tools; a call of one ends the answer with the
+    reason `tool_calls`, and the turn goes on when its result is sent.
+    """
+    turn = await answering(engine, caller, once, _asked(body, session, key))
+    shape = _Shape(turn, body)
+    if body.stream:
+        return ByteStream(until_gone(engine, turn, _stream(engine, shape)), headers=turn.headers)
+    response.headers.update(turn.headers)
+    said: list[str] = []
+    async for heard in hear(engine, turn):
+        match heard:
+            case Text(text):
+                said.append(text)
+            case Failure():
+                return heard.response(turn.headers)
+            case End():
+                return shape.whole("".join(said), heard)
+    raise AssertionError("an answer ends")
+
+
+def _asked(body: ChatRequest, session: str | None, key: str | None) -> Asked:
+    refuse(body.model_dump(), ALLOWED)
+    system = joined(_text(m, i) for i, m in enumerate(body.messages) if m.role in ("system", "developer"))
+    limit = body.max_completion_tokens or body.max_tokens
+    settings = {"temperature": body.temperature, "top_p": body.top_p, "max_output_tokens": limit}
+    given = [tool_of(t.function.name, t.function.description, t.function.parameters) for t in body.tools or ()]
+    return Asked(
+        agent=body.model,
+        said=tuple(
+            _said(message, index)
+            for index, message in enumerate(body.messages)
+            if message.role not in ("system", "developer")
+        ),
+        brought=offered(given, body.tool_choice),
+        settings={name: value for name, value in settings.items() if value is not None}
+        | ({"system_prompt": system} if system else {}),
+        session=session_of(session, body.metadata),
+        keep=bool(body.store),
+        key=key,
+    )
+
+
+def _said(message: ChatMessage, index: int) -> Said:
+    text = _text(message, index)
+    if message.role == "tool":
+        if not message.tool_call_id:
+            raise UnsupportedError(
+                f"messages[{index}].tool_call_id", "A tool's message names its call.", "invalid_value"
+            )
+        return Said(role="tool", text=text, call_id=message.tool_call_id)
+    if message.role == "assistant":
+        calls = [call_named(call.id, call.function.name, call.function.arguments) for call in message.tool_calls or ()]
+        return Said(role="assistant", text=text, calls=tuple(calls))
+    return Said(role="user", text=text)
+
+
+def _text(message: ChatMessage, index: int) -> str:
+    if not isinstance(message.content, list):
+        return message.content or ""
+    for place, part in enumerate(message.content):
+        if part.type not in ("text", "refusal"):
+            where = f"messages[{index}].content[{place}]"
+            raise UnsupportedError(where, f"Only text can be sent here, not {part.type!r}.")
+    return "".join(part.text or part.refusal or "" for part in message.content)
+
+
+class _Shape:
+    """The forms in which one answer is sent."""
+
+    def __init__(self, turn: Answering, body: ChatRequest) -> None:
+        self.turn = turn
+        self.with_usage = bool(body.stream_options and body.stream_options.include_usage)
+        self._id = f"chatcmpl-{turn.session_id}-{turn.first_seq}"
+        self._created = int(time())
+        self._model = body.model
+
+    def whole(self, text: str, end: End) -> ChatCompletion:
+        """Return the answer in one piece."""
+        calls = tuple(
+            MessageCall(id=id_, function=FunctionCall(name, arguments)) for id_, name, arguments in self._calls(end)
+        )
+        message = AnswerMessage(content=text if text or not calls else None, tool_calls=calls or None)
+        choice = Choice(message=message, finish_reason=end.reason)
+        return ChatCompletion(
+            id=self._id, created=self._created, model=self._model, choices=(choice,), usage=_usage(end.usage)
+        )
+
+    def chunk(self, delta: Mapping[str, Any], finish_reason: FinishReason | None = None) -> bytes:
+        """Return a piece of the answer."""
+        choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish_reason}
+        return self._chunk([choice], None)
+
+    def calls(self, end: End) -> bytes:
+        """Return the calls that the client is to run."""
+        entries = [
+            {"index": index, "id": id_, "type": "function", "function": {"name": name, "arguments": arguments}}
+            for index, (id_, name, arguments) in enumerate(self._calls(end))
+        ]
+        return self.chunk({"tool_calls": entries})
+
+    def usage(self, end: End) -> bytes:
+        """Return what the answer cost."""
+        return self._chunk([], asdict(_usage(end.usage)))
+
+    def _chunk(self, choices: list[dict[str, Any]], usage: dict[str, Any] | None) -> bytes:
+        told = {"usage": usage} if self.with_usage else {}
+        base = {"id": self._id, "object": "chat.completion.chunk", "created": self._created, "model": self._model}
+        return data({**base, "choices": choices, **told})
+
+    def _calls(self, end: End) -> list[tuple[str, str, str]]:
+        return [(self.turn.client_id(call), _name(call), call.arguments) for call in end.calls]
+
+
+async def _stream(engine: Engine, shape: _Shape) -> AsyncGenerator[bytes]:
+    yield shape.chunk({"role": "assistant", "content": "", "refusal": None})
+    async with aclosing(hear(engine, shape.turn)) as answer:
+        async for heard in answer:
+            match heard:
+                case Text(text):
+                    yield shape.chunk({"content": text})
+                case Failure():
+                    yield data(heard.document())
+                    return
+                case End():
+                    if heard.calls:
+                        yield shape.calls(heard)
+                    yield shape.chunk({}, heard.reason)
+                    if shape.with_usage:
+                        yield shape.usage(heard)
+    yield DONE
+
+
+def _name(call: ToolCall) -> str:
+    return call.ref.name if call.ref else call.offered_name
+
+
+def _usage(usage: Usage) -> ChatUsage:
+    return ChatUsage(
+        prompt_tokens=usage.input_tokens,
+        completion_tokens=usage.output_tokens,
+        total_tokens=usage.input_tokens + usage.output_tokens,
+        prompt_tokens_details=PromptDetails(cached_tokens=usage.cache_read_tokens),
+    )

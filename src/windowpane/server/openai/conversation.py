@@ -1,0 +1,235 @@
+"""From a client's conversation to a turn.
+
+OpenAI's clients tell the whole conversation with every request and expect nothing to be remembered. Windowpane
+remembers sessions. So a request that names a session is a message to it, or the results that its turn waits for, and
+what the client tells about earlier messages is not needed. A request that names none gets a session of its own, with
+the earlier messages in it; nobody's list shows it, its id is in the response, and it is forgotten after a while.
+"""
+
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from windowpane.callers import Caller
+from windowpane.context.events import (
+    ApprovalDecided,
+    Live,
+    Recorded,
+    RequestBuilt,
+    ToolReturned,
+    TurnFinished,
+    TurnStarted,
+)
+from windowpane.context.ids import SessionId
+from windowpane.context.items import CLIENT_SERVER, Tool, tool_ref
+from windowpane.context.messages import Step, ToolCall, ToolResult
+from windowpane.context.session import SessionState
+from windowpane.engine import Engine
+from windowpane.errors import SessionNotFoundError, StoreUnavailableError
+from windowpane.server.named import session_named
+from windowpane.server.openai.errors import UnsupportedError
+from windowpane.server.openai.once import Once
+from windowpane.server.opened import own_session
+from windowpane.tools.names import offered_name
+from windowpane.turn.past import Exchange
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Said:
+    """One message, as the client tells it. A tool's message has the id of the call that it answers."""
+
+    role: Literal["user", "assistant", "tool"]
+    text: str = ""
+    calls: tuple[ToolCall, ...] = ()
+    call_id: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What a client asks for, whichever way it says so.
+
+    `session` is a session's id or a name of the client's own; None: the request stands for itself. `keep` makes such a
+    request's session one that lists show.
+    """
+
+    agent: str
+    said: tuple[Said, ...]
+    brought: tuple[Tool, ...] = ()
+    settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    session: str | None = None
+    keep: bool = False
+    key: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Answering:
+    """A turn that answers a request. `first_seq` is where in the log its answer begins."""
+
+    session_id: SessionId
+    turn: int
+    first_seq: int
+    live: AsyncGenerator[Live]
+    once: bool
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """Return the names under which the turn is recorded."""
+        return {"Windowpane-Session": self.session_id, "Windowpane-Turn": str(self.turn)}
+
+    def client_id(self, call: ToolCall) -> str:
+        """Return a call's id for the client. By it the result finds its way back to a session that nobody named."""
+        return f"{self.session_id}.{call.id}" if self.once else call.id
+
+
+def call_named(call_id: str, name: str, arguments: str) -> ToolCall:
+    """Return a call of a tool of the client's."""
+    ref = tool_ref(CLIENT_SERVER, name)
+    return ToolCall(call_id, offered_name(ref), arguments, ref)
+
+
+async def answering(engine: Engine, caller: Caller, once: Once, asked: Asked) -> Answering:
+    """Begin the turn that a request asks for, or carry it on with the results of the client's tools.
+
+    Raises:
+        UnsupportedError: the conversation ends with neither a user's message nor a tool's result.
+        WindowpaneError: the turn could not be begun; see `Engine.turn` and `Engine.answer_calls`.
+    """
+    if not asked.said or asked.said[-1].role == "assistant":
+        raise UnsupportedError("messages", "The last message must be the user's or a tool's result.", "invalid_value")
+    if asked.session is not None:
+        state = await session_named(engine, caller, asked.agent, asked.session)
+        await _settle(engine, state, asked.settings)
+        return await begun(state.id, _continued(engine, state.id, asked), once=False)
+    waiting = await _waiting(engine, caller, asked)
+    if waiting is not None:
+        return await begun(waiting, engine.answer_calls(waiting, _results(asked.said)), once=True)
+    state = await _made(engine, caller, asked)
+    await once.made(engine, caller.owner)
+    live = (
+        _continued(engine, state.id, asked)
+        if state.open_turn is None
+        else engine.carry_on(state.id, brought=asked.brought)
+    )
+    return await begun(state.id, live, once=True)
+
+
+async def _settle(engine: Engine, state: SessionState, settings: Mapping[str, Any]) -> None:
+    changes = {name: value for name, value in settings.items() if getattr(state.settings, name) != value}
+    if changes:
+        await engine.update_session(state.id, changes)
+
+
+def _continued(engine: Engine, session_id: SessionId, asked: Asked) -> AsyncGenerator[Live]:
+    last = asked.said[-1]
+    if last.role == "tool":
+        return engine.answer_calls(session_id, _results(asked.said))
+    return engine.turn(session_id, last.text, key=asked.key, brought=asked.brought)
+
+
+def _results(said: Sequence[Said]) -> list[ToolResult]:
+    """Return the results that the conversation ends with, for the calls as the session knows them."""
+    results: list[ToolResult] = []
+    for entry in reversed(said):
+        if entry.role != "tool":
+            break
+        results.insert(0, ToolResult(_split(entry.call_id)[1], entry.text))
+    return results
+
+
+def _split(client_id: str) -> tuple[str, str]:
+    """Return the session that a call's id names, if it names one, and the id as the session knows it."""
+    session_id, dot, call_id = client_id.partition(".")
+    return (session_id, call_id) if dot and session_id.startswith("ses_") else ("", client_id)
+
+
+async def _waiting(engine: Engine, caller: Caller, asked: Asked) -> SessionId | None:
+    """Return the session that waits for the results which the conversation ends with, if it is still there."""
+    name, _ = _split(asked.said[-1].call_id)
+    if asked.said[-1].role != "tool" or not name:
+        return None
+    try:
+        state = await engine.session(await own_session(engine, caller, name))
+    except SessionNotFoundError:
+        return None
+    waiting = {call.id for call in state.open_turn.for_client} if state.open_turn else set[str]()
+    return state.id if {result.call_id for result in _results(asked.said)} <= waiting else None
+
+
+async def _made(engine: Engine, caller: Caller, asked: Asked) -> SessionState:
+    goes_on = asked.said[-1].role == "tool"
+    past = exchanges(asked.said if goes_on else asked.said[:-1])
+    if goes_on:
+        past[-1] = replace(past[-1], finished=False)
+        if not past[-1].message:
+            raise UnsupportedError(
+                "messages", "A tool's result needs the user's message that led to it.", "invalid_value"
+            )
+    return await engine.create_session(
+        asked.agent, owner=caller.owner, settings=asked.settings, past=past, listed=asked.keep
+    )
+
+
+def exchanges(said: Sequence[Said]) -> list[Exchange]:
+    """Return a conversation by what the user said and what was answered to it.
+
+    Raises:
+        UnsupportedError: a tool's result answers no call.
+    """
+    found: list[Exchange] = []
+    for entry in said:
+        if entry.role == "user":
+            found.append(Exchange(entry.text))
+            continue
+        if not found:
+            found.append(Exchange())
+        steps = found[-1].steps
+        found[-1] = replace(found[-1], steps=_answered(steps, entry) if entry.role == "tool" else _spoken(steps, entry))
+    return found
+
+
+def _spoken(steps: tuple[Step, ...], entry: Said) -> tuple[Step, ...]:
+    # Some clients tell the calls of one step apart from its text.
+    if steps and not entry.text and not steps[-1].results:
+        return (*steps[:-1], replace(steps[-1], tool_calls=steps[-1].tool_calls + entry.calls))
+    return (*steps, Step(text=entry.text, tool_calls=entry.calls))
+
+
+def _answered(steps: tuple[Step, ...], entry: Said) -> tuple[Step, ...]:
+    if not steps or all(call.id != entry.call_id for call in steps[-1].tool_calls):
+        why = f"No tool call of the message before has the id {entry.call_id!r}."
+        raise UnsupportedError("messages", why, "invalid_value")
+    result = ToolResult(entry.call_id, entry.text)
+    return (*steps[:-1], replace(steps[-1], results=(*steps[-1].results, result)))
+
+
+async def begun(session_id: SessionId, live: AsyncGenerator[Live], *, once: bool) -> Answering:
+    """Return the turn once it has begun, so that what prevents it is an error and not half an answer."""
+    seen: list[Live] = []
+    turn = 0
+    async for event in live:
+        seen.append(event)
+        turn = _turn_of(event)
+        if turn:
+            break
+    if not turn:
+        raise StoreUnavailableError("the server is stopping")
+    first = next((event.seq for event in reversed(seen) if isinstance(event, Recorded)), 0)
+
+    async def whole() -> AsyncGenerator[Live]:
+        for event in seen:
+            yield event
+        async for event in live:
+            yield event
+
+    return Answering(session_id, turn, first, whole(), once)
+
+
+def _turn_of(event: Live) -> int:
+    """Return the number of the turn that begins or goes on with an event, or 0.
+
+    The first events may still close the turn before, or belong to none.
+    """
+    happened = event.event if isinstance(event, Recorded) else None
+    if isinstance(happened, TurnFinished):
+        return happened.turn if happened.outcome == "failed" else 0
+    return happened.turn if isinstance(happened, TurnStarted | ApprovalDecided | ToolReturned | RequestBuilt) else 0

@@ -1,0 +1,200 @@
+"""Errors as OpenAI's clients read them.
+
+`{"error": {"message", "type", "param", "code"}}`, with the status codes that the clients take for a reason to try again
+or not; where the status alone would mislead them, `x-should-retry` says it.
+"""
+
+import re
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from fastapi import Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
+from starlette.exceptions import HTTPException
+from starlette.responses import JSONResponse, Response
+
+from windowpane.context.events import TurnError
+from windowpane.errors import WindowpaneError
+from windowpane.server.problems import status_of
+
+WORTH_ANOTHER_TRY = frozenset(
+    {
+        "session_busy",
+        "model_rate_limited",
+        "model_unavailable",
+        "model_timeout",
+        "model_stream_broken",
+        "store_unavailable",
+        "too_many_requests",
+        "interrupted",
+    }
+)
+_CODES = {
+    "agent_not_found": "model_not_found",
+    "context_too_large": "context_length_exceeded",
+    "token_needed": "invalid_api_key",
+    "model_rate_limited": "rate_limit_exceeded",
+    "too_many_requests": "rate_limit_exceeded",
+}
+_FORM = re.compile(r"str|[A-Z]\w*|list\[.*\]|constrained-.*|function-.*")
+"""How pydantic writes that a value was tried in one of several forms."""
+
+_PARAMS = {"agent_not_found": "model", "session_not_found": "metadata.session", "context_too_large": "messages"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErrorBody:
+    """What went wrong, for people and for programs. `param` is the part of the request that is to be changed."""
+
+    message: str
+    type: str
+    param: str | None = None
+    code: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorDocument:
+    """An error."""
+
+    error: ErrorBody
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """An error with its status."""
+
+    status: int
+    body: ErrorBody
+    retry: bool = False
+
+    def document(self) -> dict[str, Any]:
+        """Return what the client is sent."""
+        return asdict(ErrorDocument(self.body))
+
+    def response(self, headers: Mapping[str, str] | None = None) -> Response:
+        """Return the whole answer."""
+        misleading = not self.retry and (self.status >= 500 or self.status in (408, 409, 429))
+        told = {"x-should-retry": "false"} if misleading else {}
+        return JSONResponse(self.document(), self.status, headers={**(headers or {}), **told})
+
+
+class UnsupportedError(Exception):
+    """The request asks for something that cannot be done here."""
+
+    def __init__(self, param: str, why: str, code: str = "unsupported_value") -> None:
+        super().__init__(why)
+        self.failure = refusal(why, param=param, code=code)
+
+
+def refusal(message: str, *, param: str | None = None, code: str | None = None) -> Failure:
+    """Return what is said about a request that has to be changed."""
+    return Failure(400, ErrorBody(message=message, type="invalid_request_error", param=param, code=code))
+
+
+def failure_of(error: TurnError | WindowpaneError) -> Failure:
+    """Return one of our errors, or what a turn failed of, in OpenAI's words."""
+    message = error.message if isinstance(error, TurnError) else str(error)
+    status = _status(error.code)
+    kind = "invalid_request_error" if status < 500 and status != 429 else "server_error"
+    body = ErrorBody(
+        message=message,
+        type="requests" if status == 429 else kind,
+        param=_PARAMS.get(error.code),
+        code=_CODES.get(error.code, error.code),
+    )
+    return Failure(status, body, retry=error.code in WORTH_ANOTHER_TRY)
+
+
+def _status(code: str) -> int:
+    if code == "model_rate_limited":
+        return 429
+    known = next((error for error in _family(WindowpaneError) if error.code == code), None)
+    status = 503 if code == "interrupted" else 500 if known is None else status_of(known)
+    return 400 if status == 422 else status
+
+
+def _family(error: type[WindowpaneError]) -> list[type[WindowpaneError]]:
+    return [error, *(member for child in error.__subclasses__() for member in _family(child))]
+
+
+class OpenAIRoute(APIRoute):
+    """A route whose failures have OpenAI's form."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """Return the handler, with failures answered here rather than as problem documents."""
+        handle = super().get_route_handler()
+
+        async def answered(request: Request) -> Response:
+            try:
+                return await handle(request)
+            except UnsupportedError as error:
+                return error.failure.response()
+            except WindowpaneError as error:
+                return failure_of(error).response()
+            except RequestValidationError as error:
+                return _invalid(error).response()
+            except HTTPException as error:
+                body = ErrorBody(message=str(error.detail), type="invalid_request_error")
+                return Failure(error.status_code, body).response(error.headers)
+
+        return answered
+
+
+def _invalid(error: RequestValidationError) -> Failure:
+    found: Sequence[Mapping[str, Any]] = error.errors()
+    # Where a text would have done as well, what was sent instead is what was meant, and what went furthest.
+    first = max([entry for entry in found if entry["loc"][-1] != "str"] or found, key=lambda entry: len(entry["loc"]))
+    place = _place(first["loc"])
+    match first["type"]:
+        case "json_invalid":
+            return refusal("The body is not JSON: " + str(first["ctx"]["error"]))
+        case _ if isinstance(error.body, bytes):
+            wanted = "Send the body as JSON, with `Content-Type: application/json`."
+            return Failure(415, ErrorBody(message=wanted, type="invalid_request_error"))
+        case "missing" if place:
+            return refusal(f"Missing required parameter: '{place}'.", param=place, code="missing_required_parameter")
+        case "extra_forbidden":
+            return refusal(f"Unknown parameter: '{place}'.", param=place, code="unknown_parameter")
+        case _:
+            why = str(first["msg"]).removeprefix("Value error, ")
+            return refusal(f"Invalid value for '{place}': {why}.", param=place or None, code="invalid_value")
+
+
+def _place(loc: Sequence[str | int]) -> str:
+    """Return a place as OpenAI writes it, such as `messages[0].content`."""
+    named = [part for part in loc[1:] if isinstance(part, int) or not _FORM.fullmatch(part)]
+    parts = [f"[{part}]" if isinstance(part, int) else f".{part}" for part in named]
+    return "".join(parts).removeprefix(".")
+
+
+def failures(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """Return how an operation documents its failures; 400, 401, 403, 429, 500 and 503 are documented for every one."""
+    every = sorted({400, 401, 403, 429, 500, 502, 503, 504, *statuses})
+    return {status: {"model": ErrorDocument, "description": MEANINGS[status]} for status in every}
+
+
+MEANINGS: Mapping[int, str] = {
+    400: "The request has to be changed; `param` says where.",
+    401: "The key is no token of this server.",
+    403: "The token allows less than this.",
+    404: "There is no such model, session or response.",
+    409: "The session is busy, or waits for something else.",
+    413: "The body is too large.",
+    415: "The body is not sent as JSON.",
+    429: "Too many requests, here or at the model's provider.",
+    500: "Something unforeseen went wrong.",
+    502: "The model's provider did not answer as needed.",
+    503: "The store, or the model's provider, cannot be reached now.",
+    504: "The model's provider took too long.",
+}
+
+
+def as_answered(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return an OpenAPI description without the answer to invalid requests that is never given here."""
+    for path, operations in schema.get("paths", {}).items():
+        for operation in operations.values():
+            if path.startswith("/v1/"):
+                operation["responses"].pop("422", None)
+    return schema

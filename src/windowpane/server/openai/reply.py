@@ -1,0 +1,129 @@
+"""What a client hears of a turn: text as it comes, calls of its own tools, and how it ended.
+
+A turn may take several model calls, and the agent's tools run in between; the client sees one answer. Text of one step
+is set apart from that of the next by an empty line, as everywhere.
+"""
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Literal
+
+from windowpane.context.events import Delta, Live, ModelReplied, TurnError, TurnFinished
+from windowpane.context.messages import Decision, ToolCall, Usage
+from windowpane.context.session import OpenTurn
+from windowpane.engine import Engine
+from windowpane.errors import ApprovalPendingError, TurnNotFoundError
+from windowpane.server.openai.conversation import Answering
+from windowpane.server.openai.errors import Failure, failure_of
+from windowpane.turn.tokens import count
+
+FinishReason = Literal["stop", "length", "content_filter", "tool_calls"]
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A little more of the answer."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """The end of an answer: `calls` are those that the client is to run."""
+
+    reason: FinishReason
+    usage: Usage
+    calls: tuple[ToolCall, ...] = ()
+
+
+Heard = Text | End | Failure
+
+
+async def hear(engine: Engine, answering: Answering) -> AsyncGenerator[Heard]:
+    """Yield a turn's answer, and at last exactly one `End` or one `Failure`."""
+    hearing = _Hearing()
+    live = answering.live
+    while True:
+        async with aclosing(live):
+            async for event in live:
+                if text := hearing.take(event, answering.turn):
+                    yield Text(text)
+        waiting = await _waiting(engine, answering)
+        if not (answering.once and waiting and waiting.undecided):
+            break
+        # Nobody can be asked about a session that nobody sees.
+        decisions: dict[str, Decision] = {call.id: "deny" for call in waiting.undecided}
+        live = engine.approve(answering.session_id, decisions, actor="system")
+    yield await _end(engine, answering, hearing, waiting)
+
+
+async def _waiting(engine: Engine, answering: Answering) -> OpenTurn | None:
+    turn = (await engine.session(answering.session_id)).open_turn
+    return turn if turn is not None and turn.turn == answering.turn else None
+
+
+async def _end(engine: Engine, answering: Answering, hearing: "_Hearing", waiting: OpenTurn | None) -> End | Failure:
+    if hearing.failed is not None:
+        return failure_of(hearing.failed)
+    if waiting is not None and waiting.undecided:
+        names = tuple(str(call.ref or call.offered_name) for call in waiting.undecided)
+        return failure_of(ApprovalPendingError(answering.turn, names))
+    calls = waiting.for_client if waiting is not None else ()
+    usage = hearing.usage
+    if usage == Usage():
+        usage = await _counted(engine, answering, hearing.everything)
+    return End("tool_calls" if calls else hearing.reason, usage, calls)
+
+
+async def _counted(engine: Engine, answering: Answering, text: str) -> Usage:
+    """Return our own count, for a provider that reports none."""
+    try:
+        context = await engine.request_context(answering.session_id, answering.turn)
+    except TurnNotFoundError:
+        return Usage()
+    return Usage(context.budget.used_tokens, count(text))
+
+
+class _Hearing:
+    """What has been heard so far."""
+
+    def __init__(self) -> None:
+        self.everything = ""
+        self.usage = Usage()
+        self.reason: FinishReason = "stop"
+        self.failed: TurnError | None = None
+        self._step = ""
+
+    def take(self, event: Live, turn: int) -> str:
+        """Take in one event and return the text that it adds to the answer."""
+        if isinstance(event, Delta):
+            return self._say(event.text) if event.kind == "text" else ""
+        happened = event.event
+        if isinstance(happened, ModelReplied) and happened.turn == turn:
+            # Whoever joins a turn that another worker carries hears no deltas.
+            whole, heard = happened.step.text, self._step
+            rest = self._say(whole[len(heard) :]) if whole.startswith(heard) else ""
+            self._step = ""
+            self.usage += happened.step.usage
+            self.reason = _reason(happened.step.finish_reason)
+            return rest
+        if (
+            isinstance(happened, TurnFinished)
+            and happened.turn == turn
+            and happened.outcome in ("failed", "interrupted")
+        ):
+            self.failed = happened.error or TurnError(code="interrupted", message="the turn was interrupted")
+        return ""
+
+    def _say(self, text: str) -> str:
+        if not text:
+            return ""
+        gap = "\n\n" if self.everything and not self._step else ""
+        self._step += text
+        self.everything += gap + text
+        return gap + text
+
+
+def _reason(finish_reason: str) -> FinishReason:
+    return "length" if finish_reason == "length" else "content_filter" if finish_reason == "content_filter" else "stop"

@@ -1,0 +1,436 @@
+"""Responses: `POST /v1/responses`, with text and function calls."""
+
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
+from time import time
+from typing import Annotated, Any, Literal, Protocol
+
+from fastapi import APIRouter
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from starlette.responses import JSONResponse, Response
+
+from windowpane.callers import Caller
+from windowpane.context.messages import ToolCall, Usage
+from windowpane.engine import Engine
+from windowpane.errors import NotFoundError, SessionNotFoundError
+from windowpane.server.events import MEDIA_TYPE, ByteStream
+from windowpane.server.openai.asking import (
+    FunctionName,
+    KeyHeader,
+    Metadata,
+    SessionHeader,
+    Storable,
+    joined,
+    offered,
+    refuse,
+    session_of,
+    tool_of,
+)
+from windowpane.server.openai.conversation import Answering, Asked, Said, answering, call_named
+from windowpane.server.openai.errors import Failure, OpenAIRoute, UnsupportedError, failures
+from windowpane.server.openai.once import OnceSessions
+from windowpane.server.openai.reply import End, Heard, Text, hear
+from windowpane.server.openai.stream import data, until_gone
+from windowpane.server.opened import Asking, Chatting, own_session
+
+router = APIRouter(prefix="/v1", tags=["openai"], route_class=OpenAIRoute)
+
+ALLOWED: Mapping[str, Sequence[Any]] = {
+    "background": (False,),
+    "prompt": (),
+    "text": ({}, {"format": {"type": "text"}}),
+    "top_logprobs": (0,),
+    "max_tool_calls": (),
+}
+"""Parameters that would change the answer in ways that cannot be had here, and the values that ask for nothing."""
+
+
+class Part(BaseModel):
+    """A part of a message. Only text can be used."""
+
+    model_config = ConfigDict(frozen=True)
+
+    type: str
+    text: str | None = None
+    refusal: str | None = None
+
+
+class Item(BaseModel):
+    """Something that was said or called. What else clients send back with it is passed over."""
+
+    model_config = ConfigDict(frozen=True)
+
+    type: Literal["message", "function_call", "function_call_output", "reasoning"] = "message"
+    role: Literal["user", "assistant", "system", "developer"] | None = None
+    content: str | list[Part] | None = None
+    call_id: str | None = None
+    name: FunctionName | None = None
+    arguments: str | None = None
+    output: str | list[Part] | None = None
+
+
+class ResponseTool(BaseModel):
+    """A function of the client's, offered to the model beside the agent's own tools."""
+
+    model_config = ConfigDict(frozen=True)
+
+    type: Literal["function"]
+    name: FunctionName
+    description: str | None = None
+    parameters: dict[str, JsonValue] | None = None
+    strict: bool | None = None
+
+
+class ConversationName(BaseModel):
+    """A conversation, by its id."""
+
+    model_config = ConfigDict(frozen=True)
+
+    id: str
+
+
+class ResponseRequest(BaseModel):
+    """Something to be answered by an agent. Parameters that have no effect here are taken and passed over."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    model: Annotated[str, Field(description="An agent's name.")]
+    input: str | Annotated[list[Item], Field(min_length=1)]
+    instructions: str | None = None
+    stream: bool | None = None
+    tools: list[ResponseTool] | None = None
+    tool_choice: JsonValue = None
+    previous_response_id: Annotated[str | None, Field(description="The latest response of its session.")] = None
+    conversation: Annotated[
+        str | ConversationName | None, Field(description="A session, as in `Windowpane-Session`.")
+    ] = None
+    temperature: Annotated[float | None, Field(ge=0, le=2)] = None
+    top_p: Annotated[float | None, Field(ge=0, le=1)] = None
+    max_output_tokens: Annotated[int | None, Field(ge=1, le=1_000_000)] = None
+    metadata: Metadata = None
+    store: Annotated[bool | None, Field(description="Show a request without a session in lists of sessions.")] = None
+    background: bool | None = None
+    prompt: JsonValue = None
+    text: JsonValue = None
+    top_logprobs: int | None = None
+    max_tool_calls: int | None = None
+    include: JsonValue = None
+    parallel_tool_calls: bool | None = None
+    prompt_cache_key: str | None = None
+    prompt_cache_options: JsonValue = None
+    prompt_cache_retention: str | None = None
+    reasoning: JsonValue = None
+    safety_identifier: str | None = None
+    service_tier: str | None = None
+    stream_options: JsonValue = None
+    truncation: str | None = None
+    user: str | None = None
+
+
+EXAMPLE = {"model": "guide", "input": "How do I add a rule?"}
+SHAPE = {
+    "type": "object",
+    "title": "Response",
+    "required": ["id", "object", "created_at", "status", "model", "output"],
+    "properties": {
+        "id": {"type": "string"},
+        "object": {"const": "response"},
+        "created_at": {"type": "integer"},
+        "status": {"enum": ["completed", "incomplete", "failed", "in_progress"]},
+        "model": {"type": "string"},
+        "output": {"type": "array", "items": {"type": "object"}},
+    },
+}
+FORMS: dict[int | str, dict[str, Any]] = {
+    200: {
+        "description": "The response; with `stream`, as server-sent events.",
+        "content": {
+            "application/json": {"schema": SHAPE},
+            MEDIA_TYPE: {"schema": {"type": "string"}, "example": "event: response.created\ndata: {…}\n\n"},
+        },
+        "headers": {
+            "Windowpane-Session": {"description": "The session of the turn.", "schema": {"type": "string"}},
+            "Windowpane-Turn": {"description": "The turn's number.", "schema": {"type": "integer"}},
+        },
+    }
+}
+
+
+@router.post(
+    "/responses",
+    summary="Answer, as OpenAI's clients ask for responses",
+    response_model=None,
+    responses={**failures(404, 409, 413, 415), **FORMS},
+    openapi_extra={"requestBody": {"content": {"application/json": {"example": EXAMPLE}}}},
+)
+async def create_response(
+    engine: Chatting,
+    caller: Asking,
+    once: OnceSessions,
+    body: Annotated[ResponseRequest, Storable],
+    session: SessionHeader = None,
+    key: KeyHeader = None,
+) -> Response:
+    """Let an agent answer. `Windowpane-Session` and `Windowpane-Turn` of the response name the recorded turn.
+
+    `previous_response_id` carries on the session of that response, and so does a session that is named. Functions in
+    `tools` are offered beside the agent's own tools; a call of one is in `output`, and the turn goes on when its result
+    is sent as `function_call_output`.
+    """
+    asked = await _asked(engine, caller, body, session, key)
+    turn = await answering(engine, caller, once, asked)
+    written = _Written(turn, body)
+    if body.stream:
+        return ByteStream(until_gone(engine, turn, _stream(engine, written)), headers=turn.headers)
+    async for heard in hear(engine, turn):
+        written.take(heard)
+        if isinstance(heard, Failure):
+            return heard.response(turn.headers)
+    return JSONResponse(written.response(), headers=turn.headers)
+
+
+async def _asked(engine: Engine, caller: Caller, body: ResponseRequest, session: str | None, key: str | None) -> Asked:
+    refuse(body.model_dump(exclude_none=True), ALLOWED)
+    items = [Item(role="user", content=body.input)] if isinstance(body.input, str) else body.input
+    system = [_text(item.content, index) for index, item in enumerate(items) if item.role in ("system", "developer")]
+    settings = {
+        "temperature": body.temperature,
+        "top_p": body.top_p,
+        "max_output_tokens": body.max_output_tokens,
+        "system_prompt": joined((body.instructions or "", *system)) or None,
+    }
+    given = [tool_of(tool.name, tool.description, tool.parameters) for tool in body.tools or ()]
+    conversation = body.conversation.id if isinstance(body.conversation, ConversationName) else body.conversation
+    named = session_of(session if session is not None else conversation, body.metadata)
+    if body.previous_response_id is not None:
+        named = await _session_after(engine, caller, body.previous_response_id)
+    return Asked(
+        agent=body.model,
+        said=tuple(said for index, item in enumerate(items) if (said := _said(item, index)) is not None),
+        brought=offered(given, body.tool_choice),
+        settings={name: value for name, value in settings.items() if value is not None},
+        session=named,
+        keep=bool(body.store),
+        key=key,
+    )
+
+
+async def _session_after(engine: Engine, caller: Caller, response_id: str) -> str:
+    """Return the session that a response was given in."""
+    session_id, _, place = response_id.removeprefix("resp_").rpartition("_")
+    turn, _, _ = place.partition("-")
+    try:
+        state = await engine.session(await own_session(engine, caller, session_id))
+    except SessionNotFoundError:
+        raise NotFoundError(f"Previous response with id '{response_id}' not found.") from None
+    if turn != str(state.turn_count):
+        raise UnsupportedError(
+            "previous_response_id",
+            f"Only the latest response of a session can be carried on; this one is of turn {turn}, "
+            f"and the session has had {state.turn_count}.",
+        )
+    return state.id
+
+
+def _said(item: Item, index: int) -> Said | None:
+    """Return what an item tells, or None for one that tells nothing to an agent."""
+    if item.type == "function_call":
+        call = call_named(
+            _needed(item.call_id, index, "call_id"), _needed(item.name, index, "name"), item.arguments or ""
+        )
+        return Said(role="assistant", calls=(call,))
+    if item.type == "function_call_output":
+        return Said(role="tool", text=_text(item.output, index), call_id=_needed(item.call_id, index, "call_id"))
+    if item.type == "reasoning" or item.role in ("system", "developer"):
+        return None
+    return Said(role="assistant" if item.role == "assistant" else "user", text=_text(item.content, index))
+
+
+def _needed(value: str | None, index: int, name: str) -> str:
+    if not value:
+        where = f"input[{index}].{name}"
+        raise UnsupportedError(where, f"Missing required parameter: '{where}'.", "missing_required_parameter")
+    return value
+
+
+def _text(content: str | list[Part] | None, index: int) -> str:
+    if not isinstance(content, list):
+        return content or ""
+    for place, part in enumerate(content):
+        if part.type not in ("input_text", "output_text", "text", "refusal"):
+            where = f"input[{index}].content[{place}]"
+            raise UnsupportedError(where, f"Only text can be sent here, not {part.type!r}.")
+    return "".join(part.text or part.refusal or "" for part in content)
+
+
+class _Written:
+    """A response as far as it is written."""
+
+    def __init__(self, turn: Answering, body: ResponseRequest) -> None:
+        self.turn = turn
+        self.text = ""
+        self.end: End | None = None
+        self.failure: Failure | None = None
+        self._body = body
+        self._created_at = int(time())
+        self._id = f"{turn.session_id}_{turn.turn}-{turn.first_seq}"
+
+    def take(self, heard: Heard) -> None:
+        """Take in what was heard."""
+        match heard:
+            case Text(text):
+                self.text += text
+            case End():
+                self.end = heard
+            case Failure():
+                self.failure = heard
+
+    @property
+    def status(self) -> Literal["completed", "incomplete", "failed", "in_progress"]:
+        """Return how far the response is."""
+        if self.failure is not None:
+            return "failed"
+        if self.end is None:
+            return "in_progress"
+        return "incomplete" if self.end.reason in ("length", "content_filter") else "completed"
+
+    def message(self, status: Literal["in_progress", "completed"]) -> dict[str, Any]:
+        """Return the text as an item of the output."""
+        content = [] if status == "in_progress" else [self.part()]
+        return {"id": f"msg_{self._id}", "type": "message", "status": status, "role": "assistant", "content": content}
+
+    def part(self) -> dict[str, Any]:
+        """Return the text as a part of its message."""
+        return {"type": "output_text", "text": self.text, "annotations": [], "logprobs": []}
+
+    def call(self, call: ToolCall, status: Literal["in_progress", "completed"]) -> dict[str, Any]:
+        """Return a call as an item of the output."""
+        return {
+            "id": f"fc_{self._id}_{call.id}",
+            "type": "function_call",
+            "status": status,
+            "call_id": self.turn.client_id(call),
+            "name": call.ref.name if call.ref else call.offered_name,
+            "arguments": call.arguments if status == "completed" else "",
+        }
+
+    def output(self) -> list[dict[str, Any]]:
+        """Return every item of the output."""
+        calls = [self.call(call, "completed") for call in self.end.calls] if self.end else []
+        return ([self.message("completed")] if self.text or not calls else []) + calls
+
+    def response(self) -> dict[str, Any]:
+        """Return the response as it stands."""
+        body, ended = self._body, self.end is not None or self.failure is not None
+        cut = (
+            {"length": "max_output_tokens", "content_filter": "content_filter"}.get(self.end.reason)
+            if self.end
+            else None
+        )
+        failure = self.failure.body if self.failure else None
+        return {
+            "id": f"resp_{self._id}",
+            "object": "response",
+            "created_at": self._created_at,
+            "status": self.status,
+            "background": False,
+            "error": {"code": "server_error", "message": failure.message} if failure else None,
+            "incomplete_details": {"reason": cut} if cut else None,
+            "instructions": body.instructions,
+            "max_output_tokens": body.max_output_tokens,
+            "metadata": body.metadata or {},
+            "model": body.model,
+            "output": self.output() if ended and not failure else [],
+            "parallel_tool_calls": True,
+            "previous_response_id": body.previous_response_id,
+            "reasoning": {"effort": None, "summary": None},
+            "store": bool(body.store),
+            "temperature": body.temperature,
+            "text": {"format": {"type": "text"}},
+            "tool_choice": body.tool_choice or "auto",
+            "tools": [tool.model_dump() for tool in body.tools or ()],
+            "top_p": body.top_p,
+            "truncation": "disabled",
+            "usage": _usage(self.end.usage) if self.end else None,
+            "user": body.user,
+        }
+
+
+async def _stream(engine: Engine, written: _Written) -> AsyncGenerator[bytes]:
+    number = 0
+
+    def event(kind: str, **fields: Any) -> bytes:
+        nonlocal number
+        body = {"type": kind, "sequence_number": number, **fields}
+        number += 1
+        return data(body, kind)
+
+    yield event("response.created", response=written.response())
+    yield event("response.in_progress", response=written.response())
+    spoke = False
+    async with aclosing(hear(engine, written.turn)) as answer:
+        async for heard in answer:
+            if isinstance(heard, Text) and not spoke:
+                spoke = True
+                for opening in _opening(written, event):
+                    yield opening
+            written.take(heard)
+            if isinstance(heard, Text):
+                yield event("response.output_text.delta", **_at(written), delta=heard.text, logprobs=[])
+    if spoke:
+        for closing in _closing(written, event):
+            yield closing
+    elif written.end and not written.end.calls:
+        for piece in (*_opening(written, event), *_closing(written, event)):
+            yield piece
+    for index, call in enumerate(written.end.calls if written.end else (), start=int(spoke)):
+        for piece in _called(written, call, index, event):
+            yield piece
+    yield event(f"response.{written.status}", response=written.response())
+
+
+def _at(written: _Written) -> dict[str, Any]:
+    return {"item_id": written.message("in_progress")["id"], "output_index": 0, "content_index": 0}
+
+
+def _opening(written: _Written, event: "_Event") -> list[bytes]:
+    empty: dict[str, Any] = {"type": "output_text", "text": "", "annotations": [], "logprobs": []}
+    return [
+        event("response.output_item.added", output_index=0, item=written.message("in_progress")),
+        event("response.content_part.added", **_at(written), part=empty),
+    ]
+
+
+def _closing(written: _Written, event: "_Event") -> list[bytes]:
+    return [
+        event("response.output_text.done", **_at(written), text=written.text, logprobs=[]),
+        event("response.content_part.done", **_at(written), part=written.part()),
+        event("response.output_item.done", output_index=0, item=written.message("completed")),
+    ]
+
+
+def _called(written: _Written, call: ToolCall, index: int, event: "_Event") -> list[bytes]:
+    item = written.call(call, "completed")
+    at = {"item_id": item["id"], "output_index": index}
+    return [
+        event("response.output_item.added", output_index=index, item=written.call(call, "in_progress")),
+        event("response.function_call_arguments.delta", **at, delta=call.arguments),
+        event("response.function_call_arguments.done", **at, name=item["name"], arguments=call.arguments),
+        event("response.output_item.done", output_index=index, item=item),
+    ]
+
+
+class _Event(Protocol):
+    """How an event of the stream is written."""
+
+    def __call__(self, kind: str, **fields: Any) -> bytes: ...
+
+
+def _usage(usage: Usage) -> dict[str, Any]:
+    return {
+        "input_tokens": usage.input_tokens,
+        "input_tokens_details": {"cached_tokens": usage.cache_read_tokens},
+        "output_tokens": usage.output_tokens,
+        "output_tokens_details": {"reasoning_tokens": 0},
+        "total_tokens": usage.input_tokens + usage.output_tokens,
+    }

@@ -1,0 +1,152 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from openai import AsyncOpenAI
+
+from agents import Agent, OpenAIChatCompletionsModel, RunConfig, Runner, Session, SessionSettings, function_tool
+from engine.world import World, drain
+from windowpane.errors import InvalidInputError
+from windowpane.integrations.openai_agents import WindowpaneSession
+from windowpane.stores.sqlite import SQLiteStore
+from wire.server import json_answer, running
+
+USER: Any = {"role": "user", "content": "Hello."}
+ASSISTANT: Any = {
+    "id": "msg_1",
+    "type": "message",
+    "role": "assistant",
+    "status": "completed",
+    "content": [{"type": "output_text", "text": "Hi.", "annotations": list[Any]()}],
+}
+CALL: Any = {"type": "function_call", "call_id": "c1", "name": "weather", "arguments": '{"city": "Oslo"}'}
+RESULT: Any = {"type": "function_call_output", "call_id": "c1", "output": "rain"}
+REASONING: Any = {"type": "reasoning", "id": "rs_1", "summary": []}
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World(tmp_path / "agents", store=SQLiteStore(tmp_path / "windowpane.db"))
+
+
+async def test_items_come_back_as_they_were_given_and_are_the_conversation(world: World) -> None:
+    given_items = [USER, REASONING, CALL, RESULT, ASSISTANT]
+    async with world.engine() as engine:
+        state = await engine.create_session()
+        memory = WindowpaneSession(engine, state.id)
+
+        await memory.add_items(given_items)
+        back, latest = await memory.get_items(), await memory.get_items(limit=2)
+        limited = await WindowpaneSession(engine, state.id, SessionSettings(limit=1)).get_items()
+        messages: list[Any] = await engine.messages(state.id)
+
+    assert isinstance(memory, Session)
+    assert (back, latest, limited) == (given_items, [RESULT, ASSISTANT], [ASSISTANT])
+    assert [(m.role, m.model_reply.text if m.role == "assistant" else m.content) for m in messages] == [
+        ("user", "Hello."),
+        ("system", "reasoning"),
+        ("system", 'called weather({"city": "Oslo"})'),
+        ("system", "got rain"),
+        ("assistant", "Hi."),
+    ]
+
+
+async def test_the_last_item_can_be_taken_back_and_is_erased(world: World) -> None:
+    async with world.engine() as engine:
+        state = await engine.create_session()
+        memory = WindowpaneSession(engine, state.id)
+        await memory.add_items([USER, ASSISTANT])
+
+        popped = [await memory.pop_item() for _ in range(3)]
+        after = await engine.session(state.id)
+        await memory.add_items([USER])
+        again = await memory.get_items()
+    async with World(world.root, store=SQLiteStore(world.root.parent / "windowpane.db")).engine() as engine:
+        reloaded = await engine.session(state.id)
+        messages = await engine.messages(state.id)
+
+    assert popped == [ASSISTANT, USER, None]
+    assert (after.message_count, after.token_count, after.recent) == (0, 0, ())
+    assert again == [USER]
+    assert (reloaded.message_count, [message.role for message in messages]) == (1, ["user"])
+    assert b"Hi." not in (world.root.parent / "windowpane.db").read_bytes()
+
+
+async def test_a_cleared_session_is_empty(world: World) -> None:
+    async with world.engine() as engine:
+        state = await engine.create_session()
+        memory = WindowpaneSession(engine, state.id)
+        await memory.add_items([USER, ASSISTANT])
+
+        await memory.clear_session()
+        items = await memory.get_items()
+
+    assert items == []
+
+
+async def test_turns_of_windowpanes_own_are_given_to_the_sdk_and_stay(world: World) -> None:
+    world.says("Hello there.")
+    async with world.engine() as engine:
+        state = await engine.create_session()
+        await drain(engine.turn(state.id, "Hi"))
+        memory = WindowpaneSession(engine, state.id)
+
+        items = await memory.get_items()
+        with pytest.raises(InvalidInputError, match="no message that was put in from outside"):
+            await memory.pop_item()
+
+    assert items == [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello there."}]
+
+
+@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(steps=st.lists(st.sampled_from([USER, ASSISTANT, CALL, RESULT, "pop", "clear"]), max_size=12))
+async def test_it_behaves_like_a_list(world: World, steps: list[Any]) -> None:
+    expected: list[Any] = []
+    plain = World(world.root)
+    async with plain.engine() as engine:
+        memory = WindowpaneSession(engine, (await engine.create_session()).id)
+        for step in steps:
+            if step == "clear":
+                await memory.clear_session()
+                expected.clear()
+            elif step == "pop":
+                assert await memory.pop_item() == (expected.pop() if expected else None)
+            else:
+                await memory.add_items([step])
+                expected.append(step)
+            assert await memory.get_items() == expected
+
+
+async def test_a_runner_remembers_over_a_providers_wire(world: World) -> None:
+    def whole(text: str, **more: Any) -> Any:
+        message = {"role": "assistant", "content": text, **more}
+        choice = {"index": 0, "message": message, "finish_reason": "tool_calls" if more else "stop"}
+        usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
+        body = {"id": "x", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice], "usage": usage}
+        return json_answer(200, body)
+
+    @function_tool
+    def weather(city: str) -> str:
+        return f"rain in {city}"
+
+    call = {"id": "c1", "type": "function", "function": {"name": "weather", "arguments": '{"city": "Oslo"}'}}
+    answers = [whole("", tool_calls=[call]), whole("It rains."), whole("In Oslo.")]
+    async with running(*answers) as wire, world.engine() as engine:
+        async with AsyncOpenAI(base_url=wire.url, api_key="k") as client:
+            state = await engine.create_session()
+            memory = WindowpaneSession(engine, state.id)
+            model = OpenAIChatCompletionsModel("m", client)
+            agent = Agent(name="Assistant", model=model, tools=[weather])
+            plain = RunConfig(tracing_disabled=True)
+            first = await Runner.run(agent, "Weather?", session=memory, run_config=plain)
+            second = await Runner.run(agent, "Where?", session=memory, run_config=plain)
+        roles = [message.role for message in await engine.messages(state.id)]
+
+    assert (first.final_output, second.final_output) == ("It rains.", "In Oslo.")
+    assert roles == ["user", "system", "system", "assistant", "user", "assistant"]
+    sent: Any = wire.asked[2].body
+    assert [message["role"] for message in sent["messages"]] == ["user", "assistant", "tool", "assistant", "user"]

@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+import shutil
+
+import httpx2
+import pytest
+
+from engine.world import World, tool
+from server.guests import guarded
+from server.place import new_session, problem, problem_in, served
+from windowpane.context.messages import Usage
+from windowpane.models.scripted import Call, Reply
+
+
+async def numbers(client: httpx2.AsyncClient, **headers: str) -> dict[str, float]:
+    response = await client.get("/metrics", headers=headers)
+    assert response.headers["content-type"].startswith("text/plain; version=")
+    lines = (line.rpartition(" ") for line in response.text.splitlines() if not line.startswith("#"))
+    return {name: float(value) for name, _, value in lines}
+
+
+async def test_turns_model_calls_tool_calls_and_requests_are_counted(world: World) -> None:
+    world.toolbox.put("files", [tool("read", "empty", permission="not_required")])
+    calls = (Call("files__read", "{}", id="c1"),)
+    world.says(Reply("Let me look.", calls=calls, usage=Usage(11, 7)), Reply("It is empty.", usage=Usage(20, 4)))
+    async with served(world) as client:
+        session = await new_session(client)
+        await client.post(f"/api/sessions/{session}/messages", json={"content": "Hi"})
+        await client.get("/api/sessions/ses_planted")
+        await client.get("/planted")
+        found = await numbers(client)
+
+    model = 'model="scripted:test",provider="scripted"'
+    expected = {
+        'windowpane_http_requests_total{method="POST",route="/api/sessions",status="201"}': 1,
+        'windowpane_http_requests_total{method="POST",route="/api/sessions/{session_id}/messages",status="200"}': 1,
+        'windowpane_http_requests_total{method="GET",route="/api/sessions/{session_id}",status="404"}': 1,
+        'windowpane_http_requests_total{method="GET",route="(none)",status="404"}': 1,
+        'windowpane_turns_total{agent="pane",outcome="completed"}': 1,
+        'windowpane_turn_seconds_count{agent="pane"}': 1,
+        f'windowpane_model_calls_total{{error="",{model}}}': 2,
+        'windowpane_model_call_seconds_count{provider="scripted"}': 2,
+        f'windowpane_tokens_total{{kind="input",{model}}}': 31,
+        f'windowpane_tokens_total{{kind="output",{model}}}': 11,
+        'windowpane_tool_calls_total{error="",server="files",tool="read"}': 1,
+        'windowpane_tool_call_seconds_count{server="files"}': 1,
+        "windowpane_selection_seconds_count": 1,
+    }
+    assert {name: found.get(name) for name in expected} == expected
+    assert found["windowpane_append_seconds_count"] >= 5
+    assert not [name for name in found if session in name or "planted" in name]
+
+
+async def test_a_method_that_somebody_makes_up_is_not_a_new_number(client: httpx2.AsyncClient) -> None:
+    await client.request("PLANTED", "/api/sessions")
+
+    found = await numbers(client)
+
+    assert found['windowpane_http_requests_total{method="other",route="/api/sessions",status="405"}'] == 1
+
+
+async def test_numbers_are_for_those_who_manage(world: World) -> None:
+    async with guarded(world) as place:
+        refused = await place.client.get("/metrics", headers=place.headers("ann", "chat"))
+        found = await numbers(place.client, **place.headers("prometheus", "manage"))
+
+    detail = "this needs a token with the scope 'manage', and yours does not have it"
+    assert problem_in(refused) == problem(403, "scope_needed", detail, facts={"scope": "manage"})
+    assert found['windowpane_http_requests_total{method="GET",route="/metrics",status="403"}'] == 1
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/readyz"])
+async def test_anybody_may_ask_how_the_server_is(world: World, path: str) -> None:
+    async with guarded(world) as place:
+        response = await place.client.get(path)
+
+    assert (response.status_code, response.json()["status"]) == (200, {"/healthz": "ok", "/readyz": "ready"}[path])
+
+
+async def test_a_server_whose_agents_cannot_be_read_is_not_ready(world: World) -> None:
+    async with served(world) as client:
+        shutil.rmtree(world.root)
+        ready, healthy = await client.get("/readyz"), await client.get("/healthz")
+
+    assert problem_in(ready) == problem(503, "store_unavailable", "there is no agent that can be read")
+    assert healthy.status_code == 200
+
+
+async def test_a_server_whose_store_cannot_be_reached_is_not_ready(world: World) -> None:
+    async with served(world) as client:
+        await world.store.__aexit__(None, None, None)
+        ready = await client.get("/readyz")
+
+    assert problem_in(ready) == problem(503, "store_unavailable", "the store cannot be reached")

@@ -1,0 +1,206 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from opentelemetry import trace
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+from engine.world import World, drain, tool
+from windowpane import telemetry
+from windowpane.context.events import Delta
+from windowpane.context.messages import Usage
+from windowpane.models.scripted import Call, Reply
+from windowpane.telemetry import Measured, provider_of
+
+_EXPORTER = InMemorySpanExporter()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def collected() -> None:
+    """Collect spans with the real SDK; a process can have one provider only."""
+    provider = TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(_EXPORTER))
+    trace.set_tracer_provider(provider)
+
+
+@pytest.fixture
+def exporter() -> Iterator[InMemorySpanExporter]:
+    _EXPORTER.clear()
+    yield _EXPORTER
+    _EXPORTER.clear()
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    world = World(tmp_path / "agents")
+    world.toolbox.put("files", [tool("read", "the planted result of {path}", permission="not_required")])
+    world.says(
+        Reply(
+            "Let me look.",
+            calls=(Call("files__read", '{"path": "planted-argument"}', id="c1"),),
+            usage=Usage(11, 7, 5, 3),
+            finish_reason="tool_call",
+        ),
+        "The planted answer.",
+    )
+    return world
+
+
+def named(spans: tuple[ReadableSpan, ...]) -> dict[str, list[ReadableSpan]]:
+    found: dict[str, list[ReadableSpan]] = {}
+    for span in spans:
+        found.setdefault(span.name, []).append(span)
+    return found
+
+
+def attributes(span: ReadableSpan) -> dict[str, Any]:
+    return dict(span.attributes or {})
+
+
+async def ask(world: World, message: str = "A planted question") -> str:
+    async with world.engine() as engine:
+        session = await engine.create_session()
+        await drain(engine.turn(session.id, message))
+        return session.id
+
+
+async def test_a_turn_is_a_span_with_selection_model_calls_tool_calls_and_appends_inside(
+    world: World, exporter: InMemorySpanExporter
+) -> None:
+    session = await ask(world)
+
+    spans = named(exporter.get_finished_spans())
+    (turn,) = spans["invoke_agent pane"]
+    assert attributes(turn) == {
+        "gen_ai.operation.name": "invoke_agent",
+        "gen_ai.conversation.id": session,
+        "gen_ai.agent.name": "pane",
+        "gen_ai.provider.name": "scripted",
+        "gen_ai.request.model": "test",
+        "windowpane.turn": 1,
+        "windowpane.outcome": "completed",
+    }
+    assert turn.context is not None
+    inside = [spans["select context"], spans["chat test"], spans["execute_tool read"]]
+    assert [len(found) for found in inside] == [1, 2, 1]
+    assert {span.parent.span_id for found in inside for span in found if span.parent} == {turn.context.span_id}
+    assert attributes(spans["select context"][0]) == {
+        "windowpane.selection.candidates": 0,
+        "windowpane.selection.chosen": 0,
+        "windowpane.selection.degraded": False,
+    }
+    assert attributes(spans["execute_tool read"][0]) == {
+        "gen_ai.operation.name": "execute_tool",
+        "gen_ai.conversation.id": session,
+        "gen_ai.tool.name": "read",
+        "gen_ai.tool.call.id": "c1",
+        "gen_ai.tool.type": "extension",
+        "windowpane.tool.server": "files",
+    }
+    events = [attributes(span)["windowpane.events"] for span in spans["append events"]]
+    assert sum(events) == 7
+
+
+async def test_a_model_call_has_the_names_of_the_conventions(world: World, exporter: InMemorySpanExporter) -> None:
+    world.write(
+        "agent.yaml", "model: scripted:test\nworking_context: false\ntemperature: 0.5\nmax_output_tokens: 100\n"
+    )
+
+    session = await ask(world)
+
+    call = attributes(named(exporter.get_finished_spans())["chat test"][0])
+    assert call == {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.conversation.id": session,
+        "gen_ai.provider.name": "scripted",
+        "gen_ai.request.model": "test",
+        "gen_ai.request.temperature": 0.5,
+        "gen_ai.request.max_tokens": 100,
+        "gen_ai.response.model": "scripted:test",
+        "gen_ai.response.finish_reasons": ("tool_call",),
+        "gen_ai.usage.input_tokens": 11,
+        "gen_ai.usage.output_tokens": 7,
+        "gen_ai.usage.cache_read.input_tokens": 5,
+        "gen_ai.usage.cache_creation.input_tokens": 3,
+    }
+
+
+async def test_what_was_said_is_in_no_span_unless_it_is_asked_for(
+    world: World, exporter: InMemorySpanExporter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await ask(world)
+    without = "".join(span.to_json() for span in exporter.get_finished_spans())
+    exporter.clear()
+    monkeypatch.setenv(telemetry.CONTENT, "true")
+    world.says("The planted answer.")
+    await ask(world)
+
+    call = attributes(named(exporter.get_finished_spans())["chat test"][0])
+    assert "planted" not in without
+    assert json.loads(call["gen_ai.input.messages"])[-1] == {
+        "role": "user",
+        "parts": [{"type": "text", "content": "A planted question"}],
+    }
+    assert json.loads(call["gen_ai.output.messages"]) == [
+        {"role": "assistant", "parts": [{"type": "text", "content": "The planted answer."}]}
+    ]
+
+
+async def test_what_fails_says_with_which_code_and_nothing_else(world: World, exporter: InMemorySpanExporter) -> None:
+    world.says()
+
+    await ask(world)
+
+    spans = named(exporter.get_finished_spans())
+    failed = [spans["chat test"][0], spans["invoke_agent pane"][0]]
+    assert [(attributes(span)["error.type"], span.status.status_code.name) for span in failed] == [
+        ("model_rejected", "ERROR"),
+        ("model_rejected", "ERROR"),
+    ]
+    assert all(span.status.description is None and not span.events for span in failed)
+    assert attributes(failed[1])["windowpane.outcome"] == "failed"
+
+
+async def test_a_turn_that_is_stopped_says_so(world: World, exporter: InMemorySpanExporter) -> None:
+    never = anyio.Event()
+    world.says(Reply("So far.", before_end=never))
+    async with world.engine() as engine:
+        session = await engine.create_session()
+        async for event in engine.turn(session.id, "Hi"):
+            if isinstance(event, Delta):
+                await engine.cancel(session.id)
+
+    (turn,) = named(exporter.get_finished_spans())["invoke_agent pane"]
+    assert attributes(turn)["windowpane.outcome"] == "cancelled"
+
+
+async def test_whoever_counts_in_this_process_is_told(world: World) -> None:
+    told: list[Measured] = []
+
+    with telemetry.listening(told.append):
+        await ask(world)
+    await ask(world)
+
+    operations = [measured.operation for measured in told]
+    assert {name: operations.count(name) for name in ("turn", "selection", "model_call", "tool_call")} == {
+        "turn": 1,
+        "selection": 1,
+        "model_call": 2,
+        "tool_call": 1,
+    }
+    assert all(measured.duration_s >= 0 and not measured.error for measured in told)
+
+
+@pytest.mark.parametrize(
+    ("model", "provider"),
+    [("openai:gpt-4o", "openai"), ("google-gla:gemini", "gcp.gemini"), ("echo", "echo"), ("mine:x", "mine")],
+)
+def test_providers_have_the_names_of_the_conventions(model: str, provider: str) -> None:
+    assert provider_of(model) == provider

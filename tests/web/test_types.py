@@ -1,0 +1,13 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+WRITER = Path(__file__).parents[2] / "web" / "typescript.py"
+
+
+def test_the_types_of_the_page_are_those_of_the_server() -> None:
+    ended = subprocess.run([sys.executable, WRITER, "--check"], capture_output=True, text=True, timeout=60, check=False)
+
+    assert ended.returncode == 0, ended.stderr

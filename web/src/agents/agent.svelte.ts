@@ -1,0 +1,147 @@
+/** One agent while somebody looks at it: what its folder says, its tool servers, and what happens to them on disk. */
+
+import { address, call, ProblemError } from '../api/call.ts'
+import { OPERATIONS, type AgentView, type Problem, type PromptView, type ServerDetail, type ServerView } from '../api/schema.ts'
+import { agents } from './items.svelte.ts'
+
+type Told =
+  | { type: 'agent.files'; files: string[] }
+  | { type: 'agent.problems'; problems: Problem[] }
+  | { type: 'agent.server'; server: ServerView | null; name: string }
+  | { type: 'agent.indexing'; done: number; total: number }
+  | { type: 'agent.deleted' }
+
+const TYPES: Told['type'][] = ['agent.files', 'agent.problems', 'agent.server', 'agent.indexing', 'agent.deleted']
+
+export class LiveAgent {
+  readonly name: string
+  /** Null until it has loaded. */
+  view: AgentView | null = $state.raw(null)
+  prompts: PromptView[] = $state.raw([])
+  servers: ServerDetail[] = $state.raw([])
+  problems: Problem[] = $state.raw([])
+  indexing: { done: number; total: number } | null = $state.raw(null)
+  failure: ProblemError | null = $state.raw(null)
+  deleted = $state(false)
+  /** Whether what happens on disk is heard of. */
+  watched = $state(false)
+
+  #stamps: Record<string, number> = $state.raw({})
+  #events: EventSource | null = null
+  #opened = false
+  #reading: Promise<void> | null = null
+  #again = false
+
+  constructor(name: string) {
+    this.name = name
+  }
+
+  /** How often a file is known to have been written; whoever shows the file reads it again when this changes. */
+  stamp(file: string): number {
+    return this.#stamps[file] ?? 0
+  }
+
+  async open(): Promise<void> {
+    this.#opened = true
+    this.failure = null
+    await this.read()
+    if (!this.#opened || this.failure) return
+    this.#events = new EventSource(address(OPERATIONS.watch_agent[1], { agent: this.name }))
+    let before = false
+    this.#events.onopen = () => {
+      // What happened while nobody listened is not told.
+      if (before) void this.read()
+      before = this.watched = true
+    }
+    this.#events.onerror = () => (this.watched = false)
+    for (const type of TYPES) this.#events.addEventListener(type, (event) => this.#hear(JSON.parse((event as MessageEvent<string>).data) as Told))
+  }
+
+  close(): void {
+    this.#opened = false
+    this.#events?.close()
+  }
+
+  /** Read everything again; once more afterwards when that was asked for meanwhile. */
+  async read(): Promise<void> {
+    if (this.#reading) {
+      this.#again = true
+      return await this.#reading
+    }
+    this.#reading = this.#readAll()
+    try {
+      await this.#reading
+    } finally {
+      this.#reading = null
+    }
+  }
+
+  async #readAll(): Promise<void> {
+    do {
+      this.#again = false
+      try {
+        const path = { agent: this.name }
+        const [view, prompts] = await Promise.all([call('read_agent', { path }), call('list_agent_prompts', { path }), agents.loadItems(this.name)])
+        const servers = await Promise.all(view.servers.map(({ name }) => this.#server(name)))
+        this.view = view
+        this.problems = view.problems
+        this.prompts = prompts.prompts
+        this.servers = servers.filter((server) => server !== null)
+        this.failure = null
+      } catch (error) {
+        if (!(error instanceof ProblemError)) throw error
+        // What was read before is still worth showing.
+        if (!this.view) this.failure = error
+      }
+    } while (this.#again && this.#opened)
+  }
+
+  /** A server may be gone by the time it is asked for; then the events say so as well. */
+  async #server(server: string): Promise<ServerDetail | null> {
+    try {
+      return await call('read_agent_server', { path: { agent: this.name, server } })
+    } catch (error) {
+      if (error instanceof ProblemError && error.problem.status === 404) return null
+      throw error
+    }
+  }
+
+  #hear(told: Told): void {
+    switch (told.type) {
+      case 'agent.files':
+        this.#stamps = { ...this.#stamps, ...Object.fromEntries(told.files.map((file) => [file, this.stamp(file) + 1])) }
+        void this.read()
+        return
+      case 'agent.problems':
+        this.problems = told.problems
+        return
+      case 'agent.server':
+        if (!this.#knows(told.name, told.server)) void this.read()
+        return
+      case 'agent.indexing':
+        this.indexing = told.done < told.total ? { done: told.done, total: told.total } : null
+        return
+      case 'agent.deleted':
+        this.deleted = true
+        this.close()
+    }
+  }
+
+  #knows(name: string, now: ServerView | null): boolean {
+    const known = this.servers.find((server) => server.name === name)
+    if (!now || !known) return !now && !known
+    return known.state === now.state && known.error === now.error && known.tools.map((tool) => tool.name).join('\n') === now.tools.join('\n')
+  }
+
+  /** Put a server's new state in without reading everything. */
+  put(server: ServerDetail): void {
+    this.servers = this.servers.map((one) => (one.name === server.name ? server : one))
+  }
+}
+
+/** What a change of a revision names. */
+export function ifMatch(revision: string): { 'If-Match': string } {
+  return { 'If-Match': `"${revision}"` }
+}
+
+export const IF_NEW = { 'If-None-Match': '*' }

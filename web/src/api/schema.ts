@@ -1,0 +1,2708 @@
+// Generated from the server's OpenAPI document by `make types`.
+
+/** Structured progress that is not conversation content, materialised as a message so it keeps its place in the sequence. Stands alone rather than composing BaseMessage, because its content is an object rather than a string. */
+export type ActivityMessage = {
+  subagentRunId?: string | null
+  id: string
+  role?: "activity"
+  activityType: string
+  content: Record<string, unknown>
+  metadata?: Record<string, unknown> | null
+  [more: string]: unknown
+}
+
+/** Every agent, in order; the first is the one that a session gets by default. */
+export type AgentList = {
+  agents: AgentSummary[]
+}
+
+/** One agent. */
+export type AgentRow = {
+  agent: string
+  sessions: number
+  spent: Spent
+  quality: Quality
+}
+
+/** The agent's defaults for its sessions. */
+export type AgentSettings = {
+  model: string
+  temperature: number | null
+  top_p: number | null
+  max_output_tokens: number
+  max_chat_turns: number
+  tool_permission: "always" | "never" | "tool"
+  mode: "normal" | "thinking" | "research"
+  context_window: number | null
+  search: Record<string, unknown>
+  working_context: boolean
+}
+
+/** An agent in a list. `problems` counts what is wrong in its folder. */
+export type AgentSummary = {
+  name: string
+  description: string
+  model: string
+  rules: number
+  references: number
+  servers: number
+  problems: number
+}
+
+/** An agent as its folder says it now. */
+export type AgentView = {
+  name: string
+  description: string
+  folder: string
+  settings: AgentSettings
+  counts: ItemCounts
+  servers: ServerView[]
+  problems: Problem[]
+}
+
+/** What the agent says, and which calls it waits for. */
+export type AnswerMessage = {
+  role: "assistant"
+  content: string | null
+  refusal: string | null
+  tool_calls: MessageCall[] | null
+}
+
+/** A suggestion that was applied: which file was changed, its new revision, and what undoes it there. */
+export type Applied = {
+  agent: string
+  ref: ItemRef
+  file: string
+  revision: string
+  undo: Edit
+}
+
+/** A person decided about waiting calls, by call id. */
+export type ApprovalDecided = {
+  turn: number
+  decisions: Record<string, "allow_once" | "allow_session" | "deny">
+  actor: "user" | "model" | "system"
+  type: "approval.decided"
+}
+
+/** Tool calls that a person was asked about. */
+export type ApprovalMessage = {
+  tool_call_approvals: ToolCallApproval[]
+  turn: number | null
+  seq: number
+  at: string
+  role: "approval"
+}
+
+/** Tool calls wait for a person. */
+export type ApprovalRequested = {
+  turn: number
+  calls: ToolCall[]
+  type: "approval.requested"
+}
+
+/** A message from the agent. Content is optional because a turn may consist only of tool calls. */
+export type AssistantMessageInput = {
+  subagentRunId?: string | null
+  id: string
+  role?: "assistant"
+  name?: string | null
+  encryptedValue?: string | null
+  metadata?: Record<string, unknown> | null
+  content?: string | null
+  toolCalls?: ToolCallInput[] | null
+  [more: string]: unknown
+}
+
+/** An answer. `request` names the record of what the model was given; None when nobody recorded it. */
+export type AssistantMessage = {
+  model_reply: ModelReply
+  request: string | null
+  outcome: "completed" | "failed" | "cancelled" | "interrupted"
+  sources: Source[]
+  related: string[]
+  turn: number | null
+  seq: number
+  at: string
+  role: "assistant"
+}
+
+/** An audio part. */
+export type AudioPart = {
+  type?: "audio"
+  id?: string | null
+  source: DataSource | UrlSource | FileSource
+  metadata?: unknown | null
+  [more: string]: unknown
+}
+
+/** An item that is not where the test wants it, and why. */
+export type Breach = {
+  ref: ItemRef
+  broke: "must" | "must_not" | "unexpected" | "unknown"
+  reason: string
+}
+
+/** The room there was, and how much of it was taken, in tokens. `pieces_tokens` is what all pieces could take together; None in records that do not say. */
+export type Budget = {
+  window_tokens: number
+  reply_tokens: number
+  used_tokens: number
+  window_source: string
+  pieces_tokens: number | null
+}
+
+/** Candidates whose score was from `low` up to `low` + 0.1, and what share of them was needed. */
+export type CalibrationStep = {
+  low: number
+  candidates: number
+  needed: number
+  share: number | null
+}
+
+/** How the model is called. None leaves the choice to the provider. */
+export type CallSettings = {
+  model: string
+  temperature: number | null
+  top_p: number | null
+  max_output_tokens: number | null
+  mode: "normal" | "thinking" | "research"
+}
+
+/** One model call. `residual_tokens` is how many input tokens the provider counted beyond ours; null: it said none. `cost_usd` is null when the model has no known price. */
+export type CallUsage = {
+  model: string
+  counted_tokens: number
+  reported_tokens: number | null
+  residual_tokens: number | null
+  usage: Usage
+  latency_ms: number
+  cost_usd: string | null
+}
+
+/** The function that a past call was for. */
+export type CalledFunction = {
+  name: string
+  arguments: string
+}
+
+/** Somebody asked a running turn to stop. */
+export type CancelRequested = {
+  turn: number
+  actor: "user" | "model" | "system"
+  type: "cancel.requested"
+}
+
+/** An `agent` item that was considered for this request and left out. */
+export type Candidate = {
+  type: "rule" | "reference" | "tool"
+  name: string
+  server: string | null
+  reason: string
+  code: string
+  evidence: Evidence | null
+}
+
+/** What would have turned a decision round, in words and value by value. `search` are the search settings in it, as a replay and `agent.yaml` take them; `tokens` is how much larger the window would have to be. */
+export type ChangeView = {
+  effect: "includes" | "leaves_out" | "completes"
+  text: string
+  needs: Need[]
+  search: Record<string, Record<string, unknown>>
+  tokens: number
+}
+
+/** One file that is not as it was. Line counts are null for what is not text. */
+export type ChangedFile = {
+  path: string
+  old_path: string | null
+  status: "added" | "deleted" | "modified" | "renamed" | "copied" | "type_changed" | "unmerged" | "untracked"
+  added: number | null
+  deleted: number | null
+}
+
+/** A session after a change. `reply` says what became of the working context, `warnings` what looks wrong in it. */
+export type ChangedSession = {
+  id: string
+  name: string
+  agent: string
+  owner: string
+  settings: SessionSettings
+  items: SessionItem[]
+  rules: string[]
+  references: string[]
+  tools: ToolName[]
+  context: Record<string, string[]>
+  meta: SessionMeta
+  observed: string[]
+  fetched: FetchedCounts
+  summary: Summary | null
+  message_count: number
+  turn_count: number
+  token_count: number
+  seq: number
+  created_at: string | null
+  updated_at: string | null
+  open_turn: OpenTurnView | null
+  reply: string
+  warnings: string[]
+}
+
+/** An answer. */
+export type ChatCompletion = {
+  id: string
+  object: "chat.completion"
+  created: number
+  model: string
+  choices: Choice[]
+  usage: ChatUsage
+}
+
+/** A message of the conversation. What else clients send back with it is passed over. */
+export type ChatMessage = {
+  role: "system" | "developer" | "user" | "assistant" | "tool"
+  content?: string | PartInput[] | null
+  tool_calls?: PastCall[] | null
+  tool_call_id?: string | null
+}
+
+/** A conversation to be carried on by an agent. Parameters that have no effect here are taken and passed over. */
+export type ChatRequest = {
+  model: string
+  messages: ChatMessage[]
+  stream?: boolean | null
+  stream_options?: StreamOptions | null
+  tools?: ChatTool[] | null
+  tool_choice?: JsonValue
+  temperature?: number | null
+  top_p?: number | null
+  max_tokens?: number | null
+  max_completion_tokens?: number | null
+  metadata?: Record<string, JsonValue> | null
+  store?: boolean | null
+  n?: number | null
+  stop?: JsonValue
+  logprobs?: boolean | null
+  top_logprobs?: number | null
+  logit_bias?: JsonValue
+  modalities?: JsonValue
+  response_format?: JsonValue
+  functions?: JsonValue
+  function_call?: JsonValue
+  audio?: JsonValue
+  prediction?: JsonValue
+  web_search_options?: JsonValue
+  frequency_penalty?: number | null
+  parallel_tool_calls?: boolean | null
+  presence_penalty?: number | null
+  prompt_cache_key?: string | null
+  prompt_cache_options?: JsonValue
+  prompt_cache_retention?: string | null
+  reasoning_effort?: string | null
+  safety_identifier?: string | null
+  seed?: number | null
+  service_tier?: string | null
+  user?: string | null
+  verbosity?: string | null
+}
+
+/** A tool of the client's, offered to the model beside the agent's own. */
+export type ChatTool = {
+  type: "function"
+  function: Function
+}
+
+/** What all model calls of the answer cost together, in tokens. */
+export type ChatUsage = {
+  prompt_tokens: number
+  completion_tokens: number
+  total_tokens: number
+  prompt_tokens_details: PromptDetails
+}
+
+/** The answer. There is one. */
+export type Choice = {
+  index: number
+  message: AnswerMessage
+  finish_reason: "stop" | "length" | "content_filter" | "tool_calls"
+  logprobs: null
+}
+
+/** What filters can be set to: everything that the owner's turns have. */
+export type Choices = {
+  agents: string[]
+  models: string[]
+  first_day: string | null
+  last_day: string | null
+}
+
+/** Items that were of use together, and the turns that they were of use in, the most similar first. */
+export type Combination = {
+  items: SharedItem[]
+  turns: SimilarTurn[]
+  times: number
+  similarity: number
+}
+
+/** Two turns side by side. `tokens_by_part` is the difference; parts that take as much as before are not in it. */
+export type Comparison = {
+  before: Side
+  after: Side
+  items: ItemChange[]
+  parts: PartChange[]
+  tokens: number
+  tokens_by_part: Record<string, number>
+  cost_usd: string | null
+  prefix: Prefix
+}
+
+/** A named piece of ambient information given to the agent for the run, distinct from the conversation. */
+export type Context = {
+  description: string
+  value: string
+  [more: string]: unknown
+}
+
+/** One turn's memory. `message_count` counts all stored messages, `window_count` those that were sent whole. */
+export type ContextDebug = {
+  conversation_context: string
+  message_count: number
+  window_count: number
+  has_summary: boolean
+  context_length: number
+  band: "short" | "medium" | "large" | "very large"
+  estimated_tokens: number
+  recent_sources_used: string[]
+  available_related_documents: string[]
+  warnings: string[]
+}
+
+/** One item of a request: how it came in, what it cost, and what became of it. */
+export type ContextItem = {
+  type: "rule" | "reference" | "tool"
+  name: string
+  server: string | null
+  include_mode: "always" | "manual" | "agent"
+  status: "used" | "truncated" | "missing" | "over_budget" | "not_permitted" | "server_down" | "disabled"
+  reason: string
+  tokens: number
+  hash: string | null
+  version: string
+  priority: number | null
+  evidence: Evidence | null
+  offered_name: string | null
+}
+
+/** One test, and where it stands. `may` is None when anything else may be selected too. */
+export type ContextTest = {
+  file: string
+  line: number
+  name: string
+  message: string
+  history: Said[]
+  added: ItemRef[]
+  settings: Record<string, unknown>
+  must: ItemRef[]
+  may: ItemRef[] | null
+  must_not: ItemRef[]
+}
+
+/** An agent's tests, and the files or entries that cannot be used. */
+export type ContextTests = {
+  tests: ContextTest[]
+  problems: Problem[]
+}
+
+/** A conversation, by its id. */
+export type ConversationName = {
+  id: string
+}
+
+/** Everything at once. `behind` is how many sessions have turns that are not counted yet: ask again for them. Lists are ordered by what matters: days in time, models, agents, parts and items by tokens, sources by use. */
+export type Dashboard = {
+  filters: Filters
+  as_of: string
+  behind: number
+  sessions: number
+  spent: Spent
+  quality: Quality
+  prefix: PrefixKept
+  days: DayRow[]
+  models: ModelRow[]
+  agents: AgentRow[]
+  parts: PartRow[]
+  items: ItemRow[]
+  scores: ScoreStep[]
+  latency: StageRow[]
+  sources: SourceRow[]
+  patterns: Patterns
+  storage: Storage
+  choices: Choices
+}
+
+/** Bytes carried inline. */
+export type DataSource = {
+  type?: "data"
+  value: string
+  mimeType: string
+  [more: string]: unknown
+}
+
+/** One day, in UTC: sessions that had their first turn on it, and those that had any. Empty days are not listed. */
+export type DayRow = {
+  day: string
+  sessions: number
+  active_sessions: number
+  spent: Spent
+  quality: Quality
+  prefix: PrefixKept
+}
+
+/** What a person decided, by call id. */
+export type Decisions = {
+  decisions: Record<string, "allow_once" | "allow_session" | "deny">
+}
+
+/** Instructions from the application developer. */
+export type DeveloperMessage = {
+  subagentRunId?: string | null
+  id: string
+  role?: "developer"
+  name?: string | null
+  encryptedValue?: string | null
+  metadata?: Record<string, unknown> | null
+  content: string
+  [more: string]: unknown
+}
+
+/** What changed below a folder since `base`. `patch` is a unified diff; `truncated` says that not all of it is here. Files that git does not know are in `files` with the status `untracked`, and not in the patch. */
+export type Diff = {
+  repository: string
+  base: string
+  files: ChangedFile[]
+  patch: string
+  truncated: boolean
+}
+
+/** What is to be different. With nothing in it, the selection is run again as it was. */
+export type Difference = {
+  search?: Record<string, JsonValue>
+  query?: string | null
+  items?: ItemText[]
+}
+
+/** A document part. */
+export type DocumentPart = {
+  type?: "document"
+  id?: string | null
+  source: DataSource | UrlSource | FileSource
+  metadata?: unknown | null
+  [more: string]: unknown
+}
+
+/** A message that is not sent. */
+export type Draft = {
+  content: string
+}
+
+/** Settings of an item and what they become: `include` (a mode) and `enabled`; null takes one away. */
+export type Edit = {
+  ref: ItemRef
+  settings: Record<string, string | boolean | null>
+}
+
+/** Settings of an item and what they become: `include` and, but for tools, `enabled`. Null takes one away. */
+export type EditBody = {
+  ref: ItemRefInput
+  settings: Record<string, string | boolean | null>
+}
+
+/** What a folder holds under a name. A link is what it leads to, if that lies in a root, and else `other`. */
+export type Entry = {
+  name: string
+  path: string
+  kind: "file" | "folder" | "other"
+  size: number
+  modified_at: string
+}
+
+/** What stood here was erased for good. */
+export type Erased = {
+  type: "erased"
+}
+
+/** What went wrong, for people and for programs. `param` is the part of the request that is to be changed. */
+export type ErrorBody = {
+  message: string
+  type: string
+  param: string | null
+  code: string | null
+}
+
+/** An error. */
+export type ErrorDocument = {
+  error: ErrorBody
+}
+
+/** A turn that failed, with the next step for the user. It is never sent to a model. */
+export type ErrorMessage = {
+  content: string
+  code: string
+  partial: string
+  request: string | null
+  turn: number | null
+  seq: number
+  at: string
+  role: "error"
+}
+
+/** How an agent's selection does with its settings: on all questions, on each domain, and by score. */
+export type Evaluation = {
+  agent: string
+  search: Record<string, unknown>
+  whole: Measure
+  by_domain: Record<string, Measure>
+  calibration: CalibrationStep[]
+  wrong: Wrong[]
+}
+
+/** What decided about one item that could have been selected. `score` is calibrated and means the same for every query, between 0 and 1. `meaning` and `words` are the two measurements behind it; None where one was not taken. `rank` counts from 1. */
+export type Evidence = {
+  score: number
+  meaning: number | null
+  words: number | null
+  rank: number | null
+  passage: Passage | null
+  cut_off: number | null
+  floor: number | null
+}
+
+/** Everything that the agent had at the time of the turn, and why it was in the request or not. */
+export type ExplanationList = {
+  items: ExplanationView[]
+}
+
+/** Why an item was in a request or not. `changes` would have turned that round, the smallest first. `tokens` is what all of the item takes, and `compared` is how many candidates its score was ranked among. */
+export type ExplanationView = {
+  ref: ItemRef
+  included: boolean
+  fate: "used" | "truncated" | "missing" | "over_budget" | "not_permitted" | "server_down" | "disabled" | "left_out" | "not_in_session"
+  mode: "always" | "manual" | "agent" | null
+  code: string
+  reason: string
+  evidence: Evidence | null
+  compared: number
+  tokens: number | null
+  room: RoomState
+  changes: ChangeView[]
+}
+
+/** An event in its place, as in the log. */
+export type ExportedEvent = {
+  seq: number
+  at: string
+  event: SessionCreated | SessionUpdated | ItemAdded | ItemRemoved | ServerArrived | MessageAdded | MessageRemoved | TurnStarted | RequestBuilt | ModelReplied | ToolReturned | ApprovalRequested | ApprovalDecided | CancelRequested | TurnFinished | SummaryMade | FetchedAdded | FetchedCleared | SessionContext | HistoryCleared | Erased
+}
+
+/** One page or one search result. `content` is at most `MAX_CHARACTERS` long, the mark of a cut included. */
+export type Fetched = {
+  kind: "web_search" | "page"
+  url: string
+  content: string
+  title: string
+  site_name: string
+  query: string
+}
+
+/** Pages or search results came in. One that is there already is replaced. */
+export type FetchedAdded = {
+  items: Fetched[]
+  actor: "user" | "model" | "system"
+  type: "fetched.added"
+}
+
+/** Fetched context was erased: of one kind, or all of it. */
+export type FetchedCleared = {
+  kind: "web_search" | "page" | null
+  actor: "user" | "model" | "system"
+  type: "fetched.cleared"
+}
+
+/** How much fetched context there is, by kind. */
+export type FetchedCounts = {
+  web_search: number
+  page: number
+}
+
+/** What a session holds from outside, oldest first. */
+export type FetchedList = {
+  items: FetchedView[]
+  counts: FetchedCounts
+}
+
+/** One page or search result. The text is in the requests that it was sent in. */
+export type FetchedView = {
+  kind: "web_search" | "page"
+  url: string
+  title: string
+  site_name: string
+  at: string
+  characters: number
+  tokens: number
+}
+
+/** One part of a request that cannot be used. `where` is its place, such as `body.content`. */
+export type FieldProblem = {
+  where: string
+  message: string
+}
+
+/** What a file was like when it was named: the hash of its content and when it was last changed. */
+export type FileMark = {
+  hash: string
+  modified_at: string
+}
+
+/** Bytes already at the provider, named by a handle the provider issued: an OpenAI or Anthropic file id, a Gemini file URI, a storage URL only that provider can read. No bytes travel and nothing is fetched. Only the provider that minted the handle can resolve it; a peer that cannot drops the part as it drops any part it cannot use. */
+export type FileSource = {
+  type?: "file"
+  value: string
+  provider?: string | null
+  mimeType?: string | null
+  [more: string]: unknown
+}
+
+/** The whole text of a file. */
+export type FileText = {
+  text: string
+}
+
+/** A file of an agent: its name in the folder, all of it, its revision, and what is wrong with it. */
+export type FileView = {
+  file: string
+  raw: string
+  revision: string
+  problems: Problem[]
+}
+
+/** Which turns count: of whom, of which agent and model, from which day to which, both included. None: any. */
+export type Filters = {
+  owner: string | null
+  agent: string | null
+  model: string | null
+  since: string | null
+  until: string | null
+}
+
+/** What a folder holds, folders first, and the cursor of the next page; null when this was the last. */
+export type FolderView = {
+  path: string
+  entries: Entry[]
+  cursor: string | null
+}
+
+/** Where to fork: before this turn; without one, after everything that is finished. */
+export type Fork = {
+  turn?: number | null
+  name?: string | null
+}
+
+/** Items that a query needs, best first, each with its evidence. */
+export type FoundItems = {
+  items: ContextItem[]
+}
+
+/** A function that the client runs. */
+export type Function = {
+  name: string
+  description?: string | null
+  parameters?: Record<string, JsonValue> | null
+  strict?: boolean | null
+}
+
+/** The name and arguments of a tool call. */
+export type FunctionCallInput = {
+  name: string
+  arguments: string
+  [more: string]: unknown
+}
+
+/** A function and what to call it with, as JSON. */
+export type FunctionCall = {
+  name: string
+  arguments: string
+}
+
+export type HTTPValidationError = {
+  detail: ValidationError[]
+}
+
+/** The server runs. */
+export type Health = {
+  status: "ok"
+  version: string
+}
+
+/** The conversation was erased. Only the fact remains, and how many turns there had been. */
+export type HistoryCleared = {
+  turns: number
+  actor: "user" | "model" | "system"
+  type: "history.cleared"
+}
+
+/** An image part. */
+export type ImagePart = {
+  type?: "image"
+  id?: string | null
+  source: DataSource | UrlSource | FileSource
+  metadata?: unknown | null
+  [more: string]: unknown
+}
+
+/** Something that was said or called. What else clients send back with it is passed over. */
+export type Item = {
+  type?: "message" | "function_call" | "function_call_output" | "reasoning"
+  role?: "user" | "assistant" | "system" | "developer" | null
+  content?: string | PartInput[] | null
+  call_id?: string | null
+  name?: string | null
+  arguments?: string | null
+  output?: string | PartInput[] | null
+}
+
+/** An item came into the session. */
+export type ItemAdded = {
+  item: SessionItem
+  actor: "user" | "model" | "system"
+  type: "item.added"
+}
+
+/** What became of an item. `reason` is why it came, or why it went. `diff` is a unified diff of what it says. */
+export type ItemChange = {
+  ref: ItemRef
+  happened: "entered" | "left" | "changed" | "moved"
+  reason: string
+  tokens: number
+  diff: string
+}
+
+/** How many items of each type an agent makes available. */
+export type ItemCounts = {
+  rules: number
+  references: number
+  tools: number
+}
+
+/** An item with all it says: the text of a rule or a reference, the parameters of a tool. A rule or a reference is a file of the agent's folder: `raw` is all of it, and `revision` is what a change of it names. Tools have none: how they are included is a setting of their server. */
+export type ItemDetail = {
+  type: "rule" | "reference" | "tool"
+  name: string
+  server: string | null
+  title: string
+  description: string
+  include: "always" | "manual" | "agent"
+  enabled: boolean
+  permission: "required" | "not_required" | "forbidden" | null
+  priority: number | null
+  version: string
+  hash: string
+  tokens: number
+  text: string | null
+  related: string[]
+  parameters: Record<string, unknown> | null
+  file: string | null
+  raw: string | null
+  revision: string | null
+}
+
+/** What changes about an item. What is not named stays; null takes a setting away, so that its default counts. */
+export type ItemEdit = {
+  description?: string | null
+  priority?: number | null
+  include?: "always" | "manual" | "agent" | null
+  enabled?: boolean | null
+  version?: string | null
+  title?: string | null
+  related?: string[] | null
+  text?: string | null
+}
+
+/** Items: rules, then references, then tools; and the cursor of the next page, null when this was the last. */
+export type ItemList = {
+  items: ItemView[]
+  cursor: string | null
+}
+
+/** The name of an item. A tool is named together with its server. */
+export type ItemRefInput = {
+  type: "rule" | "reference" | "tool"
+  name: string
+  server?: string | null
+}
+
+/** The name of an item. A tool is named together with its server. */
+export type ItemRef = {
+  type: "rule" | "reference" | "tool"
+  name: string
+  server: string | null
+}
+
+/** An item left the session. The removal is remembered. */
+export type ItemRemoved = {
+  ref: ItemRef
+  actor: "user" | "model" | "system"
+  type: "item.removed"
+}
+
+/** One item over time. `included` counts the requests that it was sent in, `by_mode` how it came into them; `tokens` and `cost_usd` are what it took there. `used` counts those in which the answer left a trace of it, `by_use` in what way; `unused_tokens` is what it took in the others. `considered` counts the selections in which it was a candidate, `selected` those that took it, `not_sent` the requests that it should have been in and was not (no room, server down, …). `added_by_hand` and `removed_by_hand` count what people did after an answer. `scores` are its scores as a candidate, in ten equal steps from 0 to 1: how often it was selected and how often not. */
+export type ItemRow = {
+  ref: ItemRef
+  agent: string
+  included: number
+  by_mode: Record<string, number>
+  tokens: number
+  cost_usd: string
+  used: number
+  by_use: Record<string, number>
+  used_share: number | null
+  unused_tokens: number
+  considered: number
+  selected: number
+  not_sent: number
+  added_by_hand: number
+  removed_by_hand: number
+  mean_score: number | null
+  scores: ScoreStep[]
+  last_included: string | null
+  last_used: string | null
+}
+
+/** Another text for a rule or a reference. */
+export type ItemText = {
+  ref: ItemRefInput
+  text: string
+}
+
+/** Whether one item that was sent was used, how, and by what words of the answer one can see it. */
+export type ItemUse = {
+  ref: ItemRef
+  used: boolean
+  how: "called" | "cited" | "quoted" | "drawn_upon" | null
+  trace: string
+}
+
+/** An item that an agent makes available. Tools have no priority; only tools have a permission. `tokens` is what sending all of it takes. */
+export type ItemView = {
+  type: "rule" | "reference" | "tool"
+  name: string
+  server: string | null
+  title: string
+  description: string
+  include: "always" | "manual" | "agent"
+  enabled: boolean
+  permission: "required" | "not_required" | "forbidden" | null
+  priority: number | null
+  version: string
+  hash: string
+  tokens: number
+}
+
+/** Whether anything changed, and the items of the session now. */
+export type ItemsChange = {
+  changed: boolean
+  items: SessionItem[]
+}
+
+/** The items of a session, and how each came in. */
+export type ItemsView = {
+  items: SessionItem[]
+}
+
+export type JsonValue = unknown
+
+/** A question, and the items that it needs; those in `may` are neither right nor wrong. */
+export type LabelBody = {
+  message: string
+  must?: ItemRefInput[]
+  may?: ItemRefInput[]
+}
+
+/** Labelled questions. Without any, labels are what your past turns with the agent made use of. */
+export type LabelsBody = {
+  labels?: LabelBody[]
+}
+
+/** A token, to be kept in a cookie that scripts cannot read. */
+export type Login = {
+  token: string
+}
+
+/** Who is asking: null when nobody who may come in. `token_needed` tells whether one can do without a token. */
+export type Me = {
+  owner: string | null
+  scopes: ("read" | "chat" | "manage")[]
+  token: string | null
+  token_needed: boolean
+}
+
+/** How well a selection did. Shares are None where there was nothing to count. `precision` is the share of the selected that was needed, `recall` the share of the needed that was selected, `f1` their harmonic mean; `mean_selected` is for one question. What was needed and no candidate counts as not selected. */
+export type Measure = {
+  questions: number
+  needed: number
+  selected: number
+  hits: number
+  precision: number | null
+  recall: number | null
+  f1: number | null
+  mean_selected: number | null
+}
+
+/** A message was put into the conversation from outside, without a turn. `source` is what it was made of, word for word, for a framework that wants its own form back. */
+export type MessageAdded = {
+  role: "user" | "assistant" | "system"
+  content: string
+  tokens: number
+  source: string
+  type: "message.added"
+}
+
+/** A call that the client is to run. */
+export type MessageCall = {
+  id: string
+  type: "function"
+  function: FunctionCall
+}
+
+/** Messages, oldest first. `before` gives the page before this one; null when there is none. */
+export type MessagePage = {
+  messages: (UserMessage | SystemMessage | ErrorMessage | ApprovalMessage | AssistantMessage)[]
+  before: number | null
+}
+
+/** A message that had been put in from outside was taken back. `tokens` is what its text had cost. */
+export type MessageRemoved = {
+  seq: number
+  tokens: number
+  type: "message.removed"
+}
+
+/** An agent, under its name. */
+export type Model = {
+  id: string
+  object: "model"
+  created: number
+  owned_by: string
+}
+
+/** Every agent. */
+export type ModelList = {
+  object: "list"
+  data: Model[]
+}
+
+/** One model call ended well. `tokens` is what its text costs by our own count. */
+export type ModelReplied = {
+  turn: number
+  step: Step
+  tokens: number
+  type: "model.replied"
+}
+
+/** The whole answer of a turn: its model calls in order. */
+export type ModelReply = {
+  steps: Step[]
+}
+
+/** One model, as the request named it. */
+export type ModelRow = {
+  model: string
+  spent: Spent
+}
+
+/** One thing to change, in words and as a value, which is the `most` or the `least` that will do. `domain` is the group of search settings that it belongs to. `tokens` is how much larger the window must be; `add` and `remove` are done to the session by hand; `agent` is something to do to the agent. */
+export type Need = {
+  what: "floor" | "share_of_best" | "top_n" | "include_score" | "enabled" | "tokens" | "add" | "remove" | "agent"
+  text: string
+  value: number | boolean | null
+  bound: "most" | "least" | null
+  domain: "text" | "tools" | null
+}
+
+/** A new rule or reference: its settings and its text, or `raw`, the whole file with its front matter. */
+export type NewItem = {
+  type: "rule" | "reference"
+  name: string
+  description?: string
+  priority?: number
+  include?: "always" | "manual" | "agent"
+  enabled?: boolean
+  version?: string
+  title?: string | null
+  related?: string[]
+  text?: string
+  raw?: string | null
+}
+
+/** What the user says. With `wait_s`, a session that is busy is waited for. */
+export type NewMessage = {
+  content: string
+  wait_s?: number
+}
+
+/** What a new session begins with. Without an agent it gets the first one. */
+export type NewSession = {
+  agent?: string | null
+  name?: string | null
+  settings?: Partial<SessionSettings> | null
+}
+
+/** How the test is to be named. Without a name it gets the beginning of the message. */
+export type NewTest = {
+  name?: string
+}
+
+/** Files that tools were seen to touch, the latest last. */
+export type Observed = {
+  observed: string[]
+}
+
+/** A tool under the name that the model is given for it. */
+export type OfferedTool = {
+  offered_name: string
+  ref: ItemRef
+  description: string
+  parameters: Record<string, unknown>
+}
+
+/** A turn that has not finished. `approvals` are the calls that wait for a person. */
+export type OpenTurnView = {
+  turn: number
+  state: "running" | "waiting"
+  request: string | null
+  approvals: ToolCall[]
+}
+
+/** A text file as it is now. `revision` is another one as soon as a byte is another. */
+export type OpenedFile = {
+  path: string
+  text: string
+  revision: string
+  size: number
+  modified_at: string
+}
+
+/** What became of one candidate: in the turn, and now. `fits` is None for one that was not selected. */
+export type Outcome = {
+  ref: ItemRef
+  selected: boolean
+  was_selected: boolean
+  code: string
+  reason: string
+  evidence: Evidence | null
+  fits: boolean | null
+}
+
+/** A page to fetch. */
+export type PageAddress = {
+  url: string
+}
+
+/** A page that somebody has read, such as a browser: its address, and its text or its HTML. */
+export type PageIn = {
+  url: string
+  title?: string
+  text?: string
+  html?: string
+}
+
+/** A part of a message. Only text can be used. */
+export type PartInput = {
+  type: string
+  text?: string | null
+  refusal?: string | null
+}
+
+/** One stretch of the request that is not an item by itself: what it is, what it cost, whether it was cut. */
+export type Part = {
+  kind: "core" | "site" | "user_context" | "time_context" | "override" | "rules" | "references" | "tools" | "summary" | "history" | "recall" | "resume" | "fetched" | "selected" | "message"
+  name: string
+  tokens: number
+  hash: string | null
+  status: "used" | "truncated" | "left_out"
+  reason: string
+  evidence: Evidence | null
+}
+
+/** What became of a stretch of the prompt. `tokens` is how many it takes more, or less. */
+export type PartChange = {
+  kind: "core" | "site" | "user_context" | "time_context" | "override" | "rules" | "references" | "tools" | "summary" | "history" | "recall" | "resume" | "fetched" | "selected" | "message"
+  name: string
+  happened: "entered" | "left" | "changed" | "moved"
+  tokens: number
+  diff: string
+}
+
+/** One kind of part: in how many requests it was, what it took there, how often it had to be cut or left out. `cost_usd` is its share, by tokens, of what the input of those turns cost. */
+export type PartRow = {
+  kind: "core" | "site" | "user_context" | "time_context" | "override" | "rules" | "references" | "tools" | "summary" | "history" | "recall" | "resume" | "fetched" | "selected" | "message"
+  requests: number
+  tokens: number
+  share: number
+  cost_usd: string
+  cut: number
+}
+
+/** The stretch of an item's indexed text that matched the query. */
+export type Passage = {
+  text: string
+  start: number
+  end: number
+}
+
+/** A call of one of the client's functions. */
+export type PastCall = {
+  id: string
+  type?: "function"
+  function: CalledFunction
+}
+
+/** How people talk. `hours` are turns by hour of the day in UTC; `lengths` are sessions by how many turns they have. The keys of `lengths` are `1`, `2`, `3-5`, `6-10`, `11-20`, `21-50` and `51+`. */
+export type Patterns = {
+  outcomes: Record<string, number>
+  modes: Record<string, number>
+  follow_ups: number
+  small_talk: number
+  degraded: number
+  tool_calls: number
+  tool_errors: number
+  hours: number[]
+  lengths: Record<string, number>
+}
+
+/** Something that competed for the room, and how many of its tokens were sent. `tier` is its importance. */
+export type PlacedPiece = {
+  key: string
+  tier: "must" | "latest" | "resume" | "summary" | "manual" | "selected" | "fetched" | "recall" | "older"
+  tokens: number
+  sent_tokens: number
+  can_shorten: boolean
+}
+
+/** How far two prompts agree. `same_bytes` counts from the beginning; `same_tokens` is about as many tokens. What ended the agreement: an item where one can be named, the part that it stands in, and what happened to it. All are None when one prompt is the beginning of the other or both are the same. */
+export type Prefix = {
+  same_bytes: number
+  same_tokens: number
+  bytes_before: number
+  bytes_after: number
+  part: "core" | "site" | "user_context" | "time_context" | "override" | "rules" | "references" | "tools" | "summary" | "history" | "recall" | "resume" | "fetched" | "selected" | "message" | null
+  name: string
+  item: ItemRef | null
+  happened: "entered" | "left" | "changed" | "moved" | null
+  before: string
+  after: string
+}
+
+/** How stable the beginning of the prompt is, from one turn of a session to the next: what prompt caches live on. `kept_share` is how much of the previous prompt, in bytes, the next one began with; `cached_share` is how much of the input providers reported as read from their cache. */
+export type PrefixKept = {
+  compared: number
+  kept_share: number | null
+  cached_share: number | null
+}
+
+/** Something in the folder that cannot be used, and where. Everything else keeps working. */
+export type Problem = {
+  file: string
+  line: number | null
+  reason: string
+}
+
+/** Why a request failed: `detail` for people, `code` and `facts` for programs. */
+export type ProblemDocument = {
+  type: string
+  title: string
+  status: number
+  detail: string
+  code: string
+  facts: Record<string, unknown>
+  errors: FieldProblem[]
+}
+
+/** What cannot be used in an agent's folder, by file and line. Everything else works. */
+export type ProblemList = {
+  problems: Problem[]
+}
+
+/** Observed files to take into the working context. */
+export type Promotion = {
+  paths: string[]
+}
+
+/** How much of the prompt came from the provider's cache. */
+export type PromptDetails = {
+  cached_tokens: number
+}
+
+/** The prompts that an agent has: `core` first, then `default_site`, then site skills by name. */
+export type PromptList = {
+  prompts: PromptView[]
+}
+
+/** A prompt in a list. `name` is what it is addressed by; a site skill has the `hosts` that it is for. */
+export type PromptView = {
+  name: string
+  file: string
+  hosts: string[]
+  characters: number
+}
+
+/** What would be better for one domain. `before` and `after` are measured on questions held out, `fitted` on all. `better` tells whether it is worth changing anything; `changes` are the settings that differ. */
+export type Proposal = {
+  domain: "text" | "tool"
+  settings: Record<string, unknown>
+  changes: Record<string, unknown>
+  before: Measure
+  after: Measure
+  fitted: Measure
+  folds: number
+  better: boolean
+}
+
+/** How well the selection chose. Shares are None where nothing was counted. `selected` counts items that the selection took in, `selected_used` those of them in which the answer left a trace. `missed` counts items that somebody added by hand right after an answer, or named in the message: what was needed and not selected. So `precision` is the share of the selected that was used, and `recall` the share of the needed that was selected, as far as anybody can tell. */
+export type Quality = {
+  selected: number
+  selected_used: number
+  missed: number
+  precision: number | null
+  recall: number | null
+}
+
+/** What was searched for on behalf of a message. `text` is the message itself unless `reason` says otherwise. A follow-up takes `context_share` of its meaning from `text`, which then begins with the turns before it. `clauses` are the parts of a message that asks for several things; `small_talk` says that it asks for nothing. */
+export type Query = {
+  text: string
+  reason: string
+  context_share: number
+  clauses: string[]
+  small_talk: boolean
+}
+
+/** A whole file, as it is to be on disk. */
+export type RawFile = {
+  raw: string
+}
+
+/** The server can do its work: the store answers, and the agents can be read. */
+export type Readiness = {
+  status: "ready"
+}
+
+/** A span of the agent's reasoning, materialised as a message. Stands alone rather than composing BaseMessage, because it carries no name. */
+export type ReasoningMessage = {
+  subagentRunId?: string | null
+  id: string
+  role?: "reasoning"
+  content: string
+  encryptedValue?: string | null
+  metadata?: Record<string, unknown> | null
+  [more: string]: unknown
+}
+
+/** Whether a past request can be rebuilt byte for byte; `damages` say what is amiss if not. */
+export type Rebuilt = {
+  record: string
+  identical: boolean
+  damages: string[]
+  messages: number
+  tools: number
+  used_tokens: number
+}
+
+/** How all tests of an agent went. Files that cannot be used count as failures. */
+export type Report = {
+  agent: string
+  results: Verdict[]
+  problems: Problem[]
+}
+
+/** Everything that a model is given in one turn, before its own tool calls are added. */
+export type Request = {
+  messages: RequestMessage[]
+  tools: OfferedTool[]
+  context: RequestContext
+}
+
+/** What the model will be given is decided. `request` names the blob that holds all of it. `catalog` names the blob with what the agent had; None when that was not kept. */
+export type RequestBuilt = {
+  turn: number
+  request: string
+  catalog: string | null
+  type: "request.built"
+}
+
+/** The record of one turn's request. `message_count` is how many messages the session had before this one. With `search` (the settings of the selection, every one of them), `pieces` (in order of importance) and `catalog` (what the agent had) the decisions can be made again. Records of earlier versions lack them. */
+export type RequestContext = {
+  id: string
+  turn: number
+  timestamp: string
+  agent: string
+  settings: CallSettings
+  query: Query
+  items: ContextItem[]
+  candidates: Candidate[]
+  parts: Part[]
+  budget: Budget
+  message_count: number
+  degraded: string[]
+  search: Record<string, unknown>
+  pieces: PlacedPiece[]
+  catalog: string | null
+}
+
+/** One message as the model gets it, and the part of the prompt order that it belongs to. `name` tells parts of one kind apart for people; the model never sees it. */
+export type RequestMessage = {
+  role: "system" | "user" | "assistant" | "tool"
+  content: string
+  part: "core" | "site" | "user_context" | "time_context" | "override" | "rules" | "references" | "tools" | "summary" | "history" | "recall" | "resume" | "fetched" | "selected" | "message"
+  name: string
+  tool_calls: ToolCall[]
+  tool_call_id: string | null
+}
+
+/** A selection that was run again, best first. `measured` tells whether anything had to be measured anew. `search` are all settings that it ran under. `degraded` says what was less good than it should be. */
+export type Rerun = {
+  query: string
+  search: Record<string, unknown>
+  measured: boolean
+  outcomes: Outcome[]
+  entered: ItemRef[]
+  left: ItemRef[]
+  degraded: string[]
+}
+
+/** Something to be answered by an agent. Parameters that have no effect here are taken and passed over. */
+export type ResponseRequest = {
+  model: string
+  input: string | Item[]
+  instructions?: string | null
+  stream?: boolean | null
+  tools?: ResponseTool[] | null
+  tool_choice?: JsonValue
+  previous_response_id?: string | null
+  conversation?: string | ConversationName | null
+  temperature?: number | null
+  top_p?: number | null
+  max_output_tokens?: number | null
+  metadata?: Record<string, JsonValue> | null
+  store?: boolean | null
+  background?: boolean | null
+  prompt?: JsonValue
+  text?: JsonValue
+  top_logprobs?: number | null
+  max_tool_calls?: number | null
+  include?: JsonValue
+  parallel_tool_calls?: boolean | null
+  prompt_cache_key?: string | null
+  prompt_cache_options?: JsonValue
+  prompt_cache_retention?: string | null
+  reasoning?: JsonValue
+  safety_identifier?: string | null
+  service_tier?: string | null
+  stream_options?: JsonValue
+  truncation?: string | null
+  user?: string | null
+}
+
+/** A function of the client's, offered to the model beside the agent's own tools. */
+export type ResponseTool = {
+  type: "function"
+  name: string
+  description?: string | null
+  parameters?: Record<string, JsonValue> | null
+  strict?: boolean | null
+}
+
+/** An answer to one interrupt, sent on the run that continues from it. */
+export type ResumeEntry = {
+  interruptId: string
+  status: "resolved" | "cancelled"
+  payload?: unknown | null
+  metadata?: Record<string, unknown> | null
+  [more: string]: unknown
+}
+
+/** The budget as one item met it, in tokens. `pieces_tokens` is what could be sent in all. `left_tokens` is what was left when the item's turn came, and None when it never did. Both are None in records that do not say. */
+export type RoomState = {
+  pieces_tokens: number | null
+  left_tokens: number | null
+}
+
+/** The folders whose files may be shown and edited; `WINDOWPANE_ROOTS` names them. */
+export type RootList = {
+  roots: string[]
+}
+
+/** A request to run an agent. Also echoed back as RUN_STARTED.input. Only threadId, runId and messages are required: those are the three the SDKs already agree on, and for tools and context an absent key and an empty array mean the same thing, so requiring them would catch nothing a producer could get wrong. */
+export type RunAgentInput = {
+  threadId: string
+  runId: string
+  protocolVersion?: string | null
+  parentRunId?: string | null
+  state?: unknown | null
+  messages: (DeveloperMessage | SystemMessageInput | AssistantMessageInput | UserMessageInput | ToolMessage | ActivityMessage | ReasoningMessage)[]
+  tools?: Tool[] | null
+  context?: Context[] | null
+  forwardedProps?: unknown | null
+  resume?: ResumeEntry[] | null
+  [more: string]: unknown
+}
+
+/** One earlier message as text. */
+export type Said = {
+  role: "user" | "assistant"
+  text: string
+}
+
+/** A message that was said elsewhere. */
+export type SaidMessage = {
+  role: "user" | "assistant" | "system"
+  content: string
+}
+
+/** A test that was written into the agent's folder, and what the file says. */
+export type SavedTest = {
+  test: ContextTest
+  text: string
+}
+
+/** Candidates whose score was from `low` up to `low` + 0.1. `used` counts the selected that answers made use of. */
+export type ScoreStep = {
+  low: number
+  selected: number
+  left_out: number
+  used: number
+}
+
+/** What to look for, and among which items; without `items`, among all that the agent has. */
+export type Search = {
+  query: string
+  items?: ItemRefInput[] | null
+  top_k?: number
+  top_n?: number
+  include_score?: number
+}
+
+/** An item that a message selected, with its score. */
+export type Selected = {
+  ref: ItemRef
+  score: number | null
+  reason: string
+}
+
+/** An item of a past request as it was then. `text` is the whole text of a rule or a reference; when the item's status is `truncated` the model was given its beginning, and the turn's request shows how much. `definition` is everything that the item's hash covers. Both are null when there was nothing to send. `changed_since` compares with the agent now; it is `unknown` when the tool's server is away. */
+export type SentItem = {
+  item: ContextItem
+  text: string | null
+  definition: Record<string, unknown> | null
+  changed_since: "unchanged" | "changed" | "deleted" | "unknown"
+}
+
+/** A tool server became ready for this session for the first time and brought its `always` tools. */
+export type ServerArrived = {
+  server: string
+  items: SessionItem[]
+  type: "server.arrived"
+}
+
+/** What changes about a tool server. What is not named stays; null takes a setting away, so that its default counts. A tool that is named has exactly the settings that are given for it. */
+export type ServerChange = {
+  include?: "always" | "manual" | "agent" | null
+  permission?: "required" | "not_required" | "forbidden" | null
+  enabled?: boolean | null
+  tools?: Record<string, ToolSetting>
+}
+
+/** A tool server: its state, its settings, its tools as last known, and the file that describes it. */
+export type ServerDetail = {
+  name: string
+  state: "connecting" | "ready" | "failed" | "disabled"
+  error: string
+  version: string
+  include: "always" | "manual" | "agent" | null
+  permission: "required" | "not_required" | "forbidden" | null
+  enabled: boolean
+  tools: ToolView[]
+  file: string
+  revision: string
+}
+
+/** An agent's tool servers, by name. */
+export type ServerList = {
+  servers: ServerView[]
+}
+
+/** A tool server at this moment, and the names of its tools as last known. */
+export type ServerView = {
+  name: string
+  state: "connecting" | "ready" | "failed" | "disabled"
+  error: string
+  version: string
+  tools: string[]
+}
+
+/** What changes about a session. What is not named stays; null clears. `context` replaces the whole working context, then `setContext` changes one set of it. With `sessionId` the change is refused when it is another session than the one addressed. The names may also be written with underscores. */
+export type SessionChange = {
+  name?: string | null
+  settings?: Partial<SessionSettings> | null
+  context?: Record<string, string[]> | null
+  setContext?: SetContext | null
+  sessionId?: string | null
+}
+
+/** The working context was changed, or, with reason `resume`, shown to the model again. `marks` are the files of the set as they were at that moment; a file that was not there has none. */
+export type SessionContext = {
+  reason: "load" | "resume" | "changed"
+  context: Record<string, string[]>
+  set_name: string | null
+  actor: "user" | "model" | "system"
+  marks: Record<string, FileMark>
+  type: "session.context"
+}
+
+/** A session began, with every `always` item of its agent. `servers` are the tool servers that were ready. */
+export type SessionCreated = {
+  agent: string
+  owner: string
+  name: string
+  settings: Record<string, unknown>
+  items: SessionItem[]
+  servers: string[]
+  type: "session.created"
+}
+
+/** A whole session. `blobs` are texts by the hash of their content. */
+export type SessionExport = {
+  id: string
+  events: ExportedEvent[]
+  blobs: Record<string, string>
+  exported_at: string
+  format: "windowpane.session"
+  version: 1
+}
+
+/** An item in a session, and how it came there. */
+export type SessionItem = {
+  ref: ItemRef
+  mode: "always" | "manual"
+}
+
+/** Some sessions, last used first, and the cursor of the next page; null when this was the last. */
+export type SessionListView = {
+  sessions: SessionView[]
+  cursor: string | null
+}
+
+/** What a page needs for its footer. */
+export type SessionMeta = {
+  context: Record<string, string[]>
+}
+
+/** What a session changes about its agent. None: as the agent has it. */
+export type SessionSettings = {
+  model: string | null
+  temperature: number | null
+  top_p: number | null
+  max_output_tokens: number | null
+  max_chat_turns: number | null
+  tool_permission: "always" | "never" | "tool" | null
+  search: Record<string, unknown> | null
+  mode: "normal" | "thinking" | "research" | null
+  current_url: string | null
+  time_zone: string | null
+  user_time: string | null
+  environment_hint: string | null
+  current_intent: string | null
+  system_prompt: string | null
+}
+
+/** Settings changed. A value of None clears the setting. */
+export type SessionUpdated = {
+  changes: Record<string, unknown>
+  actor: "user" | "model" | "system"
+  type: "session.updated"
+}
+
+/** A session as it is now. `settings` are its own; null: as the agent has it. */
+export type SessionView = {
+  id: string
+  name: string
+  agent: string
+  owner: string
+  settings: SessionSettings
+  items: SessionItem[]
+  rules: string[]
+  references: string[]
+  tools: ToolName[]
+  context: Record<string, string[]>
+  meta: SessionMeta
+  observed: string[]
+  fetched: FetchedCounts
+  summary: Summary | null
+  message_count: number
+  turn_count: number
+  token_count: number
+  seq: number
+  created_at: string | null
+  updated_at: string | null
+  open_turn: OpenTurnView | null
+}
+
+/** A change of one set of the working context. No items with mode `replace` clears the set. */
+export type SetContext = {
+  setName: string
+  items: string[]
+  mode?: "replace" | "merge"
+}
+
+/** An item of a combination. `held`: it is in the session already. `added`: somebody had added it by hand. */
+export type SharedItem = {
+  ref: ItemRef
+  description: string
+  held: boolean
+  added: boolean
+}
+
+/** One of the two turns, in figures. `cost_usd` is None when the price of its model is not known. */
+export type Side = {
+  session_id: string
+  turn: number
+  model: string
+  used_tokens: number
+  items: number
+  cost_usd: string | null
+}
+
+/** What helped with questions like this one, best first. `looked_at` is how many past turns were compared. */
+export type Similar = {
+  message: string
+  looked_at: number
+  combinations: Combination[]
+}
+
+/** A past turn of the same owner, what was asked in it, and how near that is: 1 is the same. */
+export type SimilarTurn = {
+  session_id: string
+  turn: number
+  day: string
+  message: string
+  similarity: number
+}
+
+/** A document that an answer could draw on. `score` is 1 for one that was in the session anyway. */
+export type Source = {
+  title: string
+  score: number
+  ref: ItemRef | null
+  url: string
+}
+
+/** A reference, by its name, or a site that pages came from: how often it was given, and how often used. */
+export type SourceRow = {
+  kind: "reference" | "site"
+  name: string
+  given: number
+  used: number
+}
+
+/** Turns and what they cost. `request_tokens` is our own count of what was sent first in each turn; the other tokens are what providers reported for all calls together. `cost_usd` covers the turns whose price is known; `turns_without_price` are the others. */
+export type Spent = {
+  turns: number
+  calls: number
+  request_tokens: number
+  input_tokens: number
+  output_tokens: number
+  cache_read_tokens: number
+  cache_write_tokens: number
+  cost_usd: string
+  turns_without_price: number
+}
+
+/** How long a stage took, in milliseconds. Percentiles are good to about a tenth of their value. */
+export type StageRow = {
+  stage: "prepare" | "model" | "tools" | "whole"
+  count: number
+  mean_ms: number
+  p50_ms: number
+  p95_ms: number
+  p99_ms: number
+}
+
+/** What a session holds, true after every clear and delete. `token_count` is our own count of what was said; `usage` is what providers reported. `cost_usd` covers the turns whose price is known, and is null when none is; `turns_without_price` are the others. */
+export type Statistics = {
+  mode: "normal" | "thinking" | "research"
+  message_count: number
+  turn_count: number
+  token_count: number
+  fetched_context_counts: FetchedCounts
+  total_fetched_items: number
+  has_summary: boolean
+  usage: Usage
+  cost_usd: string | null
+  turns_without_price: number
+}
+
+/** One model call: what the model said, what it wanted to call, and what came back. */
+export type Step = {
+  text: string
+  thinking: string
+  tool_calls: ToolCall[]
+  results: ToolResult[]
+  usage: Usage
+  model: string
+  finish_reason: string
+  latency_ms: number
+}
+
+/** What is kept of the owner's sessions now. `texts_bytes` is about what their requests take before compression. */
+export type Storage = {
+  sessions: number
+  turns: number
+  events: number
+  texts_bytes: number
+  ledger_bytes: number
+}
+
+/** What is to be streamed beside the answer. */
+export type StreamOptions = {
+  include_usage?: boolean | null
+  include_obfuscation?: boolean | null
+}
+
+/** What to do with an item, and why. `saves_tokens` is what it would have saved over the requests that were looked at, less than zero when it would have cost more; `saves_tokens_per_request` is the mean. `edit` does it, applied to the file of `revision`; None when nobody but a person can. `row` is all that was counted. */
+export type Suggestion = {
+  kind: "demote" | "promote" | "shorten" | "remove"
+  agent: string
+  ref: ItemRef
+  why: string
+  saves_tokens: number
+  saves_tokens_per_request: number
+  edit: Edit | null
+  revision: string | null
+  row: ItemRow
+}
+
+/** What could be better about an agent, what saves the most first, from so many turns. */
+export type SuggestionList = {
+  turns: number
+  suggestions: Suggestion[]
+}
+
+/** What was said up to and including the message at `through_seq`. */
+export type Summary = {
+  overview: string
+  current_topic: string
+  state: "active" | "exploring" | "troubleshooting" | "resolved" | "unknown"
+  key_facts: string[]
+  through_seq: number
+  made_by: string
+}
+
+/** The conversation up to a message was summed up. */
+export type SummaryMade = {
+  summary: Summary
+  type: "summary.made"
+}
+
+/** The rolling summary of what lies before the window; null while there is none. */
+export type SummaryView = {
+  summary: Summary | null
+}
+
+/** Instructions from the system. */
+export type SystemMessageInput = {
+  subagentRunId?: string | null
+  id: string
+  role?: "system"
+  name?: string | null
+  encryptedValue?: string | null
+  metadata?: Record<string, unknown> | null
+  content: string
+  [more: string]: unknown
+}
+
+/** A note for people in the conversation. It is never sent to a model. */
+export type SystemMessage = {
+  content: string
+  turn: number | null
+  seq: number
+  at: string
+  role: "system"
+}
+
+/** A text part. */
+export type TextPart = {
+  type?: "text"
+  id?: string | null
+  text: string
+  metadata?: unknown | null
+  [more: string]: unknown
+}
+
+/** A tool the agent may call. */
+export type Tool = {
+  name: string
+  description: string
+  parameters?: unknown | null
+  metadata?: Record<string, unknown> | null
+  [more: string]: unknown
+}
+
+/** A call an assistant message made. Carries no subagent attribution of its own and inherits its containing message's, since several calls can share one parent. */
+export type ToolCallInput = {
+  id: string
+  type?: "function"
+  function: FunctionCallInput
+  encryptedValue?: string | null
+  metadata?: Record<string, unknown> | null
+  [more: string]: unknown
+}
+
+/** A call that the model asked for. `offered_name` is the name the model used; `ref` is the tool behind it, or None when the model made the name up. `arguments` is the model's JSON exactly as it wrote it, which may be malformed. */
+export type ToolCall = {
+  id: string
+  offered_name: string
+  arguments: string
+  ref: ItemRef | null
+}
+
+/** A call that waits for a person, and what was decided. None: not decided yet. */
+export type ToolCallApproval = {
+  call: ToolCall
+  decision: "allow_once" | "allow_session" | "deny" | null
+}
+
+/** What a tool returned, as a message in the conversation. Stands alone rather than composing BaseMessage, because it carries no name. */
+export type ToolMessage = {
+  subagentRunId?: string | null
+  id: string
+  role?: "tool"
+  content: string | (TextPart | ImagePart | AudioPart | VideoPart | DocumentPart)[]
+  toolCallId: string
+  error?: string | null
+  encryptedValue?: string | null
+  metadata?: Record<string, unknown> | null
+  [more: string]: unknown
+}
+
+/** A tool and its server. */
+export type ToolName = {
+  server: string
+  name: string
+}
+
+/** What came back from a tool call, as the text that the model is given. */
+export type ToolResult = {
+  call_id: string
+  content: string
+  is_error: boolean
+  latency_ms: number
+}
+
+/** One tool call ended, well or not. */
+export type ToolReturned = {
+  turn: number
+  result: ToolResult
+  type: "tool.returned"
+}
+
+/** How a tool is included and permitted. What is null is as its server says. */
+export type ToolSetting = {
+  include?: "always" | "manual" | "agent" | null
+  permission?: "required" | "not_required" | "forbidden" | null
+}
+
+/** A tool: how it is included and permitted, and what of that is its own setting; null: as its server says. */
+export type ToolView = {
+  name: string
+  description: string
+  include: "always" | "manual" | "agent"
+  permission: "required" | "not_required" | "forbidden"
+  own_include: "always" | "manual" | "agent" | null
+  own_permission: "required" | "not_required" | "forbidden" | null
+}
+
+/** What would be better, for rules and references and for tools. Nothing is changed by it. */
+export type Tuning = {
+  proposals: Proposal[]
+}
+
+/** Why a turn failed, for the user: a stable code, what happened, what to do next. */
+export type TurnError = {
+  code: string
+  message: string
+  partial: string
+}
+
+/** A turn ended. `sources` are the documents its answer could draw on, `related` the titles they point to. */
+export type TurnFinished = {
+  turn: number
+  outcome: "completed" | "failed" | "cancelled" | "interrupted"
+  error: TurnError | null
+  sources: Source[]
+  related: string[]
+  type: "turn.finished"
+}
+
+/** A turn with everything that happened from its start to the start of the next. */
+export type TurnRecord = {
+  turn: number
+  outcome: "completed" | "failed" | "cancelled" | "interrupted" | "waiting" | "running"
+  text: string
+  messages: (UserMessage | SystemMessage | ErrorMessage | ApprovalMessage | AssistantMessage)[]
+  approvals: ToolCall[]
+  request_context: RequestContext | null
+  seq: number
+  events: {
+    seq: number
+    at: string
+    type: string
+    [more: string]: unknown
+  }[]
+}
+
+/** The user's message arrived, byte for byte. `key` is the caller's idempotency key, if there was one. `resumed` tells that the session had been left alone, so the model is to be reminded of what it was working on. */
+export type TurnStarted = {
+  turn: number
+  message: string
+  key: string | null
+  tokens: number
+  resumed: boolean
+  type: "turn.started"
+}
+
+/** What a turn cost, call by call and together. `conversation` is about the part of it that grows. */
+export type TurnUsage = {
+  turn: number
+  model: string
+  calls: CallUsage[]
+  usage: Usage
+  cost_usd: string | null
+  conversation: UsageAnalysis
+}
+
+/** Every item that a turn's model was given, and whether the answer made use of it. */
+export type TurnUse = {
+  items: ItemUse[]
+}
+
+/** A turn: how it ended or stands, what was said, and what the model was given. `text` is what the assistant said so far. `approvals` are the tool calls that wait for a decision. `seq` is how far the session's log had come. `request_context` is null when the turn failed before a request could be built. */
+export type TurnView = {
+  turn: number
+  outcome: "completed" | "failed" | "cancelled" | "interrupted" | "waiting" | "running"
+  text: string
+  messages: (UserMessage | SystemMessage | ErrorMessage | ApprovalMessage | AssistantMessage)[]
+  approvals: ToolCall[]
+  request_context: RequestContext | null
+  seq: number
+}
+
+/** Bytes referenced by URL, fetched by whoever needs them. */
+export type UrlSource = {
+  type?: "url"
+  value: string
+  mimeType?: string | null
+  [more: string]: unknown
+}
+
+/** Tokens that the provider reported for one model call. Zero where it reported nothing. */
+export type Usage = {
+  input_tokens: number
+  output_tokens: number
+  cache_read_tokens: number
+  cache_write_tokens: number
+}
+
+/** How large a conversation's context has become. `cost_estimate` is in US dollars, None when nobody knows. `context_size` is in characters. */
+export type UsageAnalysis = {
+  context_size: number
+  estimated_tokens: number
+  messages_stored: number
+  is_compressed: boolean
+  cost_estimate: string | null
+}
+
+/** A message from the person using the application. */
+export type UserMessageInput = {
+  subagentRunId?: string | null
+  id: string
+  role?: "user"
+  name?: string | null
+  encryptedValue?: string | null
+  metadata?: Record<string, unknown> | null
+  content: string | (TextPart | ImagePart | AudioPart | VideoPart | DocumentPart)[]
+  [more: string]: unknown
+}
+
+/** What the user wrote, byte for byte. */
+export type UserMessage = {
+  content: string
+  turn: number | null
+  seq: number
+  at: string
+  role: "user"
+}
+
+export type ValidationError = {
+  loc: (string | number)[]
+  msg: string
+  type: string
+  input: unknown
+  ctx: Record<string, unknown>
+}
+
+/** How a test went. `degraded` says what the selection had to do without. */
+export type Verdict = {
+  test: ContextTest
+  passed: boolean
+  selected: Selected[]
+  breaches: Breach[]
+  degraded: string[]
+}
+
+/** A video part. */
+export type VideoPart = {
+  type?: "video"
+  id?: string | null
+  source: DataSource | UrlSource | FileSource
+  metadata?: unknown | null
+  [more: string]: unknown
+}
+
+/** A question that the selection got wrong: what it took without need, and what it should have taken. */
+export type Wrong = {
+  name: string
+  needless: ItemRef[]
+  missed: ItemRef[]
+}
+
+/** What each operation takes and answers. */
+export interface Operations {
+  list_agents: {
+    path: Record<string, never>
+    query: Record<string, never>
+    body: undefined
+    answer: AgentList
+  }
+  read_agent: {
+    path: { agent: string }
+    query: Record<string, never>
+    body: undefined
+    answer: AgentView
+  }
+  run_agent: {
+    path: { agent: string }
+    query: Record<string, never>
+    body: RunAgentInput
+    answer: undefined
+  }
+  evaluate_agent: {
+    path: { agent: string }
+    query: { everyone?: boolean }
+    body: LabelsBody
+    answer: Evaluation
+  }
+  watch_agent: {
+    path: { agent: string }
+    query: Record<string, never>
+    body: undefined
+    answer: undefined
+  }
+  list_agent_items: {
+    path: { agent: string }
+    query: { type?: "rule" | "reference" | "tool" | null; include?: "always" | "manual" | "agent" | null; server?: string | null; q?: string | null; limit?: number; cursor?: string | null }
+    body: undefined
+    answer: ItemList
+  }
+  create_agent_item: {
+    path: { agent: string }
+    query: Record<string, never>
+    body: NewItem
+    answer: ItemDetail
+  }
+  delete_agent_item: {
+    path: { agent: string; type: "rule" | "reference"; name: string }
+    query: Record<string, never>
+    body: undefined
+    answer: undefined
+  }
+  read_agent_item: {
+    path: { agent: string; type: "rule" | "reference" | "tool"; name: string }
+    query: { server?: string | null }
+    body: undefined
+    answer: ItemDetail
+  }
+  change_agent_item: {
+    path: { agent: string; type: "rule" | "reference"; name: string }
+    query: Record<string, never>
+    body: ItemEdit
+    answer: ItemDetail
+  }
+  put_agent_item: {
+    path: { agent: string; type: "rule" | "reference"; name: string }
+    query: Record<string, never>
+    body: RawFile
+    answer: ItemDetail
+  }
+  read_agent_manifest: {
+    path: { agent: string }
+    query: Record<string, never>
+    body: undefined
+    answer: FileView
+  }
+  put_agent_manifest: {
+    path: { agent: string }
+    query: Record<string, never>
+    body: RawFile
+    answer: FileView
+  }
+  list_agent_problems: {
+    path: { agent: string }
+    query: Record<string, never>
+    body: undefined
+    answer: ProblemList
+  }
+  list_agent_prompts: {
+    path: { agent: string }
+    query: Record<string, never>
+    body: undefined
+    answer: PromptList
+  }
+  delete_agent_prompt: {
+    path: { agent: string; prompt: string }
+    query: Record<string, never>
+    body: undefined
+    answer: undefined
+  }
+  read_agent_prompt: {
+    path: { agent: string; prompt: string }
+    query: Record<string, never>
+    body: undefined
+    answer: FileView
+  }
+  put_agent_prompt: {
+    path: { agent: string; prompt: string }
+    query: Record<string, never>
+    body: RawFile
+    answer: FileView
+  }
+  search_agent_items: {
+    path: { agent: string }
+    query: Record<string, never>
+    body: Search
+    answer: FoundItems
+  }
+  list_agent_servers: {
+    path: { agent: string }
+    query: { settle_s?: number }
+    body: undefined
+    answer: ServerList
+  }
+  read_agent_server: {
+    path: { agent: string; server: string }
+    query: Record<string, never>
+    body: undefined
+    answer: ServerDetail
+  }
+  change_agent_server: {
+    path: { agent: string; server: string }
+    query: Record<string, never>
+    body: ServerChange
+    answer: ServerDetail
+  }
+  list_suggestions: {
+    path: { agent: string }
+    query: { since?: string | null; everyone?: boolean }
+    body: undefined
+    answer: SuggestionList
+  }
+  apply_suggestion: {
+    path: { agent: string }
+    query: Record<string, never>
+    body: EditBody
+    answer: Applied
+  }
+  list_tests: {
+    path: { agent: string }
+    query: Record<string, never>
+    body: undefined
+    answer: ContextTests
+  }
+  run_agent_tests: {
+    path: { agent: string }
+    query: Record<string, never>
+    body: undefined
+    answer: Report
+  }
+  tune_agent: {
+    path: { agent: string }
+    query: { everyone?: boolean }
+    body: LabelsBody
+    answer: Tuning
+  }
+  read_analytics: {
+    path: Record<string, never>
+    query: { since?: string | null; until?: string | null; agent?: string | null; model?: string | null; everyone?: boolean }
+    body: undefined
+    answer: Dashboard
+  }
+  export_analytics: {
+    path: { listed: "days" | "models" | "agents" | "parts" | "items" | "scores" | "latency" | "sources" }
+    query: { since?: string | null; until?: string | null; agent?: string | null; model?: string | null; everyone?: boolean }
+    body: undefined
+    answer: undefined
+  }
+  list_roots: {
+    path: Record<string, never>
+    query: Record<string, never>
+    body: undefined
+    answer: RootList
+  }
+  read_file: {
+    path: Record<string, never>
+    query: { path: string }
+    body: undefined
+    answer: OpenedFile
+  }
+  write_file: {
+    path: Record<string, never>
+    query: { path: string }
+    body: FileText
+    answer: OpenedFile
+  }
+  read_diff: {
+    path: Record<string, never>
+    query: { path: string; base?: string }
+    body: undefined
+    answer: Diff
+  }
+  list_folder: {
+    path: Record<string, never>
+    query: { path: string; limit?: number; cursor?: string | null }
+    body: undefined
+    answer: FolderView
+  }
+  log_in: {
+    path: Record<string, never>
+    query: Record<string, never>
+    body: Login
+    answer: Me
+  }
+  log_out: {
+    path: Record<string, never>
+    query: Record<string, never>
+    body: undefined
+    answer: undefined
+  }
+  read_me: {
+    path: Record<string, never>
+    query: Record<string, never>
+    body: undefined
+    answer: Me
+  }
+  list_sessions: {
+    path: Record<string, never>
+    query: { agent?: string | null; q?: string | null; limit?: number; cursor?: string | null }
+    body: undefined
+    answer: SessionListView
+  }
+  create_session: {
+    path: Record<string, never>
+    query: Record<string, never>
+    body: NewSession | null
+    answer: SessionView
+  }
+  import_session: {
+    path: Record<string, never>
+    query: { name?: string | null }
+    body: Partial<SessionExport>
+    answer: SessionView
+  }
+  delete_session: {
+    path: { session_id: string }
+    query: Record<string, never>
+    body: undefined
+    answer: undefined
+  }
+  read_session: {
+    path: { session_id: string }
+    query: Record<string, never>
+    body: undefined
+    answer: SessionView
+  }
+  update_session: {
+    path: { session_id: string }
+    query: Record<string, never>
+    body: SessionChange
+    answer: ChangedSession
+  }
+  decide: {
+    path: { session_id: string }
+    query: Record<string, never>
+    body: Decisions
+    answer: TurnView
+  }
+  cancel_turn: {
+    path: { session_id: string }
+    query: Record<string, never>
+    body: undefined
+    answer: SessionView
+  }
+  watch_session: {
+    path: { session_id: string }
+    query: { after?: number | null }
+    body: undefined
+    answer: undefined
+  }
+  export_session: {
+    path: { session_id: string }
+    query: Record<string, never>
+    body: undefined
+    answer: SessionExport
+  }
+  clear_fetched: {
+    path: { session_id: string }
+    query: { kind?: "web_search" | "page" | null }
+    body: undefined
+    answer: FetchedList
+  }
+  list_fetched: {
+    path: { session_id: string }
+    query: Record<string, never>
+    body: undefined
+    answer: FetchedList
+  }
+  fork_session: {
+    path: { session_id: string }
+    query: Record<string, never>
+    body: Fork | null
+    answer: SessionView
+  }
+  clear_history: {
+    path: { session_id: string }
+    query: Record<string, never>
+    body: undefined
+    answer: SessionView
+  }
+  list_session_items: {
+    path: { session_id: string }
+    query: Record<string, never>
+    body: undefined
+    answer: ItemsView
+  }
+  add_session_item: {
+    path: { session_id: string }
+    query: Record<string, never>
+    body: ItemRefInput
+    answer: ItemsChange
+  }
+  remove_session_item: {
+    path: { session_id: string; type: "rule" | "reference" | "tool"; name: string }
+    query: { server?: string | null }
+    body: undefined
+    answer: ItemsChange
+  }
+  list_messages: {
+    path: { session_id: string }
+    query: { before?: number | null; limit?: number }
+    body: undefined
+    answer: MessagePage
+  }
+  send_message: {
+    path: { session_id: string }
+    query: Record<string, never>
+    body: NewMessage
+    answer: TurnView
+  }
+  record_message: {
+    path: { session_id: string }
+    query: Record<string, never>
+    body: SaidMessage
+    answer: SessionView
+  }
+  list_observed: {
+    path: { session_id: string }
+    query: Record<string, never>
+    body: undefined
+    answer: Observed
+  }
+  promote_observed: {
+    path: { session_id: string }
+    query: Record<string, never>
+    body: Promotion
+    answer: ChangedSession
+  }
+  push_page: {
+    path: { session_id: string }
+    query: Record<string, never>
+    body: PageIn
+    answer: FetchedList
+  }
+  fetch_page: {
+    path: { session_id: string }
+    query: Record<string, never>
+    body: PageAddress
+    answer: FetchedList
+  }
+  preview: {
+    path: { session_id: string }
+    query: Record<string, never>
+    body: Draft
+    answer: Request
+  }
+  find_similar: {
+    path: { session_id: string }
+    query: { message: string }
+    body: undefined
+    answer: Similar
+  }
+  read_statistics: {
+    path: { session_id: string }
+    query: Record<string, never>
+    body: undefined
+    answer: Statistics
+  }
+  read_summary: {
+    path: { session_id: string }
+    query: Record<string, never>
+    body: undefined
+    answer: SummaryView
+  }
+  refresh_summary: {
+    path: { session_id: string }
+    query: Record<string, never>
+    body: undefined
+    answer: SummaryView
+  }
+  read_turn: {
+    path: { session_id: string; turn: number }
+    query: Record<string, never>
+    body: undefined
+    answer: TurnRecord
+  }
+  compare_turns: {
+    path: { session_id: string; turn: number }
+    query: { with: number; session?: string | null }
+    body: undefined
+    answer: Comparison
+  }
+  read_turn_context: {
+    path: { session_id: string; turn: number }
+    query: Record<string, never>
+    body: undefined
+    answer: RequestContext
+  }
+  debug_turn: {
+    path: { session_id: string; turn: number }
+    query: { topic?: string | null; text?: boolean }
+    body: undefined
+    answer: ContextDebug
+  }
+  explain_turn: {
+    path: { session_id: string; turn: number }
+    query: Record<string, never>
+    body: undefined
+    answer: ExplanationList
+  }
+  explain_item: {
+    path: { session_id: string; turn: number; type: "rule" | "reference" | "tool"; name: string }
+    query: { server?: string | null }
+    body: undefined
+    answer: ExplanationView
+  }
+  read_sent_item: {
+    path: { session_id: string; turn: number; type: "rule" | "reference" | "tool"; name: string }
+    query: { server?: string | null }
+    body: undefined
+    answer: SentItem
+  }
+  rebuild_turn: {
+    path: { session_id: string; turn: number }
+    query: Record<string, never>
+    body: undefined
+    answer: Rebuilt
+  }
+  replay_turn: {
+    path: { session_id: string; turn: number }
+    query: Record<string, never>
+    body: Difference
+    answer: Rerun
+  }
+  read_turn_request: {
+    path: { session_id: string; turn: number }
+    query: Record<string, never>
+    body: undefined
+    answer: Request
+  }
+  retry_turn: {
+    path: { session_id: string; turn: number }
+    query: Record<string, never>
+    body: undefined
+    answer: TurnView
+  }
+  create_test: {
+    path: { session_id: string; turn: number }
+    query: Record<string, never>
+    body: NewTest
+    answer: SavedTest
+  }
+  read_turn_usage: {
+    path: { session_id: string; turn: number }
+    query: Record<string, never>
+    body: undefined
+    answer: TurnUsage
+  }
+  read_turn_use: {
+    path: { session_id: string; turn: number }
+    query: Record<string, never>
+    body: undefined
+    answer: TurnUse
+  }
+  health: {
+    path: Record<string, never>
+    query: Record<string, never>
+    body: undefined
+    answer: Health
+  }
+  read_metrics: {
+    path: Record<string, never>
+    query: Record<string, never>
+    body: undefined
+    answer: undefined
+  }
+  readiness: {
+    path: Record<string, never>
+    query: Record<string, never>
+    body: undefined
+    answer: Readiness
+  }
+  create_chat_completion: {
+    path: Record<string, never>
+    query: Record<string, never>
+    body: ChatRequest
+    answer: ChatCompletion
+  }
+  list_models: {
+    path: Record<string, never>
+    query: Record<string, never>
+    body: undefined
+    answer: ModelList
+  }
+  read_model: {
+    path: { model: string }
+    query: Record<string, never>
+    body: undefined
+    answer: Model
+  }
+  create_response: {
+    path: Record<string, never>
+    query: Record<string, never>
+    body: ResponseRequest
+    answer: {
+  id: string
+  object: "response"
+  created_at: number
+  status: "completed" | "incomplete" | "failed" | "in_progress"
+  model: string
+  output: Record<string, unknown>[]
+}
+  }
+}
+
+/** Where each operation is. */
+export const OPERATIONS = {
+  list_agents: ["GET", "/api/agents"],
+  read_agent: ["GET", "/api/agents/{agent}"],
+  run_agent: ["POST", "/api/agents/{agent}/ag-ui"],
+  evaluate_agent: ["POST", "/api/agents/{agent}/evaluation"],
+  watch_agent: ["GET", "/api/agents/{agent}/events"],
+  list_agent_items: ["GET", "/api/agents/{agent}/items"],
+  create_agent_item: ["POST", "/api/agents/{agent}/items"],
+  delete_agent_item: ["DELETE", "/api/agents/{agent}/items/{type}/{name}"],
+  read_agent_item: ["GET", "/api/agents/{agent}/items/{type}/{name}"],
+  change_agent_item: ["PATCH", "/api/agents/{agent}/items/{type}/{name}"],
+  put_agent_item: ["PUT", "/api/agents/{agent}/items/{type}/{name}"],
+  read_agent_manifest: ["GET", "/api/agents/{agent}/manifest"],
+  put_agent_manifest: ["PUT", "/api/agents/{agent}/manifest"],
+  list_agent_problems: ["GET", "/api/agents/{agent}/problems"],
+  list_agent_prompts: ["GET", "/api/agents/{agent}/prompts"],
+  delete_agent_prompt: ["DELETE", "/api/agents/{agent}/prompts/{prompt}"],
+  read_agent_prompt: ["GET", "/api/agents/{agent}/prompts/{prompt}"],
+  put_agent_prompt: ["PUT", "/api/agents/{agent}/prompts/{prompt}"],
+  search_agent_items: ["POST", "/api/agents/{agent}/search"],
+  list_agent_servers: ["GET", "/api/agents/{agent}/servers"],
+  read_agent_server: ["GET", "/api/agents/{agent}/servers/{server}"],
+  change_agent_server: ["PATCH", "/api/agents/{agent}/servers/{server}"],
+  list_suggestions: ["GET", "/api/agents/{agent}/suggestions"],
+  apply_suggestion: ["POST", "/api/agents/{agent}/suggestions"],
+  list_tests: ["GET", "/api/agents/{agent}/tests"],
+  run_agent_tests: ["POST", "/api/agents/{agent}/tests/run"],
+  tune_agent: ["POST", "/api/agents/{agent}/tuning"],
+  read_analytics: ["GET", "/api/analytics"],
+  export_analytics: ["GET", "/api/analytics/{listed}.csv"],
+  list_roots: ["GET", "/api/files"],
+  read_file: ["GET", "/api/files/content"],
+  write_file: ["PUT", "/api/files/content"],
+  read_diff: ["GET", "/api/files/diff"],
+  list_folder: ["GET", "/api/files/list"],
+  log_in: ["POST", "/api/login"],
+  log_out: ["POST", "/api/logout"],
+  read_me: ["GET", "/api/me"],
+  list_sessions: ["GET", "/api/sessions"],
+  create_session: ["POST", "/api/sessions"],
+  import_session: ["POST", "/api/sessions/import"],
+  delete_session: ["DELETE", "/api/sessions/{session_id}"],
+  read_session: ["GET", "/api/sessions/{session_id}"],
+  update_session: ["PATCH", "/api/sessions/{session_id}"],
+  decide: ["POST", "/api/sessions/{session_id}/approvals"],
+  cancel_turn: ["POST", "/api/sessions/{session_id}/cancel"],
+  watch_session: ["GET", "/api/sessions/{session_id}/events"],
+  export_session: ["GET", "/api/sessions/{session_id}/export"],
+  clear_fetched: ["DELETE", "/api/sessions/{session_id}/fetched"],
+  list_fetched: ["GET", "/api/sessions/{session_id}/fetched"],
+  fork_session: ["POST", "/api/sessions/{session_id}/fork"],
+  clear_history: ["DELETE", "/api/sessions/{session_id}/history"],
+  list_session_items: ["GET", "/api/sessions/{session_id}/items"],
+  add_session_item: ["POST", "/api/sessions/{session_id}/items"],
+  remove_session_item: ["DELETE", "/api/sessions/{session_id}/items/{type}/{name}"],
+  list_messages: ["GET", "/api/sessions/{session_id}/messages"],
+  send_message: ["POST", "/api/sessions/{session_id}/messages"],
+  record_message: ["POST", "/api/sessions/{session_id}/messages/record"],
+  list_observed: ["GET", "/api/sessions/{session_id}/observed"],
+  promote_observed: ["POST", "/api/sessions/{session_id}/observed"],
+  push_page: ["POST", "/api/sessions/{session_id}/pages"],
+  fetch_page: ["POST", "/api/sessions/{session_id}/pages/fetch"],
+  preview: ["POST", "/api/sessions/{session_id}/preview"],
+  find_similar: ["GET", "/api/sessions/{session_id}/similar"],
+  read_statistics: ["GET", "/api/sessions/{session_id}/statistics"],
+  read_summary: ["GET", "/api/sessions/{session_id}/summary"],
+  refresh_summary: ["POST", "/api/sessions/{session_id}/summary"],
+  read_turn: ["GET", "/api/sessions/{session_id}/turns/{turn}"],
+  compare_turns: ["GET", "/api/sessions/{session_id}/turns/{turn}/compare"],
+  read_turn_context: ["GET", "/api/sessions/{session_id}/turns/{turn}/context"],
+  debug_turn: ["GET", "/api/sessions/{session_id}/turns/{turn}/debug"],
+  explain_turn: ["GET", "/api/sessions/{session_id}/turns/{turn}/explain"],
+  explain_item: ["GET", "/api/sessions/{session_id}/turns/{turn}/explain/{type}/{name}"],
+  read_sent_item: ["GET", "/api/sessions/{session_id}/turns/{turn}/items/{type}/{name}"],
+  rebuild_turn: ["GET", "/api/sessions/{session_id}/turns/{turn}/replay"],
+  replay_turn: ["POST", "/api/sessions/{session_id}/turns/{turn}/replay"],
+  read_turn_request: ["GET", "/api/sessions/{session_id}/turns/{turn}/request"],
+  retry_turn: ["POST", "/api/sessions/{session_id}/turns/{turn}/retry"],
+  create_test: ["POST", "/api/sessions/{session_id}/turns/{turn}/test"],
+  read_turn_usage: ["GET", "/api/sessions/{session_id}/turns/{turn}/usage"],
+  read_turn_use: ["GET", "/api/sessions/{session_id}/turns/{turn}/use"],
+  health: ["GET", "/healthz"],
+  read_metrics: ["GET", "/metrics"],
+  readiness: ["GET", "/readyz"],
+  create_chat_completion: ["POST", "/v1/chat/completions"],
+  list_models: ["GET", "/v1/models"],
+  read_model: ["GET", "/v1/models/{model}"],
+  create_response: ["POST", "/v1/responses"],
+} as const

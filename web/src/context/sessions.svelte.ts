@@ -1,0 +1,145 @@
+/** The list of sessions: what there is, what is new in it since it was last looked at, and what is being deleted. */
+
+import { call, ProblemError } from '../api/call.ts'
+import type { NewSession, SessionView } from '../api/schema.ts'
+import { kept } from '../ui/kept.ts'
+import { toasts, UNDO_MS } from '../ui/toasts.svelte.ts'
+
+const PAGE = 60
+const REFRESH_MS = 15_000
+const seenBefore = kept<Record<string, number>>('seen')
+
+/** A session's name, or what to call one that has none. */
+export function nameOf(session: { name: string }): string {
+  return session.name || 'New session'
+}
+
+class Sessions {
+  #all: SessionView[] = $state.raw([])
+  #leaving: Record<string, ReturnType<typeof setTimeout>> = $state.raw({})
+  #seen: Record<string, number> = $state.raw(seenBefore.value ?? {})
+  #cursor: string | null = $state(null)
+  #known = 0
+  loaded = $state(false)
+  problem: ProblemError | null = $state.raw(null)
+  /** What the list is searched for. */
+  query = $state('')
+
+  readonly list: SessionView[] = $derived(
+    this.#all.filter((session) => !this.#leaving[session.id] && matches(session, this.query)),
+  )
+  readonly more = $derived(this.#cursor !== null)
+
+  readonly #others = new BroadcastChannel('windowpane:sessions')
+
+  /** Keep the list current until the returned function is called. */
+  start(): () => void {
+    const refresh = () => document.visibilityState === 'visible' && void this.refresh()
+    const leave = () => this.#deleteNow()
+    const timer = setInterval(refresh, REFRESH_MS)
+    this.#others.onmessage = () => void this.refresh()
+    document.addEventListener('visibilitychange', refresh)
+    addEventListener('online', refresh)
+    addEventListener('pagehide', leave)
+    void this.refresh()
+    return () => {
+      clearInterval(timer)
+      document.removeEventListener('visibilitychange', refresh)
+      removeEventListener('online', refresh)
+      removeEventListener('pagehide', leave)
+    }
+  }
+
+  async refresh(): Promise<void> {
+    try {
+      const { sessions, cursor } = await call('list_sessions', { query: { limit: Math.min(200, Math.max(PAGE, this.#known)) } })
+      this.#all = sessions
+      this.#known = sessions.length
+      this.#cursor = cursor
+      this.problem = null
+    } catch (error) {
+      if (!(error instanceof ProblemError)) throw error
+      this.problem = error
+    }
+    this.loaded = true
+  }
+
+  async loadMore(): Promise<void> {
+    if (!this.#cursor) return
+    const { sessions, cursor } = await call('list_sessions', { query: { limit: PAGE, cursor: this.#cursor } })
+    const there = new Set(this.#all.map(({ id }) => id))
+    this.#all = [...this.#all, ...sessions.filter(({ id }) => !there.has(id))]
+    this.#known = this.#all.length
+    this.#cursor = cursor
+  }
+
+  async create(wanted: NewSession): Promise<SessionView> {
+    const session = await call('create_session', { body: wanted })
+    this.#all = [session, ...this.#all]
+    this.changed()
+    return session
+  }
+
+  async rename(id: string, name: string): Promise<void> {
+    const session = await call('update_session', { path: { session_id: id }, body: { name } })
+    this.#all = this.#all.map((one) => (one.id === id ? session : one))
+    this.changed()
+  }
+
+  /** Delete a session a little later, so that it can be undone until then. */
+  remove(session: SessionView): void {
+    const timer = setTimeout(() => void this.#delete(session.id), UNDO_MS)
+    this.#leaving = { ...this.#leaving, [session.id]: timer }
+    toasts.show(`Deleted “${nameOf(session)}”`, { action: { text: 'Undo', run: () => this.#keep(session.id) } })
+  }
+
+  /** Tell the list, here and in other tabs, that something about a session is different. */
+  changed(): void {
+    void this.refresh()
+    this.#others.postMessage('changed')
+  }
+
+  unread(session: SessionView): boolean {
+    const seen = this.#seen[session.id]
+    return seen !== undefined && session.message_count > seen
+  }
+
+  /** Remember that this much of a session was seen. */
+  see(id: string, messages: number): void {
+    if (this.#seen[id] === messages) return
+    this.#seen = { ...seenBefore.value, ...this.#seen, [id]: messages }
+    seenBefore.value = this.#seen
+  }
+
+  messageCount(id: string): number | null {
+    return this.#all.find((session) => session.id === id)?.message_count ?? null
+  }
+
+  #keep(id: string): void {
+    clearTimeout(this.#leaving[id])
+    const { [id]: _, ...others } = this.#leaving
+    this.#leaving = others
+  }
+
+  async #delete(id: string): Promise<void> {
+    try {
+      await call('delete_session', { path: { session_id: id } }, { keepalive: true })
+      this.#all = this.#all.filter((session) => session.id !== id)
+    } catch (error) {
+      if (!(error instanceof ProblemError && error.problem.status === 404)) toasts.failed(error)
+    }
+    this.#keep(id)
+    this.changed()
+  }
+
+  #deleteNow(): void {
+    for (const id of Object.keys(this.#leaving)) void this.#delete(id)
+  }
+}
+
+function matches(session: SessionView, query: string): boolean {
+  const text = `${nameOf(session)} ${session.agent}`.toLowerCase()
+  return query.toLowerCase().split(/\s+/).every((word) => text.includes(word))
+}
+
+export const sessions = new Sessions()

@@ -1,0 +1,69 @@
+import { expect, test } from 'vitest'
+import type { DayRow, ItemRow, PartRow } from '../../api/schema.ts'
+import { bytes, columnsOf, MEASURES, ordered, partShares, queryOf, share, ticks } from './measures.ts'
+
+const nothing = { turns: 0, calls: 0, request_tokens: 0, input_tokens: 0, output_tokens: 0, cache_read_tokens: 0, cache_write_tokens: 0, cost_usd: '0', turns_without_price: 0 }
+const day = (name: string, turns: number, precision: number | null): DayRow => ({
+  day: name,
+  sessions: 1,
+  active_sessions: 1,
+  spent: { ...nothing, turns },
+  quality: { selected: 0, selected_used: 0, missed: 0, precision, recall: null },
+  prefix: { compared: 0, kept_share: null, cached_share: null },
+})
+const measure = (name: string) => MEASURES.find((one) => one.name === name)!
+
+test('days on which nothing happened have their place, as nothing or as unknown', () => {
+  const rows = [day('2026-02-27', 2, 0.5), day('2026-03-02', 4, null)]
+
+  expect(columnsOf(rows, measure('turns')).map(({ key, value }) => [key, value])).toEqual([
+    ['2026-02-27', 2],
+    ['2026-02-28', 0],
+    ['2026-03-01', 0],
+    ['2026-03-02', 4],
+  ])
+  expect(columnsOf(rows, measure('precision')).map(({ value }) => value)).toEqual([0.5, null, null, null])
+  expect(columnsOf([], measure('turns'))).toEqual([])
+})
+
+test.each([
+  [0, [0, 1]],
+  [3, [0, 1, 2, 3]],
+  [47, [0, 20, 40, 60]],
+  [0.0031, [0, 0.002, 0.004]],
+  [1_200_000, [0, 500_000, 1_000_000, 1_500_000]],
+])('an axis up to %s has round numbers', (largest, marks) => {
+  expect(ticks(largest)).toEqual(marks)
+})
+
+test('an axis of shares ends at the whole', () => {
+  expect(ticks(0.3, 1)).toEqual([0, 0.5, 1])
+})
+
+test('the last days are counted from today, today included', () => {
+  const today = new Date('2026-03-02T23:30:00Z')
+
+  expect(queryOf({ days: '7', agent: 'pane' }, today)).toEqual({ since: '2026-02-24', agent: 'pane' })
+  expect(queryOf({}, today)).toEqual({})
+})
+
+test('parts are added up in groups, the largest first', () => {
+  const row = (kind: PartRow['kind'], tokens: number): PartRow => ({ kind, tokens, requests: 1, share: 0, cost_usd: '0.5', cut: 1 })
+
+  expect(partShares([row('core', 10), row('site', 5), row('history', 40), row('summary', 0)])).toEqual([
+    { group: 'history', title: 'History', tokens: 40, cost: 0.5, cut: 1 },
+    { group: 'system', title: 'System', tokens: 15, cost: 1, cut: 2 },
+  ])
+})
+
+test('items are ordered by what matters', () => {
+  const rows = [{ tokens: 1, unused_tokens: 9 }, { tokens: 5, unused_tokens: 2 }] as ItemRow[]
+
+  expect(ordered(rows, 'tokens').map(({ tokens }) => tokens)).toEqual([5, 1])
+  expect(ordered(rows, 'unused').map(({ tokens }) => tokens)).toEqual([1, 5])
+})
+
+test('sizes and shares are read at a glance', () => {
+  expect([bytes(12), bytes(2048), bytes(5 * 2 ** 20)]).toEqual(['12 B', '2.0 KiB', '5.0 MiB'])
+  expect([share(null), share(0.456)]).toEqual(['–', '46%'])
+})

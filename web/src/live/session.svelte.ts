@@ -1,0 +1,159 @@
+/** One open session: its state as events change it, and everything that a person can do to it. */
+
+import { begin, call, ProblemError, said } from '../api/call.ts'
+import type { ItemRefInput, SessionSettings, ToolCallApproval } from '../api/schema.ts'
+import type { Watched } from '../context/events.ts'
+import {
+  apply,
+  opened,
+  reconnected,
+  stillPending,
+  undecided,
+  withEarlier,
+  type Message,
+  type OpenTurn,
+  type Pending,
+  type SessionState,
+} from '../context/session.ts'
+import { access } from '../auth/me.svelte.ts'
+import { randomKey } from '../ui/random.ts'
+import { watch, type Connection } from './watch.ts'
+
+const PAGE = 40
+const EARLIER_PAGE = 100
+export type Decision = NonNullable<ToolCallApproval['decision']>
+
+export class LiveSession {
+  readonly id: string
+  /** Null until the session has loaded. */
+  state: SessionState | null = $state.raw(null)
+  connection: Connection = $state('connecting')
+  pending: Pending[] = $state.raw([])
+  /** Why the session could not be opened. */
+  problem: ProblemError | null = $state.raw(null)
+  loadingEarlier = $state(false)
+  /** The message that is being written. */
+  draft = $state('')
+  /** An open turn is only in the events: until they have come, what there is would be shown without its end. */
+  catchingUp = $state(false)
+
+  readonly messages: Message[] = $derived(this.state?.messages ?? [])
+  readonly openTurn: OpenTurn | null = $derived(this.state?.openTurn ?? null)
+  readonly waiting = $derived(undecided(this.openTurn))
+  readonly busy = $derived(this.openTurn !== null || this.pending.some(({ problem }) => problem === null))
+
+  #stop: (() => void) | null = null
+  #heard: Watched[] = []
+  #frame = 0
+  #closed = false
+
+  constructor(id: string) {
+    this.id = id
+  }
+
+  /** Load the session and watch it until it is closed. */
+  async open(): Promise<void> {
+    this.problem = null
+    try {
+      const path = { session_id: this.id }
+      const session = await call('read_session', { path })
+      const page = await call('list_messages', { path, query: { limit: PAGE } })
+      if (this.#closed) return
+      this.state = opened(session, page)
+      this.catchingUp = session.open_turn !== null
+    } catch (error) {
+      if (!(error instanceof ProblemError)) throw error
+      this.problem = error
+      return
+    }
+    this.#stop = watch(this.id, {
+      after: () => this.#settled().seq,
+      onConnection: (connection) => {
+        this.connection = connection
+        if (connection === 'offline') this.catchingUp = false
+        if (connection === 'locked') void access.look()
+      },
+      onBegin: () => (this.state = reconnected(this.#settled())),
+      onEvent: (event) => this.#hear(event),
+    })
+  }
+
+  close(): void {
+    this.#closed = true
+    this.#stop?.()
+    cancelAnimationFrame(this.#frame)
+    clearTimeout(this.#frame)
+  }
+
+  /** Text arrives in many small pieces: they are taken together, once per frame. */
+  #hear(event: Watched): void {
+    this.#heard.push(event)
+    if (this.#frame) return
+    this.#frame = document.visibilityState === 'visible' ? requestAnimationFrame(() => this.#settled()) : window.setTimeout(() => this.#settled(), 100)
+  }
+
+  #settled(): SessionState {
+    this.#frame = 0
+    const heard = this.#heard
+    this.#heard = []
+    const state = heard.reduce(apply, this.state!)
+    if (heard.length) {
+      this.state = state
+      this.pending = stillPending(this.pending, state)
+      if (heard.some((event) => event.type === 'session.context' && !('seq' in event))) this.catchingUp = false
+    }
+    return state
+  }
+
+  async loadEarlier(): Promise<void> {
+    const before = this.state?.before
+    if (!before || this.loadingEarlier) return
+    this.loadingEarlier = true
+    try {
+      const page = await call('list_messages', { path: { session_id: this.id }, query: { before, limit: EARLIER_PAGE } })
+      if (this.state) this.state = withEarlier(this.state, page)
+    } finally {
+      this.loadingEarlier = false
+    }
+  }
+
+  /** Send a message. It is shown at once, and stays with what went wrong when it could not be taken. */
+  async send(content: string, key: string = randomKey()): Promise<void> {
+    const others = this.pending.filter((one) => one.key !== key)
+    this.pending = [...others, { key, content, problem: null }]
+    try {
+      await begin('send_message', { path: { session_id: this.id }, body: { content } }, { headers: { 'Idempotency-Key': key } })
+    } catch (error) {
+      this.pending = this.pending.map((one) => (one.key === key ? { ...one, problem: said(error) } : one))
+    }
+  }
+
+  dismiss(key: string): void {
+    this.pending = this.pending.filter((one) => one.key !== key)
+  }
+
+  async decide(decisions: Record<string, Decision>): Promise<void> {
+    await begin('decide', { path: { session_id: this.id }, body: { decisions } })
+  }
+
+  async stop(): Promise<void> {
+    await call('cancel_turn', { path: { session_id: this.id } })
+  }
+
+  async rename(name: string): Promise<void> {
+    await call('update_session', { path: { session_id: this.id }, body: { name } })
+  }
+
+  async change(settings: Partial<SessionSettings>): Promise<void> {
+    await call('update_session', { path: { session_id: this.id }, body: { settings } })
+  }
+
+  async addItem(ref: ItemRefInput): Promise<void> {
+    await call('add_session_item', { path: { session_id: this.id }, body: ref })
+  }
+
+  async removeItem({ type, name, server }: ItemRefInput): Promise<void> {
+    const query = server ? { server } : {}
+    await call('remove_session_item', { path: { session_id: this.id, type, name }, query })
+  }
+}

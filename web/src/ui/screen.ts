@@ -1,0 +1,6 @@
+/** What the screen is like: `narrow` is a phone, where there is one column and the rest are sheets. */
+
+import { MediaQuery } from 'svelte/reactivity'
+
+export const narrow = new MediaQuery('max-width: 52rem')
+export const midsize = new MediaQuery('max-width: 72rem')
