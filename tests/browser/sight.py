@@ -1,0 +1,96 @@
+"""What a test sees of the page: a window of some size, and everything that went wrong in it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Literal
+from urllib.parse import urlsplit
+
+from playwright.sync_api import Browser, ConsoleMessage, Error, Page, Request, expect
+
+Screen = Literal["desktop", "phone"]
+Scheme = Literal["light", "dark"]
+RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
+SCREENS: dict[Screen, dict[str, Any]] = {
+    "desktop": {"viewport": {"width": 1360, "height": 860}},
+    "phone": {
+        "viewport": {"width": 390, "height": 844},
+        "device_scale_factor": 2,
+        "is_mobile": True,
+        "has_touch": True,
+    },
+}
+AXE = files("axe_playwright_python") / "axe.min.js"
+PATIENCE_MS = 30_000
+expect.set_options(timeout=PATIENCE_MS)
+
+
+@dataclass
+class Sight:
+    """A page in a browser, and what a user of it would complain about."""
+
+    page: Page
+    url: str
+    screen: Screen
+    expected: list[str] = field(default_factory=list[str])
+    problems: list[str] = field(default_factory=list[str])
+
+    @property
+    def narrow(self) -> bool:
+        return self.screen == "phone"
+
+    def goto(self, path: str = "/") -> None:
+        self.page.goto(self.url + path)
+
+    def check(self) -> None:
+        """Fail when anything went wrong, or when the page is wider than its window."""
+        self.page.wait_for_load_state("load")
+        problems = [problem for problem in self.problems if not any(word in problem for word in self.expected)]
+        assert problems == [], problems
+        assert self.page.evaluate("document.documentElement.scrollWidth <= innerWidth"), "the page scrolls sideways"
+
+    def check_access(self) -> None:
+        """Fail when a rule for accessible pages is broken."""
+        self.page.evaluate(AXE.read_text("utf-8"))
+        found = self.page.evaluate("rules => axe.run(document, { runOnly: rules })", RULES)["violations"]
+        broken = [(rule["id"], [node["html"] for node in rule["nodes"]]) for rule in found]
+        assert broken == [], broken
+
+    def shoot(self, name: str) -> None:
+        """Keep a picture, if $SCREENSHOTS names a folder for them."""
+        if folder := os.environ.get("SCREENSHOTS"):
+            Path(folder).mkdir(parents=True, exist_ok=True)
+            self.page.screenshot(path=Path(folder, f"{name}-{self.screen}.png"))
+
+
+@contextmanager
+def seeing(browser: Browser, url: str, screen: Screen = "desktop", scheme: Scheme = "light") -> Generator[Sight]:
+    """Open a window and close it again."""
+    context = browser.new_context(**SCREENS[screen], color_scheme=scheme, reduced_motion="reduce", locale="en-GB")
+    context.set_default_timeout(PATIENCE_MS)
+    page = context.new_page()
+    sight = Sight(page, url, screen)
+
+    def crashed(error: Error) -> None:
+        sight.problems.append(str(error))
+
+    def said(message: ConsoleMessage) -> None:
+        if message.type in ("error", "warning"):
+            sight.problems.append(message.text)
+
+    def asked(request: Request) -> None:
+        if urlsplit(request.url).netloc != urlsplit(url).netloc:
+            sight.problems.append(f"a request to another origin: {request.url}")
+
+    page.on("pageerror", crashed)
+    page.on("console", said)
+    page.on("request", asked)
+    try:
+        yield sight
+    finally:
+        context.close()

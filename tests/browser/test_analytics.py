@@ -1,0 +1,114 @@
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from browser.past import happened_before
+from browser.place import Place, running_place
+from browser.sight import SCREENS, Screen, seeing
+
+STYLE = "Pictures hang straight. Frames are made of oak, glass is clear, and labels stand to the left. " * 30
+
+
+@pytest.fixture(scope="module")
+def gallery(tmp_path_factory: pytest.TempPathFactory) -> Generator[Place]:
+    """A place where people have asked for weeks, with one reference that is always there and never of use."""
+    with running_place(tmp_path_factory.mktemp("gallery")) as place:
+        place.write(
+            "references/house-style.md", f"---\ndescription: How pictures hang\ninclude: always\n---\n{STYLE}\n"
+        )
+        session = place.new_session("Photos")
+        place.ask(session, "How are photos uploaded?", "With the button at the top of the album.")
+        place.ask(session, "What about resizing?", "Photos are resized in the editor: choose Size, then a width.")
+        for days in range(1, 13):
+            happened_before(place, session, 2 * days)
+        yield place
+
+
+def test_a_new_server_says_what_will_be_here(browser: Browser, tmp_path: Path) -> None:
+    with running_place(tmp_path / "new") as place, seeing(browser, place.url) as sight:
+        sight.goto("/analytics")
+        expect(sight.page.get_by_text("There is nothing to look back on yet")).to_be_visible()
+        sight.shoot("analytics-empty")
+        sight.check_access()
+        sight.check()
+
+
+@pytest.mark.parametrize("screen", SCREENS)
+def test_what_turns_cost_is_seen_by_day_part_item_and_model(browser: Browser, gallery: Place, screen: Screen) -> None:
+    with seeing(browser, gallery.url, screen) as sight:
+        page = sight.page
+        sight.goto("/analytics")
+        tiles = page.locator(".tiles")
+        expect(tiles).to_contain_text(re.compile(r"Turns\s*26"))
+        expect(page.get_by_role("list", name="Tokens by part")).to_contain_text("References")
+        expect(page.get_by_role("list", name="Tokens by model")).to_contain_text("openai:gpt-4o")
+        expect(page.get_by_role("list", name="Sources")).to_contain_text("used")
+        sight.shoot("analytics")
+        page.get_by_role("combobox", name="What to show by day").select_option("turns")
+        chart = page.get_by_role("img", name=re.compile(r"^Turns: 2\d columns, the highest 2"))
+        expect(chart).to_be_visible()
+        page.get_by_role("region", name="By day").get_by_text("As a table").click()
+        expect(page.get_by_role("region", name="By day").get_by_role("row").last).to_contain_text("2")
+        items = page.get_by_role("region", name="Items over time")
+        expect(items.get_by_role("row", name=re.compile("house-style")).get_by_role("cell").nth(1)).to_have_text("0%")
+
+        sight.check_access()
+        page.get_by_role("link", name="7 days").click()
+        expect(tiles).to_contain_text(re.compile(r"Turns\s*8"))
+        page.get_by_role("combobox", name="Model").select_option("openai:gpt-4o")
+        expect(page).to_have_url(re.compile(r"/analytics\?days=7&model=openai%3Agpt-4o$"))
+        expect(tiles).to_contain_text(re.compile(r"Turns\s*8"))
+        sight.goto("/analytics?agent=nobody")
+        expect(page.get_by_text("No turn matches")).to_be_visible()
+        sight.check()
+
+
+def test_a_suggestion_is_applied_with_a_click_and_undone_with_another(browser: Browser, gallery: Place) -> None:
+    file = gallery.folder / "agents" / "pane" / "references" / "house-style.md"
+    before = file.read_text()
+    with seeing(browser, gallery.url) as sight:
+        page = sight.page
+        sight.goto("/analytics")
+        card = page.get_by_role("listitem").filter(has_text="Let the selection bring in house-style")
+        expect(card).to_contain_text("there was no trace of it in the answers")
+        expect(card).to_contain_text("tokens saved")
+        card.scroll_into_view_if_needed()
+        sight.shoot("analytics-suggestions")
+        card.get_by_role("button", name=re.compile("^Apply")).click()
+        expect(card).to_contain_text("references/house-style.md now says include: agent")
+        assert "include: agent" in file.read_text()
+
+        card.get_by_role("button", name=re.compile("^Undo")).click()
+        expect(card.get_by_role("button", name=re.compile("^Apply"))).to_be_visible()
+        assert file.read_text() == before
+        sight.check()
+
+
+def test_everything_can_be_taken_away_without_what_was_said(browser: Browser, gallery: Place) -> None:
+    with seeing(browser, gallery.url) as sight:
+        page = sight.page
+        sight.goto("/analytics?days=30")
+        menu = page.get_by_role("button", name="Export")
+        saved: dict[str, str] = {}
+        for name in ("Everything as JSON", "Items as CSV", "Days as CSV"):
+            menu.click()
+            if not saved:
+                sight.shoot("analytics-export")
+                sight.check_access()
+            with page.expect_download() as download:
+                page.get_by_role("menuitem", name=name).click()
+            saved[download.value.suggested_filename] = Path(download.value.path()).read_text()
+        sight.check()
+
+    assert sorted(saved) == ["windowpane-analytics.json", "windowpane-days.csv", "windowpane-items.csv"]
+    assert json.loads(saved["windowpane-analytics.json"])["spent"]["turns"] == 26
+    assert len(list(csv.DictReader(io.StringIO(saved["windowpane-days.csv"])))) == 13
+    assert not [text for text in saved.values() if "What about resizing?" in text or "How are photos uploaded?" in text]

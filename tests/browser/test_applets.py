@@ -1,0 +1,282 @@
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+from playwright.sync_api import Browser, Page, Route, expect
+
+from browser.place import Place, tool_call
+from browser.sight import Screen, Sight, seeing
+
+HOSTILE = "<img src=x onerror=alert(1)>"
+READER = """description: Reads files.
+model: openai:gpt-4o
+tool_permission: never
+mcpServers:
+  files:
+    command: ${WINDOWPANE_PYTHON}
+    args: ["${AGENT_DIR}/tools/files_server.py"]
+"""
+FILES_SERVER = """from pathlib import Path
+
+from mcp.server import MCPServer
+
+server = MCPServer("files", log_level="WARNING")
+
+
+@server.tool()
+def read_file(path: str) -> str:
+    return Path(path).read_text()
+
+
+server.run()
+"""
+
+
+def git(folder: Path, *arguments: str) -> None:
+    """Run git with nobody's configuration."""
+    environ = {"PATH": os.environ["PATH"], "HOME": str(folder), "GIT_CONFIG_GLOBAL": "/dev/null"}
+    who = ["-c", "user.name=A", "-c", "user.email=a@example.org"]
+    subprocess.run(["git", *who, *arguments], cwd=folder, env=environ, check=True, capture_output=True)
+
+
+def repository(place: Place, name: str) -> Path:
+    """Make a repository with two commits, and changes that are in none."""
+    folder = place.files / name
+    folder.mkdir(parents=True)
+    git(folder, "init", "-q", "-b", "main")
+    (folder / "notes.md").write_text("one\ntwo\nthree\n")
+    (folder / "old.txt").write_text("old\n")
+    (folder / HOSTILE).write_text("harmless\n")
+    git(folder, "add", ".")
+    git(folder, "commit", "-q", "-m", "First")
+    git(folder, "tag", "first")
+    (folder / "notes.md").write_text("one\n2\nthree\n")
+    git(folder, "commit", "-q", "-a", "-m", "Second")
+    (folder / "notes.md").write_text("one\n2\nthree\nfour\n")
+    (folder / HOSTILE).write_text("still <b>harmless</b>\n")
+    (folder / "old.txt").unlink()
+    (folder / "new.txt").write_text("new\n")
+    (folder / "deep").mkdir()
+    (folder / "deep" / "down.txt").write_text("below\n")
+    return folder
+
+
+def applet(session: str, slug: str, **params: str) -> str:
+    return f"/s/{session}?applet={slug}" + "".join(f"&{name}={quote(value)}" for name, value in params.items())
+
+
+def kept(place: Place, session: str) -> list[str]:
+    """Return the applet that the session's working context names."""
+    return place.call("GET", f"/api/sessions/{session}")["context"].get("applet", [])
+
+
+def keeps(page: Page, session: str, items: list[str]) -> None:
+    """Wait until the session's working context names this applet."""
+    page.wait_for_function(
+        """async ([session, wanted]) => {
+            const answer = await (await fetch(`/api/sessions/${session}`)).json()
+            return JSON.stringify(answer.context.applet ?? []) === wanted
+        }""",
+        arg=[session, f"[{','.join(_json(item) for item in items)}]"],
+        polling=200,
+    )
+
+
+def _json(text: str) -> str:
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+@pytest.mark.spec("S2.5")
+def test_a_file_of_the_footer_opens_beside_the_conversation_and_is_edited(sight: Sight, place: Place) -> None:
+    folder = place.files / f"edit-{sight.screen}"
+    folder.mkdir()
+    file = folder / HOSTILE
+    file.write_text("Plain <script>alert(2)</script> text\n")
+    session = place.new_session("Editing")
+    page = sight.page
+    sight.goto(f"/s/{session}")
+    expect(page.get_by_role("textbox", name="Message")).to_be_visible()
+    place.call("PATCH", f"/api/sessions/{session}", {"setContext": {"setName": "files", "items": [str(file)]}})
+    page.get_by_role("link", name=HOSTILE).click()
+
+    expect(page).to_have_url(re.compile(f"/s/{session}\\?applet=text-editor&path="))
+    text = page.get_by_role("textbox", name=f"Text of {HOSTILE}")
+    expect(text).to_have_value("Plain <script>alert(2)</script> text\n")
+    expect(page.get_by_role("heading", name=HOSTILE)).to_be_visible()
+    text.fill("Mine\n")
+    sight.shoot("editor")
+    sight.check_access()
+    page.get_by_role("button", name="Save", exact=True).click()
+    expect(page.get_by_role("status").filter(has_text="Saved")).to_be_visible()
+    assert file.read_text() == "Mine\n"
+
+    text.fill("Mine, and more\n")
+    file.write_text("Theirs\n")
+    conflict = page.get_by_role("alert", name="Two versions")
+    sight.expected.append("412")
+    expect(conflict).to_contain_text("Theirs")
+    expect(conflict).to_contain_text("Mine, and more")
+    sight.shoot("editor-conflict")
+    sight.check_access()
+    page.reload()
+    conflict.get_by_role("button", name="Save mine").click()
+    expect(page.get_by_role("status").filter(has_text="Saved")).to_be_visible()
+    assert file.read_text() == "Mine, and more\n"
+
+    page.get_by_role("link", name=str(folder)).click()
+    expect(page.get_by_role("navigation", name="Files").get_by_role("link", name=HOSTILE)).to_be_visible()
+    sight.shoot("folder")
+    sight.check_access()
+    page.get_by_role("link", name="Up").click()
+    expect(page.get_by_role("link", name=f"{folder.name}/")).to_be_visible()
+    sight.goto(applet(session, "text-editor", path="/etc/passwd"))
+    sight.expected.append("404")
+    expect(page.get_by_text("There is no such file to show")).to_be_visible()
+    assert page.locator("img").count() == 0
+
+
+def test_the_editor_shows_what_changed_since_the_agent_saw_the_file(desktop: Sight, place: Place) -> None:
+    place.write("agent.yaml", READER, agent="reader")
+    place.write("prompts/core.md", "You read files.\n", agent="reader")
+    place.write("tools/files_server.py", FILES_SERVER, agent="reader")
+    folder = place.files / "seen"
+    folder.mkdir()
+    file = folder / "plan.md"
+    file.write_text("# Plan\n\n- one\n- two\n")
+    session = place.new_session("Seen", agent="reader")
+    page = desktop.page
+    desktop.goto(applet(session, "text-editor", path=str(file), view="changes"))
+    expect(page.get_by_text("The agent has not seen this file here")).to_be_visible()
+
+    place.model.says("", calls=(tool_call("c1", "files__read_file", path=str(file)),))
+    place.ask(session, "Read the plan", "I have read it.")
+    expect(page.get_by_text("As the agent saw it")).to_be_visible()
+    file.write_text("# Plan\n\n- one\n- 2\n- three\n")
+    changes = page.get_by_role("region", name="Changes since the agent saw plan.md")
+    expect(changes.locator(".old .text")).to_have_text(["- two"])
+    expect(changes.locator(".new .text")).to_have_text(["- 2", "- three"])
+    expect(page.get_by_text("Changed since read_file showed it to the agent in turn 1.")).to_be_visible()
+    desktop.shoot("editor-changes")
+    desktop.check_access()
+    page.get_by_role("link", name="Preview").click()
+    expect(page.get_by_role("listitem").filter(has_text="three")).to_be_visible()
+
+
+@pytest.mark.spec("S2.9")
+def test_changes_in_a_repository_are_shown_file_by_file(sight: Sight, place: Place) -> None:
+    folder = repository(place, f"repository-{sight.screen}")
+    session = place.new_session("Reviewing")
+    place.call(
+        "PATCH",
+        f"/api/sessions/{session}",
+        {"setContext": {"setName": "applet", "items": ["git-diff", f"path={folder}"]}},
+    )
+    page = sight.page
+    sight.goto(f"/s/{session}")
+    offer = page.get_by_role("group", name="Open again")
+    expect(offer).to_contain_text(f"Last open here: git-diff {folder.name}")
+    expect(page).to_have_url(re.compile(f"/s/{session}$"))
+    sight.shoot("offer")
+    sight.check_access()
+    offer.get_by_role("link", name="Open it again").click()
+
+    expect(page).to_have_url(re.compile("applet=git-diff"))
+    expect(offer).to_have_count(0)
+    expect(page.get_by_text("5 files changed")).to_be_visible()
+    expect(page.locator("summary .name")).to_have_text([HOSTILE, "notes.md", "old.txt", "deep/down.txt", "new.txt"])
+    expect(page.get_by_role("region", name=f"Changes of {HOSTILE}")).to_contain_text("still <b>harmless</b>")
+    notes = page.get_by_role("region", name="Changes of notes.md")
+    expect(notes.locator(".new .text")).to_have_text(["four"])
+    expect(notes.locator(".old")).to_have_count(0)
+    sight.shoot("git")
+    sight.check_access()
+
+    page.get_by_role("textbox", name="since").fill("first")
+    page.keyboard.press("Enter")
+    expect(notes.locator(".old .text")).to_have_text(["two"])
+    expect(notes.locator(".new .text")).to_have_text(["2", "four"])
+    expect(page).to_have_url(re.compile("base=first"))
+    page.get_by_role("textbox", name="since").fill("nowhere")
+    page.keyboard.press("Enter")
+    sight.expected.append("422")
+    expect(page.get_by_text("Git could not say what changed")).to_be_visible()
+    page.go_back()
+    expect(notes.locator(".new .text")).to_have_text(["2", "four"])
+
+    sight.goto(applet(session, "git-diff", path=str(folder / "deep")))
+    page.get_by_text("deep/down.txt").click()
+    page.get_by_role("link", name="Open in the editor").click()
+    expect(page.get_by_role("textbox", name="Text of down.txt")).to_have_value("below\n")
+    assert page.locator("img").count() == 0
+
+
+@pytest.mark.spec("S2.3", "S2.72", "S2.73", "S2.74", "S2.75")
+def test_what_stands_beside_a_session_is_kept_when_it_is_idle_and_when_it_is_left(desktop: Sight, place: Place) -> None:
+    folder = repository(place, "captured")
+    mine, other = place.new_session("Mine"), place.new_session("Other")
+    page = desktop.page
+    desktop.goto(applet(mine, "git-diff", path=str(folder), base="first"))
+    expect(page.get_by_text("5 files changed")).to_be_visible()
+    assert kept(place, mine) == []
+    place.model.says("All good.")
+    page.get_by_role("textbox", name="Message").fill("Have a look")
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("All good.")).to_be_visible()
+    keeps(page, mine, ["git-diff", f"path={folder}", "base=first"])
+    expect(page.get_by_role("link", name="[git-diff]")).to_be_visible()
+
+    page.get_by_role("button", name="Files").click()
+    page.get_by_role("link", name=str(place.files)).click()
+    page.get_by_role("link", name="captured/").click()
+    page.get_by_role("link", name="notes.md").click()
+    expect(page.get_by_role("textbox", name="Text of notes.md")).to_be_visible()
+    held: list[Route] = []
+
+    def hold(route: Route) -> None:
+        held.append(route) if route.request.method == "PATCH" else route.continue_()
+
+    page.route("**/api/sessions/*", hold)
+    page.get_by_role("link", name=re.compile("^Other")).click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Other")
+    items = ["text-editor", f"path={folder / 'notes.md'}"]
+    body = {"setContext": {"setName": "applet", "items": items}, "sessionId": mine}
+    assert [(route.request.url, route.request.post_data_json) for route in held] == [
+        (f"{place.url}/api/sessions/{mine}", body)
+    ]
+    held[0].continue_()
+    keeps(page, mine, items)
+    assert kept(place, other) == []
+    page.unroute_all()
+
+    page.get_by_role("link", name=re.compile("^Mine")).click()
+    expect(page.get_by_role("group", name="Open again")).to_contain_text("notes.md")
+    refused = place.client.request("PATCH", f"/api/sessions/{other}", json=body)
+    assert (refused.status_code, kept(place, other)) == (409, [])
+
+    desktop.goto(applet(other, "text-editor", path=str(folder / "new.txt")))
+    expect(page.get_by_role("textbox", name="Text of new.txt")).to_be_visible()
+    desktop.goto("/agents")
+    keeps(page, other, ["text-editor", f"path={folder / 'new.txt'}"])
+    assert kept(place, mine) == items
+
+
+@pytest.mark.parametrize("screen", ["desktop", "phone"])
+def test_applets_can_be_read_in_the_dark(browser: Browser, place: Place, screen: Screen) -> None:
+    folder = repository(place, f"dark-{screen}")
+    session = place.new_session("Dark")
+    with seeing(browser, place.url, screen, "dark") as sight:
+        page = sight.page
+        sight.goto(applet(session, "git-diff", path=str(folder)))
+        expect(page.get_by_text("5 files changed")).to_be_visible()
+        sight.shoot("git-dark")
+        sight.check_access()
+        sight.goto(applet(session, "text-editor", path=str(folder / "notes.md")))
+        expect(page.get_by_role("textbox", name="Text of notes.md")).to_be_visible()
+        sight.shoot("editor-dark")
+        sight.check_access()
+        sight.check()

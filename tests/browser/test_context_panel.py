@@ -1,0 +1,195 @@
+from __future__ import annotations
+
+import json
+import re
+from typing import cast
+
+import pytest
+from playwright.sync_api import Browser, Locator, Page, Route, expect
+
+from browser import desk
+from browser.place import Place
+from browser.sight import Scheme, Screen, Sight, seeing
+
+QUESTION = "How are photos uploaded, how large may they be and how are they named?"
+
+
+@pytest.fixture(autouse=True)
+def _desk(place: Place) -> None:
+    desk.write_desk(place)
+
+
+def panel(sight: Sight) -> Locator:
+    """Return the panel, opened where it is not always there."""
+    page = sight.page
+    if sight.narrow:
+        page.get_by_role("button", name=re.compile("context panel", re.IGNORECASE)).first.click()
+        return page.get_by_role("dialog", name="Context")
+    return page.get_by_role("complementary", name="Context")
+
+
+def group(shown: Locator, title: str) -> Locator:
+    return shown.locator("details.group", has=shown.page.get_by_role("heading", name=re.compile(f"^{title} ")))
+
+
+def drafted(route: Route) -> str:
+    """Return the message that a preview was asked for."""
+    return json.loads(route.request.post_data or "")["content"]
+
+
+def message(page: Page) -> Locator:
+    return page.get_by_role("textbox", name="Message", exact=True)
+
+
+def test_items_are_found_added_and_removed_with_their_modes_and_tokens(sight: Sight, place: Place) -> None:
+    session = place.new_session("Choosing items", desk.AGENT)
+    page = sight.page
+    sight.goto(f"/s/{session}")
+    expect(message(page)).to_be_visible()
+    shown = panel(sight)
+    rules, references, tools = (group(shown, title) for title in ("Rules", "References", "Tools"))
+    expect(rules.get_by_role("heading")).to_have_text(re.compile(r"^Rules\s+2$"))
+    expect(rules.get_by_role("listitem").first).to_contain_text(
+        re.compile(r"001\s*•\s*authentication-rules\s*Always\s*Who may do what\s*\d+ tokens")
+    )
+    expect(tools.get_by_text("None in this session.")).to_be_visible()
+    expect(shown.get_by_role("img", name=re.compile("room left"))).to_be_visible()
+    references.get_by_text("3 more could be added").click()
+    expect(references.get_by_label("References that could be added").get_by_role("listitem")).to_have_text(
+        [re.compile(r"050.*albums.*Manual"), re.compile("100.*photo-upload.*Agent"), re.compile("500.*cheese.*Agent")]
+    )
+    sight.shoot("panel-items")
+
+    references.get_by_role("button", name="Add albums").click()
+    expect(references.get_by_role("heading")).to_have_text(re.compile(r"^References\s+1$"))
+    expect(references.get_by_role("button", name="Remove albums")).to_be_visible()
+    rules.get_by_role("button", name="Remove house-style").click()
+    expect(rules.get_by_role("heading")).to_have_text(re.compile(r"^Rules\s+1$"))
+    expect(rules.locator("summary").first).to_be_focused()
+
+    shown.get_by_role("searchbox", name="Search items").fill("note all")
+    expect(tools.get_by_label("Tools that could be added").get_by_role("listitem")).to_have_count(2)
+    expect(rules.get_by_text("None with these words.")).to_be_visible()
+    tools.get_by_role("button", name="Add list_notes").click()
+    expect(tools.get_by_role("button", name="Remove list_notes")).to_be_visible()
+    held = place.call("GET", f"/api/sessions/{session}/items")["items"]
+    assert [(one["ref"]["name"], one["mode"]) for one in held] == [
+        ("authentication-rules", "always"),
+        ("albums", "manual"),
+        ("list_notes", "manual"),
+    ]
+
+    place.call("DELETE", f"/api/sessions/{session}/items/tool/list_notes?server=notes")
+    expect(tools.get_by_role("button", name="Add list_notes")).to_be_visible()
+
+
+def test_a_message_that_is_being_written_shows_what_it_would_select(desktop: Sight, place: Place) -> None:
+    session = place.new_session("Before sending", desk.AGENT)
+    page = desktop.page
+    asked: list[str] = []
+
+    def hear(route: Route) -> None:
+        asked.append(drafted(route))
+        route.continue_()
+
+    page.route("**/preview", hear)
+    desktop.goto(f"/s/{session}")
+    shown = panel(desktop)
+    bar = shown.get_by_role("img", name=re.compile("room left"))
+    expect(bar).to_have_attribute("aria-label", re.compile(r"^\d+ of 123,904 tokens: System \d+, Rules \d+; room left"))
+    expect(shown.get_by_text("Write a message to see what it would bring in")).to_be_visible()
+    desktop.shoot("panel-empty")
+    message(page).press_sequentially(QUESTION)
+    selected = shown.get_by_label("Would be selected")
+    expect(selected.get_by_role("listitem")).to_have_count(4)
+    expect(selected.get_by_role("listitem").filter(has_text="photo-size")).to_contain_text(
+        re.compile(r"003\s*•\s*photo-size\s*Agent - 0\.\d\d.*Number \d of 5", re.IGNORECASE | re.DOTALL)
+    )
+    expect(shown.get_by_role("heading", name="With this message")).to_be_visible()
+    expect(bar).to_have_attribute("aria-label", re.compile(r"References \d+, Message \d+; room left"))
+    shown.get_by_text("1 would be left out").click()
+    left = shown.get_by_label("Would be left out").get_by_role("listitem")
+    expect(left).to_contain_text(re.compile("cheese.*only 4 are taken", re.DOTALL))
+    desktop.shoot("panel-preview")
+    expect(shown.get_by_text("Looking again")).to_have_count(0)
+    assert len(asked) < len(QUESTION) / 2
+    assert asked.count(QUESTION) == 1
+
+    shown.get_by_text("As a table").click()
+    rows = shown.get_by_role("row")
+    expect(rows.nth(0)).to_have_text(re.compile(r"Part\s*Tokens\s*Of the window"))
+    expect(rows.last).to_contain_text("Kept for the answer")
+
+    message(page).fill("And @reference:albums?")
+    expect(selected.get_by_role("listitem").first).to_contain_text(re.compile(r"albums\s*Manual"))
+    place.model.says("Albums hold photos.")
+    message(page).press("Enter")
+    expect(page.get_by_text("Albums hold photos.")).to_be_visible()
+    expect(shown.get_by_role("heading", name="Before the next message")).to_be_visible()
+    expect(bar).to_have_attribute("aria-label", re.compile(r"History \d+; room left"))
+    expect(group(shown, "References").get_by_role("button", name="Remove albums")).to_be_visible()
+
+
+def test_a_preview_that_fails_or_is_outdated_is_never_in_the_way(desktop: Sight, place: Place) -> None:
+    session = place.new_session("Failing preview", desk.AGENT)
+    page = desktop.page
+    held: list[Route] = []
+    page.route(
+        "**/preview",
+        lambda route: held.append(route) if "photos" in drafted(route) else route.continue_(),
+    )
+    desktop.goto(f"/s/{session}")
+    shown = panel(desktop)
+    expect(shown.get_by_role("img", name=re.compile("room left"))).to_be_visible()
+    message(page).fill("How are photos named?")
+    expect(shown.get_by_text("Looking again")).to_be_attached()
+    while not held:
+        page.wait_for_timeout(50)
+    message(page).fill("How does Gouda cheese ripen?")
+    expect(shown.get_by_label("Would be selected").get_by_role("listitem").first).to_contain_text("cheese")
+    expect(message(page)).to_have_value("How does Gouda cheese ripen?")
+
+    page.unroute_all(behavior="ignoreErrors")
+    page.route("**/preview", lambda route: route.fulfill(status=500, body="broken"))
+    message(page).fill("And then?")
+    expect(shown.get_by_text("The server answered 500.")).to_be_visible()
+    expect(shown.get_by_label("Would be selected")).to_have_count(0)
+    expect(shown.get_by_role("heading", name="As last known")).to_be_visible()
+    desktop.shoot("panel-failed")
+    page.unroute_all(behavior="ignoreErrors")
+    message(page).fill("And after that?")
+    expect(shown.get_by_text("The server answered 500.")).to_have_count(0)
+    desktop.expected.append("500")
+
+
+@pytest.mark.spec("S1.83")
+def test_the_panel_has_three_columns_where_there_is_room(desktop: Sight, place: Place) -> None:
+    session = desk.at_desk(place, "Columns")
+    page = desktop.page
+    desktop.goto(f"/s/{session}")
+    panel(desktop).get_by_role("button", name="Columns").click()
+    view = page.get_by_role("dialog", name="Context of this session")
+    boxes = [group(view, title).bounding_box() for title in ("Rules", "References", "Tools")]
+    assert len({round(box["y"]) for box in boxes if box}) == 1
+    assert len({round(box["x"]) for box in boxes if box}) == 3
+    expect(group(view, "Tools").get_by_role("listitem").first).to_contain_text(re.compile(r"notes\.\s*•\s*list_notes"))
+    desktop.shoot("panel-columns")
+    desktop.check_access()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("screen", ["desktop", "phone"])
+def test_the_panel_breaks_no_rule_of_access(browser: Browser, place: Place, screen: str, scheme: str) -> None:
+    session = desk.at_desk(place, "Access of the panel")
+    place.ask(session, QUESTION, "With the button.")
+    with seeing(browser, place.url, cast("Screen", screen), cast("Scheme", scheme)) as sight:
+        page = sight.page
+        sight.goto(f"/s/{session}")
+        message(page).fill("How does Gouda cheese ripen in a cellar?")
+        shown = panel(sight)
+        expect(shown.get_by_label("Would be selected")).to_be_visible()
+        shown.get_by_text(re.compile("would be left out$")).click()
+        shown.get_by_text("As a table").click()
+        sight.shoot(f"panel-{scheme}")
+        sight.check_access()
+        sight.check()

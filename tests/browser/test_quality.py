@@ -1,0 +1,275 @@
+from __future__ import annotations
+
+import re
+import signal
+from contextlib import ExitStack
+from pathlib import Path
+from typing import cast
+from urllib.parse import urlsplit
+
+import httpx2
+import pytest
+from playwright.sync_api import Browser, Locator, Page, Request, expect
+
+from browser.long_session import long_session
+from browser.place import Place, serving, speaking, tool_call
+from browser.sight import Scheme, Screen, Sight, seeing
+
+LONG = 3000
+SCRIPT_BYTES = 100_000
+FOCUSED = """() => {
+  const element = document.activeElement, style = getComputedStyle(element)
+  const box = element.closest('form') ?? element
+  const ring = style.outlineStyle !== 'none' && parseFloat(style.outlineWidth) > 0
+  return ring || getComputedStyle(box).boxShadow !== 'none'
+}"""
+
+
+def field(page: Page) -> Locator:
+    return page.get_by_role("textbox", name="Message", exact=True)
+
+
+def test_the_first_load_takes_less_than_100_kb_of_script(desktop: Sight) -> None:
+    page = desktop.page
+    scripts: list[Request] = []
+
+    def finished(request: Request) -> None:
+        if request.resource_type == "script":
+            scripts.append(request)
+
+    page.on("requestfinished", finished)
+    desktop.goto("/")
+    expect(field(page)).to_be_visible()
+    page.wait_for_load_state("networkidle")
+
+    sizes = {urlsplit(request.url).path: request.sizes()["responseBodySize"] for request in scripts}
+    assert len(sizes) > 1
+    assert sum(sizes.values()) < SCRIPT_BYTES, sizes
+
+
+@pytest.mark.spec("S2.43")
+def test_thousands_of_messages_are_read_to_the_first_one_while_the_footer_stays(desktop: Sight, place: Place) -> None:
+    session = long_session(place, LONG)
+    place.call("PATCH", f"/api/sessions/{session}", {"context": {"files": ["/srv/albums.md"]}})
+    page = desktop.page
+    desktop.goto(f"/s/{session}")
+    messages, box = page.locator(".message"), page.locator(".scroll").first
+    footer = page.locator("#contextFooter")
+    expect(page.get_by_text(f"Where is photo {LONG - 2}?")).to_be_in_viewport()
+    expect(footer.get_by_role("link", name="albums.md")).to_be_in_viewport()
+    below = footer.bounding_box()
+
+    while (count := messages.count()) < LONG:
+        # Somebody who reads stays where they are when earlier messages come in above.
+        box.evaluate("box => box.scrollTo(0, 300)")
+        page.wait_for_function("count => document.querySelectorAll('.message').length > count", arg=count)
+
+    assert page.evaluate(
+        "[...document.querySelectorAll('.message .user')].map(one => one.textContent.match(/\\d+/)[0])"
+    ) == [str(number) for number in range(0, LONG, 2)]
+    expect(page.get_by_role("button", name="Show earlier messages")).to_have_count(0)
+    box.evaluate("box => box.scrollTo(0, 0)")
+    expect(page.get_by_text("Where is photo 0?", exact=True)).to_be_in_viewport()
+    assert footer.bounding_box() == below
+    page.get_by_role("button", name="Go to the newest message").click()
+    expect(page.get_by_text(f"Where is photo {LONG - 2}?")).to_be_in_viewport()
+    assert footer.bounding_box() == below
+
+
+def test_a_server_that_dies_in_the_middle_of_an_answer_is_gone_on_with(browser: Browser, tmp_path: Path) -> None:
+    (tmp_path / "agents").mkdir()
+    with ExitStack() as stack:
+        model = stack.enter_context(speaking())
+        first_server = ExitStack()
+        url = first_server.enter_context(serving(tmp_path, model, ends_with=signal.SIGKILL, WINDOWPANE_LEASE_S="3"))
+        place = Place(url, model, tmp_path, stack.enter_context(httpx2.Client(base_url=url, timeout=60)))
+        session = place.new_session("Falling")
+        sight = stack.enter_context(seeing(browser, url))
+        sight.expected += [
+            "ERR_CONNECTION_REFUSED",
+            "WebSocket connection",
+            "ERR_CONNECTION_RESET",
+            "ERR_EMPTY_RESPONSE",
+        ]
+        page = sight.page
+        sight.goto(f"/s/{session}")
+        answer = model.says_slowly("This was ", "never finished.")
+        field(page).fill("Will it hold?")
+        field(page).press("Enter")
+        expect(page.get_by_text("This was", exact=True)).to_be_visible()
+        field(page).fill("Meanwhile")
+
+        first_server.close()
+        expect(page.get_by_text("The server cannot be reached.")).to_be_visible()
+        answer.finish()
+        stack.enter_context(serving(tmp_path, model, urlsplit(url).port or 0, WINDOWPANE_LEASE_S="3"))
+        expect(page.get_by_text("The server cannot be reached.")).to_have_count(0)
+        expect(page.get_by_role("log").get_by_text("Will it hold?")).to_have_count(1)
+        expect(field(page)).to_have_value("Meanwhile")
+        expect(page.get_by_role("button", name="Stop", exact=True)).to_have_count(0)
+        sight.shoot("after-a-crash")
+        model.says("It does.")
+        field(page).press("Enter")
+        expect(page.get_by_text("It does.")).to_be_visible()
+        sight.check()
+
+
+def test_two_tabs_of_one_browser_agree(desktop: Sight, place: Place) -> None:
+    session = place.new_session("Twins")
+    one, other = desktop.page, desktop.page.context.new_page()
+    desktop.goto(f"/s/{session}")
+    other.goto(f"{desktop.url}/s/{session}")
+    expect(field(other)).to_be_visible()
+    place.model.says("Let me write.", calls=(tool_call("call_1", "notes__write_note", name="a", text="b"),))
+    field(one).fill("Write it down")
+    field(one).press("Enter")
+    for page in (one, other):
+        expect(page.get_by_role("group", name="notes.write_note")).to_be_visible()
+    place.model.says("It is written.")
+    other.get_by_role("button", name="Allow once").click()
+    other.get_by_role("button", name="Send decision").click()
+    for page in (one, other):
+        expect(page.get_by_text("It is written.")).to_be_visible()
+        expect(page.get_by_role("log").get_by_text("Write it down")).to_have_count(1)
+        expect(page.get_by_role("group", name="notes.write_note")).to_have_count(0)
+
+    other.get_by_role("button", name="More about Twins").click()
+    other.get_by_role("menuitem", name="Rename").click()
+    other.get_by_role("textbox", name="Name of the session").fill("Alike")
+    other.keyboard.press("Enter")
+    for page in (one, other):
+        expect(page.get_by_role("heading", level=1)).to_have_text("Alike")
+        expect(
+            page.get_by_role("navigation", name="Sessions").get_by_role("link", name=re.compile("^Alike"))
+        ).to_be_visible()
+    other.close()
+
+
+def test_a_theme_that_was_chosen_is_kept(desktop: Sight) -> None:
+    page = desktop.page
+    ground = "getComputedStyle(document.body).backgroundColor"
+    desktop.goto("/")
+    page.get_by_role("button", name="Theme").click()
+    light = page.evaluate(ground)
+    page.get_by_role("menuitemradio", name="Dark").click()
+    dark = page.evaluate(ground)
+    desktop.goto("/agents")
+    expect(page.get_by_role("heading", level=1)).to_be_visible()
+
+    assert page.evaluate(ground) == dark != light
+    page.get_by_role("button", name="Theme").click()
+    expect(page.get_by_role("menuitemradio", name="Dark")).to_be_checked()
+    page.get_by_role("menuitemradio", name="As the system").click()
+    assert page.evaluate(ground) == light
+
+
+def test_everything_is_reached_by_keyboard_and_one_sees_where_one_is(desktop: Sight, place: Place) -> None:
+    page = desktop.page
+
+    def tab_to(target: Locator) -> None:
+        for _ in range(80):
+            page.keyboard.press("Tab")
+            if target.evaluate("element => element === document.activeElement"):
+                assert page.evaluate(FOCUSED), target
+                return
+        raise AssertionError(f"Tab does not lead to {target}")
+
+    desktop.goto("/agents")
+    tab_to(page.get_by_role("link", name="New session", exact=True))
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="What would you like to know?")).to_be_visible()
+    page.locator("body").press("Tab")
+    chosen = page.get_by_role("radio", name=re.compile("^guide ")).or_(
+        page.get_by_role("radio", name=re.compile("^pane "))
+    )
+    for _ in range(80):
+        if page.evaluate("document.activeElement.type") == "radio":
+            break
+        page.keyboard.press("Tab")
+    while not page.get_by_role("radio", name=re.compile("^pane ")).is_checked():
+        page.keyboard.press("ArrowDown")
+    assert chosen.count() == 2
+    tab_to(field(page))
+    place.model.says("Let me write.", calls=(tool_call("call_1", "notes__write_note", name="k", text="b"),))
+    page.keyboard.type("Write it down")
+    page.keyboard.press("Enter")
+
+    allow = page.get_by_role("button", name="Allow once")
+    expect(allow).to_be_visible()
+    tab_to(allow)
+    page.keyboard.press("Enter")
+    place.model.says("It is written.")
+    tab_to(page.get_by_role("button", name="Send decision"))
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("It is written.")).to_be_visible()
+    tab_to(page.get_by_role("link", name="View Context"))
+    page.keyboard.press("Enter")
+    dialog = page.get_by_role("dialog", name=re.compile("Context of turn 1"))
+    expect(dialog).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(dialog).to_have_count(0)
+    expect(page).to_have_url(re.compile(r"/s/ses_\w+$"))
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("screen", ["desktop", "phone"])
+def test_no_screen_breaks_a_rule_of_access_or_of_the_policy(
+    browser: Browser, place: Place, screen: str, scheme: str
+) -> None:
+    session = place.new_session("Everything")
+    place.ask(session, "How are photos uploaded?", "With the button at the **top**.")
+    place.call("PATCH", f"/api/sessions/{session}", {"context": {"files": [str(place.folder / "files" / "a.md")]}})
+    (place.folder / "files" / "a.md").write_text("# A\n\nText.\n")
+    addresses = {
+        "/": "What would you like to know?",
+        f"/s/{session}": "With the button at the",
+        f"/s/{session}/t/1": "Context of turn 1",
+        f"/s/{session}/t/1/items/rule/tone": "tone",
+        f"/s/{session}?applet=debug": "Has Summary:",
+        f"/s/{session}?applet=text-editor&path={place.folder}/files/a.md": "a.md",
+        f"/s/{session}?applet=git-diff&repo={place.folder}/files": "git",
+        "/s/ses_missing": "There is no such session",
+        "/agents": "Answers questions about photos",
+        "/agents/pane": "photo-upload",
+        "/agents/pane/rule/tone": "tone",
+        "/agents/pane/reference/photo-upload": "photo-upload",
+        "/agents/pane/new/rule": "rule",
+        "/agents/pane/settings": "agent.yaml",
+        "/analytics": "Where tokens go",
+    }
+    with seeing(browser, place.url, cast("Screen", screen), cast("Scheme", scheme)) as sight:
+        sight.expected += ["404", "422", "409"]
+        page = sight.page
+        blocked: list[str] = []
+        page.expose_function("blocked", lambda directive: blocked.append(directive))
+        page.add_init_script("addEventListener('securitypolicyviolation', event => blocked(event.violatedDirective))")
+        for address, text in addresses.items():
+            sight.goto(address)
+            expect(page.get_by_text(text).or_(page.get_by_role("dialog")).first).to_be_visible()
+            page.wait_for_load_state("networkidle")
+            sight.shoot(
+                f"all{re.sub(r'[^a-z]+', '-', address.replace(session, 's').replace(str(place.folder), ''))}-{scheme}"
+            )
+            try:
+                sight.check_access()
+                sight.check()
+            except AssertionError as error:
+                raise AssertionError(f"{address}: {error}") from None
+        sight.goto(f"/s/{session}")
+        for name in ("Attach a page", re.compile("^Mode"), re.compile("^Model:")):
+            page.get_by_role("button", name=name).first.click()
+            expect(page.locator("[popover]:popover-open")).to_be_visible()
+            sight.check_access()
+            page.keyboard.press("Escape")
+        assert blocked == []
+
+
+def test_the_policy_allows_nothing_from_elsewhere_and_nothing_inline(place: Place) -> None:
+    policy = dict(
+        directive.strip().split(" ", 1)
+        for directive in place.client.get("/").headers["content-security-policy"].split(";")
+    )
+
+    assert policy["default-src"] == "'none'"
+    assert {policy[name] for name in ("script-src", "style-src", "connect-src", "font-src")} == {"'self'"}
+    assert policy["frame-ancestors"] == "'none'"
