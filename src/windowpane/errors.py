@@ -623,8 +623,8 @@ class StoreRolledBackError(StoreError):
     def __init__(self, session_id: str, seen_seq: int, actual_seq: int) -> None:
         super().__init__(
             f"the log of session {session_id!r} is not the one that was seen up to {seen_seq}; it stands at "
-            f"{actual_seq} now. The store lost its latest events, as when a replica takes over or a copy is restored, or the session "
-            "was deleted and begun again. Look at the session before you go on: nothing was added."
+            f"{actual_seq} now. The store lost its latest events, as when a replica takes over or a copy is restored, "
+            "or the session was deleted and begun again. Look at the session before you go on: nothing was added."
         )
         self.session_id = session_id
         self.seen_seq = seen_seq

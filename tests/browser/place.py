@@ -50,9 +50,16 @@ class Model:
         """What it was sent, as JSON, oldest first."""
         return [asked.body for asked in self._wire.asked]
 
-    def says(self, text: str, *, thinking: str = "", calls: tuple[WireCall, ...] = ()) -> None:
-        """Answer the next call in words."""
-        self._wire.add(openai_chat.answer(WireReply(_words(text), _words(thinking), calls)))
+    def says(
+        self,
+        text: str,
+        *,
+        thinking: str = "",
+        calls: tuple[WireCall, ...] = (),
+        tokens: tuple[int, int, int] = (11, 7, 0),
+    ) -> None:
+        """Answer the next call in words. `tokens` is what it says it took: of input, of output, and from its cache."""
+        self._wire.add(openai_chat.answer(WireReply(_words(text), _words(thinking), calls, *tokens)))
 
     def fails(self, message: str, status: int = 400) -> None:
         """Refuse the next call."""

@@ -41,6 +41,10 @@ def test_the_first_rule_is_written_changed_and_deleted_with_a_way_back(sight: Si
     if sight.narrow:
         page.get_by_role("button", name="Preview").click()
     expect(page.get_by_role("region", name="Preview of Text").locator("strong")).to_have_text("one")
+    if not sight.narrow:
+        page.get_by_role("textbox", name="Text").fill("Answer in *two* sentences.")
+        expect(page.get_by_role("region", name="Preview of Text").locator("em")).to_have_text("two")
+        page.get_by_role("textbox", name="Text").fill("Answer in **one** sentence.")
     sight.shoot("agent-new-rule")
     sight.check_access()
     page.get_by_role("button", name="Create").click()

@@ -4,7 +4,6 @@ import re
 import signal
 from contextlib import ExitStack
 from pathlib import Path
-from typing import cast
 from urllib.parse import urlsplit
 
 import httpx2
@@ -13,7 +12,7 @@ from playwright.sync_api import Browser, Locator, Page, Request, expect
 
 from browser.long_session import long_session
 from browser.place import Place, serving, speaking, tool_call
-from browser.sight import Scheme, Screen, Sight, seeing
+from browser.sight import Sight, seeing
 
 LONG = 3000
 SCRIPT_BYTES = 100_000
@@ -209,59 +208,6 @@ def test_everything_is_reached_by_keyboard_and_one_sees_where_one_is(desktop: Si
     page.keyboard.press("Escape")
     expect(dialog).to_have_count(0)
     expect(page).to_have_url(re.compile(r"/s/ses_\w+$"))
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("screen", ["desktop", "phone"])
-def test_no_screen_breaks_a_rule_of_access_or_of_the_policy(
-    browser: Browser, place: Place, screen: str, scheme: str
-) -> None:
-    session = place.new_session("Everything")
-    place.ask(session, "How are photos uploaded?", "With the button at the **top**.")
-    place.call("PATCH", f"/api/sessions/{session}", {"context": {"files": [str(place.folder / "files" / "a.md")]}})
-    (place.folder / "files" / "a.md").write_text("# A\n\nText.\n")
-    addresses = {
-        "/": "What would you like to know?",
-        f"/s/{session}": "With the button at the",
-        f"/s/{session}/t/1": "Context of turn 1",
-        f"/s/{session}/t/1/items/rule/tone": "tone",
-        f"/s/{session}?applet=debug": "Has Summary:",
-        f"/s/{session}?applet=text-editor&path={place.folder}/files/a.md": "a.md",
-        f"/s/{session}?applet=git-diff&repo={place.folder}/files": "git",
-        "/s/ses_missing": "There is no such session",
-        "/agents": "Answers questions about photos",
-        "/agents/pane": "photo-upload",
-        "/agents/pane/rule/tone": "tone",
-        "/agents/pane/reference/photo-upload": "photo-upload",
-        "/agents/pane/new/rule": "rule",
-        "/agents/pane/settings": "agent.yaml",
-        "/analytics": "Where tokens go",
-    }
-    with seeing(browser, place.url, cast("Screen", screen), cast("Scheme", scheme)) as sight:
-        sight.expected += ["404", "422", "409"]
-        page = sight.page
-        blocked: list[str] = []
-        page.expose_function("blocked", lambda directive: blocked.append(directive))
-        page.add_init_script("addEventListener('securitypolicyviolation', event => blocked(event.violatedDirective))")
-        for address, text in addresses.items():
-            sight.goto(address)
-            expect(page.get_by_text(text).or_(page.get_by_role("dialog")).first).to_be_visible()
-            page.wait_for_load_state("networkidle")
-            sight.shoot(
-                f"all{re.sub(r'[^a-z]+', '-', address.replace(session, 's').replace(str(place.folder), ''))}-{scheme}"
-            )
-            try:
-                sight.check_access()
-                sight.check()
-            except AssertionError as error:
-                raise AssertionError(f"{address}: {error}") from None
-        sight.goto(f"/s/{session}")
-        for name in ("Attach a page", re.compile("^Mode"), re.compile("^Model:")):
-            page.get_by_role("button", name=name).first.click()
-            expect(page.locator("[popover]:popover-open")).to_be_visible()
-            sight.check_access()
-            page.keyboard.press("Escape")
-        assert blocked == []
 
 
 def test_the_policy_allows_nothing_from_elsewhere_and_nothing_inline(place: Place) -> None:

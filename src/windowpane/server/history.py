@@ -9,7 +9,7 @@ from fastapi import APIRouter, Path, Query
 
 from windowpane.context.events import Erased, ModelReplied, Recorded, TurnFinished
 from windowpane.context.ids import SessionId
-from windowpane.context.items import ItemRef, item_hash
+from windowpane.context.items import BUILT_IN_SERVER, CLIENT_SERVER, ItemRef, item_hash
 from windowpane.context.messages import Message, Outcome, ToolCall
 from windowpane.context.request import ContextItem, Request, RequestContext
 from windowpane.context.session import messages_of
@@ -180,6 +180,8 @@ async def _context(engine: Engine, session_id: SessionId, turn: int) -> RequestC
 async def _changed_since(
     engine: Engine, agent: str, item: ContextItem
 ) -> Literal["unchanged", "changed", "deleted", "unknown"]:
+    if item.server in (BUILT_IN_SERVER, CLIENT_SERVER):
+        return "unknown"
     try:
         now = next((found for found in await engine.items(agent) if found.ref == item.ref), None)
         away = await _away(engine, agent, item.ref)

@@ -190,7 +190,7 @@ class Choices:
             case "below_cut_off":
                 return f"{score} is below the cut-off of {self.cut_off:.2f}, {settings.share_of_best:.0%} of the best"
             case "beyond_top_n":
-                return f"number {rank} of {len(self)}, and only {settings.top_n} are taken"
+                return f"number {rank} of {len(self)}, and at most {settings.top_n} may be taken"
             case "small_talk":
                 return self.query.reason
             case "off":

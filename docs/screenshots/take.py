@@ -1,0 +1,127 @@
+"""Take the pictures of the page again: `make screenshots`.
+
+They show the real page on a real server with a small agent about photos; only the model's words are written here.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE.parents[1] / "tests"))
+
+from browser.chromium import FLAGS, find_browser  # noqa: E402 - found through the path above
+from browser.past import happened_before  # noqa: E402
+from browser.place import Place, running_place  # noqa: E402
+from browser.sight import Scheme, Screen, seeing  # noqa: E402
+
+ITEMS = {
+    "rules/photo-rights.md": (
+        "rule",
+        "agent",
+        40,
+        "Whose photos may be uploaded",
+        "Only upload photos you took yourself.",
+    ),
+    "rules/sources.md": ("rule", "always", 5, "Say where it stands", "Name the reference that an answer comes from."),
+    "references/albums.md": ("reference", "agent", 120, "How albums are made and shared", "An album holds photos."),
+    "references/formats.md": ("reference", "agent", 130, "Which file formats can be used", "JPEG, PNG, HEIC and raw."),
+    "references/house-style.md": ("reference", "always", 300, "How pictures hang", "Frames are made of oak. " * 120),
+}
+UPLOADING = """Press **Upload** at the top of the album, or drop files onto it.
+
+| size | width | kept as |
+|---|---|---|
+| small | 600 px | `photo@s.jpg` |
+| large | 2400 px | `photo@l.jpg` |
+
+Originals stay as they are; only copies are resized. This comes from *photo-upload*.
+"""
+RESIZING = """Open the photo in the editor, choose **Size**, and enter a width. For many photos at once:
+
+```python
+for photo in album.photos:
+    photo.resize(width=1200)  # the height follows
+```
+"""
+
+
+def main() -> None:
+    executable, extra = find_browser()
+    with tempfile.TemporaryDirectory() as name, running_place(Path(name)) as place, sync_playwright() as playwright:
+        session = furnish(place)
+        browser = playwright.chromium.launch(executable_path=executable, args=FLAGS, env={**os.environ, **extra})
+        for scheme in ("light", "dark"):
+            take(browser, place, session, "desktop", scheme)
+        take(browser, place, session, "phone", "light")
+        browser.close()
+    for picture in sorted(HERE.glob("*.png")):
+        print(f"{picture.name}: {picture.stat().st_size / 1000:.0f} kB")
+
+
+def furnish(place: Place) -> str:
+    """Write the agent, talk to it, and let the same have happened on the days before."""
+    for path, (_, include, priority, description, text) in ITEMS.items():
+        front = f"include: {include}\npriority: {priority}\ndescription: {description}"
+        place.write(path, f"---\n{front}\n---\n{text}\n")
+    past = place.new_session("Albums for the summer")
+    say(place, past, "How do I share an album?", "Open it and choose *Share*: an album holds photos.", (1460, 42, 0))
+    say(place, past, "And who can see it?", "Everyone who has its address.", (1510, 31, 1280))
+    for day in range(1, 40):
+        if day % 7 not in (1, 2):
+            for _ in range(1 + (day * 5) % 3):
+                happened_before(place, past, day)
+    session = place.new_session("Uploading photos")
+    say(place, session, "How are photos uploaded, and how large are they kept?", UPLOADING, (1620, 118, 1280))
+    say(place, session, "What about resizing?", RESIZING, (1790, 86, 1536))
+    files = ["/srv/photos/albums/summer.md", "/srv/photos/sizes.toml"]
+    place.call("PATCH", f"/api/sessions/{session}", {"context": {"files": files}})
+    return session
+
+
+def say(place: Place, session: str, message: str, answer: str, tokens: tuple[int, int, int]) -> Any:
+    return place.ask(session, message, answer, tokens=tokens)
+
+
+def take(browser: Browser, place: Place, session: str, screen: Screen, scheme: Scheme) -> None:
+    with seeing(browser, place.url, screen, scheme) as sight:
+        page = sight.page
+
+        def shoot(name: str) -> None:
+            page.wait_for_load_state("networkidle")
+            page.screenshot(path=HERE / f"{name}-{'phone' if screen == 'phone' else scheme}.png")
+
+        sight.goto(f"/s/{session}")
+        expect(page.get_by_text("photo.resize")).to_be_visible()
+        if screen == "phone":
+            shoot("chat")
+        else:
+            preview(page)
+            shoot("chat")
+            page.get_by_role("textbox", name="Message", exact=True).fill("")
+        sight.goto(f"/s/{session}/t/2")
+        expect(page.get_by_role("dialog")).to_contain_text("photo-resizing")
+        shoot("view-context")
+        sight.goto("/analytics")
+        expect(page.get_by_role("listitem").filter(has_text="house-style").first).to_be_visible()
+        shoot("analytics")
+        sight.goto("/agents/pane/reference/photo-upload")
+        expect(page.get_by_role("textbox", name="Description")).to_be_visible()
+        shoot("agent")
+
+
+def preview(page: Page) -> None:
+    """Write a message without sending it, and wait until the panel shows what it would select."""
+    page.get_by_role("textbox", name="Message", exact=True).fill("Which file formats can I upload to an album?")
+    expect(page.get_by_role("complementary", name="Context").get_by_text("formats").first).to_be_visible()
+    page.wait_for_timeout(1500)
+
+
+if __name__ == "__main__":
+    main()
