@@ -61,15 +61,16 @@ async def counted(engine: Engine, ledger: Ledger | None = None) -> Ledger:
 
 def everything(ledger: Ledger) -> dict[str, Sequence[Sequence[Any]]]:
     """Return all rows of all tables, by names instead of numbers, but for how long things took."""
-    names = dict(ledger.rows("SELECT pk, text FROM name"))
+    names = {0: "everyone", **dict(ledger.rows("SELECT pk, text FROM name"))}
     found: dict[str, Sequence[Sequence[Any]]] = {}
     for name, table in TABLES.items():
         if name != "latency":
-            keys = ["owner", "day", "agent", "model", *table.detail]
+            keys = table.keys
             rows = ledger.rows(f"SELECT {', '.join(keys)}, {', '.join(f'n_{c}' for c in table.counters)} FROM {name}")
             named = [
                 tuple(
-                    names[value] if key not in ("day", "step") else value for key, value in zip(keys, row, strict=False)
+                    names[value] if key not in ("span", "day", "step") else value
+                    for key, value in zip(keys, row, strict=False)
                 )
                 + row[len(keys) :]
                 for row in rows

@@ -300,7 +300,7 @@ def _count_items(made: Account, day: int, past: PastTurn, per_token: float) -> N
         made.add("item", day, model, name, considered=1)
         if candidate.evidence is not None:
             score = candidate.evidence.score
-            made.add("score", day, model, name, score_step(score), left_out=1, total=_whole(score))
+            made.add("item", day, model, name, scores=_whole(score), **{f"left_out_{score_step(score)}": 1})
     used = tuple(ref for ref, found in uses.items() if found.used)
     selected = [item for item in context.items if item.include_mode == "agent" and item.sent]
     hits = sum(item.ref in used for item in selected)
@@ -330,8 +330,9 @@ def _count_item(
     if item.include_mode == "agent":
         made.add("item", day, model, name, considered=1, selected=1)
         if item.evidence is not None:
-            score, hit = item.evidence.score, int(found is not None and found.used)
-            made.add("score", day, model, name, score_step(score), selected=1, used=hit, total=_whole(score))
+            step, hit = score_step(item.evidence.score), int(found is not None and found.used)
+            made.add("item", day, model, name, scores=_whole(item.evidence.score))
+            made.add("item", day, model, name, **{f"selected_{step}": 1, f"used_{step}": hit})
 
 
 def _count_sites(made: Account, day: int, past: PastTurn) -> None:

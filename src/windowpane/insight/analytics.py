@@ -9,7 +9,7 @@ import io
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from decimal import Decimal
 from typing import Any, Literal, TypeVar, cast, get_args
 
@@ -17,7 +17,7 @@ from windowpane.context.items import IncludeMode, ItemRef
 from windowpane.context.request import PartKind
 from windowpane.insight.account import LATENCY_BASE, NANO, SCORE_PARTS, SCORE_STEPS
 from windowpane.insight.bookkeeping import Kept
-from windowpane.insight.ledger import TABLES, Ledger, item_ref
+from windowpane.insight.ledger import DAY, EVERYONE, MONTH, TABLES, Ledger, item_ref
 from windowpane.insight.use import How
 
 Listed = Literal["days", "models", "agents", "parts", "items", "scores", "latency", "sources"]
@@ -311,36 +311,67 @@ def counted_turns(ledger: Ledger, filters: Filters) -> int:
 
 def item_rows(ledger: Ledger, filters: Filters) -> tuple[ItemRow, ...]:
     """Return what is known about each item of each agent, those that took the most tokens first."""
-    where, values = _where(filters)
     counters = TABLES["item"].counters
     sums = ", ".join(f"sum(n_{counter})" for counter in counters)
-    rows = ledger.rows(
-        f"""SELECT (SELECT text FROM name WHERE pk = agent), (SELECT text FROM name WHERE pk = item),
-            max(CASE WHEN n_included THEN day END), max(CASE WHEN n_used THEN day END), {sums}
-        FROM item WHERE {where} GROUP BY agent, item""",  # noqa: S608 – columns of ours
-        values,
+    rows = _read(
+        ledger,
+        "item",
+        filters,
+        f"{_text('agent')}, {_text('item')}, max(d_included), max(d_used), {sums}",
+        "GROUP BY agent, item",
     )
-    scores = _scores(ledger, filters)
     found = [
-        _item_row(agent, key, dict(zip(counters, counts, strict=True)), included, used, scores.get((agent, key), {}))
+        _item_row(agent, key, dict(zip(counters, counts, strict=True)), included, used)
         for agent, key, included, used, *counts in rows
     ]
     return tuple(sorted(found, key=lambda row: (-row.tokens, -row.considered, row.agent, row.ref.sort_key)))
 
 
+def _read(ledger: Ledger, table: str, filters: Filters, columns: str, then: str, *, by_day: bool = False) -> list[Any]:
+    """Return columns of the rows that count, of whole months where that is enough and of days around them."""
+    clauses: list[str] = []
+    values: list[Any] = []
+    for span, first, last in _spans(filters, by_day=by_day):
+        where, wanted = _where(filters)
+        clauses.append(f"SELECT * FROM {table} WHERE {where} AND span = {span} AND day BETWEEN {first} AND {last}")  # noqa: S608 – names of ours, and numbers
+        values += wanted
+    return ledger.rows(f"SELECT {columns} FROM ({' UNION ALL '.join(clauses)}) {then}", values)  # noqa: S608 – names of ours
+
+
+def _text(column: str) -> str:
+    return f"(SELECT text FROM name WHERE pk = {column})"  # noqa: S608 – a column of ours
+
+
+def _spans(filters: Filters, *, by_day: bool) -> Iterator[tuple[int, int, int]]:
+    """Return stretches of rows, each with its first and last day: whole months, and the days before and after."""
+    first = filters.since.toordinal() if filters.since else 1
+    last = filters.until.toordinal() if filters.until else date.max.toordinal()
+    # The first day of the first whole month, and of the first month that is not whole any more.
+    whole = first if filters.since is None else _month_from(filters.since)
+    end = last + 1 if filters.until is None else (filters.until + timedelta(days=1)).replace(day=1).toordinal()
+    if by_day or whole >= end:
+        yield DAY, first, last
+        return
+    yield MONTH, whole, end - 1
+    if first < whole:
+        yield DAY, first, whole - 1
+    if end <= last:
+        yield DAY, end, last
+
+
+def _month_from(day: date) -> int:
+    """Return the day that is the first of a month, this one or the next."""
+    return day.toordinal() if day.day == 1 else ((day.replace(day=1) + timedelta(days=32)).replace(day=1)).toordinal()
+
+
 def _where(filters: Filters) -> tuple[str, list[Any]]:
-    clauses, values = ["1"], list[Any]()
-    for column in ("owner", "agent", "model"):
+    owner = f"owner = {EVERYONE}" if filters.owner is None else "owner = (SELECT pk FROM name WHERE text = ?)"
+    clauses, values = [owner], list[Any]() if filters.owner is None else [filters.owner]
+    for column in ("agent", "model"):
         wanted = getattr(filters, column)
         if wanted is not None:
             clauses.append(f"{column} = (SELECT pk FROM name WHERE text = ?)")  # noqa: S608 – a column of ours
             values.append(wanted)
-    if filters.since is not None:
-        clauses.append("day >= ?")
-        values.append(filters.since.toordinal())
-    if filters.until is not None:
-        clauses.append("day <= ?")
-        values.append(filters.until.toordinal())
     return " AND ".join(clauses), values
 
 
@@ -358,14 +389,10 @@ class _Turns:
 
     @staticmethod
     def read(ledger: Ledger, filters: Filters) -> "_Turns":
-        where, values = _where(filters)
         counters = TABLES["turn"].counters
         sums = ", ".join(f"sum(n_{counter})" for counter in counters)
-        rows = ledger.rows(
-            f"""SELECT day, (SELECT text FROM name WHERE pk = agent), (SELECT text FROM name WHERE pk = model), {sums}
-            FROM turn WHERE {where} GROUP BY day, agent, model""",  # noqa: S608 – columns of ours
-            values,
-        )
+        columns = f"day, {_text('agent')}, {_text('model')}, {sums}"
+        rows = _read(ledger, "turn", filters, columns, "GROUP BY day, agent, model", by_day=True)
         return _Turns(
             tuple(
                 _TurnRow(day, agent, model, Counter(dict(zip(counters, counts, strict=True))))
@@ -460,12 +487,8 @@ def _most(rows: Iterable[R]) -> tuple[R, ...]:
 
 
 def _part_rows(ledger: Ledger, filters: Filters) -> tuple[PartRow, ...]:
-    where, values = _where(filters)
-    rows = ledger.rows(
-        f"""SELECT (SELECT text FROM name WHERE pk = kind), sum(n_requests), sum(n_tokens), sum(n_cost_nano), sum(n_cut)
-        FROM part WHERE {where} GROUP BY kind ORDER BY sum(n_tokens) DESC""",  # noqa: S608 – columns of ours
-        values,
-    )
+    columns = f"{_text('kind')}, sum(n_requests), sum(n_tokens), sum(n_cost_nano), sum(n_cut)"
+    rows = _read(ledger, "part", filters, columns, "GROUP BY kind ORDER BY sum(n_tokens) DESC")
     whole = sum(row[2] for row in rows)
     return tuple(
         PartRow(
@@ -480,31 +503,23 @@ def _part_rows(ledger: Ledger, filters: Filters) -> tuple[PartRow, ...]:
     )
 
 
-def _scores(ledger: Ledger, filters: Filters) -> dict[tuple[str, str], dict[int, tuple[int, int, int, int]]]:
-    """Return by agent, item and step how often it was selected, left out, used, and the sum of its scores."""
-    where, values = _where(filters)
-    rows = ledger.rows(
-        f"""SELECT (SELECT text FROM name WHERE pk = agent), (SELECT text FROM name WHERE pk = item), step,
-            sum(n_selected), sum(n_left_out), sum(n_used), sum(n_total)
-        FROM score WHERE {where} GROUP BY agent, item, step""",  # noqa: S608 – columns of ours
-        values,
-    )
-    found: dict[tuple[str, str], dict[int, tuple[int, int, int, int]]] = {}
-    for agent, item, step, *counts in rows:
-        found.setdefault((agent, item), {})[step] = (counts[0], counts[1], counts[2], counts[3])
-    return found
-
-
 def _item_row(
     agent: str,
     key: str,
     counts: Mapping[str, int],
-    last_included: int | None,
-    last_used: int | None,
-    scores: Mapping[int, tuple[int, int, int, int]],
+    last_included: int,
+    last_used: int,
 ) -> ItemRow:
-    scored = sum(selected + left_out for selected, left_out, _, _ in scores.values())
-    total = sum(total for *_, total in scores.values())
+    scores = [
+        ScoreStep(
+            low=step / SCORE_STEPS,
+            selected=counts[f"selected_{step}"],
+            left_out=counts[f"left_out_{step}"],
+            used=counts[f"used_{step}"],
+        )
+        for step in range(SCORE_STEPS)
+    ]
+    scored = sum(step.selected + step.left_out for step in scores)
     return ItemRow(
         ref=item_ref(key),
         agent=agent,
@@ -521,13 +536,10 @@ def _item_row(
         not_sent=counts["not_sent"],
         added_by_hand=counts["added_by_hand"],
         removed_by_hand=counts["removed_by_hand"],
-        mean_score=round(total / scored / SCORE_PARTS, 4) if scored else None,
-        scores=tuple(
-            ScoreStep(low=step / SCORE_STEPS, selected=selected, left_out=left_out, used=used)
-            for step, (selected, left_out, used, _) in sorted(scores.items())
-        ),
-        last_included=None if last_included is None else date.fromordinal(last_included),
-        last_used=None if last_used is None else date.fromordinal(last_used),
+        mean_score=round(counts["scores"] / scored / SCORE_PARTS, 4) if scored else None,
+        scores=tuple(step for step in scores if step.selected or step.left_out),
+        last_included=date.fromordinal(last_included) if last_included else None,
+        last_used=date.fromordinal(last_used) if last_used else None,
     )
 
 
@@ -541,12 +553,8 @@ def _score_steps(steps: Iterable[ScoreStep]) -> tuple[ScoreStep, ...]:
 
 
 def _stage_rows(ledger: Ledger, filters: Filters) -> tuple[StageRow, ...]:
-    where, values = _where(filters)
-    rows = ledger.rows(
-        f"""SELECT (SELECT text FROM name WHERE pk = stage), step, sum(n_count), sum(n_total_ms)
-        FROM latency WHERE {where} GROUP BY stage, step ORDER BY step""",  # noqa: S608 – columns of ours
-        values,
-    )
+    columns = f"{_text('stage')}, step, sum(n_count), sum(n_total_ms)"
+    rows = _read(ledger, "latency", filters, columns, "GROUP BY stage, step ORDER BY step")
     stages: dict[Stage, list[tuple[int, int, int]]] = {stage: [] for stage in get_args(Stage)}
     for stage, *row in rows:
         stages[stage].append((row[0], row[1], row[2]))
@@ -575,12 +583,7 @@ def _stage_row(stage: Stage, steps: Sequence[tuple[int, int, int]]) -> StageRow:
 
 
 def _source_rows(ledger: Ledger, filters: Filters, items: Sequence[ItemRow]) -> tuple[SourceRow, ...]:
-    where, values = _where(filters)
-    sites = ledger.rows(
-        f"""SELECT (SELECT text FROM name WHERE pk = site), sum(n_given), sum(n_used)
-        FROM site WHERE {where} GROUP BY site""",  # noqa: S608 – columns of ours
-        values,
-    )
+    sites = _read(ledger, "site", filters, f"{_text('site')}, sum(n_given), sum(n_used)", "GROUP BY site")
     references = Counter[str](), Counter[str]()
     for item in items:
         if item.ref.type == "reference" and item.included:
@@ -595,12 +598,8 @@ def _source_rows(ledger: Ledger, filters: Filters, items: Sequence[ItemRow]) -> 
 
 
 def _tallies(ledger: Ledger, filters: Filters) -> dict[str, dict[str, int]]:
-    where, values = _where(filters)
-    rows = ledger.rows(
-        f"""SELECT (SELECT text FROM name WHERE pk = kind), (SELECT text FROM name WHERE pk = tally.name), sum(n_count)
-        FROM tally WHERE {where} GROUP BY kind, tally.name ORDER BY sum(n_count) DESC""",  # noqa: S608 – columns of ours
-        values,
-    )
+    columns = "(SELECT text FROM name WHERE pk = kind), (SELECT name.text FROM name WHERE pk = tallied), sum(n_count)"
+    rows = _read(ledger, "tally", filters, columns, "GROUP BY kind, tallied ORDER BY sum(n_count) DESC")
     found: dict[str, dict[str, int]] = {}
     for kind, name, times in rows:
         found.setdefault(kind, {})[name] = times
@@ -623,7 +622,7 @@ def _patterns(
 ) -> Patterns:
     hours = tallies.get("hour", {})
     lengths = dict.fromkeys((name for name, _ in _LENGTHS), 0)
-    where, values = _where(_of_sessions(filters))
+    where, values = _of_sessions(filters)
     rows = ledger.rows(f"SELECT turn, count(*) FROM session WHERE {where} AND turn > 0 GROUP BY turn", values)  # noqa: S608 – columns of ours
     for turns, sessions in rows:
         lengths[next(name for name, most in _LENGTHS if turns <= most)] += sessions
@@ -640,13 +639,14 @@ def _patterns(
     )
 
 
-def _of_sessions(filters: Filters) -> Filters:
+def _of_sessions(filters: Filters) -> tuple[str, list[Any]]:
     """Return those of the filters that mean something for a session as it is now."""
-    return Filters(owner=filters.owner, agent=filters.agent)
+    where, values = _where(Filters(owner=filters.owner, agent=filters.agent))
+    return (where if filters.owner is not None else where.replace(f"owner = {EVERYONE}", "1")), values
 
 
 def _storage(ledger: Ledger, filters: Filters) -> Storage:
-    where, values = _where(_of_sessions(filters))
+    where, values = _of_sessions(filters)
     ((sessions, turns, events, texts_bytes),) = ledger.rows(
         f"SELECT count(*), sum(turn), sum(seen_seq), sum(texts_bytes) FROM session WHERE {where}",  # noqa: S608 – columns of ours
         values,
@@ -661,16 +661,13 @@ def _storage(ledger: Ledger, filters: Filters) -> Storage:
 
 
 def _choices(ledger: Ledger, filters: Filters) -> Choices:
-    where, values = _where(Filters(owner=filters.owner))
+    own = Filters(owner=filters.owner)
 
     def names(column: str) -> tuple[str, ...]:
-        rows = ledger.rows(
-            f"SELECT DISTINCT text FROM turn JOIN name ON name.pk = turn.{column} WHERE {where} ORDER BY text",  # noqa: S608 – columns of ours
-            values,
-        )
+        rows = _read(ledger, "turn", own, f"DISTINCT {_text(column)} AS text", "ORDER BY text")
         return tuple(row[0] for row in rows if row[0])
 
-    ((first, last),) = ledger.rows(f"SELECT min(day), max(day) FROM turn WHERE {where}", values)  # noqa: S608 – columns of ours
+    ((first, last),) = _read(ledger, "turn", own, "min(day), max(day)", "", by_day=True)
     return Choices(
         agents=names("agent"),
         models=names("model"),

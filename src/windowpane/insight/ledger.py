@@ -1,5 +1,8 @@
 """The ledger: roll-ups of finished turns by owner, day, agent and model, in one SQLite file.
 
+Each number is added up four times: for its day and for its month, for its owner and for everyone. So any stretch of
+time is a few whole months and the days around them, and everyone's numbers are read as fast as one owner's.
+
 Nothing in it is true by itself: everything can be counted again from the sessions, so a file that is damaged or of
 another version is thrown away. It holds names and numbers, never what was said. Several processes may add to it: what a
 stretch of a session's log adds is taken only if the session stands in the ledger where the stretch begins.
@@ -9,7 +12,7 @@ import sqlite3
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from threading import RLock
 from typing import Any
@@ -17,7 +20,7 @@ from typing import Any
 from windowpane.context.ids import BlobHash, SessionId
 from windowpane.context.items import ItemRef
 from windowpane.errors import StoreUnavailableError
-from windowpane.insight.account import Account, Lesson, Progress, item_key
+from windowpane.insight.account import SCORE_STEPS, Account, Lesson, Progress, item_key
 
 VERSION = 1
 BUSY_S = 30.0
@@ -28,10 +31,30 @@ KEPT_LESSONS = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A roll-up: what tells its rows apart beside owner, day, agent and model, and what they count."""
+    """A roll-up: what tells its rows apart beside owner, day, agent and model, and what they count.
+
+    Of the counters in `latest` it is also kept on which day they last grew.
+    """
 
     detail: tuple[str, ...]
     counters: tuple[str, ...]
+    latest: tuple[str, ...] = ()
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """Return the columns that tell rows apart."""
+        return ("owner", "span", "day", "agent", "model", *self.detail)
+
+    @property
+    def adding(self) -> str:
+        """Return how a row is added, with a place for its name to stand."""
+        columns = [*self.keys, *(f"n_{counter}" for counter in self.counters), *(f"d_{name}" for name in self.latest)]
+        sums = [f"n_{counter} = n_{counter} + excluded.n_{counter}" for counter in self.counters]
+        sums += [f"d_{name} = max(d_{name}, excluded.d_{name})" for name in self.latest]
+        return (
+            f"INSERT INTO {{}} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))}) "
+            f"ON CONFLICT DO UPDATE SET {', '.join(sums)}"
+        )
 
 
 TABLES: Mapping[str, Table] = {
@@ -83,14 +106,22 @@ TABLES: Mapping[str, Table] = {
             "not_sent",
             "added_by_hand",
             "removed_by_hand",
+            "scores",
+            *(f"{fate}_{step}" for fate in ("selected", "left_out", "used") for step in range(SCORE_STEPS)),
         ),
+        ("included", "used"),
     ),
-    "score": Table(("item", "step"), ("selected", "left_out", "used", "total")),
     "latency": Table(("stage", "step"), ("count", "total_ms")),
-    "tally": Table(("kind", "name"), ("count",)),
+    "tally": Table(("kind", "tallied"), ("count",)),
     "site": Table(("site",), ("given", "used")),
 }
-NAMES = ("owner", "agent", "model", "kind", "item", "stage", "name", "site")
+EVERYONE = 0
+"""The owner of what all owners have together."""
+
+DAY, MONTH = 0, 1
+"""What span of time a row is about. That of a month stands at its first day."""
+
+NAMES = ("owner", "agent", "model", "kind", "item", "stage", "tallied", "site")
 """Columns that hold the number of a name."""
 
 
@@ -283,21 +314,24 @@ class _Numbers(dict[str, int]):
 
 
 def _add_rows(db: sqlite3.Connection, number: _Numbers, made: Account) -> None:
+    by_table: dict[str, list[tuple[object, ...]]] = {}
     for (name, owner, day, agent, model, *detail), counts in made.rows.items():
         table = TABLES[str(name)]
-        keys = [number[str(owner)], day, number[str(agent)], number[str(model)]]
-        keys += [
-            number[str(value)] if column in NAMES else value for column, value in zip(table.detail, detail, strict=True)
+        values = [number[str(agent)], number[str(model)]]
+        values += [
+            number[str(value)] if column in NAMES else int(value)
+            for column, value in zip(table.detail, detail, strict=True)
         ]
-        changed = [counter for counter in table.counters if counts[counter]]
-        if not changed:
-            continue
-        columns = ", ".join(("owner", "day", "agent", "model", *table.detail, *(f'"n_{c}"' for c in changed)))
-        db.execute(
-            f"INSERT INTO {name} ({columns}) VALUES ({', '.join('?' * (len(keys) + len(changed)))}) "  # noqa: S608 – names of ours
-            f"ON CONFLICT DO UPDATE SET {', '.join(f'n_{c} = n_{c} + excluded.n_{c}' for c in changed)}",
-            (*keys, *(counts[counter] for counter in changed)),
+        values += [counts[counter] for counter in table.counters]
+        values += [int(day) if counts[counter] else 0 for counter in table.latest]
+        month = date.fromordinal(int(day)).replace(day=1).toordinal()
+        by_table.setdefault(str(name), []).extend(
+            (whose, span, start, *values)
+            for whose in (number[str(owner)], EVERYONE)
+            for span, start in ((DAY, day), (MONTH, month))
         )
+    for name, rows in by_table.items():
+        db.executemany(TABLES[name].adding.format(name), rows)
 
 
 def _add_lessons(db: sqlite3.Connection, number: _Numbers, session: int, made: Account) -> None:
@@ -380,8 +414,7 @@ def _create(db: sqlite3.Connection) -> None:
             UNIQUE (session, turn))"""
     )
     for name, table in TABLES.items():
-        keys = ("owner", "day", "agent", "model", *table.detail)
-        columns = [f"{key} INTEGER NOT NULL" for key in keys]
-        columns += [f"n_{counter} INTEGER NOT NULL DEFAULT 0" for counter in table.counters]
-        db.execute(f"CREATE TABLE {name} ({', '.join(columns)}, PRIMARY KEY ({', '.join(keys)})) WITHOUT ROWID")
+        columns = [*table.keys, *(f"n_{counter}" for counter in table.counters), *(f"d_{c}" for c in table.latest)]
+        whole = ", ".join(f"{column} INTEGER NOT NULL" for column in columns)
+        db.execute(f"CREATE TABLE {name} ({whole}, PRIMARY KEY ({', '.join(table.keys)})) WITHOUT ROWID")
     db.execute(f"PRAGMA user_version = {VERSION}")
