@@ -11,7 +11,8 @@ from browser.sight import Sight
 HOSTILE = "/srv/<img src=x onerror=alert(1)>"
 
 
-@pytest.mark.spec("S2.42", "S2.44", "S2.48", "S2.49", "S2.51", "S2.52", "S2.55", "S2.56", "S2.57", "S2.58", "S2.61")
+@pytest.mark.spec("S2.41", "S2.42", "S2.44", "S2.48", "S2.49", "S2.51", "S2.52", "S2.55", "S2.56", "S2.57", "S2.58")
+@pytest.mark.spec("S2.59", "S2.60", "S2.61")
 def test_the_footer_shows_what_the_session_works_on_as_it_changes(sight: Sight, place: Place) -> None:
     session = place.new_session("Footer")
     page = sight.page
@@ -29,6 +30,8 @@ def test_the_footer_shows_what_the_session_works_on_as_it_changes(sight: Sight, 
     expect(links.nth(1)).to_have_attribute("title", "/srv/docs/b.md")
     expect(links.nth(1)).to_have_attribute("href", "/?applet=text-editor&path=%2Fsrv%2Fdocs%2Fb.md")
     expect(footer.get_by_text("+2 more")).to_have_attribute("title", "/srv/docs/f.md\n/srv/docs/g.md")
+    expect(links.nth(5)).to_have_attribute("href", re.compile(r"applet=git-diff&repo=%2Fsrv%2Fa(%20|\+)b$"))
+    expect(page.get_by_text("b.md")).to_have_count(1)
     assert not page.url.endswith("git-diff")
     box, writing = footer.bounding_box(), page.get_by_role("textbox", name="Message").bounding_box()
     assert box is not None
