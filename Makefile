@@ -7,7 +7,7 @@ INSTALL := $(BIN)/uv pip install --quiet
 export NODE_USE_SYSTEM_CA := 1
 WEB := $(shell find web -name node_modules -prune -o -type f -print)
 
-.PHONY: serve page types test check bench fuzz spec lock clean
+.PHONY: serve page types test check bench fuzz screenshots spec lock clean
 serve: .venv/installed ## run the server with the example agent
 	$(BIN)/windowpane serve
 
@@ -33,6 +33,9 @@ bench: .venv/tested-with .venv/peers/installed ## measure; each file in bench/ c
 
 fuzz: .venv/tested-with ## let schemathesis loose on every operation, for some minutes
 	cd tests && ../.venv/bin/python -m server.fuzzed 50
+
+screenshots: .venv/tested-with ## take the pictures of the documentation again
+	$(BIN)/python docs/screenshots/take.py
 
 spec: .venv/tested-with ## which statements of the design documents tests prove, and which none does yet
 	$(BIN)/python tests/spec_report.py
