@@ -34,7 +34,7 @@ bench: .venv/tested-with .venv/peers/installed ## measure; each file in bench/ c
 fuzz: .venv/tested-with ## let schemathesis loose on every operation, for some minutes
 	cd tests && ../.venv/bin/python -m server.fuzzed 50
 
-screenshots: .venv/tested-with ## take the pictures of the documentation again
+screenshots: .venv/tested-with page ## take the pictures of the documentation again
 	$(BIN)/python docs/screenshots/take.py
 
 spec: .venv/tested-with ## which statements of the design documents tests prove, and which none does yet

@@ -9,13 +9,14 @@ a short conversation beside a long one, typing in silence beside typing while an
 
 import gzip
 import os
+import re
 import sys
 import tempfile
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from statistics import median
-from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
@@ -67,22 +68,12 @@ def main() -> None:
 
 def weigh() -> None:
     """Say how much script comes with the first load, as the server sends it."""
-    first = [line.split('"')[1] for line in (BUNDLE / "index.html").read_text().splitlines() if ".js" in line]
-    sizes = {
-        path: len(gzip.compress((BUNDLE / path.split('href="')[-1].lstrip("/")).read_bytes())) for path in scripts()
-    }
-    assert first
-    print(f"script of the first load: {sum(sizes.values()) / 1000:.1f} kB compressed, in {len(sizes)} files\n")
+    named = set(re.findall(r'(?:src|href)="/([^"]+\.js)"', (BUNDLE / "index.html").read_text()))
+    sizes = [len(gzip.compress((BUNDLE / path).read_bytes())) for path in named]
+    print(f"script of the first load: {sum(sizes) / 1000:.1f} kB compressed, in {len(sizes)} files\n")
 
 
-def scripts() -> list[str]:
-    """Return the scripts that the page names before it has run."""
-    import re
-
-    return sorted(set(re.findall(r'(?:src|href)="/([^"]+\.js)"', (BUNDLE / "index.html").read_text())))
-
-
-def load(new_page: Any, place: Place, short: str, long: str) -> None:
+def load(new_page: Callable[[], Page], place: Place, short: str, long: str) -> None:
     print("| open a session | until one can write: median | slowest |")
     print("|---|---|---|")
     for name, session in (("20 messages", short), (f"{MESSAGES:,} messages", long)):

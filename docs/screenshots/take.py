@@ -21,6 +21,18 @@ from browser.past import happened_before  # noqa: E402
 from browser.place import Place, running_place  # noqa: E402
 from browser.sight import Scheme, Screen, seeing  # noqa: E402
 
+NAMES = (
+    "Albums for the summer",
+    "Sharing with the family",
+    "Old slides",
+    "Printing large",
+    "Colours look different",
+    "Moving from another archive",
+    "Names for files",
+    "Backups",
+)
+SHARING = "Open the album, choose Share, and send its address to whoever may see it."
+FORMATS = "Photos can be JPEG, PNG, HEIC or raw files; films can be MP4 or MOV files."
 ITEMS = {
     "rules/photo-rights.md": (
         "rule",
@@ -30,8 +42,8 @@ ITEMS = {
         "Only upload photos you took yourself.",
     ),
     "rules/sources.md": ("rule", "always", 5, "Say where it stands", "Name the reference that an answer comes from."),
-    "references/albums.md": ("reference", "agent", 120, "How albums are made and shared", "An album holds photos."),
-    "references/formats.md": ("reference", "agent", 130, "Which file formats can be used", "JPEG, PNG, HEIC and raw."),
+    "references/albums.md": ("reference", "agent", 120, "How albums are made and shared", SHARING),
+    "references/formats.md": ("reference", "agent", 130, "Which file formats can be used", FORMATS),
     "references/house-style.md": ("reference", "always", 300, "How pictures hang", "Frames are made of oak. " * 120),
 }
 UPLOADING = """Press **Upload** at the top of the album, or drop files onto it.
@@ -70,13 +82,13 @@ def furnish(place: Place) -> str:
     for path, (_, include, priority, description, text) in ITEMS.items():
         front = f"include: {include}\npriority: {priority}\ndescription: {description}"
         place.write(path, f"---\n{front}\n---\n{text}\n")
-    past = place.new_session("Albums for the summer")
-    say(place, past, "How do I share an album?", "Open it and choose *Share*: an album holds photos.", (1460, 42, 0))
-    say(place, past, "And who can see it?", "Everyone who has its address.", (1510, 31, 1280))
-    for day in range(1, 40):
+    past = place.new_session(NAMES[0])
+    say(place, past, "How do I share an album?", SHARING, (1460, 42, 0))
+    say(place, past, "And which formats can I put into it?", FORMATS, (1510, 31, 1280))
+    for day in range(39, 0, -1):
         if day % 7 not in (1, 2):
-            for _ in range(1 + (day * 5) % 3):
-                happened_before(place, past, day)
+            for number in range(1 + (day * 5) % 3):
+                happened_before(place, past, day, NAMES[(day + 3 * number) % len(NAMES)])
     session = place.new_session("Uploading photos")
     say(place, session, "How are photos uploaded, and how large are they kept?", UPLOADING, (1620, 118, 1280))
     say(place, session, "What about resizing?", RESIZING, (1790, 86, 1536))
@@ -92,6 +104,8 @@ def say(place: Place, session: str, message: str, answer: str, tokens: tuple[int
 def take(browser: Browser, place: Place, session: str, screen: Screen, scheme: Scheme) -> None:
     with seeing(browser, place.url, screen, scheme) as sight:
         page = sight.page
+        if screen == "desktop":
+            page.set_viewport_size({"width": 1280, "height": 800})
 
         def shoot(name: str) -> None:
             page.wait_for_load_state("networkidle")

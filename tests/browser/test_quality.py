@@ -102,6 +102,7 @@ def test_a_server_that_dies_in_the_middle_of_an_answer_is_gone_on_with(browser: 
         expect(page.get_by_text("The server cannot be reached.")).to_be_visible()
         answer.finish()
         stack.enter_context(serving(tmp_path, model, urlsplit(url).port or 0, WINDOWPANE_LEASE_S="3"))
+        page.evaluate("dispatchEvent(new Event('online'))")
         expect(page.get_by_text("The server cannot be reached.")).to_have_count(0)
         expect(page.get_by_role("log").get_by_text("Will it hold?")).to_have_count(1)
         expect(field(page)).to_have_value("Meanwhile")
@@ -151,6 +152,7 @@ def test_a_theme_that_was_chosen_is_kept(desktop: Sight) -> None:
     page.get_by_role("button", name="Theme").click()
     light = page.evaluate(ground)
     page.get_by_role("menuitemradio", name="Dark").click()
+    page.wait_for_function(f"light => {ground} !== light", arg=light)
     dark = page.evaluate(ground)
     desktop.goto("/agents")
     expect(page.get_by_role("heading", level=1)).to_be_visible()
@@ -159,7 +161,7 @@ def test_a_theme_that_was_chosen_is_kept(desktop: Sight) -> None:
     page.get_by_role("button", name="Theme").click()
     expect(page.get_by_role("menuitemradio", name="Dark")).to_be_checked()
     page.get_by_role("menuitemradio", name="As the system").click()
-    assert page.evaluate(ground) == light
+    page.wait_for_function(f"light => {ground} === light", arg=light)
 
 
 def test_everything_is_reached_by_keyboard_and_one_sees_where_one_is(desktop: Sight, place: Place) -> None:
@@ -177,17 +179,13 @@ def test_everything_is_reached_by_keyboard_and_one_sees_where_one_is(desktop: Si
     tab_to(page.get_by_role("link", name="New session", exact=True))
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", name="What would you like to know?")).to_be_visible()
-    page.locator("body").press("Tab")
-    chosen = page.get_by_role("radio", name=re.compile("^guide ")).or_(
-        page.get_by_role("radio", name=re.compile("^pane "))
-    )
-    for _ in range(80):
-        if page.evaluate("document.activeElement.type") == "radio":
-            break
-        page.keyboard.press("Tab")
-    while not page.get_by_role("radio", name=re.compile("^pane ")).is_checked():
-        page.keyboard.press("ArrowDown")
-    assert chosen.count() == 2
+    agents, pane = page.get_by_role("radio"), page.get_by_role("radio", name=re.compile("^pane "))
+    expect(pane).to_be_attached()
+    tab_to(agents.and_(page.locator(":checked")))
+    for _ in range(agents.count()):
+        if not pane.is_checked():
+            page.keyboard.press("ArrowDown")
+    expect(pane).to_be_checked()
     tab_to(field(page))
     place.model.says("Let me write.", calls=(tool_call("call_1", "notes__write_note", name="k", text="b"),))
     page.keyboard.type("Write it down")

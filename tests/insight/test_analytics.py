@@ -7,24 +7,18 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from insight.counted import PAPER, PAPER_ANSWER, ask, counted, talking
 from windowpane.context.events import ModelReplied, Recorded, TurnFinished, TurnStarted
 from windowpane.context.ids import SessionId
 from windowpane.context.items import reference_ref, rule_ref
 from windowpane.context.messages import Step
-from windowpane.insight.account import Account, Progress, account
-from windowpane.insight.analytics import (
-    Dashboard,
-    Filters,
-    PrefixKept,
-    Quality,
-    ScoreStep,
-    as_csv,
-    dashboard,
-    item_rows,
-)
+from windowpane.insight.account import Account, Progress, account, item_key
+from windowpane.insight.analytics import Dashboard, Filters, PrefixKept, Quality, ScoreStep
 from windowpane.insight.bookkeeping import Kept
+from windowpane.insight.dashboard import as_csv, dashboard, item_rows
 from windowpane.insight.ledger import Ledger
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
@@ -137,6 +131,37 @@ def told(progress: Progress, turn: int, at: datetime) -> Account:
         Recorded(start + 2, at + timedelta(seconds=2), TurnFinished(turn=turn, outcome="completed")),
     ]
     return account(SessionId("ses_a"), "ana", "pane", progress, events, {})
+
+
+DAYS = st.dates(date(2026, 1, 25), date(2026, 4, 5))
+
+
+@given(st.lists(st.tuples(DAYS, st.sampled_from(["ana", "ben"]), st.integers(1, 9)), max_size=30), st.data())
+def test_whole_months_and_the_days_around_them_are_all_days(
+    turns: list[tuple[date, str, int]], data: st.DataObject
+) -> None:
+    ledger = Ledger()
+    for number, (day, owner, tokens) in enumerate(turns):
+        made = Account(owner, "pane", Progress(seq=1))
+        made.add("turn", day.toordinal(), "echo", turns=1)
+        made.add("item", day.toordinal(), "echo", item_key(rule_ref("tone")), included=1, tokens=tokens)
+        ledger.add(SessionId(f"ses_{number}"), Progress(), made, seen_seq=1)
+    ends = st.none() | DAYS | st.sampled_from([date.min, date.max])
+    for _ in range(5):
+        since, until, owner = data.draw(ends), data.draw(ends), data.draw(st.sampled_from([None, "ana", "ben"]))
+        wanted = [
+            (day, tokens)
+            for day, whose, tokens in turns
+            if (since or date.min) <= day <= (until or date.max) and owner in (None, whose)
+        ]
+
+        found = dashboard(ledger, Filters(owner=owner, since=since, until=until), KEPT)
+
+        assert found.spent.turns == len(wanted)
+        assert sum(row.tokens for row in found.items) == sum(tokens for _, tokens in wanted)
+        if wanted and since is None and until is None:
+            assert found.items[0].last_included == max(day for day, _ in wanted)
+    ledger.close()
 
 
 @pytest.mark.spec("S0.90", "S1.110")

@@ -16,8 +16,9 @@ from windowpane.context.ids import SessionId
 from windowpane.context.items import reference_ref, rule_ref
 from windowpane.engine import Engine
 from windowpane.insight.account import Lesson
-from windowpane.insight.analytics import Filters, dashboard
+from windowpane.insight.analytics import Filters
 from windowpane.insight.bookkeeping import Bookkeeper
+from windowpane.insight.dashboard import dashboard
 from windowpane.insight.ledger import Ledger, Remembered
 from windowpane.models.scripted import Call, Reply
 from windowpane.stores.memory import MemoryStore
@@ -130,6 +131,28 @@ async def test_what_deleted_sessions_cost_stays_counted_and_what_they_taught_is_
     assert ledger.lessons("ana", "pane", limit=10) == []
     assert found.spent.turns == 2
     assert (found.storage.sessions, ledger.known()) == (1, {other})
+
+
+async def test_a_session_that_comes_back_is_not_counted_twice_and_a_new_one_of_its_name_is(tmp_path: Path) -> None:
+    async with talking(tmp_path / "agents") as engine:
+        session = (await engine.create_session(owner="ana", session_id=SessionId("ses_named"))).id
+        for _ in range(3):
+            await ask(engine, session)
+        ledger = await counted(engine)
+        ledger.forget(session)
+        gone = ledger.known()
+        await ask(engine, session)
+        ledger.rows("DELETE FROM mark")
+        back = dashboard(await counted(engine, ledger), Filters(), await Bookkeeper(engine.store, ledger).update())
+        await engine.delete_session(session)
+        await engine.create_session(owner="ana", session_id=session)
+        await ask(engine, session)
+        anew = dashboard(await counted(engine, ledger), Filters(), await Bookkeeper(engine.store, ledger).update())
+
+    assert gone == set()
+    assert (back.spent.turns, back.sessions, back.storage.turns) == (4, 1, 4)
+    assert (anew.spent.turns, anew.sessions, anew.storage.turns) == (5, 2, 1)
+    assert [entry.lesson.turn for entry in ledger.lessons("ana", "pane", limit=10)] == [1]
 
 
 async def test_lessons_are_what_was_used_and_what_was_added_right_after_the_answer(tmp_path: Path) -> None:

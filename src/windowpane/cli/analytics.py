@@ -14,17 +14,9 @@ from windowpane.cli.naming import find_session
 from windowpane.cli.screen import Screen, counted
 from windowpane.engine import Engine
 from windowpane.errors import InvalidInputError
-from windowpane.insight.analytics import (
-    Dashboard,
-    Filters,
-    ItemRow,
-    Listed,
-    as_csv,
-    counted_turns,
-    dashboard,
-    item_rows,
-)
+from windowpane.insight.analytics import Dashboard, Filters, ItemRow, Listed
 from windowpane.insight.bookkeeping import Bookkeeper, Kept
+from windowpane.insight.dashboard import as_csv, counted_turns, dashboard, item_rows
 from windowpane.insight.ledger import Ledger
 from windowpane.insight.past import past_turn
 from windowpane.insight.suggestions import Applied, Suggestion, apply, suggestions

@@ -48,7 +48,7 @@ def run_tune(settings: Settings, agent: str, labels: Path | None, *, write: bool
 
     Raises:
         AgentNotFoundError: no such agent.
-        InvalidInputError: there are too few questions, or nothing better was found to write.
+        InvalidInputError: there are too few questions.
     """
     questions, found = _questions(settings, agent, labels)
     proposals = tune(questions, found)
@@ -59,11 +59,11 @@ def run_tune(settings: Settings, agent: str, labels: Path | None, *, write: bool
         for proposal in proposals:
             draw_proposal(screen, proposal)
     better = [proposal for proposal in proposals if proposal.better]
-    if not write:
-        if better:
-            screen.remark("Nothing was changed. `--write` puts this into agent.yaml, after asking.")
+    if not write or not better:
+        hint = " `--write` puts this into agent.yaml, after asking." if better else ""
+        screen.remark(f"Nothing was changed.{hint}")
         return
-    if better and not yes and not typer.confirm(f"Write this into agent.yaml of {agent}?"):
+    if not yes and not typer.confirm(f"Write this into agent.yaml of {agent}?"):
         screen.remark("Nothing was changed.")
         raise typer.Exit(1)
 

@@ -17,7 +17,7 @@ from windowpane.context.events import Recorded
 from windowpane.context.ids import BlobHash, SessionId, owner_of
 from windowpane.errors import SessionNotFoundError
 from windowpane.insight.account import Account, Progress, account, blobs_needed, stretches
-from windowpane.insight.ledger import Ledger
+from windowpane.insight.ledger import Ledger, Standing
 from windowpane.stores.base import SessionRow, Store
 from windowpane.turn.record import texts_of
 
@@ -98,7 +98,7 @@ class Bookkeeper:
 
     def _uncounted(self, rows: Sequence[SessionRow]) -> list[SessionRow]:
         known = self.ledger.standings([row.id for row in rows])
-        return [row for row in rows if row.id not in known or known[row.id].seen_seq != row.last_seq]
+        return [row for row in rows if not _is_counted(row, known.get(row.id))]
 
     def _forget_others(self, there: set[SessionId]) -> None:
         for session_id in self.ledger.known() - there:
@@ -108,7 +108,7 @@ class Bookkeeper:
         """Count a session's new events, and tell whether that is done."""
         while True:
             known = (await _in_thread(self.ledger.standings, [row.id])).get(row.id)
-            progress = known.progress if known else Progress()
+            progress = known.progress if known and known.created_at == row.created_at else Progress()
             try:
                 events = await self._store.read(row.id, after=min(progress.seq, row.last_seq))
             except SessionNotFoundError:
@@ -121,7 +121,8 @@ class Bookkeeper:
             made = await self._account(row, progress, batch)
             seen = made.progress.seq if more else events[-1].seq
             # Nothing is added when another process was first; then what it left is read.
-            await _in_thread(partial(self.ledger.add, row.id, progress, made, seen_seq=seen))
+            add = partial(self.ledger.add, row.id, progress, made, seen_seq=seen, created_at=row.created_at)
+            await _in_thread(add)
             if not more:
                 return True
 
@@ -133,6 +134,10 @@ class Bookkeeper:
             names |= dict.fromkeys(texts_of(body))
         texts |= await self._store.blobs(row.id, list(names))
         return await _in_thread(account, row.id, owner_of(row.owner), row.agent, progress, events, texts)
+
+
+def _is_counted(row: SessionRow, known: Standing | None) -> bool:
+    return known is not None and (known.created_at, known.seen_seq) == (row.created_at, row.last_seq)
 
 
 def _first_turns(events: Sequence[Recorded]) -> Sequence[Recorded]:

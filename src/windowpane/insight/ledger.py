@@ -10,17 +10,18 @@ stretch of a session's log adds is taken only if the session stands in the ledge
 
 import sqlite3
 from collections.abc import Generator, Iterable, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from threading import RLock
 from typing import Any
 
-from windowpane.context.ids import BlobHash, SessionId
+from windowpane.context.ids import SessionId, content_hash
 from windowpane.context.items import ItemRef
 from windowpane.errors import StoreUnavailableError
 from windowpane.insight.account import SCORE_STEPS, Account, Lesson, Progress, item_key
+from windowpane.stores.sqlite_file import Turnstile
 
 VERSION = 1
 BUSY_S = 30.0
@@ -52,7 +53,7 @@ class Table:
         sums = [f"n_{counter} = n_{counter} + excluded.n_{counter}" for counter in self.counters]
         sums += [f"d_{name} = max(d_{name}, excluded.d_{name})" for name in self.latest]
         return (
-            f"INSERT INTO {{}} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))}) "
+            f"INSERT INTO {{}} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))}) "  # noqa: S608 – names of ours
             f"ON CONFLICT DO UPDATE SET {', '.join(sums)}"
         )
 
@@ -127,10 +128,14 @@ NAMES = ("owner", "agent", "model", "kind", "item", "stage", "tallied", "site")
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """How far a session is counted, and how long its log was then."""
+    """How far a session is counted, how long its log was then, and when it was created.
+
+    A session that was created at another time is another one, under the same id.
+    """
 
     progress: Progress
     seen_seq: int
+    created_at: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,47 +164,47 @@ class Ledger:
     def standings(self, sessions: Sequence[SessionId]) -> dict[SessionId, Standing]:
         """Return how far these sessions are counted; those that are not counted at all are not in it."""
         with self._open() as db:
-            found = (
-                db.execute(
-                    """SELECT id, seq, turn, turn_seq, day, model, record, seen_seq
-                    FROM session WHERE id = ?""",
-                    (session_id,),
-                ).fetchone()
-                for session_id in sessions
+            found = {session_id: _row(db, session_id) for session_id in sessions}
+        return {
+            session_id: Standing(
+                Progress(seq=seq, turn=turn, turn_seq=turn_seq, day=day, model=model, record=record),
+                seen_seq,
+                _EPOCH + timedelta(microseconds=created),
             )
-            return {
-                SessionId(row[0]): Standing(
-                    Progress(
-                        seq=row[1],
-                        turn=row[2],
-                        turn_seq=row[3],
-                        day=row[4],
-                        model=row[5],
-                        record=BlobHash(row[6]) if row[6] else None,
-                    ),
-                    row[7],
-                )
-                for row in found
-                if row is not None
-            }
+            for session_id, row in found.items()
+            if row is not None
+            for _, created, seq, turn, turn_seq, day, model, record, seen_seq in (row,)
+        }
 
-    def add(self, session_id: SessionId, before: Progress, made: Account, *, seen_seq: int) -> bool:
+    def add(
+        self,
+        session_id: SessionId,
+        before: Progress,
+        made: Account,
+        *,
+        seen_seq: int,
+        created_at: datetime | None = None,
+    ) -> bool:
         """Add what a stretch of a session's log adds, if the session stands at `before`; tell whether it was added."""
+        created = _microseconds(created_at or _EPOCH)
         with self._open() as db, _transaction(db):
-            row = db.execute("SELECT pk, seq FROM session WHERE id = ?", (session_id,)).fetchone()
-            if (row[1] if row else 0) != before.seq:
+            row = _row(db, session_id)
+            same = row is not None and row[1] == created
+            if (row[2] if row is not None and same else 0) != before.seq:
                 return False
+            if row is not None and not same:
+                _forget(db, row[0])
+                row = None
             number = _Numbers(db)
             progress = made.progress
+            session = row[0] if row is not None else _new_session(db)
             db.execute(
-                """INSERT INTO session
-                    (id, owner, agent, seq, turn, turn_seq, day, model, record, seen_seq, texts_bytes)
-                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-                ON CONFLICT (id) DO UPDATE SET seq = excluded.seq, turn = excluded.turn, turn_seq = excluded.turn_seq,
-                    day = excluded.day, model = excluded.model, record = excluded.record, seen_seq = excluded.seen_seq,
-                    texts_bytes = texts_bytes + excluded.texts_bytes""",
+                """UPDATE session SET id = ?, gone = 0, created = ?, owner = ?, agent = ?, seq = ?, turn = ?,
+                    turn_seq = ?, day = ?, model = ?, record = ?, seen_seq = ?, texts_bytes = texts_bytes + ?
+                WHERE pk = ?""",
                 (
                     session_id,
+                    created,
                     number[made.owner],
                     number[made.agent],
                     progress.seq,
@@ -210,22 +215,28 @@ class Ledger:
                     progress.record,
                     seen_seq,
                     made.texts_bytes,
+                    session,
                 ),
             )
-            (session,) = db.execute("SELECT pk FROM session WHERE id = ?", (session_id,)).fetchone()
             _add_rows(db, number, made)
             _add_lessons(db, number, session, made)
             return True
 
     def forget(self, session_id: SessionId) -> None:
-        """Forget a session that is gone. What it cost stays in the sums."""
+        """Forget a session that is gone. What it cost stays in the sums.
+
+        A fingerprint of its id stays as well, so that nothing is counted twice when it comes back from an archive.
+        """
         with self._open() as db, _transaction(db):
             db.execute("DELETE FROM lesson WHERE session IN (SELECT pk FROM session WHERE id = ?)", (session_id,))
-            db.execute("DELETE FROM session WHERE id = ?", (session_id,))
+            db.execute(
+                "UPDATE session SET id = ?, gone = 1, record = NULL, texts_bytes = 0 WHERE id = ?",
+                (content_hash(session_id), session_id),
+            )
 
     def known(self) -> set[SessionId]:
-        """Return every session that is counted."""
-        return {SessionId(row[0]) for row in self.rows("SELECT id FROM session")}
+        """Return every session that is counted and there, as far as is known."""
+        return {SessionId(row[0]) for row in self.rows("SELECT id FROM session WHERE NOT gone")}
 
     def mark(self, name: str) -> datetime | None:
         """Return a point in time that was noted under a name."""
@@ -234,9 +245,8 @@ class Ledger:
 
     def set_mark(self, name: str, at: datetime) -> None:
         """Note a point in time."""
-        value = (at - _EPOCH) // timedelta(microseconds=1)
         with self._open() as db:
-            db.execute("INSERT OR REPLACE INTO mark VALUES (?, ?)", (name, value))
+            db.execute("INSERT OR REPLACE INTO mark VALUES (?, ?)", (name, _microseconds(at)))
 
     def lessons(self, owner: str | None, agent: str, *, limit: int) -> list[Remembered]:
         """Return what the latest turns with an agent turned out to need, the latest first."""
@@ -285,6 +295,8 @@ class Ledger:
                     self._db = _opened(self.path)
                 yield self._db
             except sqlite3.Error as error:
+                if _is_damage(error):
+                    self.close()
                 raise StoreUnavailableError(f"the ledger {self.path or ''}: {error}") from error
             except OSError as error:
                 raise StoreUnavailableError(f"the ledger {self.path or ''}: {error.strerror or error}") from error
@@ -297,6 +309,38 @@ def item_ref(key: str) -> ItemRef:
 
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def _microseconds(at: datetime) -> int:
+    return (at - _EPOCH) // timedelta(microseconds=1)
+
+
+def _row(db: sqlite3.Connection, session_id: SessionId) -> Any:
+    """Return a session's row, also one that was gone; None when it was never counted."""
+    return db.execute(
+        """SELECT pk, created, seq, turn, turn_seq, day, model, record, seen_seq
+        FROM session WHERE id IN (?, ?)""",
+        (session_id, content_hash(session_id)),
+    ).fetchone()
+
+
+def _new_session(db: sqlite3.Connection) -> int:
+    (pk,) = db.execute("SELECT coalesce(max(pk), 0) + 1 FROM session").fetchone()
+    db.execute(
+        """INSERT INTO session VALUES (:pk, '', 0, 0, 0, 0, 0, 0, 0, 0, '', NULL, 0, 0)""",
+        {"pk": pk},
+    )
+    return int(pk)
+
+
+def _forget(db: sqlite3.Connection, session: int) -> None:
+    db.execute("DELETE FROM lesson WHERE session = ?", (session,))
+    db.execute("DELETE FROM session WHERE pk = ?", (session,))
+
+
+def _is_damage(error: sqlite3.Error) -> bool:
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    return code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
 class _Numbers(dict[str, int]):
@@ -366,12 +410,16 @@ def _opened(path: Path | None) -> sqlite3.Connection:
         _create(db)
         return db
     path.parent.mkdir(parents=True, exist_ok=True)
-    with suppress(sqlite3.DatabaseError):
+    with closing(Turnstile(path)) as turnstile, turnstile:
+        try:
+            return _current(_connected(path))
+        except sqlite3.DatabaseError as error:
+            if not _is_damage(error):
+                raise
+        # Everything in it can be counted again.
+        for file in (path, path.with_name(path.name + "-wal"), path.with_name(path.name + "-shm")):
+            file.unlink(missing_ok=True)
         return _current(_connected(path))
-    # Damaged: everything in it can be counted again.
-    for file in (path, path.with_name(path.name + "-wal"), path.with_name(path.name + "-shm")):
-        file.unlink(missing_ok=True)
-    return _current(_connected(path))
 
 
 def _connected(path: Path | str) -> sqlite3.Connection:
@@ -402,9 +450,10 @@ def _create(db: sqlite3.Connection) -> None:
     db.execute("CREATE TABLE mark (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID")
     db.execute(
         """CREATE TABLE session (
-            pk INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, owner INTEGER NOT NULL, agent INTEGER NOT NULL,
-            seq INTEGER NOT NULL, turn INTEGER NOT NULL, turn_seq INTEGER NOT NULL, day INTEGER NOT NULL,
-            model TEXT NOT NULL, record TEXT, seen_seq INTEGER NOT NULL, texts_bytes INTEGER NOT NULL)"""
+            pk INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, gone INTEGER NOT NULL, created INTEGER NOT NULL,
+            owner INTEGER NOT NULL, agent INTEGER NOT NULL, seq INTEGER NOT NULL, turn INTEGER NOT NULL,
+            turn_seq INTEGER NOT NULL, day INTEGER NOT NULL, model TEXT NOT NULL, record TEXT,
+            seen_seq INTEGER NOT NULL, texts_bytes INTEGER NOT NULL)"""
     )
     db.execute("CREATE INDEX session_owner ON session (owner, agent)")
     db.execute(

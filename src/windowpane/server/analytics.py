@@ -18,9 +18,10 @@ from starlette.requests import HTTPConnection
 from windowpane.context.items import ItemRef
 from windowpane.engine import Engine
 from windowpane.errors import ScopeNeededError
-from windowpane.insight.analytics import Dashboard, Filters, Listed, as_csv, counted_turns, dashboard, item_rows
+from windowpane.insight.analytics import Dashboard, Filters, Listed
 from windowpane.insight.bookkeeping import Bookkeeper
 from windowpane.insight.context_tests import ContextTest, title_of
+from windowpane.insight.dashboard import as_csv, counted_turns, dashboard, item_rows
 from windowpane.insight.evaluate import Evaluation, Question, asked_before, asked_now, evaluate
 from windowpane.insight.past import past_turn
 from windowpane.insight.sharing import Similar, similar
