@@ -148,7 +148,7 @@ def test_what_cannot_be_used_is_refused_with_its_line_and_what_is_wrong_on_disk_
     desktop.shoot("agent-problems")
     desktop.check_access()
     (folder / "rules" / "other.md").write_text("---\npriority: 3\n---\nText\n")
-    expect(page.get_by_role("link", name="other")).to_be_visible()
+    expect(page.get_by_role("main").get_by_role("link", name="other")).to_be_visible()
     expect(problems).to_have_count(0)
 
 

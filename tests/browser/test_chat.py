@@ -156,7 +156,7 @@ def test_an_edited_message_is_asked_in_a_copy(sight: Sight, place: Place) -> Non
 
 
 def test_names_complete_while_one_writes_and_drafts_are_kept(sight: Sight, place: Place) -> None:
-    session, other = place.new_session("Drafts"), place.new_session("Other")
+    session, other = place.new_session("Drafts"), place.new_session("No drafts")
     page = sight.page
     sight.goto(f"/s/{session}")
     field(page).press_sequentially("Please @photo")

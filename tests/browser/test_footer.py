@@ -46,7 +46,7 @@ def test_the_footer_shows_what_the_session_works_on_as_it_changes(sight: Sight, 
 
 @pytest.mark.spec("S2.43", "S2.45", "S2.46", "S2.47", "S2.54")
 def test_the_footer_is_never_that_of_another_session(desktop: Sight, place: Place) -> None:
-    full, empty = place.new_session("Full"), place.new_session("Empty")
+    full, empty = place.new_session("With files"), place.new_session("Without files")
     place.call("PATCH", f"/api/sessions/{full}", {"context": {"files": ["/srv/spec.md"]}})
     page = desktop.page
     footer = page.locator("#contextFooter")
@@ -54,7 +54,7 @@ def test_the_footer_is_never_that_of_another_session(desktop: Sight, place: Plac
     expect(footer.get_by_role("link", name="spec.md")).to_be_visible()
 
     page.route("**/api/sessions/*/messages*", lambda route: None)
-    page.get_by_role("link", name=re.compile("^Empty")).click()
+    page.get_by_role("link", name=re.compile("^Without files")).click()
     expect(page.get_by_text("Opening the session")).to_be_visible()
     expect(footer).to_be_hidden()
     page.unroute_all(behavior="ignoreErrors")
@@ -62,6 +62,6 @@ def test_the_footer_is_never_that_of_another_session(desktop: Sight, place: Plac
     page.get_by_role("link", name="New session", exact=True).first.click()
     expect(page.get_by_role("heading", name="What would you like to know?")).to_be_visible()
     expect(footer).to_have_count(0)
-    page.get_by_role("link", name=re.compile("^Full")).click()
+    page.get_by_role("link", name=re.compile("^With files")).click()
     expect(footer.get_by_role("link", name="spec.md")).to_be_visible()
     assert empty

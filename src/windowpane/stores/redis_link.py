@@ -148,9 +148,9 @@ class Link:
             self._outdated = False
             await self._hang_up()
         if self._wire is None:
-            fresh = self._connect()
-            await fresh.connect()
-            self._wire = fresh
+            # Kept before it is connected, so that it is hung up when that is interrupted.
+            self._wire = self._connect()
+            await self._wire.connect()
         await self._wire.send_packed_command([word for job in jobs for word in job.packed], check_health=False)
         for job in jobs:
             replies = [await read_reply(self._wire) for _ in job.packed]
