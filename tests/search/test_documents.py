@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from windowpane.context.items import Reference, Rule, Tool
@@ -58,3 +60,11 @@ def test_a_passage_is_embedded_below_the_name_in_plain_words() -> None:
 )
 def test_names_are_spelled_out(name: str, words: str) -> None:
     assert spelled_out(name) == words
+
+
+def test_a_title_that_says_more_than_name_and_text_is_searched_too() -> None:
+    guide = Reference("sizes", "Choose a width.", description="Widths and heights", title="Photo Resizing Guide")
+
+    assert document(guide).head == "sizes: Photo Resizing Guide. Widths and heights"
+    assert document(replace(guide, title="sizes")).head == "sizes: Widths and heights"
+    assert document(replace(guide, text="# Photo Resizing Guide")).head == "sizes: Widths and heights"

@@ -6,7 +6,16 @@ from hypothesis import strategies as st
 
 from windowpane.context.messages import AssistantMessage, ErrorMessage, ModelReply, Step, SystemMessage, UserMessage
 from windowpane.search.base import SearchQuery
-from windowpane.turn.query import LONGEST_EARLIER_CHARS, MOST_CLAUSES, MOST_CONTEXT_SHARE, Said, query, said
+from windowpane.turn.query import (
+    LONGEST_EARLIER_CHARS,
+    MOST_CLAUSES,
+    MOST_CONTEXT_SHARE,
+    RELATED_CONTEXT_SHARE,
+    Said,
+    query,
+    related,
+    said,
+)
 
 TALK = (Said("user", "How do I crop an image?"), Said("assistant", "Use the crop tool."))
 
@@ -23,6 +32,32 @@ def test_a_follow_up_takes_part_of_its_meaning_from_the_turns_before_it() -> Non
     assert 0.5 < found.context_share <= MOST_CONTEXT_SHARE
     assert found.earlier == "How do I crop an image?\nUse the crop tool."
     assert found.reason == f"a follow-up: {found.context_share:.0%} of its meaning is taken from the turns before it"
+
+
+@pytest.mark.spec("S3.68")
+def test_a_message_that_names_a_document_related_to_earlier_sources_is_a_follow_up_on_it() -> None:
+    message = "Please explain resizing with the batch editor of the archive in some detail, step by step"
+    titles = ("Photo Resizing Guide", "Sharing Albums")
+
+    found = query(message, TALK, titles)
+
+    assert query(message, TALK).context_share < RELATED_CONTEXT_SHARE == found.context_share
+    assert found.earlier == "How do I crop an image?\nUse the crop tool.\nPhoto Resizing Guide"
+    assert found.context == f"{found.earlier}\n{message}"
+    assert found.reason.startswith("a follow-up on 'Photo Resizing Guide': 35% of its meaning")
+
+
+def test_related_documents_that_the_message_does_not_name_change_nothing() -> None:
+    assert query("what about resizing?", TALK, ("Sharing Albums",)) == query("what about resizing?", TALK)
+    assert query("what about resizing?", (), ("Photo Resizing Guide",)) == query("what about resizing?")
+
+
+def test_related_documents_are_those_of_the_answers_the_latest_first() -> None:
+    def answer(seq: int, *titles: str) -> AssistantMessage:
+        at = datetime(2026, 1, 1, tzinfo=UTC)
+        return AssistantMessage(model_reply=ModelReply(steps=(Step(text="Yes."),)), related=titles, seq=seq, at=at)
+
+    assert related((answer(2, "A", "B"), answer(4, "C", "A"))) == ("C", "A", "B")
 
 
 def test_a_message_that_says_everything_itself_takes_less() -> None:

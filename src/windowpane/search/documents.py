@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
-from windowpane.context.items import Item, ItemRef, Tool
+from windowpane.context.items import Item, ItemRef, Reference, Rule, Tool
 from windowpane.search.chunks import CAP_CHARS, Chunk, chunks
 
 Domain = Literal["text", "tool"]
@@ -54,7 +54,14 @@ def document(item: Item) -> Document:
     """Return the searchable side of an item."""
     if isinstance(item, Tool):
         return Document(item.ref, item.name, item.description, "\n".join(_parameters(item.parameters)))
-    return Document(item.ref, item.name, item.description, item.text)
+    description = ". ".join(part for part in (_own_title(item), item.description) if part)
+    return Document(item.ref, item.name, description, item.text)
+
+
+def _own_title(item: Rule | Reference) -> str:
+    """Return a title that says more than the name and the text do."""
+    title = item.title if isinstance(item, Reference) else ""
+    return title if title not in item.text and spelled_out(item.name) != title.lower() != item.name.lower() else ""
 
 
 def passages(doc: Document) -> tuple[Chunk, ...]:

@@ -10,7 +10,7 @@ from windowpane.context.messages import Message
 from windowpane.context.request import Candidate, Evidence, Query
 from windowpane.search.index import Index
 from windowpane.search.settings import search_settings, written_out
-from windowpane.turn.query import query, said
+from windowpane.turn.query import query, related, said
 from windowpane.turn.select import Choice, select
 from windowpane.turn.selector import Chosen, NoSelector, Selection
 
@@ -51,7 +51,7 @@ class HybridSelector:
             return Selection(
                 query=Query(text=message, reason="there is nothing to select from"), search=written_out(wanted)
             )
-        asked = query(message, said(recent))
+        asked = query(message, said(recent), related(recent))
         items = {item.ref: item for item in candidates}
         result = await self._index.search(asked, self._index.documents(candidates), deadline_s=wanted.deadline_s)
         choices = [

@@ -15,7 +15,7 @@ from typing import Literal
 
 from windowpane.context.messages import AssistantMessage, Message, UserMessage
 from windowpane.search.base import SearchQuery
-from windowpane.turn.subject import BEGINS_CONNECTED, POINTS_BACK, new_subject
+from windowpane.turn.subject import BEGINS_CONNECTED, POINTS_BACK, new_subject, telling
 
 MOST_CLAUSES = 4
 SHORTEST_CLAUSE_WORDS = 3
@@ -28,6 +28,10 @@ MOST_CONTEXT_SHARE = 0.7
 LEAST_CONTEXT_SHARE = 0.05
 """Below this, earlier turns are not worth embedding."""
 
+RELATED_CONTEXT_SHARE = 0.35
+"""How much comes from earlier turns at least, when a message names a document that is related to their sources."""
+
+MOST_RELATED = 2
 LIKELY_NEW = 0.5
 """From here on a message is said to begin a new subject. It is told, and changes nothing about the search."""
 
@@ -48,13 +52,20 @@ class Said:
     text: str
 
 
-def query(message: str, recent: Sequence[Said] = ()) -> SearchQuery:
-    """Return what to search for on behalf of a message, given the conversation before it, oldest first."""
+def query(message: str, recent: Sequence[Said] = (), related: Sequence[str] = ()) -> SearchQuery:
+    """Return what to search for on behalf of a message, given the conversation before it, oldest first.
+
+    `related` are the titles of documents that the sources of earlier answers point to, latest first. A message that
+    names one of them is a follow-up, and the title is searched for with it.
+    """
     if _is_small_talk(message):
         return SearchQuery(message, small_talk=True, reason="the message asks for nothing")
     clauses = _clauses(message)
-    earlier = _earlier(recent)
+    meant = _meant(message, related)
+    earlier = "\n".join((_earlier(recent), *meant)) if _earlier(recent) else ""
     share = round(MOST_CONTEXT_SHARE * _dependence(message, recent), 3) if earlier else 0.0
+    if meant and earlier:
+        share = max(share, RELATED_CONTEXT_SHARE)
     begins_anew = bool(recent) and new_subject(message, [turn.text for turn in recent]) >= LIKELY_NEW
     notes = (
         "it seems to begin a new subject" if begins_anew else "",
@@ -62,7 +73,8 @@ def query(message: str, recent: Sequence[Said] = ()) -> SearchQuery:
     )
     if share < LEAST_CONTEXT_SHARE:
         return SearchQuery(message, clauses=clauses, reason="; ".join(note for note in notes if note))
-    follow_up = f"a follow-up: {share:.0%} of its meaning is taken from the turns before it"
+    about = f" on {' and '.join(repr(title) for title in meant)}" if meant else ""
+    follow_up = f"a follow-up{about}: {share:.0%} of its meaning is taken from the turns before it"
     return SearchQuery(
         message,
         context=f"{earlier}\n{message}",
@@ -80,6 +92,12 @@ def said(messages: Sequence[Message]) -> tuple[Said, ...]:
         for m in messages
         if isinstance(m, UserMessage | AssistantMessage)
     )
+
+
+def related(messages: Sequence[Message]) -> tuple[str, ...]:
+    """Return the titles of documents that are related to the sources of these answers, the latest first."""
+    answers = (m for m in reversed(messages) if isinstance(m, AssistantMessage))
+    return tuple(dict.fromkeys(title for answer in answers for title in answer.related))
 
 
 _WORD = re.compile(r"[\w']+")
@@ -129,6 +147,14 @@ def _earlier(recent: Sequence[Said]) -> str:
     answer = recent[-1] if recent and recent[-1].role == "assistant" else None
     texts = (turn.text.strip()[-LONGEST_EARLIER_CHARS:] for turn in (last_user, answer) if turn is not None)
     return "\n".join(text for text in texts if text)
+
+
+def _meant(message: str, related: Sequence[str]) -> tuple[str, ...]:
+    """Return the related titles that share the most words with a message; none when there is no word in common."""
+    own = telling(message)
+    shared = {title: len(own & telling(title)) for title in dict.fromkeys(related)}
+    best = max(shared.values(), default=0)
+    return tuple(title for title, count in shared.items() if count == best > 0)[:MOST_RELATED]
 
 
 def _dependence(message: str, recent: Sequence[Said]) -> float:

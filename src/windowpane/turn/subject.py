@@ -48,7 +48,7 @@ def new_subject(message: str, before: Sequence[str]) -> float:
     """Return between 0 and 1 how likely a message begins a new subject; `before` are the turns so far, oldest first."""
     if not before:
         return 1.0
-    own = _telling(message)
+    own = telling(message)
     evidence = (
         _BASE
         + _PER_LOG_WORD * log1p(len(message.split()))
@@ -64,8 +64,9 @@ def new_subject(message: str, before: Sequence[str]) -> float:
 
 
 def _shared(own: frozenset[str], other: str) -> float:
-    return len(own & _telling(other)) / (len(own) + 1)
+    return len(own & telling(other)) / (len(own) + 1)
 
 
-def _telling(text: str) -> frozenset[str]:
+def telling(text: str) -> frozenset[str]:
+    """Return the stems of the words that say what a text is about."""
     return frozenset(word for word in words(text) if len(word) > 2 and word not in _COMMON)
