@@ -12,9 +12,9 @@ from browser.sight import Sight, seeing
 from windowpane.server.home import BUNDLE
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Generator[Place]:
-    """One server for all browser tests of a process; each test has sessions of its own."""
+    """One server for the tests of one file; each test has sessions of its own."""
     assert (BUNDLE / "index.html").is_file(), "the page is not built: run `make page`"
     with running_place(tmp_path_factory.mktemp("place")) as place:
         yield place

@@ -132,7 +132,7 @@ def test_a_file_of_the_footer_opens_beside_the_conversation_and_is_edited(sight:
     expect(page.get_by_role("navigation", name="Files").get_by_role("link", name=HOSTILE)).to_be_visible()
     sight.shoot("folder")
     sight.check_access()
-    page.get_by_role("link", name="Up").click()
+    page.get_by_role("link", name="Up", exact=True).click()
     expect(page.get_by_role("link", name=f"{folder.name}/")).to_be_visible()
     sight.goto(applet(session, "text-editor", path="/etc/passwd"))
     sight.expected.append("404")

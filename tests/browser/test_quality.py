@@ -168,7 +168,7 @@ def test_everything_is_reached_by_keyboard_and_one_sees_where_one_is(desktop: Si
     page = desktop.page
 
     def tab_to(target: Locator) -> None:
-        for _ in range(80):
+        for _ in range(200):
             page.keyboard.press("Tab")
             if target.evaluate("element => element === document.activeElement"):
                 assert page.evaluate(FOCUSED), target
