@@ -13,6 +13,12 @@ from server.place import listening, new_session, problem, problem_in, served
 from windowpane.server.access import AccessLog
 
 
+@pytest.fixture(autouse=True)
+def logging_of_its_own() -> None:
+    """Commands that ran in this process may have said what is logged."""
+    structlog.reset_defaults()
+
+
 @pytest.fixture
 async def fragile() -> AsyncGenerator[httpx2.AsyncClient]:
     """A client of an app that breaks."""
