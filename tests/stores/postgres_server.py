@@ -9,7 +9,6 @@ import atexit
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -19,6 +18,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 from uuid import uuid4
+
+from ports import free_port
 
 _PATIENCE_S = 120.0
 _MEMORY = Path("/dev/shm")
@@ -31,7 +32,7 @@ class PostgresServer:
 
     def __init__(self, directory: Path, *, durable: bool = True) -> None:
         self.host = "127.0.0.1"
-        self.port = _free_port()
+        self.port = free_port()
         self.place = f"postgresql://postgres@{self.host}:{self.port}/postgres"
         self._log = directory / "log"
         # Only its owner may go into a temporary directory, and the server may be somebody else: it gets one beside.
@@ -157,9 +158,3 @@ def _hand_over(directory: Path) -> None:
 
 def _children(pid: int) -> list[int]:
     return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-
-
-def _free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]

@@ -19,6 +19,8 @@ from pathlib import Path
 from typing import Any, cast
 from uuid import uuid4
 
+from ports import free_port
+
 _PATIENCE_S = 30.0
 _MEMORY = Path("/dev/shm")
 _SLOTS = 16384
@@ -135,16 +137,6 @@ def fresh_url() -> str:
 def fresh_cluster_url() -> str:
     """Return a place for one test's data on a cluster that all tests of this process share."""
     return f"redis+cluster://127.0.0.1:{_shared_cluster()[0].port}?prefix=test-{uuid4().hex}"
-
-
-def free_port() -> int:
-    # A cluster's servers also listen at their port + 10000.
-    while True:
-        with socket.socket() as one:
-            one.bind(("127.0.0.1", 0))
-            port: int = one.getsockname()[1]
-            if port < 55_000:
-                return port
 
 
 @cache

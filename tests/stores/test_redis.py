@@ -12,6 +12,7 @@ import pytest
 import structlog
 from redis.crc import key_slot
 
+from ports import free_port
 from stores import redis_server
 from stores.kinds import begin, contents, created, said
 from stores.proxy import proxy_to
@@ -112,7 +113,7 @@ def test_without_the_client_the_next_step_is_named() -> None:
 
 async def test_nobody_there_and_a_wrong_password_are_told_apart_without_repeating_it() -> None:
     with pytest.raises(StoreUnavailableError, match=r"Redis at 127\.0\.0\.1:\d+ does not answer"):
-        async with RedisStore(f"redis://127.0.0.1:{redis_server.free_port()}?patience_s=0.1"):
+        async with RedisStore(f"redis://127.0.0.1:{free_port()}?patience_s=0.1"):
             pass
     with redis_server.server("--requirepass", "open sesame") as locked:
         with pytest.raises(StoreUnavailableError, match="refuses") as caught:

@@ -1,12 +1,10 @@
 """Start real tool servers and wait for what they do."""
 
 import os
-import random
-import socket
 import subprocess
 import sys
 from collections.abc import Callable, Generator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -32,15 +30,6 @@ def by_hand(name: str, mode: str = "plain", notes: Path | None = None, **setting
 def by_sdk(name: str, **settings: Any) -> ServerConfig:
     """Return the configuration of the server made with the library, over its pipes."""
     return ServerConfig(name=name, command=sys.executable, args=(str(SERVERS / "by_sdk.py"), "stdio"), **settings)
-
-
-def free_port() -> int:
-    """Return a port on which nobody listens, below those that outgoing connections take while a server is away."""
-    while True:
-        port = random.randrange(20_000, 32_000)
-        with socket.socket() as listener, suppress(OSError):
-            listener.bind(("127.0.0.1", port))
-            return port
 
 
 @contextmanager

@@ -13,12 +13,12 @@ from tests.tools.running import (
     by_sdk,
     connected,
     exists,
-    free_port,
     status,
     tool_names,
     until,
 )
 
+from ports import free_port
 from windowpane.context.items import Tool
 from windowpane.errors import InvalidSettingError, ToolError, ToolServerDownError, ToolTimeoutError
 from windowpane.tools.base import ServerConfig, ServerStatus, Toolbox, ToolOutput

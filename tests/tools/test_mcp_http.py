@@ -7,7 +7,6 @@ from tests.tools.running import (
     NEVER_AGAIN,
     QUICK,
     connected,
-    free_port,
     http_process,
     listening,
     status,
@@ -15,6 +14,7 @@ from tests.tools.running import (
     until,
 )
 
+from ports import free_port
 from windowpane.errors import ToolError, ToolServerDownError, ToolTimeoutError
 from windowpane.tools.base import ServerConfig, ToolOutput
 from windowpane.tools.mcp import McpToolbox
