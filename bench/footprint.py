@@ -50,9 +50,9 @@ async def main() -> None:
             show("SQLite, size of the file", (directory / "sessions.db").stat().st_size)
             await talk(directory, postgres.place)
             await show_postgres(postgres.place)
-            before = redis.client.info("memory")["used_memory"]
+            before = redis.run("INFO", "memory")["used_memory"]
             await talk(directory, f"{redis.place}/0")
-            show("Redis, memory", redis.client.info("memory")["used_memory"] - before)
+            show("Redis, memory", redis.run("INFO", "memory")["used_memory"] - before)
         finally:
             redis.stop()
             postgres.stop()

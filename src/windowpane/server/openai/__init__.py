@@ -6,4 +6,4 @@ from windowpane.server.openai import chat, models, responses
 
 router = APIRouter()
 for _resource in (models, chat, responses):
-    router.include_router(_resource.router)
+    router.routes.extend(_resource.router.routes)
