@@ -5,6 +5,8 @@ export PATH := $(abspath $(BIN)):$(PATH)
 export VIRTUAL_ENV := $(abspath .venv)
 INSTALL := $(BIN)/uv pip install --quiet
 export NODE_USE_SYSTEM_CA := 1
+# Where it is set, every process would compile every library again.
+unexport PYTHONDONTWRITEBYTECODE
 WEB := $(shell find web -name node_modules -prune -o -type f -print)
 
 .PHONY: serve page types test check bench fuzz screenshots spec lock clean

@@ -1,8 +1,9 @@
 """What an append costs: as a session grows, for one caller, for many, and from several processes.
 
-Each figure stands beside a raw prototype on the same engine with the same durability, measured in the same run: one
-INSERT of the same text per transaction, without events, keys, listeners or an event loop. On a shared machine read
-the ratios. Run it with `.venv/bin/python bench/append.py [directory]`; the directory chooses the disk.
+Each figure stands beside a raw prototype on the same engine with the same durability, measured in the same run: the
+same text in one INSERT per transaction, or in one script call, without events, keys, listeners or an event loop. On a
+shared machine read the ratios. Run it with `.venv/bin/python bench/append.py [sqlite] [redis]`; the environment's
+TMPDIR chooses the disk.
 """
 
 import asyncio
@@ -10,36 +11,150 @@ import sqlite3
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
-from contextlib import closing
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 from statistics import median
+from typing import Any, Literal, cast
 
 from windowpane.context.events import MessageAdded, SessionCreated
 from windowpane.context.ids import SessionId, new_session_id
+from windowpane.stores.base import Store
 from windowpane.stores.sqlite import SQLiteStore
 from windowpane.stores.sqlite_file import Synchronous
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+
+from stores.redis_server import RedisServer
 
 TEXT = "What about the invoices of last week? " * 11
 MESSAGE = MessageAdded(role="user", content=TEXT)
 AT_MESSAGES = (100, 1_000, 10_000)
 TIMES = 200
-ROUNDS = 5
+ROUNDS, ROUNDS_APART = 5, 3
 ONE_CALLER = 300
 CALLERS, EACH = 64, 50
 PROCESSES, APPENDS = 8, 100
 
-
-def main(directory: str | None) -> None:
-    durabilities: tuple[Synchronous, ...] = ("FULL", "NORMAL")
-    for synchronous in durabilities:
-        print(f"\nSQLite, synchronous={synchronous}, message of {len(TEXT)} characters")
-        with tempfile.TemporaryDirectory(dir=directory) as name:
-            asyncio.run(measure(Path(name), synchronous))
+Engine = Literal["sqlite", "redis"]
 
 
-async def measure(directory: Path, synchronous: Synchronous) -> None:
-    async with SQLiteStore(directory / "growth.db", synchronous) as store:
+class Raw(ABC):
+    """The least that could be called an append, on some engine."""
+
+    at_once = 1
+    """How many go out together where many callers wait."""
+
+    @abstractmethod
+    def append(self, writer: int, times: int = 1) -> None: ...
+
+    @abstractmethod
+    def count(self) -> int: ...
+
+    @abstractmethod
+    def close(self) -> None: ...
+
+
+class RawSQLite(Raw):
+    def __init__(self, place: str) -> None:
+        path, _, synchronous = place.partition("?synchronous=")
+        self._db = sqlite3.connect(path, timeout=60, isolation_level=None)
+        self._db.execute("PRAGMA journal_mode = WAL")
+        self._db.execute(f"PRAGMA synchronous = {synchronous}")
+        self._db.execute("CREATE TABLE IF NOT EXISTS message (seq INTEGER PRIMARY KEY, writer INTEGER, body TEXT)")
+
+    def append(self, writer: int, times: int = 1) -> None:
+        for _ in range(times):
+            self._db.execute("INSERT INTO message (writer, body) VALUES (?, ?)", (writer, TEXT))
+
+    def count(self) -> int:
+        return self._db.execute("SELECT count(*) FROM message").fetchone()[0]
+
+    def close(self) -> None:
+        self._db.close()
+
+
+class RawRedis(Raw):
+    at_once = CALLERS
+    SCRIPT = """
+        local seq = redis.call('HINCRBY', KEYS[1], 'seq', 1)
+        redis.call('XADD', KEYS[2], seq .. '-0', 'writer', ARGV[1], 'body', ARGV[2])
+        return seq
+    """
+
+    def __init__(self, place: str) -> None:
+        # Not for those processes that have no use for it: it takes long to load.
+        import redis
+
+        self._client = cast("Any", redis).Redis.from_url(place)
+        self._sha = self._client.script_load(self.SCRIPT)
+
+    def append(self, writer: int, times: int = 1) -> None:
+        if times == 1:
+            self._client.evalsha(self._sha, 2, "row", "log", writer, TEXT)
+            return
+        pipeline = self._client.pipeline(transaction=False)
+        for _ in range(times):
+            pipeline.evalsha(self._sha, 2, "row", "log", writer, TEXT)
+        pipeline.execute()
+
+    def count(self) -> int:
+        return self._client.xlen("log")
+
+    def close(self) -> None:
+        self._client.close()
+
+
+def open_sqlite(place: str) -> Store:
+    path, _, synchronous = place.partition("?synchronous=")
+    return SQLiteStore(path, cast("Synchronous", synchronous))
+
+
+def open_redis(place: str) -> Store:
+    from windowpane.stores.redis import RedisStore
+
+    return RedisStore(place)
+
+
+STORES: dict[Engine, tuple[Callable[[str], Store], Callable[[str], Raw]]] = {
+    "sqlite": (open_sqlite, RawSQLite),
+    "redis": (open_redis, RawRedis),
+}
+DURABILITIES: tuple[tuple[Engine, str], ...] = (
+    ("sqlite", "FULL"),
+    ("sqlite", "NORMAL"),
+    ("redis", "always"),
+    ("redis", "everysec"),
+)
+
+
+def main(wanted: list[str]) -> None:
+    for engine, durability in DURABILITIES:
+        if not wanted or engine in wanted:
+            print(f"\n{engine}, {durability}, message of {len(TEXT)} characters")
+            with tempfile.TemporaryDirectory() as name, places(engine, durability, Path(name)) as fresh:
+                asyncio.run(measure(engine, fresh))
+
+
+@contextmanager
+def places(engine: Engine, durability: str, directory: Path) -> Generator[Callable[[], str]]:
+    """Give a function that names a fresh place on an engine."""
+    made = iter(range(16))
+    if engine == "sqlite":
+        yield lambda: f"{directory}/{next(made)}.db?synchronous={durability}"
+        return
+    server = RedisServer(directory, durability=durability)
+    try:
+        server.start()
+        yield lambda: f"{server.place}/{next(made)}"
+    finally:
+        server.stop()
+
+
+async def measure(engine: Engine, fresh: Callable[[], str]) -> None:
+    ours, raw = STORES[engine]
+    async with ours(fresh()) as store:
         at = await growth(store)
     table(
         ("one append", "µs", "ratio to message 100"),
@@ -49,27 +164,30 @@ async def measure(directory: Path, synchronous: Synchronous) -> None:
         ],
     )
 
-    raw: list[float] = []
+    raw_alone: list[float] = []
+    raw_together: list[float] = []
     alone: list[float] = []
     together: list[float] = []
-    async with SQLiteStore(directory / "ours.db", synchronous) as store:
-        with closing(raw_database(directory / "raw.db", synchronous)) as db:
+    async with ours(fresh()) as store:
+        with closing(raw(fresh())) as prototype:
+            at_once = prototype.at_once
             for _ in range(ROUNDS):
-                raw.append(raw_appends(db))
+                raw_alone.append(raw_appends(prototype, 1))
                 alone.append(await one_caller(store))
+                raw_together.append(raw_appends(prototype, prototype.at_once))
                 together.append(await many_callers(store))
     raw_apart: list[float] = []
     ours_apart: list[float] = []
     survived = 0
-    for n in range(ROUNDS):
-        raw_apart.append((await in_processes(directory / f"raw{n}.db", synchronous, "raw"))[0])
-        rate, survived = await in_processes(directory / f"ours{n}.db", synchronous, "ours")
+    for _ in range(ROUNDS_APART):
+        raw_apart.append((await in_processes(engine, fresh(), "raw"))[0])
+        rate, survived = await in_processes(engine, fresh(), "ours")
         ours_apart.append(rate)
     table(
-        (f"appends a second, median of {ROUNDS}", "ours", "raw", "ratio"),
+        ("appends a second, median", "ours", "raw", "ratio"),
         [
-            ("one caller", *compared(alone, raw)),
-            (f"{CALLERS} callers, one process (raw: one)", *compared(together, raw)),
+            ("one caller", *compared(alone, raw_alone)),
+            (f"{CALLERS} callers, one process (raw: {at_once} at once)", *compared(together, raw_together)),
             (f"{PROCESSES} processes × {APPENDS}, one session", *compared(ours_apart, raw_apart)),
             (f"survived of {PROCESSES * APPENDS}", str(survived), "", ""),
         ],
@@ -80,7 +198,7 @@ def compared(ours: Sequence[float], raw: Sequence[float]) -> tuple[str, str, str
     return f"{median(ours):,.0f}", f"{median(raw):,.0f}", f"{median(ours) / median(raw):.2f}"
 
 
-async def growth(store: SQLiteStore) -> list[float]:
+async def growth(store: Store) -> list[float]:
     """Return the median seconds of one append to sessions of each size, in turns so that all meet the same noise."""
     sessions = [await begin(store) for _ in AT_MESSAGES]
     for session, size in zip(sessions, AT_MESSAGES, strict=True):
@@ -95,7 +213,7 @@ async def growth(store: SQLiteStore) -> list[float]:
     return [median(cost) for cost in costs]
 
 
-async def one_caller(store: SQLiteStore) -> float:
+async def one_caller(store: Store) -> float:
     session = await begin(store)
     started = time.perf_counter()
     for n in range(ONE_CALLER):
@@ -103,7 +221,7 @@ async def one_caller(store: SQLiteStore) -> float:
     return ONE_CALLER / (time.perf_counter() - started)
 
 
-async def many_callers(store: SQLiteStore) -> float:
+async def many_callers(store: Store) -> float:
     session = await begin(store)
 
     async def call(caller: int) -> None:
@@ -115,40 +233,30 @@ async def many_callers(store: SQLiteStore) -> float:
     return CALLERS * EACH / (time.perf_counter() - started)
 
 
-async def begin(store: SQLiteStore) -> SessionId:
+async def begin(store: Store) -> SessionId:
     session = new_session_id()
     await store.append(session, [SessionCreated(agent="a", owner="o", settings={}, items=())], expected_seq=0)
     return session
 
 
-def raw_appends(db: sqlite3.Connection) -> float:
+def raw_appends(prototype: Raw, at_once: int) -> float:
+    rounds = ONE_CALLER if at_once == 1 else EACH
     started = time.perf_counter()
-    for n in range(ONE_CALLER):
-        raw_append(db, n)
-    return ONE_CALLER / (time.perf_counter() - started)
+    for n in range(rounds):
+        prototype.append(n, at_once)
+    return rounds * at_once / (time.perf_counter() - started)
 
 
-def raw_database(path: Path, synchronous: Synchronous) -> sqlite3.Connection:
-    db = sqlite3.connect(path, timeout=60, isolation_level=None)
-    db.execute("PRAGMA journal_mode = WAL")
-    db.execute(f"PRAGMA synchronous = {synchronous}")
-    db.execute("CREATE TABLE IF NOT EXISTS message (seq INTEGER PRIMARY KEY, writer INTEGER, body TEXT)")
-    return db
-
-
-def raw_append(db: sqlite3.Connection, writer: int) -> None:
-    db.execute("INSERT INTO message (writer, body) VALUES (?, ?)", (writer, TEXT))
-
-
-async def in_processes(path: Path, synchronous: Synchronous, kind: str) -> tuple[float, int]:
+async def in_processes(engine: Engine, place: str, kind: Literal["ours", "raw"]) -> tuple[float, int]:
     """Return the appends a second of all processes from a common start, and how many messages are there."""
+    ours, raw = STORES[engine]
     session = SessionId("none")
     if kind == "ours":
-        async with SQLiteStore(path, synchronous) as store:
+        async with ours(place) as store:
             session = await begin(store)
     else:
-        raw_database(path, synchronous).close()
-    command = [sys.executable, __file__, "--process", kind, str(path), synchronous, session]
+        raw(place).close()
+    command = [sys.executable, __file__, "--process", engine, kind, place, session]
     pipe = asyncio.subprocess.PIPE
     processes = [
         await asyncio.create_subprocess_exec(*command, str(n), stdin=pipe, stdout=pipe) for n in range(PROCESSES)
@@ -167,22 +275,23 @@ async def in_processes(path: Path, synchronous: Synchronous, kind: str) -> tuple
     for process in processes:
         await process.wait()
     if kind == "raw":
-        with closing(raw_database(path, synchronous)) as db:
-            return rate, db.execute("SELECT count(*) FROM message").fetchone()[0]
-    async with SQLiteStore(path, synchronous) as store:
+        with closing(raw(place)) as prototype:
+            return rate, prototype.count()
+    async with ours(place) as store:
         return rate, len(await store.read(session, after=1))
 
 
-async def process(kind: str, path: str, synchronous: Synchronous, session: str, writer: str) -> None:
+async def process(engine: Engine, kind: str, place: str, session: str, writer: str) -> None:
     """Be one of the processes."""
+    ours, raw = STORES[engine]
     if kind == "raw":
-        with closing(raw_database(Path(path), synchronous)) as db:
+        with closing(raw(place)) as prototype:
             await started_together()
             for _ in range(APPENDS):
-                raw_append(db, int(writer))
+                prototype.append(int(writer))
             print("done", flush=True)
     else:
-        async with SQLiteStore(path, synchronous) as store:
+        async with ours(place) as store:
             await started_together()
             for n in range(APPENDS):
                 await store.append(SessionId(session), [MESSAGE], key=f"{writer}:{n}")
@@ -204,7 +313,6 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--process"]:
-        _, _, kind, path, synchronous, session, writer = sys.argv
-        asyncio.run(process(kind, path, "NORMAL" if synchronous == "NORMAL" else "FULL", session, writer))
+        asyncio.run(process(cast("Engine", sys.argv[2]), *sys.argv[3:]))
     else:
-        main(sys.argv[1] if len(sys.argv) > 1 else None)
+        main(sys.argv[1:])

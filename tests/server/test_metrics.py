@@ -51,8 +51,8 @@ async def test_turns_model_calls_tool_calls_and_requests_are_counted(world: Worl
     assert not [name for name in found if session in name or "planted" in name]
 
 
-async def test_a_method_that_somebody_makes_up_is_not_a_new_number(client: httpx2.AsyncClient) -> None:
-    await client.request("PLANTED", "/api/sessions")
+async def test_a_method_that_the_web_does_not_use_is_not_a_new_number(client: httpx2.AsyncClient) -> None:
+    await client.request("PROPFIND", "/api/sessions")
 
     found = await numbers(client)
 
@@ -82,7 +82,8 @@ async def test_a_server_whose_agents_cannot_be_read_is_not_ready(world: World) -
         shutil.rmtree(world.root)
         ready, healthy = await client.get("/readyz"), await client.get("/healthz")
 
-    assert problem_in(ready) == problem(503, "store_unavailable", "there is no agent that can be read")
+    none = "there is no agent that can be read; `windowpane init` writes one"
+    assert problem_in(ready) == problem(503, "store_unavailable", none)
     assert healthy.status_code == 200
 
 

@@ -12,7 +12,6 @@ from windowpane.context.ids import SessionId, new_session_id
 from windowpane.stores.base import Store
 from windowpane.stores.expiry import ExpiringStore
 from windowpane.stores.memory import MemoryStore
-from windowpane.stores.postgres import PostgresStore
 from windowpane.stores.sqlite import SQLiteStore
 
 
@@ -59,8 +58,14 @@ class Kind:
     """What is added to a server's place so that the store soon gives up waiting for it."""
 
 
+def _open_postgres(place: str) -> Store:
+    # Its driver takes long to load, for processes that have no use for it too.
+    from windowpane.stores.postgres import PostgresStore
+
+    return PostgresStore(place)
+
+
 def _open_redis(place: str) -> Store:
-    # Its client takes long to load, for processes that have no use for it too.
     from windowpane.stores.redis import RedisStore
 
     return RedisStore(place)
@@ -78,7 +83,7 @@ KINDS = (
     Kind(
         "postgres",
         fresh=lambda directory: fresh_database(),
-        open=PostgresStore,
+        open=_open_postgres,
         shared=True,
         serve=PostgresServer,
         hasty="?timeout_s=2",

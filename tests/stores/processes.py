@@ -141,6 +141,8 @@ async def list_until_told(store: Store, session: str) -> None:
             row = (await store.sessions()).rows[0]
             assert len(await store.read(SessionId(session))) >= row.last_seq
             await store.row(SessionId(session))
+            # Again and again, but the writers need the machine too.
+            await asyncio.sleep(0.01)
 
     listing = asyncio.create_task(keep_listing())
     await asyncio.wait([listing, asyncio.create_task(told_to_go_on())], return_when=asyncio.FIRST_COMPLETED)

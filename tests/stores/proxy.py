@@ -5,6 +5,7 @@ is done, and its answer is cut off. New connections go through as before.
 """
 
 import asyncio
+import ssl
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -91,8 +92,8 @@ class Proxy:
 
 
 @asynccontextmanager
-async def proxy_to(host: str, port: int) -> AsyncGenerator[Proxy]:
-    """Run a proxy to a server's port."""
+async def proxy_to(host: str, port: int, tls: ssl.SSLContext | None = None) -> AsyncGenerator[Proxy]:
+    """Run a proxy to a server's port; with TLS, its clients must speak it, and the server need not."""
     proxy = Proxy(host, port)
     proxy.flow()
     serving: set[asyncio.Task[None]] = set()
@@ -102,7 +103,7 @@ async def proxy_to(host: str, port: int) -> AsyncGenerator[Proxy]:
         serving.add(task)
         task.add_done_callback(serving.discard)
 
-    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    server = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=tls)
     proxy.port = server.sockets[0].getsockname()[1]
     try:
         yield proxy

@@ -5,6 +5,7 @@ Every store that processes can share goes through this. What only one of them ca
 
 from contextlib import AsyncExitStack
 from pathlib import Path
+from typing import Literal
 
 import anyio
 import pytest
@@ -53,9 +54,9 @@ async def test_a_writer_killed_between_any_two_steps_leaves_nothing_half_done_an
 @served
 @pytest.mark.parametrize("keyed", ["keyed", "plain"])
 async def test_a_server_that_is_killed_and_started_again_has_everything_that_was_acknowledged_once(
-    kind: Kind, keyed: str, tmp_path: Path
+    kind: Kind, keyed: Literal["keyed", "plain"], tmp_path: Path
 ) -> None:
-    outcome = await killed_server(kind, tmp_path, kills=3, keyed="keyed" if keyed == "keyed" else "plain")
+    outcome = await killed_server(kind, tmp_path, kills=3, keyed=keyed)
 
     assert outcome.verdict.faults == {}
 
@@ -63,9 +64,9 @@ async def test_a_server_that_is_killed_and_started_again_has_everything_that_was
 @served
 @pytest.mark.parametrize("keyed", ["keyed", "plain"])
 async def test_connections_that_are_cut_while_many_write_lose_nothing_and_store_nothing_twice(
-    kind: Kind, keyed: str, tmp_path: Path
+    kind: Kind, keyed: Literal["keyed", "plain"], tmp_path: Path
 ) -> None:
-    outcome = await cut_connections(kind, tmp_path, cuts=8, keyed="keyed" if keyed == "keyed" else "plain")
+    outcome = await cut_connections(kind, tmp_path, cuts=8, keyed=keyed)
 
     assert outcome.verdict.faults == {}
 

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from pathlib import Path
 
 import anyio
 import anyio.to_thread
@@ -12,6 +13,7 @@ import pytest
 import structlog
 from redis.crc import key_slot
 
+from fetch.certificates import authority
 from ports import free_port
 from stores import redis_server
 from stores.kinds import begin, contents, created, said
@@ -70,12 +72,12 @@ def test_a_url_names_the_store_and_nothing_else_changes(url: str) -> None:
 
 
 def test_a_url_says_where_the_servers_are_and_how_to_use_them() -> None:
-    place = read_place("rediss+cluster://ana:s%20cret@[::1]:7000,b?prefix=mine&durable=no&expire_after_s=1.5&db=0")
+    place = read_place("rediss+cluster://ana:s%20cret@[::1]:7000,b?prefix=mine&durable=no&expire_after_s=1.5&db=2")
 
     assert [str(seed) for seed in place.seeds] == ["::1:7000", "b:6379"]
-    assert (place.cluster, place.tls, place.prefix, place.durable) == (True, True, "mine", False)
+    assert (place.cluster, place.tls is not None, place.prefix, place.durable) == (True, True, "mine", False)
     assert (place.expire_ms, place.patience_s) == (1500, 15.0)
-    assert place.options == {"username": "ana", "password": "s cret", "db": 0}
+    assert place.login == ((b"AUTH", b"ana", b"s cret"), (b"SELECT", b"2"))
 
 
 @pytest.mark.parametrize(
@@ -90,6 +92,9 @@ def test_a_url_says_where_the_servers_are_and_how_to_use_them() -> None:
         "redis://u:secret@h?expire_after_s=0",
         "redis://u:secret@h?patience_s=nan",
         "redis://u:secret@h?no_such_option=1",
+        "redis://u:secret@h/zero",
+        "rediss://u:secret@h?ssl_ca_certs=/no/such/file",
+        "rediss://u:secret@h?ssl_check_hostname=maybe",
     ],
 )
 def test_a_url_that_says_nothing_useful_is_refused_without_repeating_the_password(url: str) -> None:
@@ -102,7 +107,7 @@ def test_a_url_that_says_nothing_useful_is_refused_without_repeating_the_passwor
 
 def test_without_the_client_the_next_step_is_named() -> None:
     program = (
-        "import sys; sys.modules['redis'] = None; from windowpane.wiring import open_store; open_store('redis://h')"
+        "import sys; sys.modules['hiredis'] = None; from windowpane.wiring import open_store; open_store('redis://h')"
     )
 
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
@@ -122,6 +127,29 @@ async def test_nobody_there_and_a_wrong_password_are_told_apart_without_repeatin
         assert "wrong@" not in str(caught.value)
         async with RedisStore(f"redis://:open%20sesame@127.0.0.1:{locked.port}") as store:
             await begin(store)
+
+
+@pytest.mark.spec("S4.23")
+async def test_a_server_behind_tls_is_used_when_it_proves_its_name_to_those_who_trust_its_signer(
+    server: RedisServer, tmp_path: Path
+) -> None:
+    signer = authority(tmp_path)
+    async with proxy_to(server.host, server.port, signer.server_context("localhost")) as proxy:
+        async with RedisStore(f"rediss://localhost:{proxy.port}/1?ssl_ca_certs={signer.ca_file}") as store:
+            session = await begin(store)
+            await store.append(session, [said("x" * 1_000_000)])
+            watching = store.subscribe(session, after=1)
+            assert contents([await anext(watching)]) == ["x" * 1_000_000]
+            await store.append(session, [said("y")])
+            assert contents([await anext(watching)]) == ["y"]
+
+        for url in (
+            f"rediss://127.0.0.1:{proxy.port}?patience_s=0.1&ssl_ca_certs={signer.ca_file}",
+            f"rediss://localhost:{proxy.port}?patience_s=0.1",
+        ):
+            with pytest.raises(StoreUnavailableError, match="certificate verify failed"):
+                async with RedisStore(url):
+                    pass
 
 
 # What the server promises
@@ -276,7 +304,7 @@ async def test_a_session_that_nobody_uses_goes_by_itself_and_using_it_rewrites_n
         session = await begin(store)
         await store.append(session, [said("x")], key="k", blobs={content_hash("blob"): "blob"})
         keys: list[bytes] = server.run("KEYS", f"expire:{{s:{session}}}*")
-        assert len(keys) == 4
+        assert len(keys) == 3
         assert all(500_000 < server.run("PTTL", key) <= 600_000 for key in keys)
         for key in keys:
             server.run("PEXPIRE", key, 100_000)
@@ -293,7 +321,7 @@ async def test_a_session_that_nobody_uses_goes_by_itself_and_using_it_rewrites_n
 
 
 async def test_a_watcher_is_told_that_a_session_expired(server: RedisServer) -> None:
-    async with RedisStore(f"{server.place}?prefix=watched&expire_after_s=0.3") as store:
+    async with RedisStore(f"{server.place}?prefix=watched&expire_after_s=0.3", look_every_s=0.1) as store:
         session = await begin(store)
 
         with anyio.fail_after(PATIENCE_S):
@@ -306,7 +334,7 @@ async def test_a_watcher_is_told_that_a_session_expired(server: RedisServer) -> 
 
 
 async def test_a_replica_that_took_over_without_the_last_writes_is_noticed_by_whoever_had_seen_them() -> None:
-    with redis_server.server() as primary:
+    with redis_server.server("--repl-diskless-sync-delay", "0") as primary:
         async with proxy_to(primary.host, primary.port) as replication, proxy_to(primary.host, primary.port) as name:
             with redis_server.server("--replicaof", "127.0.0.1", str(replication.port)) as replica:
                 await until(lambda: replica.run("INFO", "replication")["master_link_status"] == "up")

@@ -41,13 +41,13 @@ from windowpane.stores.redis_clock import ServerClock
 from windowpane.stores.redis_durability import Durability, read_durability
 from windowpane.stores.redis_index import Index
 from windowpane.stores.redis_keys import Keys
-from windowpane.stores.redis_link import Command, Reply
 from windowpane.stores.redis_nodes import Nodes
 from windowpane.stores.redis_place import read_place
 from windowpane.stores.redis_positions import Positions
 from windowpane.stores.redis_rewrite import Rewrite
 from windowpane.stores.redis_scripts import Script
-from windowpane.stores.redis_wakeups import Wakeups
+from windowpane.stores.redis_talk import Command, Reply
+from windowpane.stores.redis_wakeups import LOOK_EVERY_S, Wakeups
 from windowpane.stores.watch import Watchers
 
 ANSWER_S = 10.0
@@ -64,13 +64,14 @@ log = structlog.get_logger()
 class RedisStore:
     """A store on a Redis or Valkey server or cluster; `redis_place.py` describes the URL."""
 
-    def __init__(self, url: str, *, answer_s: float = ANSWER_S) -> None:
+    def __init__(self, url: str, *, answer_s: float = ANSWER_S, look_every_s: float = LOOK_EVERY_S) -> None:
         self._place = read_place(url)
         self._answer_s = answer_s
+        self._look_every_s = look_every_s
         self._keys = Keys(self._place.prefix)
         index, wake = (b"", b"SPUBLISH") if self._place.cluster else (self._keys.index, b"PUBLISH")
         self._common = (index, wake, b"" if self._place.expire_ms is None else b"%d" % self._place.expire_ms)
-        self._writer = secrets.token_hex(6)
+        self._writer = secrets.token_hex(6).encode()
         self._numbers = count()
         self._durability: Durability | None = None
         self._nodes: Nodes | None = None
@@ -105,7 +106,7 @@ class RedisStore:
         self._watchers = Watchers()
         self._index = Index(nodes, self._keys)
         self._rewrite = Rewrite(nodes)
-        self._wakeups = Wakeups(self._place, nodes, self._keys, self._watchers.ring, self._look)
+        self._wakeups = Wakeups(self._place, nodes, self._keys, self._watchers.ring, self._look, self._look_every_s)
         return self
 
     async def __aexit__(self, *exc: object) -> None:
@@ -133,21 +134,22 @@ class RedisStore:
         if batch.begins is not None and self._place.cluster:
             owner, agent = batch.begins.owner.encode(), batch.begins.agent.encode()
             await self._index.announce(session_id, owner, agent, batch.touched(self._server_clock.now()))
-        op = f"{self._writer}.{next(self._numbers):x}".encode()
+        op = b"%b.%x" % (self._writer, next(self._numbers))
         known_at = None if expected_seq is None else self._positions.at(session_id, expected_seq)
         words = _append_words(batch, known_at)
-        since = b"%d" % (self._server_clock.now() - _CLOCKS_APART_US)
+        mark = b"op:" + op if key is None else b"key:" + key.encode()
+        began_us = self._server_clock.now()
 
         def commands(attempted: bool) -> list[Command]:
-            return [self._step(scripts.APPEND, session_id, op, since if attempted else b"", *words)]
+            # With a key, an earlier attempt that was done is found by it.
+            since = b"%d" % (began_us - _CLOCKS_APART_US) if attempted and key is None else b""
+            return [self._step(scripts.APPEND, row, session_id, op, mark, since, *words)]
 
-        (reply,) = await self._open_nodes().run(self._keys.row(session_id), commands)
+        row = self._keys.row(session_id)
+        (reply,) = await self._open_nodes().run(row, commands)
         match reply:
-            case [b"appended", int(first), int(last), int(at), *unlisted]:
-                appended = Appended(first, last, from_us(at))
-            case [b"found", bytes(where)]:
+            case [b"appended" | b"found", bytes(where), *unlisted]:
                 first, last, at, of = _place(where)
-                unlisted = ()
                 # Found by another attempt of the same call, it is not repeated.
                 appended = Appended(first, last, from_us(at), repeated=of != op)
             case [b"conflict", int(actual)]:
@@ -192,11 +194,13 @@ class RedisStore:
             if not isinstance(about, bytes):
                 raise SessionNotFoundError(session_id)
             last = int(about)
-            log = _recorded(entries)
             if known_at is not None:
-                if not log or log[0].seq != start or to_us(log[0].at) != known_at:
-                    raise StoreRolledBackError(session_id, start, last)
-                del log[0]
+                match entries:
+                    case [[seq, [b"a", at, *_]], *entries] if (seq, at) == (b"%d-0" % start, b"%d" % known_at):
+                        pass
+                    case _:
+                        raise StoreRolledBackError(session_id, start, last)
+            log = _recorded(entries)
             # The session began between the two commands.
             if log or last <= start:
                 break
@@ -373,9 +377,10 @@ class RedisStore:
         def commands(attempted: bool) -> list[Command]:
             nonlocal again
             again = attempted
-            return [self._step(scripts.DELETE, session_id, *conditions)]
+            return [self._step(scripts.DELETE, row, session_id, *conditions)]
 
-        (reply,) = await self._open_nodes().run(self._keys.row(session_id), commands)
+        row = self._keys.row(session_id)
+        (reply,) = await self._open_nodes().run(row, commands)
         match reply:
             case [b"deleted", bytes(owner), bytes(agent)]:
                 if self._place.cluster:
@@ -394,11 +399,12 @@ class RedisStore:
 
     async def _change(self, script: Script, session_id: SessionId, *words: bytes) -> Reply:
         check_name(session_id)
-        (reply,) = await self._open_nodes().run(self._keys.row(session_id), self._step(script, session_id, *words))
+        row = self._keys.row(session_id)
+        (reply,) = await self._open_nodes().run(row, self._step(script, row, session_id, *words))
         return reply
 
-    def _step(self, script: Script, session_id: SessionId, *words: bytes) -> Command:
-        keys = self._keys.of_session(self._keys.row(session_id))
+    def _step(self, script: Script, row: bytes, session_id: SessionId, *words: bytes) -> Command:
+        keys = self._keys.of_session(row)
         return (b"EVALSHA", script.sha, b"%d" % len(keys), *keys, *self._common, session_id.encode(), *words)
 
     async def _list(self, session_id: SessionId, unlisted: Sequence[Reply]) -> None:
@@ -435,8 +441,6 @@ def _append_words(batch: Batch, known_at: int | None) -> tuple[bytes, ...]:
     return (
         b"" if batch.expected_seq is None else b"%d" % batch.expected_seq,
         b"" if known_at is None else b"%d" % known_at,
-        # A key may be empty: the letter tells that there is one.
-        b"" if batch.key is None else b"k" + batch.key.encode(),
         b"" if begins is None else b"1",
         b"" if begins is None else begins.owner.encode(),
         b"" if begins is None else begins.agent.encode(),

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from windowpane.errors import StoreUnavailableError
-from windowpane.stores.redis_link import Address, Reply
 from windowpane.stores.redis_nodes import Nodes
+from windowpane.stores.redis_talk import Address, Reply
 
 AppendFsync = Literal["always", "everysec", "no", "off", "unknown"]
 """When the server's append-only file reaches the disk; "off": there is none; "unknown": the server does not tell."""

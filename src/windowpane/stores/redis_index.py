@@ -13,9 +13,9 @@ from windowpane.stores.base import SessionPage, SessionRow
 from windowpane.stores.clock import from_us, to_us
 from windowpane.stores.cursor import Place, page, place_of
 from windowpane.stores.redis_keys import Keys
-from windowpane.stores.redis_link import Reply
 from windowpane.stores.redis_nodes import Nodes
 from windowpane.stores.redis_scripts import DROP, LISTED_EVERY_US
+from windowpane.stores.redis_talk import Reply
 
 _COLUMNS = (b"owner", b"agent", b"seq", b"created", b"touched")
 _BEING_BEGUN_US = 60_000_000

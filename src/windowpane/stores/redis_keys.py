@@ -3,9 +3,9 @@
 All keys of a session carry the same `{…}` tag, so in a cluster they are on one server and one step can change them
 together:
 
-    prefix:{s:id}            a hash: owner, agent, where the log stands, when it was used, who holds the lease
+    prefix:{s:id}            a hash: owner, agent, where the log stands, when it was used, who holds the lease, and
+                             where each append with an idempotency key stands
     prefix:{s:id}:log        the stream of events
-    prefix:{s:id}:keys       a hash: where each append with an idempotency key stands
     prefix:{s:id}:blobs      a hash: texts by their hash
     prefix:{s:id}:snapshot   a hash: the folded state and where it stands
 
@@ -34,7 +34,7 @@ class Keys:
 
     def of_session(self, row: bytes) -> tuple[bytes, ...]:
         """Return every key of a session, the row first, and last the one where a log is written anew."""
-        return (row, row + b":log", row + b":keys", row + b":blobs", row + b":snapshot", row + b":log:fresh")
+        return (row, row + b":log", row + b":blobs", row + b":snapshot", row + b":log:fresh")
 
     def log(self, row: bytes) -> bytes:
         return row + b":log"

@@ -6,29 +6,17 @@ been done.
 """
 
 import asyncio
+from binascii import crc_hqx
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
-from redis.crc import key_slot
-from redis.exceptions import (
-    AskError,
-    AuthenticationError,
-    AuthorizationError,
-    BusyLoadingError,
-    ClusterDownError,
-    MasterDownError,
-    MovedError,
-    NoPermissionError,
-    NoScriptError,
-    ReadOnlyError,
-    RedisError,
-    TryAgainError,
-)
+from hiredis import ReplyError
 
 from windowpane.errors import StoreUnavailableError
-from windowpane.stores.redis_link import Address, Command, Link, LinkLostError, Reply, refusal
+from windowpane.stores.redis_link import Link
 from windowpane.stores.redis_place import Place
 from windowpane.stores.redis_scripts import BODIES
+from windowpane.stores.redis_talk import Address, Command, ConnectionLostError, Reply, refusal
 
 Commands = Callable[[bool], Sequence[Command]]
 """What to send; given whether it was sent before and may have been done."""
@@ -36,9 +24,22 @@ Commands = Callable[[bool], Sequence[Command]]
 _READERS = 4
 _FIRST_WAIT_S = 0.02
 _LONGEST_WAIT_S = 0.5
-_PASSING = (BusyLoadingError, ClusterDownError, MasterDownError, ReadOnlyError, TryAgainError)
-_PASSING_CODES = ("NOREPLICAS", "BUSY", "UNBLOCKED", "FAILOVER")
-_REFUSED = (AuthenticationError, AuthorizationError, NoPermissionError)
+_SLOTS = 16384
+_PASSING = (
+    "ASK",
+    "BUSY",
+    "CLUSTERDOWN",
+    "ERR max number of clients",
+    "FAILOVER",
+    "LOADING",
+    "MASTERDOWN",
+    "MOVED",
+    "NOREPLICAS",
+    "READONLY",
+    "TRYAGAIN",
+    "UNBLOCKED",
+)
+"""How refusals begin that another attempt may not meet."""
 
 
 class Node:
@@ -46,8 +47,7 @@ class Node:
 
     def __init__(self, place: Place, address: Address, answer_s: float) -> None:
         self.address = address
-        self._writer = Link(lambda: place.wire(address), answer_s)
-        self._readers = [Link(lambda: place.wire(address), answer_s) for _ in range(_READERS)]
+        self._writer, *self._readers = [Link(lambda: place.connect(address, answer_s)) for _ in range(1 + _READERS)]
         self._turn = 0
 
     def link(self, *, reads: bool) -> Link:
@@ -96,7 +96,8 @@ class Nodes:
             if not self._slots:
                 raise StoreUnavailableError(f"no server of a cluster answers at {self._place}; is cluster mode on?")
         for address in self.primaries:
-            await self.run_at(address, (b"PING",), patience_s=patience_s)
+            # On the link for changes, so that the first one finds it open.
+            await self.run_at(address, (b"PING",), reads=False, patience_s=patience_s)
 
     async def close(self) -> None:
         """Disconnect from all servers."""
@@ -122,7 +123,7 @@ class Nodes:
     def address(self, key: bytes) -> Address:
         """Return the server that holds a key."""
         if self._place.cluster:
-            slot = key_slot(key)
+            slot = _slot(key)
             for first, last, address in self._slots:
                 if first <= slot <= last:
                     return address
@@ -136,13 +137,15 @@ class Nodes:
         """
         return await self._run(lambda: self.address(key), commands, reads, self._patience_s)
 
-    async def run_at(self, address: Address, command: Command, *, patience_s: float | None = None) -> Reply:
+    async def run_at(
+        self, address: Address, command: Command, *, reads: bool = True, patience_s: float | None = None
+    ) -> Reply:
         """Return one server's reply to a command about itself.
 
         Raises:
             StoreUnavailableError: the server refuses, or was away for too long.
         """
-        (reply,) = await self._run(lambda: address, command, reads=True, patience_s=patience_s or self._patience_s)
+        (reply,) = await self._run(lambda: address, command, reads, patience_s or self._patience_s)
         return reply
 
     async def look_again(self) -> None:
@@ -166,29 +169,29 @@ class Nodes:
             words = commands(attempted) if callable(commands) else [commands]
             try:
                 replies = await self._send(address, _with_body(words) if whole else words, reads)
-            except LinkLostError as error:
+            except ConnectionLostError as error:
                 # Not all causes pass: a password stays wrong.
-                trouble: Exception = error.__cause__ if isinstance(error.__cause__, _REFUSED) else error
+                trouble: Exception = error.__cause__ if isinstance(error.__cause__, ReplyError) else error
                 attempted = True
             else:
                 refused = refusal(replies)
                 if refused is None:
                     return replies
                 trouble = refused
-            if isinstance(trouble, NoScriptError):
+            if _begins(trouble, "NOSCRIPT"):
                 whole = True
                 continue
-            if not _passes(trouble):
+            if not isinstance(trouble, ConnectionLostError) and not _begins(trouble, *_PASSING):
                 raise _in_our_words(address, trouble) from None
             if asyncio.get_running_loop().time() + wait_s > deadline:
                 raise StoreUnavailableError(
                     f"Redis at {address} does not answer ({_plain(trouble)}); tried for {patience_s:g} s. "
                     "What was being stored may be stored or not: ask again with the same key."
                 ) from None
-            if isinstance(trouble, ReadOnlyError):
+            if _begins(trouble, "READONLY"):
                 # The server was a primary when we connected; its name may lead to another one by now.
                 self._node(address).renew()
-            if not (isinstance(trouble, MovedError) and wait_s == _FIRST_WAIT_S):
+            if not (_begins(trouble, "MOVED") and wait_s == _FIRST_WAIT_S):
                 await asyncio.sleep(wait_s)
             wait_s = min(wait_s * 2, _LONGEST_WAIT_S)
             await self.look_again()
@@ -196,7 +199,7 @@ class Nodes:
     async def _send(self, address: Address, words: Sequence[Command], reads: bool) -> list[Reply]:
         replies = await self._node(address).link(reads=reads).send(words)
         for number, reply in enumerate(replies):
-            if isinstance(reply, AskError) and not isinstance(reply, MovedError):
+            if isinstance(reply, ReplyError) and _begins(reply, "ASK "):
                 # This key alone is on another server already, while its slot moves.
                 link = self._node(_named(reply)).link(reads=reads)
                 _, replies[number] = await link.send([(b"ASKING",), words[number]])
@@ -214,14 +217,21 @@ class Nodes:
             try:
                 async with asyncio.timeout(self._answer_s):
                     (reply,) = await self._node(address).link(reads=True).send([(b"CLUSTER", b"SLOTS")])
-            except (LinkLostError, TimeoutError):
+            except (ConnectionLostError, TimeoutError):
                 continue
             if slots := _slots(reply, address):
                 self._slots = slots
                 return
 
 
-def _named(reply: AskError) -> Address:
+def _slot(key: bytes) -> int:
+    """Return the part of a cluster that a key belongs to: by its first tag, if it has one."""
+    _, opened, rest = key.partition(b"{")
+    tag, closed, _ = rest.partition(b"}")
+    return crc_hqx(tag if opened and closed and tag else key, 0) % _SLOTS
+
+
+def _named(reply: ReplyError) -> Address:
     """Return the server that an answer such as `ASK 3999 127.0.0.1:6381` names."""
     host, _, port = str(reply).rpartition(" ")[2].rpartition(":")
     return Address(host, int(port))
@@ -244,10 +254,8 @@ def _with_body(words: Sequence[Command]) -> list[Command]:
     return [(b"EVAL", BODIES[word[1]], *word[2:]) if word[0] == b"EVALSHA" else word for word in words]
 
 
-def _passes(trouble: Exception) -> bool:
-    if isinstance(trouble, (LinkLostError, AskError, *_PASSING)):
-        return True
-    return isinstance(trouble, RedisError) and str(trouble).startswith(_PASSING_CODES)
+def _begins(trouble: Exception, *words: str) -> bool:
+    return isinstance(trouble, ReplyError) and str(trouble).startswith(words)
 
 
 def _in_our_words(address: Address, trouble: Exception) -> StoreUnavailableError:

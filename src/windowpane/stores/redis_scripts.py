@@ -18,7 +18,7 @@ LISTED_EVERY_US = 1_000_000
 
 _COMMON = (
     """
-local row, log, keys, blobs, snapshot, fresh = unpack(KEYS)
+local row, log, blobs, snapshot, fresh = unpack(KEYS)
 local index, wake, expire_ms, id = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 
 local function as_text(number)
@@ -27,7 +27,8 @@ end
 
 local function now(not_before)
   local time = redis.call('TIME')
-  return math.max(time[1] * 1000000 + time[2], tonumber(not_before or 0))
+  local at = time[1] .. string.sub('00000' .. time[2], -6)
+  return not_before and tonumber(not_before) > tonumber(at) and not_before or at
 end
 
 -- Return what to tell the store: where the session belongs now, if the index is on other servers.
@@ -80,18 +81,18 @@ def _script(own: str) -> Script:
 
 
 APPEND = _script("""
-local op, since, expected, expected_at, key, begins, owner, agent, moved, count = unpack(ARGV, 5, 14)
-local known = redis.call('HMGET', row, 'seq', 'at', 'touched', 'listed', 'moved')
+local op, mark, since, expected, expected_at, begins, owner, agent, moved, count = unpack(ARGV, 5, 14)
+local known = redis.call('HMGET', row, 'seq', 'at', 'touched', 'listed', mark)
 local seq = tonumber(known[1] or 0)
 if not known[1] and begins == '' then
   return {'missing'}
 end
--- Also by its own number: an earlier attempt can arrive after a later one, when its connection was slow to die.
-local seen = redis.call('HMGET', keys, 'o' .. op, key)
-if seen[1] or (key ~= '' and seen[2]) then
-  return {'found', seen[1] or seen[2]}
+-- Also without a key: an earlier attempt can arrive after a later one, when its connection was slow to die.
+if known[5] then
+  return {'found', known[5]}
 end
 if since ~= '' then
+  local moved_to = tonumber(redis.call('HGET', row, 'moved') or 0)
   local before, last = '+', nil
   repeat
     local entries = redis.call('XREVRANGE', log, before, '-', 'COUNT', 100)
@@ -99,7 +100,7 @@ if since ~= '' then
       local place = string.match(entry[1], '^%d+')
       local at, of = entry[2][2], entry[2][4]
       -- What came from another store has kept its time.
-      if tonumber(at) < tonumber(since) and tonumber(place) > tonumber(known[5] or 0) then
+      if tonumber(at) < tonumber(since) and tonumber(place) > moved_to then
         entries = {}
         break
       end
@@ -123,35 +124,34 @@ end
 
 count = tonumber(count)
 local bodies, times = 14, 14 + count
-local touched = moved == '' and as_text(now(known[3])) or moved
-local at, last = touched, as_text(seq + count)
+local touched = moved == '' and now(known[3]) or moved
+local at, last = touched, tostring(seq + count)
 for number = 1, count do
   if moved ~= '' then
     at = ARGV[times + number]
   end
   local first_of = number == 1 and op or ''
-  redis.call('XADD', log, as_text(seq + number) .. '-0', 'a', at, 'o', first_of, 'e', ARGV[bodies + number])
+  redis.call('XADD', log, seq + number .. '-0', 'a', at, 'o', first_of, 'e', ARGV[bodies + number])
 end
 if not known[1] then
   redis.call('HSET', row, 'owner', owner, 'agent', agent, 'created', moved == '' and at or ARGV[times + 1])
 elseif tonumber(touched) < tonumber(known[3]) then
   touched = known[3]
 end
-redis.call('HSET', row, 'seq', last, 'at', at, 'touched', touched)
+local place = seq + 1 .. ' ' .. last .. ' ' .. at .. ' ' .. op
+if since == '' and string.sub(mark, 1, 4) ~= 'key:' then
+  redis.call('HSET', row, 'seq', last, 'at', at, 'touched', touched)
+else
+  redis.call('HSET', row, 'seq', last, 'at', at, 'touched', touched, mark, place)
+end
 if moved ~= '' then
   redis.call('HSET', row, 'moved', last)
 end
 for number = times + (moved == '' and 0 or count) + 1, #ARGV, 2 do
   redis.call('HSETNX', blobs, ARGV[number], ARGV[number + 1])
 end
-local place = as_text(seq + 1) .. ' ' .. last .. ' ' .. at .. ' ' .. op
-if key ~= '' then
-  redis.call('HSET', keys, key, place)
-elseif since ~= '' then
-  redis.call('HSET', keys, 'o' .. op, place)
-end
 redis.call(wake, row, last)
-return used({'appended', seq + 1, seq + count, tonumber(at)}, touched, known[4])
+return used({'appended', place}, touched, known[4])
 """)
 
 TOUCH = _script("""
@@ -159,7 +159,7 @@ local known = redis.call('HMGET', row, 'touched', 'listed')
 if not known[1] then
   return {'missing'}
 end
-local at = as_text(now(known[1]))
+local at = now(known[1])
 redis.call('HSET', row, 'touched', at)
 return used({'touched'}, at, known[2])
 """)
@@ -171,7 +171,7 @@ if not known[1] then
   return {'missing'}
 end
 if only_idle and (known[3] ~= seq or known[4] ~= touched
-    or known[5] and 'h' .. known[5] ~= holder and tonumber(known[6]) > now()) then
+    or known[5] and 'h' .. known[5] ~= holder and tonumber(known[6]) > tonumber(now())) then
   return {'used'}
 end
 redis.call('DEL', unpack(KEYS))
@@ -243,7 +243,7 @@ local known = redis.call('HMGET', row, 'seq', 'holder', 'until')
 if not known[1] then
   return {'missing'}
 end
-local at = now()
+local at = tonumber(now())
 if known[2] and known[2] ~= holder and tonumber(known[3]) > at then
   return {'held'}
 end

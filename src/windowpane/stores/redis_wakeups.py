@@ -9,14 +9,18 @@ from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 
+from hiredis import ReplyError
+
 from windowpane.context.ids import SessionId
 from windowpane.errors import StoreUnavailableError
 from windowpane.stores.redis_keys import Keys
-from windowpane.stores.redis_link import LOST, Address, Command, Reply, Wire, pack, read_reply
 from windowpane.stores.redis_nodes import Nodes
 from windowpane.stores.redis_place import Place
+from windowpane.stores.redis_talk import Address, Command, ConnectionLostError, Reply, Talk
 
-_LOOK_EVERY_S = 5.0
+LOOK_EVERY_S = 5.0
+"""How often watchers look without having been told to."""
+
 _CONNECT_S = 10.0
 _WAIT_S = 0.1
 _SILENT_PINGS = 3
@@ -32,12 +36,14 @@ class Wakeups:
         keys: Keys,
         ring: Callable[[SessionId], None],
         look: Callable[[], Awaitable[None]],
+        look_every_s: float,
     ) -> None:
         self._place = place
         self._nodes = nodes
         self._keys = keys
         self._ring = ring
         self._look = look
+        self._look_every_s = look_every_s
         self._wanted: Counter[SessionId] = Counter()
         self._ears: dict[Address, Ear] = {}
         self._looking: asyncio.Task[None] | None = None
@@ -71,7 +77,9 @@ class Wakeups:
         channel = self._keys.row(session_id)
         address = self._nodes.address(channel)
         if address not in self._ears:
-            self._ears[address] = Ear(lambda: self._place.wire(address), self._heard, sharded=self._place.cluster)
+            self._ears[address] = Ear(
+                lambda take: self._place.connect(address, _CONNECT_S, take), self._heard, sharded=self._place.cluster
+            )
         for where, ear in self._ears.items():
             if where == address:
                 ear.want(channel)
@@ -85,7 +93,7 @@ class Wakeups:
 
     async def _look_from_time_to_time(self) -> None:
         while self._wanted:
-            await asyncio.sleep(_LOOK_EVERY_S)
+            await asyncio.sleep(self._look_every_s)
             if any(ear.lacks for ear in self._ears.values()):
                 await self._nodes.look_again()
             # A session moves to another server when a cluster changes.
@@ -100,7 +108,13 @@ class Wakeups:
 class Ear:
     """One connection that hears one server's messages, and is made again when it breaks."""
 
-    def __init__(self, connect: Callable[[], Wire], heard: Callable[[bytes], None], *, sharded: bool) -> None:
+    def __init__(
+        self,
+        connect: Callable[[Callable[[Reply], None]], Awaitable[Talk]],
+        heard: Callable[[bytes], None],
+        *,
+        sharded: bool,
+    ) -> None:
         self._connect = connect
         self._heard = heard
         self._subscribe, self._unsubscribe = (
@@ -108,8 +122,7 @@ class Ear:
         )
         self._wanted: set[bytes] = set()
         self._held: set[bytes] = set()
-        self._wire: Wire | None = None
-        self._saying: set[asyncio.Task[None]] = set()
+        self._talk: Talk | None = None
         self._hearing: asyncio.Task[None] | None = None
         self._silent_pings = 0
 
@@ -137,41 +150,37 @@ class Ear:
     def check(self) -> None:
         """See that the connection is alive and that all is heard that is wanted."""
         self._silent_pings += 1
-        if self._silent_pings > _SILENT_PINGS and self._hearing is not None and self._wire is not None:
+        if self._silent_pings > _SILENT_PINGS and self._hearing is not None and self._talk is not None:
             self._hearing.cancel()
             self._hearing = asyncio.create_task(self._hear())
         else:
             self._say((b"PING",), *((self._subscribe, channel) for channel in self._wanted - self._held))
 
     async def close(self) -> None:
-        for task in (self._hearing, *self._saying):
-            if task is not None:
-                task.cancel()
-                await asyncio.wait([task])
+        if self._hearing is not None:
+            self._hearing.cancel()
+            await asyncio.wait([self._hearing])
 
     def _say(self, *commands: Command) -> None:
-        if self._wire is not None:
-            task = asyncio.create_task(_send(self._wire, *commands))
-            self._saying.add(task)
-            task.add_done_callback(self._saying.discard)
+        if self._talk is not None:
+            self._talk.say(*commands)
 
     async def _hear(self) -> None:
         while self._wanted:
-            wire = self._connect()
-            try:
-                async with asyncio.timeout(_CONNECT_S):
-                    await wire.connect()
-                self._wire, self._silent_pings = wire, 0
-                self._say(*((self._subscribe, channel) for channel in self._wanted))
-                while True:
-                    self._take(await read_reply(wire))
-            except LOST:
-                await asyncio.sleep(_WAIT_S)
-            finally:
-                self._wire = None
-                self._held.clear()
-                with suppress(*LOST):
-                    await wire.disconnect(nowait=True)
+            with suppress(OSError, ConnectionLostError, ReplyError):
+                await self._hear_until_lost()
+            await asyncio.sleep(_WAIT_S)
+
+    async def _hear_until_lost(self) -> None:
+        talk = await self._connect(self._take)
+        try:
+            self._talk, self._silent_pings = talk, 0
+            self._say(*((self._subscribe, channel) for channel in self._wanted))
+            await asyncio.shield(talk.lost)
+        finally:
+            self._talk = None
+            self._held.clear()
+            talk.hang_up()
 
     def _take(self, reply: Reply) -> None:
         self._silent_pings = 0
@@ -187,9 +196,3 @@ class Ear:
             case _:
                 # A pong, or an error because the channel is elsewhere: whoever looks from time to time finds it.
                 pass
-
-
-async def _send(wire: Wire, *commands: Command) -> None:
-    # A broken connection is noticed by whoever reads from it.
-    with suppress(*LOST):
-        await wire.send_packed_command([pack(command) for command in commands], check_health=False)
