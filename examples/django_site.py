@@ -1,6 +1,7 @@
 """A Django site in one file that answers with Windowpane: `python django_site.py "How do I add a rule?"`.
 
-In a site of your own, put the app, the setting and the URLs where they belong; the rest is Django's.
+It keeps everything in the folder `django_site_data` where it is run. In a site of your own, put the app, the setting
+and the URLs where they belong; the rest is Django's.
 """
 
 import sys
@@ -13,7 +14,7 @@ from django.urls import include, path
 
 from windowpane.agents.init import init_agent
 
-HERE = Path.cwd()
+FOLDER = Path("django_site_data").resolve()
 urlpatterns = [path("", include("windowpane.integrations.django.urls"))]
 
 
@@ -48,5 +49,5 @@ def main(question: str) -> None:
 
 
 if __name__ == "__main__":
-    site(HERE)
+    site(FOLDER)
     main(sys.argv[1] if len(sys.argv) > 1 else "How do I add a rule?")

@@ -1,16 +1,20 @@
 """OpenAI's own client, unchanged, talking to an agent of Windowpane's, with a function that the client runs itself.
 
-It serves an agent on a free port for the time of the example. The model behind the agent is scripted, so that this runs
-without a key; an agent of your own uses the model in its `agent.yaml`.
+It serves an agent of its own, in a folder that goes away again, on a free port. The model behind it is scripted, so
+that this runs without a key; an agent of yours uses the model in its `agent.yaml`.
 """
 
 import asyncio
 import contextlib
 import json
+import tempfile
+from collections.abc import AsyncGenerator
+from pathlib import Path
 from typing import Any
 
 import openai
 import uvicorn
+from fastapi import FastAPI
 
 from windowpane.agents.init import init_agent
 from windowpane.models.provider import PydanticModels
@@ -49,7 +53,7 @@ async def main(settings: Settings) -> None:
 
 
 @contextlib.asynccontextmanager
-async def serving(app: Any) -> Any:
+async def serving(app: FastAPI) -> AsyncGenerator[str]:
     """Serve an app on a free port."""
     server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error"))
     task = asyncio.create_task(server.serve())
@@ -61,9 +65,9 @@ async def serving(app: Any) -> Any:
 
 
 if __name__ == "__main__":
-    chosen = Settings()
-    if not chosen.agents_folder.exists():
-        init_agent(chosen.agents_folder / "guide")
-    manifest = chosen.agents_folder / "guide" / "agent.yaml"
-    manifest.write_text(manifest.read_text().replace("model: echo", "model: scripted:example"))
-    asyncio.run(main(chosen))
+    with tempfile.TemporaryDirectory() as folder:
+        chosen = Settings(agents=Path(folder), store_url="memory:")
+        init_agent(Path(folder, "guide"))
+        manifest = Path(folder, "guide", "agent.yaml")
+        manifest.write_text(manifest.read_text().replace("model: echo", "model: scripted:example"))
+        asyncio.run(main(chosen))

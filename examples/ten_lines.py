@@ -15,8 +15,9 @@ async def main(settings: Settings) -> None:
         async for event in engine.turn(session.id, "How do I add a rule?"):
             if isinstance(event, Delta):
                 print(event.text, end="")
+        print()
         for item in (await engine.request_context(session.id, turn=1)).items:
-            print(f"\n{item.ref} ({item.include_mode}): {item.reason}", end="")
+            print(f"{item.ref} ({item.include_mode}): {item.reason}")
 
 
 if __name__ == "__main__":

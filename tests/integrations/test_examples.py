@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from forked import forked
+from integrations.scripts import run_script
+from windowpane.agents.init import init_agent
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SAID = {
@@ -24,19 +26,21 @@ def test_every_example_is_run() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(SAID))
-def test_an_example_runs(name: str, tmp_path: Path) -> None:
-    environ = {key: value for key, value in os.environ.items() if not key.endswith("_API_KEY")}
-    script = [sys.executable, "-W", "error", "-W", "ignore:open_binary is deprecated:DeprecationWarning"]
+def test_an_example_runs_and_leaves_the_agent_that_is_there_as_it_was(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    init_agent(tmp_path / "agents" / "guide")
+    files = [path for path in (tmp_path / "agents").rglob("*") if path.is_file()]
+    before = {path: path.read_bytes() for path in files}
+    for key in [key for key in os.environ if key.endswith("_API_KEY")]:
+        monkeypatch.delenv(key)
+    monkeypatch.setenv("WINDOWPANE_DATA", str(tmp_path))
+    monkeypatch.setenv("OPENAI_AGENTS_DISABLE_TRACING", "1")
 
-    done = subprocess.run(
-        [*script, str(EXAMPLES / name)],
-        cwd=tmp_path,
-        env={**environ, "WINDOWPANE_DATA": str(tmp_path), "OPENAI_AGENTS_DISABLE_TRACING": "1"},
-        capture_output=True,
-        text=True,
-        timeout=150,
-        check=False,
-    )
+    with forked(run_script, EXAMPLES / name, tmp_path, log=tmp_path / "log") as process:
+        code = process.wait()
 
-    assert done.returncode == 0, done.stderr
-    assert SAID[name] in done.stdout
+    printed = (tmp_path / "log").read_text()
+    assert code == 0, printed
+    assert SAID[name] in printed
+    assert {path: path.read_bytes() for path in files} == before
