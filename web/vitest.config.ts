@@ -4,5 +4,5 @@ import app from './vite.config.ts'
 
 export default mergeConfig(
   app,
-  defineConfig({ plugins: [svelteTesting()], test: { environment: 'jsdom', include: ['src/**/*.test.ts'] } }),
+  defineConfig({ plugins: [svelteTesting()], test: { include: ['src/**/*.test.ts'] } }),
 )

@@ -12,12 +12,19 @@ from browser.sight import Sight, seeing
 from windowpane.server.home import BUNDLE
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Generator[Place]:
-    """One server for the tests of one file; each test has sessions of its own."""
+    """One server for all browser tests of a process; each test has sessions of its own."""
     assert (BUNDLE / "index.html").is_file(), "the page is not built: run `make page`"
     with running_place(tmp_path_factory.mktemp("place")) as place:
         yield place
+
+
+@pytest.fixture(autouse=True)
+def _nothing_left_to_say(request: pytest.FixtureRequest) -> None:
+    """Let no test hear what the model was told to say in another one that failed."""
+    if "place" in request.fixturenames:
+        request.getfixturevalue("place").model.forgets()
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +39,7 @@ def browser() -> Generator[Browser]:
 
 @pytest.fixture(params=["desktop", "phone"])
 def sight(request: pytest.FixtureRequest, browser: Browser, place: Place) -> Generator[Sight]:
-    """A window, once wide and once as on a phone. Nothing may have gone wrong in it at the end."""
+    """A window, once wide and once as on a phone, for stories that differ there. At the end nothing is wrong in it."""
     with seeing(browser, place.url, request.param) as sight:
         yield sight
         sight.check()
@@ -42,5 +49,13 @@ def sight(request: pytest.FixtureRequest, browser: Browser, place: Place) -> Gen
 def desktop(browser: Browser, place: Place) -> Generator[Sight]:
     """A wide window."""
     with seeing(browser, place.url) as sight:
+        yield sight
+        sight.check()
+
+
+@pytest.fixture
+def phone(browser: Browser, place: Place) -> Generator[Sight]:
+    """A window as on a phone, for stories that could go wrong there rather than anywhere else."""
+    with seeing(browser, place.url, "phone") as sight:
         yield sight
         sight.check()

@@ -6,7 +6,9 @@ three tools that `at_desk` adds, 3 tools (all manual).
 
 from __future__ import annotations
 
+import json
 import time
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -40,7 +42,11 @@ def write_desk(place: Place) -> None:
         time.sleep(0.2)
 
 
-def settings(place: Place) -> str:
+def settings(place: Place, gate: Path | None = None) -> str:
+    """Return the agent's settings. With a gate, its tool server does not start before there is such a file."""
+    server = f"{place.folder}/agents/pane/tools/notes_server.py"
+    waiting = f"import pathlib, runpy, time\nwhile not pathlib.Path('{gate}').exists(): time.sleep(0.05)\n"
+    args = [server] if gate is None else ["-c", f"{waiting}runpy.run_path('{server}', run_name='__main__')"]
     return f"""description: Looks after photos.
 model: {MODEL}
 working_context: false
@@ -48,7 +54,7 @@ search: {{text: {{floor: 0, share_of_best: 0, top_n: 4, include_score: 1}}}}
 mcpServers:
   notes:
     command: ${{WINDOWPANE_PYTHON}}
-    args: ["{place.folder}/agents/pane/tools/notes_server.py"]
+    args: {json.dumps(args)}
     include: manual
     permission: not_required
 """

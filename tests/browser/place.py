@@ -65,6 +65,10 @@ class Model:
         """Refuse the next call."""
         self._wire.add(openai_chat.problem(status, message))
 
+    def forgets(self) -> None:
+        """Have nothing more to say."""
+        self._wire.forget()
+
     def says_slowly(self, *parts: str) -> Slowly:
         """Answer the next call part by part, each when the test says so."""
         return Slowly(self._wire, self.loop, parts)
@@ -135,11 +139,15 @@ class Place:
 
 
 @contextmanager
-def running_place(folder: Path) -> Generator[Place]:
+def running_place(folder: Path, *, ends_with: signal.Signals = signal.SIGINT) -> Generator[Place]:
     """Run a server with everything that it needs until the block ends."""
     (folder / "agents").mkdir(parents=True)
     (folder / "files").mkdir()
-    with speaking() as model, serving(folder, model) as url, httpx2.Client(base_url=url, timeout=60) as http:
+    with (
+        speaking() as model,
+        serving(folder, model, ends_with=ends_with) as url,
+        httpx2.Client(base_url=url, timeout=60) as http,
+    ):
         yield Place(url, model, folder, http)
 
 

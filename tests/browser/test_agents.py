@@ -4,10 +4,11 @@ import re
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, Route, expect
+from playwright.sync_api import Page, Route, expect
 
 from browser.place import Place
-from browser.sight import Screen, Sight, seeing
+from browser.sight import Sight
+from windowpane.server.agent_events import IndexingNow, written
 
 RULE = "---\ndescription: How to water\ninclude: always\npriority: 10\n---\nWater in the morning.\n"
 
@@ -21,32 +22,30 @@ def new_agent(place: Place, name: str, **files: str) -> Path:
     return place.folder / "agents" / name
 
 
-def test_the_first_rule_is_written_changed_and_deleted_with_a_way_back(sight: Sight, place: Place) -> None:
-    folder = new_agent(place, f"empty-{sight.screen}")
+def test_the_first_rule_is_written_changed_and_deleted_with_a_way_back(desktop: Sight, place: Place) -> None:
+    folder = new_agent(place, "empty")
     rule = folder / "rules" / "answer-briefly.md"
-    page = sight.page
-    sight.goto("/agents")
+    page = desktop.page
+    desktop.goto("/agents")
     page.get_by_role("link", name=re.compile(folder.name)).first.click()
     expect(page.get_by_text("A rule is an instruction that the model must follow.")).to_be_visible()
-    sight.shoot("agent-empty")
-    sight.check_access()
+    desktop.shoot("agent-empty")
+    desktop.check_access()
 
     page.get_by_role("link", name="Write the first rule").click()
     page.get_by_role("textbox", name="Name").fill("answer-briefly")
     page.get_by_role("textbox", name="Description").fill("Keep it short")
     page.get_by_role("textbox", name="Text").fill("Answer in **one** sentence.")
-    sight.goto("/agents")
-    sight.goto(f"/agents/{folder.name}/new/rule")
+    desktop.goto("/agents")
+    desktop.goto(f"/agents/{folder.name}/new/rule")
     expect(page.get_by_role("textbox", name="Text")).to_have_value("Answer in **one** sentence.")
-    if sight.narrow:
-        page.get_by_role("button", name="Preview").click()
-    expect(page.get_by_role("region", name="Preview of Text").locator("strong")).to_have_text("one")
-    if not sight.narrow:
-        page.get_by_role("textbox", name="Text").fill("Answer in *two* sentences.")
-        expect(page.get_by_role("region", name="Preview of Text").locator("em")).to_have_text("two")
-        page.get_by_role("textbox", name="Text").fill("Answer in **one** sentence.")
-    sight.shoot("agent-new-rule")
-    sight.check_access()
+    preview = page.get_by_role("region", name="Preview of Text")
+    expect(preview.locator("strong")).to_have_text("one")
+    page.get_by_role("textbox", name="Text").fill("Answer in *two* sentences.")
+    expect(preview.locator("em")).to_have_text("two")
+    page.get_by_role("textbox", name="Text").fill("Answer in **one** sentence.")
+    desktop.shoot("agent-new-rule")
+    desktop.check_access()
     page.get_by_role("button", name="Create").click()
 
     expect(page.get_by_role("heading", name="answer-briefly")).to_be_visible()
@@ -55,8 +54,8 @@ def test_the_first_rule_is_written_changed_and_deleted_with_a_way_back(sight: Si
     page.get_by_role("combobox", name="Include").select_option("Agent")
     page.get_by_role("spinbutton", name="Priority").fill("7")
     expect(page.get_by_role("status").filter(has_text="Not saved yet")).to_be_visible()
-    sight.shoot("agent-rule")
-    sight.check_access()
+    desktop.shoot("agent-rule")
+    desktop.check_access()
     page.get_by_role("button", name="Save").click()
     expect(page.get_by_role("status").filter(has_text="Saved")).to_be_visible()
     assert "include: agent" in rule.read_text()
@@ -144,12 +143,52 @@ def test_what_cannot_be_used_is_refused_with_its_line_and_what_is_wrong_on_disk_
     expect(page.get_by_role("link", name="watering")).to_be_visible()
     (folder / "rules" / "other.md").write_text("---\npriority: many\n---\nText\n")
     problems = page.get_by_role("region", name=re.compile("problem"))
-    expect(problems).to_contain_text("rules/other.md:2")
+    problem = problems.get_by_role("link", name="rules/other.md:2")
+    expect(problem).to_be_visible()
     desktop.shoot("agent-problems")
     desktop.check_access()
-    (folder / "rules" / "other.md").write_text("---\npriority: 3\n---\nText\n")
-    expect(page.get_by_role("main").get_by_role("link", name="other")).to_be_visible()
+
+    problem.click()
+    wrong = page.get_by_role("region", name="What is wrong")
+    expect(wrong).to_contain_text("Line 2: priority must be a whole number")
+    expect(page.locator(".gutter .wrong")).to_have_text("2")
+    assert _selected(page) == "priority: many"
+    desktop.shoot("agent-broken-file")
+    desktop.check_access()
+    whole.fill("---\npriority: lots\n---\nText\n")
+    page.keyboard.press("Control+s")
+    expect(faults).to_contain_text("Line 2: ")
+    whole.fill("---\npriority: 3\n---\nText\n")
+    page.keyboard.press("Control+s")
+    expect(page.get_by_role("status").filter(has_text="Saved")).to_be_visible()
+    expect(wrong).to_have_count(0)
+    assert (folder / "rules" / "other.md").read_text() == "---\npriority: 3\n---\nText\n"
+    page.get_by_role("link", name="wrong", exact=True).click()
+    expect(page.get_by_role("main").get_by_role("link", name="other", exact=True)).to_be_visible()
     expect(problems).to_have_count(0)
+
+    desktop.goto("/agents/wrong/rule/other")
+    expect(page.get_by_role("spinbutton", name="Priority")).to_have_value("3")
+    desktop.expected.append("404")
+    (folder / "rules" / "other.md").write_text("---\npriority: many\n---\nText\n")
+    expect(wrong).to_contain_text("Line 2: priority must be a whole number")
+
+
+def test_who_looks_at_an_agent_sees_how_far_indexing_has_come(desktop: Sight) -> None:
+    told = [written(IndexingNow(64, 200))]
+    page = desktop.page
+    page.route(
+        "**/api/agents/pane/events",
+        lambda route: route.fulfill(body=b"retry: 300\n\n" + told[-1], content_type="text/event-stream"),
+    )
+    desktop.goto("/agents/pane")
+    bar = page.get_by_role("progressbar", name="Indexing for selection: 64 of 200 passages")
+    expect(bar).to_have_attribute("value", "64")
+    desktop.shoot("agent-indexing")
+
+    told.append(written(IndexingNow(200, 200)))
+    expect(bar).to_have_count(0)
+    page.unroute_all(behavior="ignoreErrors")
 
 
 def _selected(page: Page) -> str:
@@ -159,8 +198,8 @@ def _selected(page: Page) -> str:
 
 
 @pytest.mark.spec("S0.8")
-def test_tools_are_included_and_permitted_one_by_one(sight: Sight, place: Place) -> None:
-    name = f"tools-{sight.screen}"
+def test_tools_are_included_and_permitted_one_by_one(phone: Sight, place: Place) -> None:
+    name = "tools"
     folder = new_agent(place, name)
     server = (place.folder / "agents" / "pane" / "tools" / "notes_server.py").read_text()
     place.write("tools/notes_server.py", server, agent=name)
@@ -172,15 +211,15 @@ def test_tools_are_included_and_permitted_one_by_one(sight: Sight, place: Place)
         "  broken:\n    command: /nowhere/server\n",
         agent=name,
     )
-    page = sight.page
-    sight.goto(f"/agents/{name}")
+    page = phone.page
+    phone.goto(f"/agents/{name}")
     include = page.get_by_role("combobox", name="How list_notes is included")
     expect(include).to_have_value("")
     expect(include.locator("option:checked")).to_have_text("Manual (as the server)")
     expect(page.get_by_text("Failed")).to_be_visible()
     include.scroll_into_view_if_needed()
-    sight.shoot("agent-servers")
-    sight.check_access()
+    phone.shoot("agent-servers")
+    phone.check_access()
     include.select_option("Agent")
     expect(include).to_be_enabled()
     expect(include).to_have_value("agent")
@@ -198,7 +237,7 @@ def test_tools_are_included_and_permitted_one_by_one(sight: Sight, place: Place)
         route.continue_()
 
     page.route("**/servers/notes", meanwhile)
-    sight.expected.append("412")
+    phone.expected.append("412")
     include.select_option("Always")
     expect(page.get_by_text("agent.yaml was changed elsewhere.")).to_be_visible()
     expect(include).to_have_value("agent")
@@ -211,16 +250,16 @@ def test_tools_are_included_and_permitted_one_by_one(sight: Sight, place: Place)
     page.get_by_role("link", name="list_notes", exact=True).click()
     expect(page.get_by_role("heading", name="list_notes")).to_be_visible()
     page.go_back()
-    sight.expected.append("404")  # a server may be gone by the time that it is asked for
+    phone.expected.append("404")  # a server may be gone by the time that it is asked for
     (folder / "agent.yaml").write_text(written.replace("/nowhere/server", "/elsewhere/server"))
     expect(page.get_by_text("/elsewhere/server").first).to_be_visible()
 
 
-def test_prompts_site_skills_and_settings_are_files_too(sight: Sight, place: Place) -> None:
-    name = f"prompts-{sight.screen}"
+def test_prompts_site_skills_and_settings_are_files_too(phone: Sight, place: Place) -> None:
+    name = "prompts"
     folder = new_agent(place, name)
-    page = sight.page
-    sight.goto(f"/agents/{name}")
+    page = phone.page
+    phone.goto(f"/agents/{name}")
     page.get_by_role("link", name="New site skill").click()
     page.get_by_role("textbox", name="Host").fill("example.org")
     page.get_by_role("textbox", name="Text").fill("Prices are without tax.")
@@ -230,41 +269,25 @@ def test_prompts_site_skills_and_settings_are_files_too(sight: Sight, place: Pla
 
     page.get_by_role("link", name=name, exact=True).click()
     page.get_by_role("link", name="Core prompt").click()
-    page.get_by_role("textbox", name="Text").fill("You know about roses.")
+    page.get_by_role("textbox", name="Text").fill("You know about **roses**.")
+    page.get_by_role("button", name="Preview").click()
+    expect(page.get_by_role("region", name="Preview of Text").locator("strong")).to_have_text("roses")
     page.get_by_role("button", name="Save").click()
     expect(page.get_by_role("status").filter(has_text="Saved")).to_be_visible()
-    assert (folder / "prompts/core.md").read_text() == "You know about roses."
+    assert (folder / "prompts/core.md").read_text() == "You know about **roses**."
     expect(page.get_by_role("button", name="Delete")).to_have_count(0)
 
     page.get_by_role("link", name=name, exact=True).click()
     page.get_by_role("link", name="Settings", exact=True).click()
     settings = page.get_by_role("textbox", name="agent.yaml")
     settings.fill("description: Knows about roses.\nmodel: echo\ntemperature: hot\n")
-    sight.expected.append("422")
+    phone.expected.append("422")
     page.get_by_role("button", name="Save").click()
     expect(page.get_by_role("alert", name="Not saved")).to_contain_text("Line 3")
-    sight.shoot("agent-settings")
-    sight.check_access()
+    phone.shoot("agent-settings")
+    phone.check_access()
     settings.fill("description: Knows about roses.\nmodel: echo\n")
     page.get_by_role("button", name="Save").click()
     expect(page.get_by_role("status").filter(has_text="Saved")).to_be_visible()
     page.get_by_role("link", name=name, exact=True).click()
     expect(page.get_by_text("Knows about roses.")).to_be_visible()
-
-
-@pytest.mark.parametrize("screen", ["desktop", "phone"])
-def test_an_agent_can_be_read_in_the_dark(browser: Browser, place: Place, screen: Screen) -> None:
-    with seeing(browser, place.url, screen, "dark") as sight:
-        page = sight.page
-        sight.goto("/agents/pane")
-        expect(page.get_by_role("combobox", name="Whether list_notes may run")).to_be_visible()
-        sight.shoot("agent-dark")
-        sight.check_access()
-        page.get_by_role("link", name="photo-resizing").click()
-        expect(page.get_by_role("textbox", name="Title")).to_have_value("Photo Resizing Guide")
-        sight.shoot("agent-reference-dark")
-        sight.check_access()
-        sight.goto("/agents/nobody")
-        expect(page.get_by_text("The agent could not be read")).to_be_visible()
-        sight.expected.append("404")
-        sight.check()

@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import re
+import signal
 from collections.abc import Generator
 from pathlib import Path
 
@@ -18,22 +19,27 @@ STYLE = "Pictures hang straight. Frames are made of oak, glass is clear, and lab
 
 
 @pytest.fixture(scope="module")
-def gallery(tmp_path_factory: pytest.TempPathFactory) -> Generator[Place]:
-    """A place where people have asked for weeks, with one reference that is always there and never of use."""
-    with running_place(tmp_path_factory.mktemp("gallery")) as place:
-        place.write(
-            "references/house-style.md", f"---\ndescription: How pictures hang\ninclude: always\n---\n{STYLE}\n"
-        )
-        session = place.new_session("Photos")
-        place.ask(session, "How are photos uploaded?", "With the button at the top of the album.")
-        place.ask(session, "What about resizing?", "Photos are resized in the editor: choose Size, then a width.")
-        for days in range(1, 13):
-            happened_before(place, session, 2 * days)
+def new_server(tmp_path_factory: pytest.TempPathFactory) -> Generator[Place]:
+    """A place where nobody has asked anything."""
+    with running_place(tmp_path_factory.mktemp("gallery"), ends_with=signal.SIGKILL) as place:
         yield place
 
 
-def test_a_new_server_says_what_will_be_here(browser: Browser, tmp_path: Path) -> None:
-    with running_place(tmp_path / "new") as place, seeing(browser, place.url) as sight:
+@pytest.fixture(scope="module")
+def gallery(new_server: Place) -> Place:
+    """The same place when people have asked for weeks, with one reference that is always there and never of use."""
+    place = new_server
+    place.write("references/house-style.md", f"---\ndescription: How pictures hang\ninclude: always\n---\n{STYLE}\n")
+    session = place.new_session("Photos")
+    place.ask(session, "How are photos uploaded?", "With the button at the top of the album.")
+    place.ask(session, "What about resizing?", "Photos are resized in the editor: choose Size, then a width.")
+    for days in range(1, 13):
+        happened_before(place, session, 2 * days)
+    return place
+
+
+def test_a_new_server_says_what_will_be_here(browser: Browser, new_server: Place) -> None:
+    with seeing(browser, new_server.url) as sight:
         sight.goto("/analytics")
         expect(sight.page.get_by_text("There is nothing to look back on yet")).to_be_visible()
         sight.shoot("analytics-empty")

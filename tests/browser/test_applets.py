@@ -1,18 +1,15 @@
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-from pathlib import Path
 from urllib.parse import quote
 
 import pytest
-from playwright.sync_api import Browser, Page, Route, expect
+from playwright.sync_api import Page, Route, expect
 
 from browser.place import Place, tool_call
-from browser.sight import Screen, Sight, seeing
+from browser.repository import HOSTILE, repository
+from browser.sight import Sight
 
-HOSTILE = "<img src=x onerror=alert(1)>"
 READER = """description: Reads files.
 model: openai:gpt-4o
 tool_permission: never
@@ -35,35 +32,6 @@ def read_file(path: str) -> str:
 
 server.run()
 """
-
-
-def git(folder: Path, *arguments: str) -> None:
-    """Run git with nobody's configuration."""
-    environ = {"PATH": os.environ["PATH"], "HOME": str(folder), "GIT_CONFIG_GLOBAL": "/dev/null"}
-    who = ["-c", "user.name=A", "-c", "user.email=a@example.org"]
-    subprocess.run(["git", *who, *arguments], cwd=folder, env=environ, check=True, capture_output=True)
-
-
-def repository(place: Place, name: str) -> Path:
-    """Make a repository with two commits, and changes that are in none."""
-    folder = place.files / name
-    folder.mkdir(parents=True)
-    git(folder, "init", "-q", "-b", "main")
-    (folder / "notes.md").write_text("one\ntwo\nthree\n")
-    (folder / "old.txt").write_text("old\n")
-    (folder / HOSTILE).write_text("harmless\n")
-    git(folder, "add", ".")
-    git(folder, "commit", "-q", "-m", "First")
-    git(folder, "tag", "first")
-    (folder / "notes.md").write_text("one\n2\nthree\n")
-    git(folder, "commit", "-q", "-a", "-m", "Second")
-    (folder / "notes.md").write_text("one\n2\nthree\nfour\n")
-    (folder / HOSTILE).write_text("still <b>harmless</b>\n")
-    (folder / "old.txt").unlink()
-    (folder / "new.txt").write_text("new\n")
-    (folder / "deep").mkdir()
-    (folder / "deep" / "down.txt").write_text("below\n")
-    return folder
 
 
 def applet(session: str, slug: str, **params: str) -> str:
@@ -92,14 +60,14 @@ def _json(text: str) -> str:
 
 
 @pytest.mark.spec("S2.5")
-def test_a_file_of_the_footer_opens_beside_the_conversation_and_is_edited(sight: Sight, place: Place) -> None:
-    folder = place.files / f"edit-{sight.screen}"
+def test_a_file_of_the_footer_opens_beside_the_conversation_and_is_edited(phone: Sight, place: Place) -> None:
+    folder = place.files / "edit"
     folder.mkdir()
     file = folder / HOSTILE
     file.write_text("Plain <script>alert(2)</script> text\n")
     session = place.new_session("Editing")
-    page = sight.page
-    sight.goto(f"/s/{session}")
+    page = phone.page
+    phone.goto(f"/s/{session}")
     expect(page.get_by_role("textbox", name="Message")).to_be_visible()
     place.call("PATCH", f"/api/sessions/{session}", {"setContext": {"setName": "files", "items": [str(file)]}})
     page.get_by_role("link", name=HOSTILE).click()
@@ -109,8 +77,8 @@ def test_a_file_of_the_footer_opens_beside_the_conversation_and_is_edited(sight:
     expect(text).to_have_value("Plain <script>alert(2)</script> text\n")
     expect(page.get_by_role("heading", name=HOSTILE)).to_be_visible()
     text.fill("Mine\n")
-    sight.shoot("editor")
-    sight.check_access()
+    phone.shoot("editor")
+    phone.check_access()
     page.get_by_role("button", name="Save", exact=True).click()
     expect(page.get_by_role("status").filter(has_text="Saved")).to_be_visible()
     assert file.read_text() == "Mine\n"
@@ -118,11 +86,11 @@ def test_a_file_of_the_footer_opens_beside_the_conversation_and_is_edited(sight:
     text.fill("Mine, and more\n")
     file.write_text("Theirs\n")
     conflict = page.get_by_role("alert", name="Two versions")
-    sight.expected.append("412")
+    phone.expected.append("412")
     expect(conflict).to_contain_text("Theirs")
     expect(conflict).to_contain_text("Mine, and more")
-    sight.shoot("editor-conflict")
-    sight.check_access()
+    phone.shoot("editor-conflict")
+    phone.check_access()
     page.reload()
     conflict.get_by_role("button", name="Save mine").click()
     expect(page.get_by_role("status").filter(has_text="Saved")).to_be_visible()
@@ -130,12 +98,12 @@ def test_a_file_of_the_footer_opens_beside_the_conversation_and_is_edited(sight:
 
     page.get_by_role("link", name=str(folder)).click()
     expect(page.get_by_role("navigation", name="Files").get_by_role("link", name=HOSTILE)).to_be_visible()
-    sight.shoot("folder")
-    sight.check_access()
+    phone.shoot("folder")
+    phone.check_access()
     page.get_by_role("link", name="Up", exact=True).click()
     expect(page.get_by_role("link", name=f"{folder.name}/")).to_be_visible()
-    sight.goto(applet(session, "text-editor", path="/etc/passwd"))
-    sight.expected.append("404")
+    phone.goto(applet(session, "text-editor", path="/etc/passwd"))
+    phone.expected.append("404")
     expect(page.get_by_text("There is no such file to show")).to_be_visible()
     assert page.locator("img").count() == 0
 
@@ -168,21 +136,21 @@ def test_the_editor_shows_what_changed_since_the_agent_saw_the_file(desktop: Sig
 
 
 @pytest.mark.spec("S2.9")
-def test_changes_in_a_repository_are_shown_file_by_file(sight: Sight, place: Place) -> None:
-    folder = repository(place, f"repository-{sight.screen}")
+def test_changes_in_a_repository_are_shown_file_by_file(desktop: Sight, place: Place) -> None:
+    folder = repository(place.files / "repository")
     session = place.new_session("Reviewing")
     place.call(
         "PATCH",
         f"/api/sessions/{session}",
         {"setContext": {"setName": "applet", "items": ["git-diff", f"path={folder}"]}},
     )
-    page = sight.page
-    sight.goto(f"/s/{session}")
+    page = desktop.page
+    desktop.goto(f"/s/{session}")
     offer = page.get_by_role("group", name="Open again")
     expect(offer).to_contain_text(f"Last open here: git-diff {folder.name}")
     expect(page).to_have_url(re.compile(f"/s/{session}$"))
-    sight.shoot("offer")
-    sight.check_access()
+    desktop.shoot("offer")
+    desktop.check_access()
     offer.get_by_role("link", name="Open it again").click()
 
     expect(page).to_have_url(re.compile("applet=git-diff"))
@@ -193,8 +161,8 @@ def test_changes_in_a_repository_are_shown_file_by_file(sight: Sight, place: Pla
     notes = page.get_by_role("region", name="Changes of notes.md")
     expect(notes.locator(".new .text")).to_have_text(["four"])
     expect(notes.locator(".old")).to_have_count(0)
-    sight.shoot("git")
-    sight.check_access()
+    desktop.shoot("git")
+    desktop.check_access()
 
     page.get_by_role("textbox", name="since").fill("first")
     page.keyboard.press("Enter")
@@ -203,12 +171,12 @@ def test_changes_in_a_repository_are_shown_file_by_file(sight: Sight, place: Pla
     expect(page).to_have_url(re.compile("base=first"))
     page.get_by_role("textbox", name="since").fill("nowhere")
     page.keyboard.press("Enter")
-    sight.expected.append("422")
+    desktop.expected.append("422")
     expect(page.get_by_text("Git could not say what changed")).to_be_visible()
     page.go_back()
     expect(notes.locator(".new .text")).to_have_text(["2", "four"])
 
-    sight.goto(applet(session, "git-diff", path=str(folder / "deep")))
+    desktop.goto(applet(session, "git-diff", path=str(folder / "deep")))
     page.get_by_text("deep/down.txt").click()
     page.get_by_role("link", name="Open in the editor").click()
     expect(page.get_by_role("textbox", name="Text of down.txt")).to_have_value("below\n")
@@ -217,7 +185,7 @@ def test_changes_in_a_repository_are_shown_file_by_file(sight: Sight, place: Pla
 
 @pytest.mark.spec("S2.3", "S2.72", "S2.73", "S2.74", "S2.75")
 def test_what_stands_beside_a_session_is_kept_when_it_is_idle_and_when_it_is_left(desktop: Sight, place: Place) -> None:
-    folder = repository(place, "captured")
+    folder = repository(place.files / "captured")
     mine, other = place.new_session("Mine"), place.new_session("Other")
     page = desktop.page
     desktop.goto(applet(mine, "git-diff", path=str(folder), base="first"))
@@ -263,20 +231,3 @@ def test_what_stands_beside_a_session_is_kept_when_it_is_idle_and_when_it_is_lef
     desktop.goto("/agents")
     keeps(page, other, ["text-editor", f"path={folder / 'new.txt'}"])
     assert kept(place, mine) == items
-
-
-@pytest.mark.parametrize("screen", ["desktop", "phone"])
-def test_applets_can_be_read_in_the_dark(browser: Browser, place: Place, screen: Screen) -> None:
-    folder = repository(place, f"dark-{screen}")
-    session = place.new_session("Dark")
-    with seeing(browser, place.url, screen, "dark") as sight:
-        page = sight.page
-        sight.goto(applet(session, "git-diff", path=str(folder)))
-        expect(page.get_by_text("5 files changed")).to_be_visible()
-        sight.shoot("git-dark")
-        sight.check_access()
-        sight.goto(applet(session, "text-editor", path=str(folder / "notes.md")))
-        expect(page.get_by_role("textbox", name="Text of notes.md")).to_be_visible()
-        sight.shoot("editor-dark")
-        sight.check_access()
-        sight.check()

@@ -1,28 +1,11 @@
 from __future__ import annotations
 
 import re
-from typing import cast
 
-import pytest
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Locator, Page, expect
 
 from browser.place import Place, tool_call
-from browser.sight import Scheme, Screen, Sight, seeing
-
-ANSWER = """Photos are **uploaded** in the album:
-
-1. Open the album.
-2. Press *Upload*.
-
-```python
-album.upload("cat.jpg", width=1200)  # resized on the way
-```
-
-| size | width |
-|---|---|
-| small | 600 |
-| large | 2400 |
-"""
+from browser.sight import Sight
 
 
 def field(page: Page) -> Locator:
@@ -54,38 +37,13 @@ def test_a_first_message_makes_a_session_and_its_answer_streams_in(sight: Sight,
     expect(page.get_by_role("heading", level=1)).to_have_text("How do I upload a photo?")
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("screen", ["desktop", "phone"])
-def test_a_conversation_breaks_no_rule_of_access(browser: Browser, place: Place, screen: str, scheme: str) -> None:
-    session = place.new_session("Uploading photos")
-    place.ask(session, "How do I upload photos? @rule:privacy", ANSWER, thinking="The user wants steps.")
-    place.model.says("Let me look.", calls=(tool_call("call_1", "notes__list_notes"),))
-    place.ask(session, "What is in my notes?", "One note, `welcome`.")
-    place.model.fails("The key is not valid.", status=401)
-    place.call("POST", f"/api/sessions/{session}/messages", {"content": "And now?"})
-    place.model.says("I will write that down.", calls=(tool_call("call_2", "notes__write_note", name="a", text="b"),))
-    place.call("POST", f"/api/sessions/{session}/messages", {"content": "Note that down, please."})
-    place.call("PATCH", f"/api/sessions/{session}", {"context": {"files": [f"/srv/photos/{n}.md" for n in "abcdefg"]}})
-
-    with seeing(browser, place.url, cast("Screen", screen), cast("Scheme", scheme)) as sight:
-        sight.goto(f"/s/{session}")
-        expect(sight.page.get_by_role("region", name="Tool calls that wait for you")).to_be_visible()
-        sight.shoot(f"conversation-{scheme}")
-        sight.check_access()
-        sight.page.locator(".scroll").first.evaluate("box => box.scrollTo(0, 0)")
-        expect(sight.page.get_by_text("album.upload")).to_be_visible()
-        sight.shoot(f"conversation-top-{scheme}")
-        sight.check_access()
-        sight.check()
-
-
-def test_every_waiting_call_is_decided_before_anything_is_sent(sight: Sight, place: Place) -> None:
+def test_every_waiting_call_is_decided_before_anything_is_sent(phone: Sight, place: Place) -> None:
     session = place.new_session("Notes")
     calls = tuple(tool_call(f"call_{name}", "notes__write_note", name=name, text="x") for name in ("one", "two"))
     place.model.says("I will write two notes.", calls=calls)
     place.call("POST", f"/api/sessions/{session}/messages", {"content": "Write two notes"})
-    page = sight.page
-    sight.goto(f"/s/{session}")
+    page = phone.page
+    phone.goto(f"/s/{session}")
 
     decide = page.get_by_role("button", name="Send decisions")
     expect(decide).to_be_disabled()
@@ -104,14 +62,14 @@ def test_every_waiting_call_is_decided_before_anything_is_sent(sight: Sight, pla
     expect(row.get_by_text("Allowed in this session")).to_be_attached()
     row.locator("summary").click()
     expect(row.get_by_label("Result")).to_contain_text("Wrote one")
-    sight.shoot("decided")
+    phone.shoot("decided")
 
 
-def test_a_turn_can_be_stopped_and_keeps_what_it_said(sight: Sight, place: Place) -> None:
+def test_a_turn_can_be_stopped_and_keeps_what_it_said(desktop: Sight, place: Place) -> None:
     session = place.new_session("Stopping")
     answer = place.model.says_slowly("This takes ", "very long.")
-    page = sight.page
-    sight.goto(f"/s/{session}")
+    page = desktop.page
+    desktop.goto(f"/s/{session}")
     send(page, "Tell me everything")
     expect(page.get_by_text("This takes", exact=True)).to_be_visible()
     page.get_by_role("button", name="Stop", exact=True).click()
@@ -122,11 +80,11 @@ def test_a_turn_can_be_stopped_and_keeps_what_it_said(sight: Sight, place: Place
     answer.finish()
 
 
-def test_a_turn_that_failed_says_what_to_do_and_can_be_tried_again(sight: Sight, place: Place) -> None:
+def test_a_turn_that_failed_says_what_to_do_and_can_be_tried_again(phone: Sight, place: Place) -> None:
     session = place.new_session("Failing")
     place.model.fails("The key is not valid.", status=401)
-    page = sight.page
-    sight.goto(f"/s/{session}")
+    page = phone.page
+    phone.goto(f"/s/{session}")
     send(page, "Hello?")
     expect(page.get_by_role("alert")).to_contain_text("check OPENAI_API_KEY")
     place.model.says("Here I am.")
@@ -135,12 +93,12 @@ def test_a_turn_that_failed_says_what_to_do_and_can_be_tried_again(sight: Sight,
     expect(page.get_by_text("Here I am.")).to_be_visible()
 
 
-def test_an_edited_message_is_asked_in_a_copy(sight: Sight, place: Place) -> None:
+def test_an_edited_message_is_asked_in_a_copy(desktop: Sight, place: Place) -> None:
     session = place.new_session("Original")
     place.ask(session, "First question", "First answer")
     place.ask(session, "Second question", "Second answer")
-    page = sight.page
-    sight.goto(f"/s/{session}")
+    page = desktop.page
+    desktop.goto(f"/s/{session}")
     page.get_by_role("button", name="Edit and ask again").nth(1).click()
     edited = page.get_by_role("textbox", name="Message").first
     expect(edited).to_have_value("Second question")
@@ -155,35 +113,35 @@ def test_an_edited_message_is_asked_in_a_copy(sight: Sight, place: Place) -> Non
     assert place.call("GET", f"/api/sessions/{session}")["message_count"] == 4
 
 
-def test_names_complete_while_one_writes_and_drafts_are_kept(sight: Sight, place: Place) -> None:
+def test_names_complete_while_one_writes_and_drafts_are_kept(phone: Sight, place: Place) -> None:
     session, other = place.new_session("Drafts"), place.new_session("No drafts")
-    page = sight.page
-    sight.goto(f"/s/{session}")
+    page = phone.page
+    phone.goto(f"/s/{session}")
     field(page).press_sequentially("Please @photo")
     options = page.get_by_role("listbox", name="Rules and references").get_by_role("option")
     expect(options).to_have_count(2)
-    sight.shoot("mention")
+    phone.shoot("mention")
     field(page).press("ArrowDown")
     field(page).press("Enter")
     expect(field(page)).to_have_value("Please @reference:photo-upload ")
 
-    sight.goto(f"/s/{other}")
+    phone.goto(f"/s/{other}")
     expect(field(page)).to_have_value("")
-    sight.goto(f"/s/{session}")
+    phone.goto(f"/s/{session}")
     expect(field(page)).to_have_value("Please @reference:photo-upload ")
 
 
-def test_a_page_is_attached_as_text_and_removed_again(sight: Sight, place: Place) -> None:
+def test_a_page_is_attached_as_text_and_removed_again(phone: Sight, place: Place) -> None:
     session = place.new_session("Pages")
-    page = sight.page
-    sight.goto(f"/s/{session}")
+    page = phone.page
+    phone.goto(f"/s/{session}")
     page.get_by_role("button", name="Attach a page").click()
     form = page.get_by_role("dialog", name="Attach a page")
     form.get_by_label("Address of the page").fill("https://example.org/photos")
     form.get_by_label("I have the text").check()
     form.get_by_label("Title").fill("About photos")
     form.get_by_label("Text", exact=True).fill("Photos are made of light. " * 20)
-    sight.shoot("attach")
+    phone.shoot("attach")
     form.get_by_role("button", name="Attach").click()
 
     expect(page.get_by_role("link", name="About photos")).to_be_visible()
@@ -191,10 +149,10 @@ def test_a_page_is_attached_as_text_and_removed_again(sight: Sight, place: Place
     expect(page.get_by_role("link", name="About photos")).to_have_count(0)
 
 
-def test_model_and_mode_are_chosen_where_one_writes(sight: Sight, place: Place) -> None:
+def test_model_and_mode_are_chosen_where_one_writes(desktop: Sight, place: Place) -> None:
     session = place.new_session("Choosing")
-    page = sight.page
-    sight.goto(f"/s/{session}")
+    page = desktop.page
+    desktop.goto(f"/s/{session}")
     page.get_by_role("button", name="Mode: Default").click()
     page.get_by_role("menuitemradio", name=re.compile("Thinking")).click()
     expect(page.get_by_role("button", name="Mode: Thinking")).to_be_visible()
@@ -207,4 +165,4 @@ def test_model_and_mode_are_chosen_where_one_writes(sight: Sight, place: Place) 
 
     settings = place.call("GET", f"/api/sessions/{session}")["settings"]
     assert (settings["mode"], settings["model"]) == ("thinking", "echo")
-    sight.expected.append("422")
+    desktop.expected.append("422")

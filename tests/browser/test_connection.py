@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import signal
 from contextlib import ExitStack
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -11,35 +12,61 @@ from browser.place import Place, serving, speaking
 from browser.sight import seeing
 
 
-def test_a_server_that_comes_back_is_gone_on_with_without_a_gap(browser: Browser, tmp_path: Path) -> None:
+def test_a_server_that_dies_in_the_middle_of_an_answer_is_gone_on_with_and_nothing_is_lost(
+    browser: Browser, tmp_path: Path
+) -> None:
     (tmp_path / "agents").mkdir()
     with ExitStack() as stack:
         model = stack.enter_context(speaking())
         first_server = ExitStack()
-        url = first_server.enter_context(serving(tmp_path, model))
-        client = stack.enter_context(httpx2.Client(base_url=url, timeout=60))
-        place = Place(url, model, tmp_path, client)
+        url = first_server.enter_context(serving(tmp_path, model, ends_with=signal.SIGKILL, WINDOWPANE_LEASE_S="3"))
+        place = Place(url, model, tmp_path, stack.enter_context(httpx2.Client(base_url=url, timeout=60)))
         session = place.new_session("Lasting")
         place.ask(session, "One", "First answer")
         sight = stack.enter_context(seeing(browser, url))
-        sight.expected += ["ERR_CONNECTION_REFUSED", "WebSocket connection"]
+        sight.expected += [
+            "WebSocket connection",
+            "ERR_CONNECTION",
+            "ERR_EMPTY_RESPONSE",
+            "ERR_INCOMPLETE",
+            "ERR_FAILED",
+        ]
         page = sight.page
+        message, log = page.get_by_role("textbox", name="Message", exact=True), page.get_by_role("log")
+        unreachable = page.get_by_text("The server cannot be reached.")
         sight.goto(f"/s/{session}")
         expect(page.get_by_text("First answer")).to_be_visible()
+        answer = model.says_slowly("This was ", "never finished.")
+        message.fill("Will it hold?")
+        message.press("Enter")
+        expect(page.get_by_text("This was", exact=True)).to_be_visible()
+        message.fill("Meanwhile")
 
         first_server.close()
-        expect(page.get_by_text("The server cannot be reached.")).to_be_visible()
+        expect(unreachable).to_be_visible()
         expect(page.get_by_text("First answer")).to_be_visible()
         sight.shoot("offline")
-        page.get_by_role("textbox", name="Message").fill("Two")
-        page.keyboard.press("Enter")
-        expect(page.get_by_role("button", name="Send again")).to_be_visible()
+        answer.finish()
+        stack.enter_context(
+            serving(tmp_path, model, urlsplit(url).port or 0, ends_with=signal.SIGKILL, WINDOWPANE_LEASE_S="3")
+        )
+        place.call("PATCH", f"/api/sessions/{session}", {"name": "Renamed while nobody watched"})
+        page.evaluate("dispatchEvent(new Event('online'))")
+        expect(unreachable).to_have_count(0)
+        expect(page.get_by_role("heading", level=1)).to_have_text("Renamed while nobody watched")
+        expect(log.get_by_text("Will it hold?")).to_have_count(1)
+        expect(message).to_have_value("Meanwhile")
+        expect(page.get_by_role("button", name="Stop", exact=True)).to_have_count(0)
+        sight.shoot("after-a-crash")
 
-        stack.enter_context(serving(tmp_path, model, urlsplit(url).port or 0))
-        place.ask(session, "Meanwhile", "Said while nobody watched")
-        model.says("Second answer")
-        expect(page.get_by_text("Said while nobody watched")).to_be_visible()
-        page.get_by_role("button", name="Send again").click()
-        expect(page.get_by_text("Second answer")).to_be_visible()
-        expect(page.get_by_text("The server cannot be reached.")).to_have_count(0)
+        page.route("**/messages", lambda route: route.abort())
+        message.press("Enter")
+        again = page.get_by_role("button", name="Send again")
+        expect(again).to_be_visible()
+        expect(log.get_by_text("Meanwhile")).to_have_count(1)
+        page.unroute_all()
+        model.says("It does.")
+        again.click()
+        expect(page.get_by_text("It does.")).to_be_visible()
+        expect(log.get_by_text("Meanwhile")).to_have_count(1)
         sight.check()

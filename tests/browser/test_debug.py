@@ -12,11 +12,11 @@ UPLOAD, RESIZE = "How are photos uploaded?", "What about resizing?"
 
 
 @pytest.mark.spec("S3.46-S3.51", "S3.55", "S3.56", "S3.58-S3.62", "S3.44", "S3.45", "S3.65", "S3.66")
-def test_a_turn_shows_what_its_model_remembered_and_leads_on(sight: Sight, place: Place) -> None:
+def test_a_turn_shows_what_its_model_remembered_and_leads_on(phone: Sight, place: Place) -> None:
     session = place.new_session("Photos")
     place.ask(session, UPLOAD, "With the button at the top.")
     place.ask(session, RESIZE, "In the editor.")
-    page = sight.page
+    page = phone.page
     asked: list[str] = []
 
     def note(request: Request) -> None:
@@ -24,9 +24,9 @@ def test_a_turn_shows_what_its_model_remembered_and_leads_on(sight: Sight, place
             asked.append(request.url)
 
     page.on("request", note)
-    sight.goto(f"/s/{session}")
+    phone.goto(f"/s/{session}")
     expect(page.get_by_text("In the editor.", exact=True)).to_be_visible()
-    page.get_by_role("button", name="Context panel", exact=True).click() if sight.narrow else None
+    page.get_by_role("button", name="Context panel", exact=True).click()
     page.get_by_role("button", name="Debug", exact=True).click()
 
     stats = page.locator(".context-stats")
@@ -35,8 +35,8 @@ def test_a_turn_shows_what_its_model_remembered_and_leads_on(sight: Sight, place
     )
     expect(page.get_by_text(re.compile("Understood as a follow-up"))).to_be_visible()
     expect(page.locator(".source-history")).to_contain_text("📄 ")
-    sight.shoot("debug")
-    sight.check_access()
+    phone.shoot("debug")
+    phone.check_access()
     assert all("text=false" in url for url in asked)
     assert asked
 
@@ -46,8 +46,8 @@ def test_a_turn_shows_what_its_model_remembered_and_leads_on(sight: Sight, place
     sent = page.locator("pre.context-view")
     expect(sent).to_contain_text(f"=== RECENT MESSAGES ===\nUSER: {UPLOAD}\nASSISTANT: With the button at the top.")
     expect(sent).to_contain_text(f"USER: {RESIZE}")
-    sight.shoot("debug-context")
-    sight.check_access()
+    phone.shoot("debug-context")
+    phone.check_access()
     kept = page.evaluate("JSON.stringify(localStorage) + JSON.stringify(sessionStorage)")
     assert UPLOAD not in kept
     page.get_by_role("button", name="Hide Context").click()

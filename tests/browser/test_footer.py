@@ -13,10 +13,10 @@ HOSTILE = "/srv/<img src=x onerror=alert(1)>"
 
 @pytest.mark.spec("S2.41", "S2.42", "S2.44", "S2.48", "S2.49", "S2.51", "S2.52", "S2.55", "S2.56", "S2.57", "S2.58")
 @pytest.mark.spec("S2.59", "S2.60", "S2.61")
-def test_the_footer_shows_what_the_session_works_on_as_it_changes(sight: Sight, place: Place) -> None:
+def test_the_footer_shows_what_the_session_works_on_as_it_changes(phone: Sight, place: Place) -> None:
     session = place.new_session("Footer")
-    page = sight.page
-    sight.goto(f"/s/{session}")
+    page = phone.page
+    phone.goto(f"/s/{session}")
     footer = page.locator("#contextFooter")
     expect(page.get_by_role("textbox", name="Message")).to_be_visible()
     expect(footer).to_be_hidden()
@@ -38,7 +38,7 @@ def test_the_footer_shows_what_the_session_works_on_as_it_changes(sight: Sight, 
     assert writing is not None
     assert box["y"] > writing["y"]
     assert box["height"] < 40
-    sight.shoot("footer")
+    phone.shoot("footer")
 
     place.call("PATCH", f"/api/sessions/{session}", {"context": None})
     expect(footer).to_be_hidden()

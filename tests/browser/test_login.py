@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+import signal
 from collections.abc import Generator
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from browser.place import Place, serving, speaking
-from browser.sight import SCREENS, Screen, Sight, seeing
+from browser.sight import Sight, seeing
 from windowpane.callers import TokenFile
 
 
@@ -22,7 +23,7 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Generator[Place]:
     head = {"Authorization": f"Bearer {secret}"}
     with (
         speaking() as model,
-        serving(folder, model, WINDOWPANE_REQUIRE_TOKEN="true") as url,
+        serving(folder, model, ends_with=signal.SIGKILL, WINDOWPANE_REQUIRE_TOKEN="true") as url,
         httpx2.Client(base_url=url, headers=head, timeout=60) as client,
     ):
         yield Place(url, model, folder, client)
@@ -37,14 +38,11 @@ def unexpected(sight: Sight) -> None:
     sight.expected += ["401", "4401", "WebSocket connection"]
 
 
-@pytest.mark.parametrize("screen", SCREENS)
-def test_a_token_opens_the_door_and_what_is_behind_it_is_ones_own(
-    browser: Browser, guarded: Place, screen: Screen
-) -> None:
+def test_a_token_opens_the_door_and_what_is_behind_it_is_ones_own(browser: Browser, guarded: Place) -> None:
     tokens = TokenFile(guarded.folder / "tokens.json")
     _, ann = tokens.create("ann", ["chat"])
     guarded.new_session("Somebody else's")
-    with seeing(browser, guarded.url, screen) as sight:
+    with seeing(browser, guarded.url, "phone") as sight:
         unexpected(sight)
         page = sight.page
         sight.goto("/agents")
@@ -60,8 +58,7 @@ def test_a_token_opens_the_door_and_what_is_behind_it_is_ones_own(
         assert ann not in page.evaluate("JSON.stringify(localStorage) + document.cookie")
 
         sight.goto("/")
-        if sight.narrow:
-            page.get_by_role("button", name="Sessions", exact=True).click()
+        page.get_by_role("button", name="Sessions", exact=True).click()
         expect(page.get_by_text("Sessions appear here.")).to_be_visible()
         page.get_by_role("button", name="Account of ann").click()
         expect(page.get_by_role("menu", name="Account of ann")).to_contain_text("may read, chat")

@@ -2,30 +2,23 @@ from __future__ import annotations
 
 import re
 
-from playwright.sync_api import Browser, Locator, expect
+from playwright.sync_api import Browser, expect
 
 from browser.place import Place
 from browser.sight import Sight, seeing
 
 
-def sessions(sight: Sight) -> Locator:
-    """Return the list, opened where it is not always there."""
-    if sight.narrow:
-        sight.page.get_by_role("button", name="Sessions", exact=True).click()
-    return sight.page.get_by_role("navigation", name="Sessions")
-
-
-def test_sessions_are_found_renamed_and_deleted_with_a_way_back(sight: Sight, place: Place) -> None:
-    # Each window has sessions of its own in the same list.
-    before, after = f"Walruses on a {sight.screen}", f"Facts about a {sight.screen}"
+def test_sessions_are_found_renamed_and_deleted_with_a_way_back(phone: Sight, place: Place) -> None:
+    before, after = "Walruses on a phone", "Facts about a phone"
     place.new_session(before)
     place.new_session("Pelicans")
-    page = sight.page
-    sight.goto("/")
-    shown = sessions(sight)
-    page.get_by_role("searchbox", name="Search sessions").fill(f"{sight.screen} a")
+    page = phone.page
+    phone.goto("/")
+    page.get_by_role("button", name="Sessions", exact=True).click()
+    shown = page.get_by_role("navigation", name="Sessions")
+    page.get_by_role("searchbox", name="Search sessions").fill("phone a")
     expect(shown.get_by_role("link")).to_have_count(1)
-    sight.shoot("found")
+    phone.shoot("found")
 
     page.get_by_role("button", name=f"More about {before}").click()
     page.get_by_role("menuitem", name="Rename").click()

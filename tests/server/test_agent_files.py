@@ -1,14 +1,19 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import anyio
 import httpx2
+import numpy as np
 import pytest
 
 from engine.world import World, tool
 from server.place import SentEvent, events_in, problem_in, served
+from windowpane.search.embedder import Vectors
+from windowpane.search.index import TEXTS_AT_ONCE, Index
+from windowpane.turn.hybrid import HybridSelector
 
 ITEMS = "/api/agents/pane/items"
 NEW: dict[str, Any] = {"type": "rule", "name": "be-brief", "include": "always", "priority": 5, "text": "Be brief.\n"}
@@ -122,6 +127,44 @@ async def test_what_cannot_be_used_is_refused_with_its_line_and_nothing_is_writt
     assert problem_in(unclosed)["facts"]["problems"][0]["line"] == 1
     assert (world.root / "pane/rules/tone.md").read_text() == before
     assert not (world.root / "pane/rules/new.md").exists()
+
+
+async def test_a_file_that_cannot_be_used_is_read_and_corrected_as_it_is(world: World) -> None:
+    broken = "---\npriority: many\n---\nBe kind.\n"
+    file = world.write("rules/team/tone.md", broken)
+    world.write("prompts/notes.md", "Not read.")
+    path = "/api/agents/pane/files/rules/team/tone.md"
+    async with served(world) as client:
+        as_item = await client.get(f"{ITEMS}/rule/tone")
+        read = await client.get(path)
+        tag = {"If-Match": read.headers["etag"]}
+        still = await client.put(path, json={"raw": broken.replace("many", "1000")}, headers=tag)
+        corrected = await client.put(path, json={"raw": "---\nname: kind\n---\nBe kind.\n"}, headers=tag)
+        stale = await client.put(path, json={"raw": "---\nname: kind\n---\nMine"}, headers=tag)
+        renamed = await client.put(path, json={"raw": "---\nname: other\n---\nX"}, headers={"If-Match": "*"})
+        item = (await client.get(f"{ITEMS}/rule/kind")).json()
+        others = [
+            await client.get(f"/api/agents/pane/files/{name}") for name in ("prompts/notes.md", "%2e%2e/x", "none")
+        ]
+
+    assert as_item.status_code == 404
+    assert read.json() == {
+        "file": "rules/team/tone.md",
+        "raw": broken,
+        "revision": read.headers["etag"].strip('"'),
+        "problems": [
+            {
+                "file": "rules/team/tone.md",
+                "line": 2,
+                "reason": "priority must be a whole number from 0 to 999, not many",
+            }
+        ],
+    }
+    assert problem_in(still)["facts"]["problems"][0]["line"] == 2
+    assert (corrected.status_code, corrected.json()["problems"]) == (200, [])
+    assert (stale.status_code, problem_in(renamed)["code"]) == (412, "invalid_file")
+    assert (item["file"], item["raw"]) == ("rules/team/tone.md", file.read_text())
+    assert [response.status_code for response in others] == [404] * 3
 
 
 async def test_making_it_twice_is_a_conflict_unless_the_key_says_that_it_is_the_same(world: World) -> None:
@@ -286,6 +329,39 @@ async def test_an_agent_is_watched(world: World) -> None:
     assert seen[2].data["files"] == ["rules/broken.md"]
     assert seen[3].data["problems"][0]["file"] == "rules/broken.md"
     assert missing.status_code == 404
+
+
+class HeldUpEmbedder:
+    """Embeds at once what is asked, then only as many times as it is let."""
+
+    model = "held up"
+
+    def __init__(self) -> None:
+        self.let = anyio.Semaphore(2)
+
+    async def embed(self, texts: Sequence[str]) -> Vectors:
+        await self.let.acquire()
+        return np.ones((len(texts), 1), np.float32)
+
+
+async def test_who_watches_an_agent_sees_how_far_indexing_has_come(world: World) -> None:
+    embedder = HeldUpEmbedder()
+    world.selector = HybridSelector(Index(embedder))
+    for number in range(TEXTS_AT_ONCE // 2 + 2):
+        world.rule(f"rule-{number}", "Its name is one passage, and this is the other.", include="agent")
+    seen: list[SentEvent] = []
+    async with served(world) as client, client.stream("GET", "/api/agents/pane/events") as response:
+        events = (event async for event in events_in(response) if event.event == "agent.indexing")
+        await client.post("/api/agents/pane/search", json={"query": "tone"})
+        with anyio.fail_after(30):
+            seen.append(await anext(events))
+            embedder.let.release()
+            seen.append(await anext(events))
+
+    assert [event.data for event in seen] == [
+        {"done": TEXTS_AT_ONCE, "total": TEXTS_AT_ONCE + 4, "type": "agent.indexing"},
+        {"done": TEXTS_AT_ONCE + 4, "total": TEXTS_AT_ONCE + 4, "type": "agent.indexing"},
+    ]
 
 
 async def test_items_are_found_by_words_and_turned_page_by_page(world: World) -> None:

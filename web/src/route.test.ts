@@ -12,6 +12,7 @@ const ADDRESSES: Address[] = [
   { place: { view: 'agent', agent: 'pane', item: { type: 'rule', name: NAME } }, applet: null },
   { place: { view: 'agent', agent: 'pane', part: { kind: 'new', type: 'site' } }, applet: null },
   { place: { view: 'agent', agent: 'pane', part: { kind: 'prompt', name: 'sites/example.org' } }, applet: null },
+  { place: { view: 'agent', agent: 'pane', part: { kind: 'file', name: 'rules/a b/ü.md' } }, applet: null },
   { place: { view: 'agent', agent: 'pane', part: { kind: 'settings' } }, applet: null },
   { place: { view: 'analytics' }, applet: null },
   { place: { view: 'analytics', filters: { days: '30', agent: NAME, model: 'openai:gpt-4o' } }, applet: null },

@@ -3,8 +3,8 @@
 export type ItemType = 'rule' | 'reference' | 'tool'
 export type ItemName = { type: ItemType; name: string; server?: string }
 
-/** A part of an agent beside its items: something new, a prompt or site skill, or its settings. */
-export type AgentPart = { kind: 'new'; type: 'rule' | 'reference' | 'site' } | { kind: 'prompt'; name: string } | { kind: 'settings' }
+/** A part of an agent beside its items: something new, a prompt or site skill, its settings, or any file as it is. */
+export type AgentPart = { kind: 'new'; type: 'rule' | 'reference' | 'site' } | { kind: 'prompt' | 'file'; name: string } | { kind: 'settings' }
 
 export type Place =
   | { view: 'new' }
@@ -80,7 +80,7 @@ function itemOf([type, name, ...more]: string[], server: string | null): ItemNam
 function partOf([kind, name, ...more]: string[]): AgentPart | null {
   if (more.length) return null
   if (kind === 'new' && (name === 'rule' || name === 'reference' || name === 'site')) return { kind, type: name }
-  if (kind === 'prompt' && name !== undefined) return { kind, name }
+  if ((kind === 'prompt' || kind === 'file') && name !== undefined) return { kind, name }
   return kind === 'settings' && name === undefined ? { kind } : null
 }
 

@@ -18,14 +18,14 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from windowpane.agents.base import Agent, Problem
+from windowpane.agents.base import Agent, FileEntry, Problem
 from windowpane.agents.files import MAX_BYTES
 from windowpane.agents.items import ItemFile, read_reference, read_rule, render_item
 from windowpane.agents.manifest import Manifest, read_manifest, read_mcp_json
 from windowpane.agents.prompts import read_prompt, read_site
 from windowpane.agents.rewrite import Value, rewritten_front, rewritten_json, rewritten_yaml
 from windowpane.agents.tree import TreeError
-from windowpane.context.items import IncludeMode, ItemRef, Permission, Reference, Rule
+from windowpane.context.items import IncludeMode, ItemRef, ItemType, Permission, Reference, Rule
 from windowpane.errors import (
     AgentError,
     AlreadyThereError,
@@ -94,7 +94,7 @@ def create_item_file(agent: Agent, ref: ItemRef, text: str) -> FileText:
     if not _NAME.fullmatch(ref.name):
         raise InvalidInputError("a name may hold only letters, digits, _ and -, and no more than 100 of them")
     file = f"{FOLDERS[ref.type]}/{ref.name}.md"
-    _check_item(file, text, ref)
+    _check_item(file, text, ref.type, ref.name)
     with suppress(UnknownItemError):
         raise AlreadyThereError(str(ref), _file_of(agent, ref))
     return create_file(agent, file, text)
@@ -109,7 +109,7 @@ def put_item_file(agent: Agent, ref: ItemRef, text: str, *, revision: str) -> Fi
         StaleRevisionError: the file is not the one of `revision`.
     """
     file = _file_of(agent, ref)
-    _check_item(file, text, ref)
+    _check_item(file, text, ref.type, ref.name)
     return replace_file(agent, file, text, revision=revision)
 
 
@@ -130,7 +130,7 @@ def change_item(
         after = rewritten_front(before.text, changes, text)
     except TreeError as error:
         raise InvalidFileError(before.file, ((error.line, error.reason),)) from None
-    _check_item(before.file, after, ref)
+    _check_item(before.file, after, ref.type, ref.name)
     return replace_file(agent, before.file, after, revision=before.revision)
 
 
@@ -164,9 +164,7 @@ def put_prompt(agent: Agent, name: str, text: str, *, revision: str | None) -> F
         StaleRevisionError: the file is not the one of `revision`.
     """
     file = prompt_file(name)
-    read = read_site(file, text) if name.startswith("sites/") else read_prompt(file, text)
-    if read.text is None:
-        raise _unusable(file, read.problems)
+    _check_prompt(file, text)
     return create_file(agent, file, text) if revision is None else replace_file(agent, file, text, revision=revision)
 
 
@@ -239,6 +237,34 @@ def change_server(
     return replace_file(agent, before.file, after, revision=before.revision)
 
 
+def file_text(agent: Agent, file: str) -> FileText:
+    """Return any file that the agent reads, also one that cannot be used.
+
+    Raises:
+        MissingFileError: the agent reads no such file, or it is no text.
+    """
+    return read_text(agent, _entry(agent, file).file)
+
+
+def put_file(agent: Agent, file: str, text: str, *, revision: str) -> FileText:
+    """Write any file that the agent reads anew, so that one that could not be used becomes one that can.
+
+    Raises:
+        MissingFileError: the agent reads no such file.
+        InvalidFileError: it cannot be used, or the item that it holds would have another name.
+        StaleRevisionError: the file is not the one of `revision`.
+    """
+    entry = _entry(agent, file)
+    match entry.kind:
+        case "rule" | "reference":
+            _check_item(file, text, entry.kind, entry.name)
+        case "manifest" | "servers":
+            _check_manifest(agent, file, text)
+        case "core" | "default_site" | "site":
+            _check_prompt(file, text)
+    return replace_file(agent, file, text, revision=revision)
+
+
 def read_text(agent: Agent, file: str) -> FileText:
     """Return a file of the agent's folder.
 
@@ -266,15 +292,27 @@ def _file_of(agent: Agent, ref: ItemRef) -> str:
     return found.file
 
 
-def _check_item(file: str, text: str, ref: ItemRef) -> None:
-    read = read_rule if ref.type == "rule" else read_reference
+def _entry(agent: Agent, file: str) -> FileEntry:
+    found = next((entry for entry in agent.files if entry.file == file), None)
+    if found is None:
+        raise MissingFileError(file, "the agent reads no such file")
+    return found
+
+
+def _check_item(file: str, text: str, kind: ItemType, name: str | None) -> None:
+    """Refuse what cannot be used, or would have another name than it has now; one that has none may take any."""
+    read = read_rule if kind == "rule" else read_reference
     said: ItemFile = read(file, text, "")
     if said.item is None:
         raise _unusable(file, said.problems)
-    if said.item.name != ref.name:
-        raise InvalidFileError(
-            file, ((said.name_line, f"it names itself {said.item.name!r} and should be {ref.name!r}"),)
-        )
+    if name is not None and said.item.name != name:
+        raise InvalidFileError(file, ((said.name_line, f"it names itself {said.item.name!r} and should be {name!r}"),))
+
+
+def _check_prompt(file: str, text: str) -> None:
+    read = read_site(file, text) if file.startswith("prompts/sites/") else read_prompt(file, text)
+    if read.text is None:
+        raise _unusable(file, read.problems)
 
 
 def _check_manifest(agent: Agent, file: str, text: str) -> None:

@@ -15,7 +15,7 @@ from windowpane.agents.agent import AgentFile, Said, put_together
 from windowpane.agents.base import Agent, Problem
 from windowpane.agents.files import Found, Scan, Shelf, scan
 from windowpane.agents.items import read_reference, read_rule
-from windowpane.agents.manifest import read_manifest, read_mcp_json
+from windowpane.agents.manifest import CheckSearch, read_manifest, read_mcp_json
 from windowpane.agents.prompts import read_prompt, read_site
 from windowpane.errors import AgentNotFoundError
 
@@ -26,12 +26,16 @@ MANIFEST = "agent.yaml"
 class FolderAgents:
     """The agents below one folder: each sub-folder with an `agent.yaml`, named as the folder is.
 
-    A folder that has an `agent.yaml` itself is one agent. Safe to use from several threads.
+    A folder that has an `agent.yaml` itself is one agent. `check_search` tells settings of the search that cannot be
+    used. Safe to use from several threads.
     """
 
-    def __init__(self, root: Path, environ: Mapping[str, str] = os.environ) -> None:
+    def __init__(
+        self, root: Path, environ: Mapping[str, str] = os.environ, *, check_search: CheckSearch | None = None
+    ) -> None:
         self._root = root.resolve()
         self._environ = environ
+        self._check_search = check_search
         self._folders: dict[Path, AgentFolder] = {}
         self._lock = threading.Lock()
 
@@ -55,7 +59,7 @@ class FolderAgents:
         if folder is None:
             raise AgentNotFoundError(name, self.names())
         with self._lock:
-            kept = self._folders.get(folder) or AgentFolder(folder, self._environ)
+            kept = self._folders.get(folder) or AgentFolder(folder, self._environ, check_search=self._check_search)
             self._folders[folder] = kept
         return kept.current()
 
@@ -69,7 +73,10 @@ class FolderAgents:
 class AgentFolder:
     """One agent's folder. Safe to use from several threads."""
 
-    def __init__(self, folder: Path, environ: Mapping[str, str] = os.environ) -> None:
+    def __init__(
+        self, folder: Path, environ: Mapping[str, str] = os.environ, *, check_search: CheckSearch | None = None
+    ) -> None:
+        self._check_search = check_search
         self._folder = str(folder.absolute())
         self._name = folder.absolute().name
         self._environ = environ
@@ -99,7 +106,7 @@ class AgentFolder:
         file = found.file
         match found.kind:
             case "manifest":
-                return read_manifest(file, content, self._variables(), self._folder, self._name)
+                return read_manifest(file, content, self._variables(), self._folder, self._name, self._check_search)
             case "servers":
                 return read_mcp_json(file, content, self._variables(), self._folder)
             case "rule":

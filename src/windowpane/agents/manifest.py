@@ -13,6 +13,7 @@ from windowpane.agents.fields import Fields, Notes
 from windowpane.agents.servers import read_servers
 from windowpane.agents.tree import Node, Table, TreeError, read_json, read_yaml, value_of
 from windowpane.context.session import Mode, ToolPermission
+from windowpane.errors import InvalidSettingError
 
 TOOL_PERMISSIONS: tuple[ToolPermission, ...] = ("always", "never", "tool")
 MODES: tuple[Mode, ...] = ("normal", "thinking", "research")
@@ -36,7 +37,18 @@ UNREADABLE = Manifest(settings=AgentSettings(tool_permission=STRICTEST))
 """What is known of an agent whose `agent.yaml` cannot be read."""
 
 
-def read_manifest(file: str, content: str, variables: Mapping[str, str], folder: str, name: str) -> Manifest:
+CheckSearch = Callable[[Mapping[str, Any]], object]
+"""Raises `InvalidSettingError` for settings of the search that cannot be used."""
+
+
+def read_manifest(
+    file: str,
+    content: str,
+    variables: Mapping[str, str],
+    folder: str,
+    name: str,
+    check_search: CheckSearch | None = None,
+) -> Manifest:
     """Return what `agent.yaml` says about the agent of this name."""
     notes = Notes(file)
     table = _table(read_yaml, content, notes)
@@ -46,7 +58,7 @@ def read_manifest(file: str, content: str, variables: Mapping[str, str], folder:
     if fields.text("name", name) != name:
         notes.remark(fields.line("name"), f"the agent is named {name!r} after its folder; rename the folder instead")
     description = fields.text("description", "")
-    settings = _settings(fields)
+    settings = _settings(fields, _search(fields, notes, check_search))
     servers = fields.table("mcpServers")
     fields.finish()
     return Manifest(
@@ -87,10 +99,30 @@ def _table(read: Callable[[str], Node], content: str, notes: Notes) -> Table | N
     return None
 
 
-def _settings(fields: Fields) -> AgentSettings:
+def _search(fields: Fields, notes: Notes, check: CheckSearch | None) -> dict[str, Any]:
+    table = fields.table("search")
+    settings: dict[str, Any] = value_of(table) if table else {}
+    try:
+        if check is not None:
+            check(settings)
+    except InvalidSettingError as error:
+        notes.remark(_line_of(table, error.name), f"{error}; until then all of search has its defaults")
+        return {}
+    return settings
+
+
+def _line_of(table: Table | None, name: str) -> int | None:
+    """Return the line of `search.…`, or the nearest that there is above it."""
+    line, node = None, table
+    for key in name.split(".")[1:]:
+        if not isinstance(node, Table) or key not in node.entries:
+            break
+        line, node = node.entries[key]
+    return line
+
+
+def _settings(fields: Fields, search: Mapping[str, Any]) -> AgentSettings:
     default = AgentSettings()
-    search = fields.table("search")
-    free: dict[str, Any] = value_of(search) if search else {}
     return AgentSettings(
         model=fields.text("model", "") or default.model,
         temperature=fields.number("temperature", default.temperature, 0, 2),
@@ -100,7 +132,7 @@ def _settings(fields: Fields) -> AgentSettings:
         tool_permission=_tool_permission(fields, default.tool_permission),
         mode=fields.choice("mode", MODES) or default.mode,
         context_window=fields.integer("context_window", 0, 1, _MOST_TOKENS) or None,
-        search=free,
+        search=search,
         working_context=fields.flag("working_context", default.working_context),
     )
 

@@ -132,14 +132,18 @@ async def watch_agent(engine: Reading, request: Request, agent: AgentName) -> By
     `agent.indexing` while passages are embedded. `agent.deleted` ends the stream.
     """
     looking = cast("Looking", request.app.state.looking)
-    return ByteStream(_written(engine, looking, agent, await looking.at(engine, agent)))
+    return ByteStream(_sent(engine, looking, agent, await looking.at(engine, agent)))
 
 
-async def _written(engine: Engine, looking: Looking, agent: str, first: Look) -> AsyncGenerator[bytes]:
+async def _sent(engine: Engine, looking: Looking, agent: str, first: Look) -> AsyncGenerator[bytes]:
     async with aclosing(_events(engine, looking, agent, first)) as events:
         async for event in events:
-            body = _EVENT.dump_python(event, mode="json")
-            yield format_sse_event(event=event.type, data_str=as_json(body))
+            yield written(event)
+
+
+def written(event: AgentEvent) -> bytes:
+    """Return an event as the stream has it."""
+    return format_sse_event(event=event.type, data_str=as_json(_EVENT.dump_python(event, mode="json")))
 
 
 async def _events(engine: Engine, looking: Looking, agent: str, last: Look) -> AsyncGenerator[AgentEvent]:

@@ -20,8 +20,10 @@ from windowpane.agents.edit import (
     create_item_file,
     delete_item,
     delete_prompt,
+    file_text,
     item_text,
     prompt_file,
+    put_file,
     put_item_file,
     put_manifest,
     put_prompt,
@@ -49,6 +51,15 @@ PromptName = Annotated[
     Path(
         description="`core`, `default_site`, or `sites/` and the host it is for.",
         pattern=r"^(core|default_site|sites/[A-Za-z0-9_-][A-Za-z0-9._-]{0,252})$",
+    ),
+]
+FileName = Annotated[
+    str,
+    Path(
+        alias="file",
+        max_length=4096,
+        description="The file's name in the agent's folder, as problems name it.",
+        examples=["rules/be-brief.md"],
     ),
 ]
 ItemName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,100}$", examples=["answer-briefly"])]
@@ -309,9 +320,28 @@ async def put_agent_manifest(
     return await _read(engine, response, agent, "agent.yaml")
 
 
+@router.get("/files/{file:path}", summary="Read a file of an agent's folder", responses=problems(404))
+async def read_agent_file(engine: Managing, response: Response, agent: AgentName, name: FileName) -> FileView:
+    """Return a file that the agent reads as it is, also when it cannot be used, and what is wrong with it."""
+    return await _read(engine, response, agent, name)
+
+
+@router.put("/files/{file:path}", summary="Write a file of an agent's folder", responses=problems(*BODY, *CHANGED))
+async def put_agent_file(
+    engine: Managing, response: Response, agent: AgentName, name: FileName, body: RawFile, if_match: IfMatch = None
+) -> FileView:
+    """Write a file that the agent reads anew: above all one that could not be used, corrected.
+
+    An item keeps its name; a file that holds none may become any item of its folder.
+    """
+    revision = expected(if_match)
+    await _in_thread(partial(put_file, engine.agents.current(agent), name, body.raw, revision=revision))
+    return await _read(engine, response, agent, name)
+
+
 async def _read(engine: Engine, response: Response, agent: str, file: str) -> FileView:
     found = engine.agents.current(agent)
-    text = await _in_thread(read_text, found, file)
+    text = await _in_thread(file_text, found, file)
     tag(response, text.revision)
     wrong = tuple(problem for problem in found.problems if problem.file == file)
     return FileView(file=file, raw=text.text, revision=text.revision, problems=wrong)

@@ -41,7 +41,7 @@ router = APIRouter(prefix="/api", tags=["analytics"])
 CSV = "text/csv; charset=utf-8"
 
 
-def books_of(connection: HTTPConnection) -> Bookkeeper:
+async def books_of(connection: HTTPConnection) -> Bookkeeper:
     """Return the app's bookkeeper."""
     return cast("Bookkeeper", connection.app.state.books)
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Path, Query
 
-from windowpane.context.events import Erased, ModelReplied, Recorded, TurnFinished
+from windowpane.context.events import Erased, ModelReplied, Recorded, RequestBuilt, TurnFinished
 from windowpane.context.ids import SessionId
 from windowpane.context.items import BUILT_IN_SERVER, CLIENT_SERVER, ItemRef, item_hash
 from windowpane.context.messages import Message, Outcome, ToolCall
@@ -20,6 +20,7 @@ from windowpane.server.items import Kind, Name, Server, ref_of
 from windowpane.server.opened import Reading
 from windowpane.server.problems import problems
 from windowpane.server.sessions import Id
+from windowpane.turn.record import context_of
 
 router = APIRouter(prefix="/api/sessions/{session_id}", tags=["history"])
 
@@ -136,13 +137,15 @@ async def read_sent_item(
     )
 
 
-async def turn_view(engine: Engine, session_id: SessionId, turn: int) -> TurnView:
-    """Return a turn as it stands.
+async def turn_view(
+    engine: Engine, session_id: SessionId, turn: int, events: Sequence[Recorded] | None = None
+) -> TurnView:
+    """Return a turn as it stands. `events` are those of the turn, from its beginning, for who has them already.
 
     Raises:
         TurnNotFoundError: no such turn, or it was erased.
     """
-    return TurnView(**await _facts(engine, session_id, turn, await _events(engine, session_id, turn)))
+    return TurnView(**await _facts(engine, session_id, turn, events or await _events(engine, session_id, turn)))
 
 
 async def _events(engine: Engine, session_id: SessionId, turn: int) -> list[Recorded]:
@@ -165,16 +168,18 @@ async def _facts(engine: Engine, session_id: SessionId, turn: int, events: Seque
         "text": "\n\n".join(text for text in said if text),
         "messages": tuple(message for message in messages_of(session_id, events) if message.turn == turn),
         "approvals": now.undecided if now else (),
-        "request_context": await _context(engine, session_id, turn),
+        "request_context": await _context(engine, session_id, turn, events),
         "seq": state.seq,
     }
 
 
-async def _context(engine: Engine, session_id: SessionId, turn: int) -> RequestContext | None:
-    try:
-        return await engine.request_context(session_id, turn)
-    except TurnNotFoundError:
-        return None
+async def _context(
+    engine: Engine, session_id: SessionId, turn: int, events: Sequence[Recorded]
+) -> RequestContext | None:
+    for entry in events:
+        if isinstance(entry.event, RequestBuilt) and entry.event.turn == turn:
+            return context_of(await engine.store.blob(session_id, entry.event.request))
+    return None
 
 
 async def _changed_since(
@@ -183,8 +188,9 @@ async def _changed_since(
     if item.server in (BUILT_IN_SERVER, CLIENT_SERVER):
         return "unknown"
     try:
-        now = next((found for found in await engine.items(agent) if found.ref == item.ref), None)
+        # Asked first: a server that is ready by the time of the second question has its tools then.
         away = await _away(engine, agent, item.ref)
+        now = next((found for found in await engine.items(agent) if found.ref == item.ref), None)
     except AgentNotFoundError:
         return "deleted"
     if now is None:

@@ -1,17 +1,9 @@
 /** One agent while somebody looks at it: what its folder says, its tool servers, and what happens to them on disk. */
 
-import { address, call, ProblemError } from '../api/call.ts'
-import { OPERATIONS, type AgentView, type Problem, type PromptView, type ServerDetail, type ServerView } from '../api/schema.ts'
+import { call, ProblemError } from '../api/call.ts'
+import type { AgentView, Problem, PromptView, ServerDetail, ServerView } from '../api/schema.ts'
 import { agents } from './items.svelte.ts'
-
-type Told =
-  | { type: 'agent.files'; files: string[] }
-  | { type: 'agent.problems'; problems: Problem[] }
-  | { type: 'agent.server'; server: ServerView | null; name: string }
-  | { type: 'agent.indexing'; done: number; total: number }
-  | { type: 'agent.deleted' }
-
-const TYPES: Told['type'][] = ['agent.files', 'agent.problems', 'agent.server', 'agent.indexing', 'agent.deleted']
+import { watchAgent, type Told } from './watch.ts'
 
 export class LiveAgent {
   readonly name: string
@@ -23,13 +15,13 @@ export class LiveAgent {
   indexing: { done: number; total: number } | null = $state.raw(null)
   failure: ProblemError | null = $state.raw(null)
   deleted = $state(false)
-  /** Whether what happens on disk is heard of. */
-  watched = $state(false)
 
   #stamps: Record<string, number> = $state.raw({})
-  #events: EventSource | null = null
+  #stop: (() => void) | null = null
   #opened = false
   #reading: Promise<void> | null = null
+  /** What was told while it was read for the first time. */
+  #early: Told[] | null = null
   #again = false
 
   constructor(name: string) {
@@ -44,22 +36,30 @@ export class LiveAgent {
   async open(): Promise<void> {
     this.#opened = true
     this.failure = null
+    this.#early = []
+    await this.#heard()
     await this.read()
-    if (!this.#opened || this.failure) return
-    this.#events = new EventSource(address(OPERATIONS.watch_agent[1], { agent: this.name }))
-    let before = false
-    this.#events.onopen = () => {
-      // What happened while nobody listened is not told.
-      if (before) void this.read()
-      before = this.watched = true
-    }
-    this.#events.onerror = () => (this.watched = false)
-    for (const type of TYPES) this.#events.addEventListener(type, (event) => this.#hear(JSON.parse((event as MessageEvent<string>).data) as Told))
+    const early = this.#early
+    this.#early = null
+    if (this.failure) this.#stop?.()
+    else for (const told of early) this.#hear(told)
+  }
+
+  /** Begin to listen; what is read after this misses nothing. */
+  async #heard(): Promise<void> {
+    this.#stop?.()
+    await new Promise<void>((begun) => {
+      this.#stop = watchAgent(this.name, {
+        onBegin: (again) => (again ? void this.read() : begun()),
+        onTold: (told) => this.#hear(told),
+        onRefused: begun,
+      })
+    })
   }
 
   close(): void {
     this.#opened = false
-    this.#events?.close()
+    this.#stop?.()
   }
 
   /** Read everything again; once more afterwards when that was asked for meanwhile. */
@@ -107,6 +107,7 @@ export class LiveAgent {
   }
 
   #hear(told: Told): void {
+    if (this.#early) return void this.#early.push(told)
     switch (told.type) {
       case 'agent.files':
         this.#stamps = { ...this.#stamps, ...Object.fromEntries(told.files.map((file) => [file, this.stamp(file) + 1])) }

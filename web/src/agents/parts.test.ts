@@ -1,13 +1,14 @@
 import { expect, test } from 'vitest'
-import { namesIn, placeOfFile, promptTitle, withoutFront } from './parts.ts'
+import { namesIn, partOfFile, promptTitle, withoutFront } from './parts.ts'
 
 test('files lead to the place where they are edited', () => {
-  expect(placeOfFile('rules/tone.md')).toEqual({ item: { type: 'rule', name: 'tone' } })
-  expect(placeOfFile('references/a_b.md')).toEqual({ item: { type: 'reference', name: 'a_b' } })
-  expect(placeOfFile('prompts/sites/example.org.md')).toEqual({ part: { kind: 'prompt', name: 'sites/example.org' } })
-  expect(placeOfFile('prompts/core.md')).toEqual({ part: { kind: 'prompt', name: 'core' } })
-  expect(placeOfFile('agent.yaml')).toEqual({ part: { kind: 'settings' } })
-  expect(placeOfFile('rules/../core.md')).toBeNull()
+  expect(partOfFile('rules/team/to ne.md')).toEqual({ kind: 'file', name: 'rules/team/to ne.md' })
+  expect(partOfFile('mcp.json')).toEqual({ kind: 'file', name: 'mcp.json' })
+  expect(partOfFile('prompts/sites/example.org.md')).toEqual({ kind: 'prompt', name: 'sites/example.org' })
+  expect(partOfFile('prompts/core.md')).toEqual({ kind: 'prompt', name: 'core' })
+  expect(partOfFile('agent.yaml')).toEqual({ kind: 'settings' })
+  expect(partOfFile('rules/tone.txt')).toBeNull()
+  expect(partOfFile('prompts/notes.md')).toBeNull()
 })
 
 test('the text of a file begins after its front matter', () => {

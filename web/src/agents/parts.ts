@@ -1,16 +1,13 @@
 /** Which part of an agent a file of its folder is, and small facts about such files. */
 
-import type { AgentPart, ItemName } from '../route.ts'
+import type { AgentPart } from '../route.ts'
 
-type Shown = { item: ItemName } | { part: AgentPart }
-
-/** Return where a file can be edited, or null for one that only the disk knows. */
-export function placeOfFile(file: string): Shown | null {
-  const [, folder, name] = /^(rules|references)\/([A-Za-z0-9_-]+)\.md$/.exec(file) ?? []
-  if (folder && name) return { item: { type: folder === 'rules' ? 'rule' : 'reference', name } }
+/** Return the part of an agent by which a file can be corrected, or null for one that is not read. */
+export function partOfFile(file: string): AgentPart | null {
+  if (file === 'agent.yaml') return { kind: 'settings' }
   const prompt = /^prompts\/(core|default_site|sites\/[^/]+)\.md$/.exec(file)?.[1]
-  if (prompt) return { part: { kind: 'prompt', name: prompt } }
-  return file === 'agent.yaml' ? { part: { kind: 'settings' } } : null
+  if (prompt) return { kind: 'prompt', name: prompt }
+  return file === 'mcp.json' || /^(rules|references|prompts\/sites)\/.+\.md$/i.test(file) ? { kind: 'file', name: file } : null
 }
 
 /** A file's text without its front matter. */

@@ -60,6 +60,14 @@ export type AgentView = {
   problems: Problem[]
 }
 
+/** The form of JSON that an answer must have. `schema` None: any object. `strict` is the provider's to read: whether the schema is followed to the letter. */
+export type AnswerForm = {
+  schema: Record<string, unknown> | null
+  name: string
+  description: string
+  strict: boolean | null
+}
+
 /** What the agent says, and which calls it waits for. */
 export type AnswerMessage = {
   role: "assistant"
@@ -167,6 +175,7 @@ export type CallSettings = {
   top_p: number | null
   max_output_tokens: number | null
   mode: "normal" | "thinking" | "research"
+  demands: Demands
 }
 
 /** One model call. `residual_tokens` is how many input tokens the provider counted beyond ours; null: it said none. `cost_usd` is null when the model has no known price. */
@@ -258,6 +267,12 @@ export type ChatCompletion = {
   usage: ChatUsage
 }
 
+/** The form of the answer: text, any JSON object, or JSON that a schema describes. */
+export type ChatForm = {
+  type: "text" | "json_object" | "json_schema"
+  json_schema?: NamedSchema | null
+}
+
 /** A message of the conversation. What else clients send back with it is passed over. */
 export type ChatMessage = {
   role: "system" | "developer" | "user" | "assistant" | "tool"
@@ -269,40 +284,40 @@ export type ChatMessage = {
 /** A conversation to be carried on by an agent. Parameters that have no effect here are taken and passed over. */
 export type ChatRequest = {
   model: string
-  messages: ChatMessage[]
   stream?: boolean | null
-  stream_options?: StreamOptions | null
-  tools?: ChatTool[] | null
   tool_choice?: JsonValue
   temperature?: number | null
   top_p?: number | null
-  max_tokens?: number | null
-  max_completion_tokens?: number | null
   metadata?: Record<string, JsonValue> | null
   store?: boolean | null
+  top_logprobs?: number | null
+  parallel_tool_calls?: boolean | null
+  prompt_cache_key?: string | null
+  prompt_cache_options?: JsonValue
+  prompt_cache_retention?: string | null
+  safety_identifier?: string | null
+  service_tier?: string | null
+  user?: string | null
+  messages: ChatMessage[]
+  stream_options?: StreamOptions | null
+  tools?: ChatTool[] | null
+  max_tokens?: number | null
+  max_completion_tokens?: number | null
   n?: number | null
   stop?: JsonValue
   logprobs?: boolean | null
-  top_logprobs?: number | null
   logit_bias?: JsonValue
   modalities?: JsonValue
-  response_format?: JsonValue
+  response_format?: ChatForm | null
   functions?: JsonValue
   function_call?: JsonValue
   audio?: JsonValue
   prediction?: JsonValue
   web_search_options?: JsonValue
   frequency_penalty?: number | null
-  parallel_tool_calls?: boolean | null
   presence_penalty?: number | null
-  prompt_cache_key?: string | null
-  prompt_cache_options?: JsonValue
-  prompt_cache_retention?: string | null
   reasoning_effort?: string | null
-  safety_identifier?: string | null
   seed?: number | null
-  service_tier?: string | null
-  user?: string | null
   verbosity?: string | null
 }
 
@@ -461,6 +476,12 @@ export type DayRow = {
 /** What a person decided, by call id. */
 export type Decisions = {
   decisions: Record<string, "allow_once" | "allow_session" | "deny">
+}
+
+/** What the caller of a turn demands of its answer. With `must_call` the turn's first model call must call one of these tools. `form` None: text as it comes. */
+export type Demands = {
+  must_call: ItemRef[]
+  form: AnswerForm | null
 }
 
 /** Instructions from the application developer. */
@@ -712,7 +733,7 @@ export type FoundItems = {
   items: ContextItem[]
 }
 
-/** A function that the client runs. */
+/** A function of the client's, offered to the model beside the agent's own tools. */
 export type Function = {
   name: string
   description?: string | null
@@ -1000,11 +1021,12 @@ export type ModelList = {
   data: Model[]
 }
 
-/** One model call ended well. `tokens` is what its text costs by our own count. */
+/** One model call ended well. `tokens` is what its text costs by our own count. `own_words` is the reply as its provider wrote it, where the provider wants that back with the results of tools; empty where the step says it all. */
 export type ModelReplied = {
   turn: number
   step: Step
   tokens: number
+  own_words: string
   type: "model.replied"
 }
 
@@ -1017,6 +1039,14 @@ export type ModelReply = {
 export type ModelRow = {
   model: string
   spent: Spent
+}
+
+/** A schema that the answer is to follow. */
+export type NamedSchema = {
+  name?: string | null
+  schema?: Record<string, JsonValue> | null
+  description?: string | null
+  strict?: boolean | null
 }
 
 /** One thing to change, in words and as a value, which is the `most` or the `least` that will do. `domain` is the group of search settings that it belongs to. `tokens` is how much larger the window must be; `add` and `remove` are done to the session by hand; `agent` is something to do to the agent. */
@@ -1381,43 +1411,43 @@ export type Rerun = {
 /** Something to be answered by an agent. Parameters that have no effect here are taken and passed over. */
 export type ResponseRequest = {
   model: string
-  input: string | Item[]
-  instructions?: string | null
   stream?: boolean | null
-  tools?: ResponseTool[] | null
   tool_choice?: JsonValue
-  previous_response_id?: string | null
-  conversation?: string | ConversationName | null
   temperature?: number | null
   top_p?: number | null
-  max_output_tokens?: number | null
   metadata?: Record<string, JsonValue> | null
   store?: boolean | null
-  background?: boolean | null
-  prompt?: JsonValue
-  text?: JsonValue
   top_logprobs?: number | null
-  max_tool_calls?: number | null
-  include?: JsonValue
   parallel_tool_calls?: boolean | null
   prompt_cache_key?: string | null
   prompt_cache_options?: JsonValue
   prompt_cache_retention?: string | null
-  reasoning?: JsonValue
   safety_identifier?: string | null
   service_tier?: string | null
+  user?: string | null
+  input: string | Item[]
+  instructions?: string | null
+  tools?: ResponseTool[] | null
+  previous_response_id?: string | null
+  conversation?: string | ConversationName | null
+  max_output_tokens?: number | null
+  background?: boolean | null
+  prompt?: JsonValue
+  text?: TextOptions | null
+  max_tool_calls?: number | null
+  include?: JsonValue
+  reasoning?: JsonValue
   stream_options?: JsonValue
   truncation?: string | null
-  user?: string | null
 }
 
-/** A function of the client's, offered to the model beside the agent's own tools. */
+/** A function, as one of the tools. */
 export type ResponseTool = {
-  type: "function"
   name: string
   description?: string | null
   parameters?: Record<string, JsonValue> | null
   strict?: boolean | null
+  type: "function"
 }
 
 /** An answer to one interrupt, sent on the run that continues from it. */
@@ -1837,6 +1867,21 @@ export type SystemMessage = {
   role: "system"
 }
 
+/** The form of the answer: text, any JSON object, or JSON that a schema describes. */
+export type TextForm = {
+  name?: string | null
+  schema?: Record<string, JsonValue> | null
+  description?: string | null
+  strict?: boolean | null
+  type: "text" | "json_object" | "json_schema"
+}
+
+/** How the text is to be. What only advises is passed over. */
+export type TextOptions = {
+  format?: TextForm | null
+  verbosity?: string | null
+}
+
 /** A text part. */
 export type TextPart = {
   type?: "text"
@@ -2114,6 +2159,18 @@ export interface Operations {
     query: Record<string, never>
     body: undefined
     answer: undefined
+  }
+  read_agent_file: {
+    path: { agent: string; file: string }
+    query: Record<string, never>
+    body: undefined
+    answer: FileView
+  }
+  put_agent_file: {
+    path: { agent: string; file: string }
+    query: Record<string, never>
+    body: RawFile
+    answer: FileView
   }
   list_agent_items: {
     path: { agent: string }
@@ -2453,7 +2510,7 @@ export interface Operations {
   }
   preview: {
     path: { session_id: string }
-    query: Record<string, never>
+    query: { texts?: boolean }
     body: Draft
     answer: Request
   }
@@ -2623,6 +2680,8 @@ export const OPERATIONS = {
   run_agent: ["POST", "/api/agents/{agent}/ag-ui"],
   evaluate_agent: ["POST", "/api/agents/{agent}/evaluation"],
   watch_agent: ["GET", "/api/agents/{agent}/events"],
+  read_agent_file: ["GET", "/api/agents/{agent}/files/{file}"],
+  put_agent_file: ["PUT", "/api/agents/{agent}/files/{file}"],
   list_agent_items: ["GET", "/api/agents/{agent}/items"],
   create_agent_item: ["POST", "/api/agents/{agent}/items"],
   delete_agent_item: ["DELETE", "/api/agents/{agent}/items/{type}/{name}"],

@@ -1,3 +1,4 @@
+// @vitest-environment jsdom
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import type { Watched } from '../context/events.ts'
 import { waitMs, watch, type Listener } from './watch.ts'

@@ -1,3 +1,4 @@
+// @vitest-environment jsdom
 import { beforeEach, expect, test } from 'vitest'
 import { ProblemError } from '../api/call.ts'
 import { Editing, type Source, type Version } from './editing.svelte.ts'

@@ -10,6 +10,8 @@ export interface Toast {
 }
 
 const SHOWN_MS = 7000
+/** Long enough to read what happened and to decide what to do about it. */
+export const DECIDE_MS = 60_000
 
 class Toasts {
   list: Toast[] = $state([])

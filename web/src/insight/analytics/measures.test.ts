@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { DayRow, ItemRow, PartRow } from '../../api/schema.ts'
-import { bytes, columnsOf, MEASURES, ordered, partShares, queryOf, share, ticks } from './measures.ts'
+import { bytes, columnsOf, MEASURES, ordered, partShares, queryOf, share, ticks, tokensInAll } from './measures.ts'
 
 const nothing = { turns: 0, calls: 0, request_tokens: 0, input_tokens: 0, output_tokens: 0, cache_read_tokens: 0, cache_write_tokens: 0, cost_usd: '0', turns_without_price: 0 }
 const day = (name: string, turns: number, precision: number | null): DayRow => ({
@@ -24,6 +24,17 @@ test('days on which nothing happened have their place, as nothing or as unknown'
   ])
   expect(columnsOf(rows, measure('precision')).map(({ value }) => value)).toEqual([0.5, null, null, null])
   expect(columnsOf([], measure('turns'))).toEqual([])
+})
+
+test('tokens that no provider counted are those that we counted, for each day and for all of them', () => {
+  const counted = (name: string, tokens: Partial<DayRow['spent']>) => ({ ...day(name, 1, null), spent: { ...nothing, ...tokens } })
+  const ours = counted('2026-02-27', { request_tokens: 90, output_tokens: 3 })
+  const theirs = counted('2026-02-28', { request_tokens: 90, input_tokens: 100, output_tokens: 5 })
+
+  expect(columnsOf([ours, theirs], measure('tokens')).map(({ value }) => value)).toEqual([93, 105])
+  expect(tokensInAll([ours, theirs])).toEqual({ tokens: 190, counted: 'both' })
+  expect(tokensInAll([ours])).toEqual({ tokens: 90, counted: 'we' })
+  expect(tokensInAll([theirs])).toEqual({ tokens: 100, counted: 'provider' })
 })
 
 test.each([

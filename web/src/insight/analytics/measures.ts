@@ -1,6 +1,6 @@
 /** What the dashboard draws: pure readings of its numbers. */
 
-import type { DayRow, ItemRow, PartRow } from '../../api/schema.ts'
+import type { DayRow, ItemRow, PartRow, Spent } from '../../api/schema.ts'
 import { groupOf, inDigits, type PartGroup } from '../../context/parts.ts'
 import type { AnalyticsFilters } from '../../route.ts'
 import { dollars } from '../../ui/money.ts'
@@ -24,12 +24,30 @@ export function queryOf(filters: AnalyticsFilters, today: Date): { since?: strin
   }
 }
 
+/** The tokens of turns, as the provider counted them or, when it did not, as we counted what was sent. */
+export function tokensOf(spent: Spent): number {
+  return tokensIn(spent) + spent.output_tokens
+}
+
+function tokensIn(spent: Spent): number {
+  return spent.input_tokens || spent.request_tokens
+}
+
+/** What went in on all days together, by the same counts as the days have, and who counted. */
+export function tokensInAll(days: readonly DayRow[]): { tokens: number; counted: 'provider' | 'we' | 'both' } {
+  const ours = days.filter(({ spent }) => !spent.input_tokens && spent.request_tokens)
+  return {
+    tokens: days.reduce((sum, { spent }) => sum + tokensIn(spent), 0),
+    counted: !ours.length ? 'provider' : days.some(({ spent }) => spent.input_tokens) ? 'both' : 'we',
+  }
+}
+
 export type Measure = { name: string; title: string; about: string; of: (row: DayRow) => number | null; text: (value: number) => string; most?: number }
 
 /** What can be looked at day by day. A share goes up to 1; where nothing was counted it is null. */
 export const MEASURES: readonly Measure[] = [
   { name: 'cost', title: 'Cost', about: 'Turns whose model has a known price', of: ({ spent }) => Number(spent.cost_usd), text: dollars },
-  { name: 'tokens', title: 'Tokens', about: 'Input and output, as providers counted them', of: ({ spent }) => spent.input_tokens + spent.output_tokens, text: inDigits },
+  { name: 'tokens', title: 'Tokens', about: 'Input and output, as providers counted them; where they did not, what was sent by our own count', of: ({ spent }) => tokensOf(spent), text: inDigits },
   { name: 'turns', title: 'Turns', about: 'Questions asked', of: ({ spent }) => spent.turns, text: inDigits },
   { name: 'sessions', title: 'Sessions', about: 'Sessions that were begun', of: ({ sessions }) => sessions, text: inDigits },
   { name: 'precision', title: 'Selected and used', about: 'The share of selected items in which the answer left a trace', of: ({ quality }) => quality.precision, text: share, most: 1 },

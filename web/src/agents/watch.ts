@@ -1,0 +1,60 @@
+/**
+ * Watch an agent: its files, what is wrong with them, its tool servers and its index.
+ *
+ * Only what happens after the stream has begun is told, so whoever shows an agent reads it then. Browsers allow a
+ * server only a few streams, of all tabs together; so a tab that nobody looks at has none until it is looked at again.
+ */
+
+import { address } from '../api/call.ts'
+import { OPERATIONS, type Problem, type ServerView } from '../api/schema.ts'
+
+export type Told =
+  | { type: 'agent.files'; files: string[] }
+  | { type: 'agent.problems'; problems: Problem[] }
+  | { type: 'agent.server'; server: ServerView | null; name: string }
+  | { type: 'agent.indexing'; done: number; total: number }
+  | { type: 'agent.deleted' }
+
+const TYPES: Told['type'][] = ['agent.files', 'agent.problems', 'agent.server', 'agent.indexing', 'agent.deleted']
+
+export interface Listener {
+  /** From now on everything is told; nothing of what was before. `again`: it was told before that, with a gap since. */
+  onBegin(again: boolean): void
+  onTold(told: Told): void
+  /** Nothing can be told. */
+  onRefused(): void
+}
+
+/** Watch until the returned function is called. */
+export function watchAgent(agent: string, listener: Listener): () => void {
+  let events: EventSource | null = null
+  let before = false
+
+  function look(): void {
+    if (document.visibilityState !== 'visible') return end()
+    if (events) return
+    events = new EventSource(address(OPERATIONS.watch_agent[1], { agent }))
+    events.onopen = () => {
+      listener.onBegin(before)
+      before = true
+    }
+    events.onerror = () => {
+      if (events?.readyState !== EventSource.CLOSED) return
+      events = null
+      listener.onRefused()
+    }
+    for (const type of TYPES) events.addEventListener(type, (event) => listener.onTold(JSON.parse((event as MessageEvent<string>).data) as Told))
+  }
+
+  function end(): void {
+    events?.close()
+    events = null
+  }
+
+  document.addEventListener('visibilitychange', look)
+  look()
+  return () => {
+    document.removeEventListener('visibilitychange', look)
+    end()
+  }
+}
