@@ -3,21 +3,37 @@
 Both servers are processes of their own on uvicorn; the client keeps its connections open and does nothing but read the
 answers. The bare route returns one small object: no session, no token, no log line, no headers. A turn is a whole one:
 the message is stored, items are selected, the request is built and stored, the model (which says one word) is called
-and its answer is stored, on a SQLite file with full durability. Run it with `.venv/bin/python bench/doors.py`.
+and its answer is stored, on a SQLite file with full durability. No two messages are the same, so each is embedded.
+
+Beside the rate stands the processor time that the server spent on each, which other work on the machine changes
+least. Run it with `.venv/bin/python bench/doors.py`.
 """
 
 import asyncio
+import itertools
 import json
+import os
 import subprocess
 import sys
 import tempfile
 import time
+from pathlib import Path
 from statistics import median
+from typing import NamedTuple
 
 CONNECTIONS = 16
 REQUESTS = 2_000
 TURNS = 200
 ROUNDS = 3
+NEW = {"settings": {"model": "scripted:bench"}}
+QUESTIONS = (
+    "How do I add a rule?",
+    "Where do references go?",
+    "What does a tool need?",
+    "How is the window filled?",
+    "Can a session be exported?",
+    "Why was that page left out?",
+)
 
 BARE = """
 import uvicorn
@@ -72,7 +88,7 @@ def main() -> None:
         subprocess.Popen([sys.executable, "-c", OURS, name], stdout=subprocess.PIPE, text=True) as ours,
     ):
         try:
-            asyncio.run(measure(address_of(bare), address_of(ours)))
+            asyncio.run(measure(Server(address_of(bare), bare.pid), Server(address_of(ours), ours.pid)))
         finally:
             bare.terminate()
             ours.terminate()
@@ -86,53 +102,76 @@ def address_of(server: "subprocess.Popen[str]") -> int:
     sys.exit("the server did not start")
 
 
-async def measure(bare: int, ours: int) -> None:
-    made = json.loads(await Connection(ours).send("POST", "/api/sessions", {"settings": {"model": "scripted:bench"}}))
+class Server(NamedTuple):
+    """A server: where it listens, and its process."""
+
+    port: int
+    pid: int
+
+    def spent_s(self) -> float:
+        """Return the processor time that it has taken so far; nothing where the system does not tell."""
+        stat = Path(f"/proc/{self.pid}/stat")
+        if not stat.exists():
+            return float("nan")
+        user, system = stat.read_text().rsplit(")", 1)[1].split()[11:13]
+        return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+
+
+class Cost(NamedTuple):
+    """How many were answered in a second, and what each cost the server."""
+
+    a_second: float
+    cpu_ms: float
+
+
+async def measure(bare: Server, ours: Server) -> None:
+    made = json.loads(await Connection(ours).send("POST", "/api/sessions", NEW))
     session = f"/api/sessions/{made['id']}"
     await Connection(ours).send("POST", f"{session}/messages", {"content": "How do I add a rule?"})
     paths = {"a bare route": (bare, "/bare"), "/healthz": (ours, "/healthz"), "GET a session": (ours, session)}
-    rates: dict[str, list[float]] = {name: [] for name in paths}
+    costs: dict[str, list[Cost]] = {name: [] for name in paths}
     for _ in range(ROUNDS):
-        for name, (port, path) in paths.items():
-            rates[name].append(await per_second(port, "GET", [path], REQUESTS))
-    base = median(rates["a bare route"])
-    print(f"| what, {CONNECTIONS} connections | a second | of the bare route |\n|---|---|---|")
-    for name, found in rates.items():
-        print(f"| {name} | {median(found):,.0f} | {median(found) / base:.2f} |")
+        for name, (server, path) in paths.items():
+            costs[name].append(await cost(server, "GET", [path], REQUESTS))
+    found = {
+        name: Cost(median(c.a_second for c in each), median(c.cpu_ms for c in each)) for name, each in costs.items()
+    }
+    base = found["a bare route"]
+    print(f"| what, {CONNECTIONS} connections | a second | of the bare route | CPU ms each |\n|---|---|---|---|")
+    for name, one in found.items():
+        print(f"| {name} | {one.a_second:,.0f} | {one.a_second / base.a_second:.2f} | {one.cpu_ms:.2f} |")
     for count in (1, CONNECTIONS):
-        sessions = [
-            json.loads(await Connection(ours).send("POST", "/api/sessions", {"settings": {"model": "scripted:bench"}}))
-            for _ in range(count)
-        ]
+        sessions = [json.loads(await Connection(ours).send("POST", "/api/sessions", NEW)) for _ in range(count)]
         turns = [f"/api/sessions/{one['id']}/messages" for one in sessions]
-        rate = await per_second(ours, "POST", turns, TURNS, {"content": "How do I add a rule?"})
-        print(
-            f"| turns, {count} session{'s' if count > 1 else ''} at once | {rate:,.0f} | {rate / base:.3f} |",
-            flush=True,
-        )
+        one = await cost(ours, "POST", turns, TURNS)
+        what = f"turns, {count} session{'s' if count > 1 else ''} at once"
+        print(f"| {what} | {one.a_second:,.0f} | {one.a_second / base.a_second:.3f} | {one.cpu_ms:.1f} |", flush=True)
 
 
-async def per_second(port: int, method: str, paths: list[str], count: int, body: object = None) -> float:
-    """Return how many requests a second are answered; with several paths each has a connection of its own."""
+async def cost(server: Server, method: str, paths: list[str], count: int) -> Cost:
+    """Return what requests cost; with several paths each has a connection of its own. What is posted is a message."""
     workers = CONNECTIONS if method == "GET" else len(paths)
     each = count // workers
+    numbers = itertools.count()
 
     async def work(number: int) -> None:
-        connection = Connection(port)
+        connection = Connection(server)
         for _ in range(each):
-            await connection.send(method, paths[number % len(paths)], body)
+            message = {"content": f"{QUESTIONS[(asked := next(numbers)) % len(QUESTIONS)]} I ask for case {asked}."}
+            await connection.send(method, paths[number % len(paths)], message if method == "POST" else None)
         connection.close()
 
-    began = time.perf_counter()
+    spent_s, began = server.spent_s(), time.perf_counter()
     await asyncio.gather(*(work(number) for number in range(workers)))
-    return workers * each / (time.perf_counter() - began)
+    took_s, spent_s = time.perf_counter() - began, server.spent_s() - spent_s
+    return Cost(workers * each / took_s, spent_s / (workers * each) * 1000)
 
 
 class Connection:
     """One kept-alive connection that reads answers with a known length."""
 
-    def __init__(self, port: int) -> None:
-        self._port = port
+    def __init__(self, server: Server) -> None:
+        self._port = server.port
         self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
 
     async def send(self, method: str, path: str, body: object = None) -> bytes:

@@ -70,6 +70,12 @@ async def heard(hub: Hub, count: int, log: Sequence[Recorded] = (), after: int |
     return found
 
 
+async def test_a_log_that_lost_what_was_told_of_it_keeps_no_listener_busy() -> None:
+    hub = Hub(5, {})
+
+    assert await heard(hub, 2, [at(4)], after=3) == [at(4), LOAD]
+
+
 @pytest.mark.spec("S2.36", "S2.40")
 async def test_a_listener_without_a_place_begins_with_the_context_also_when_that_is_empty() -> None:
     hub = Hub(7, {})

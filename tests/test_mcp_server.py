@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
+import signal
+import socket
 import sys
 from collections.abc import AsyncGenerator, Generator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any, cast
 
@@ -21,6 +22,8 @@ from mcp.shared.exceptions import MCPError
 from mcp.shared.subscriptions import ResourceUpdated
 from mcp.types import CallToolResult, TextContent, TextResourceContents
 
+from forked import forked
+from mcp_process import serve
 from windowpane.callers import TokenFile
 from windowpane.context.events import SessionContext
 from windowpane.context.ids import SessionId
@@ -39,13 +42,24 @@ from pathlib import Path
 from windowpane.mcp_server.run import run_mcp
 from windowpane.settings import Settings
 
-run_mcp(Settings(data=Path(sys.argv[1])), sys.argv[2], 0, on_ready=lambda address: print(address, flush=True))
+run_mcp(Settings(data=Path(sys.argv[1])))
 """
 
 
-@pytest.fixture
-def settings(tmp_path: Path) -> Settings:
-    agent = tmp_path / "agents" / "pane"
+@pytest.fixture(scope="module")
+def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
+    return written(tmp_path_factory.mktemp("open"))
+
+
+@pytest.fixture(scope="module")
+def url(settings: Settings) -> Generator[str]:
+    """The address of a server that needs no token."""
+    with over_http(settings) as url:
+        yield url
+
+
+def written(folder: Path) -> Settings:
+    agent = folder / "agents" / "pane"
     for name, text in {
         "agent.yaml": "model: echo\nworking_context: false\n",
         "prompts/core.md": "You are Pane.",
@@ -54,36 +68,24 @@ def settings(tmp_path: Path) -> Settings:
     }.items():
         (agent / name).parent.mkdir(parents=True, exist_ok=True)
         (agent / name).write_text(text)
-    return Settings(data=tmp_path)
-
-
-def command(settings: Settings, transport: str) -> list[str]:
-    return ["-c", RUN, str(settings.data), transport]
+    return Settings(data=folder)
 
 
 @contextmanager
 def over_http(settings: Settings) -> Generator[str]:
-    with subprocess.Popen([sys.executable, *command(settings, "http")], stdout=subprocess.PIPE, text=True) as process:
-        try:
-            assert process.stdout is not None
-            yield process.stdout.readline().strip()
-        finally:
-            process.terminate()
-            assert process.wait(PATIENCE_S) == 0
+    with forked(serve, settings.data, log=settings.data / "log") as process:
+        yield process.said
+        process.send_signal(signal.SIGTERM)
+        assert process.wait() == 0
 
 
 @asynccontextmanager
-async def connected(settings: Settings, how: str) -> AsyncGenerator[Client]:
+async def connected(settings: Settings, url: str, how: str) -> AsyncGenerator[Client]:
     """Connect to a server process. `how` is the transport and, for hosts of before 2026, `legacy`."""
     transport, _, mode = how.partition(" ")
-    if transport == "stdio":
-        start = StdioServerParameters(command=sys.executable, args=command(settings, "stdio"), env=dict(os.environ))
-        async with Client(start, mode=mode or "auto") as client:
-            yield client
-    else:
-        with over_http(settings) as url:
-            async with Client(url, mode=mode or "auto") as client:
-                yield client
+    command = StdioServerParameters(command=sys.executable, args=["-c", RUN, str(settings.data)], env=dict(os.environ))
+    async with Client(command if transport == "stdio" else url, mode=mode or "auto") as client:
+        yield client
 
 
 def text_of(result: CallToolResult) -> str:
@@ -115,11 +117,11 @@ async def answered(engine: Engine) -> SessionId:
 
 
 @pytest.mark.parametrize("how", ["stdio", "http", "stdio legacy", "http legacy"])
-async def test_a_host_keeps_the_working_context_of_a_session(settings: Settings, how: str) -> None:
+async def test_a_host_keeps_the_working_context_of_a_session(settings: Settings, url: str, how: str) -> None:
     async with open_engine(settings) as engine:
         session = await engine.create_session(name="Rivers")
         with anyio.fail_after(PATIENCE_S):
-            async with connected(settings, how) as client:
+            async with connected(settings, url, how) as client:
                 tools = [
                     (tool.name, "session_id" in tool.input_schema["required"])
                     for tool in (await client.list_tools()).tools
@@ -161,12 +163,12 @@ async def test_a_host_keeps_the_working_context_of_a_session(settings: Settings,
 
 
 @pytest.mark.parametrize("how", ["stdio", "http"])
-async def test_a_listener_is_told_of_changes_that_another_process_makes(settings: Settings, how: str) -> None:
+async def test_a_listener_is_told_of_changes_that_another_process_makes(settings: Settings, url: str, how: str) -> None:
     async with open_engine(settings) as engine:
         session = await engine.create_session(name="Rivers")
         uri = f"windowpane://sessions/{session.id}/context"
         with anyio.fail_after(PATIENCE_S):
-            async with connected(settings, how) as client:
+            async with connected(settings, url, how) as client:
                 listed = [(str(resource.uri), resource.name) for resource in (await client.list_resources()).resources]
                 before = await read(client, uri)
                 heard: list[ServerEvent] = []
@@ -180,18 +182,21 @@ async def test_a_listener_is_told_of_changes_that_another_process_makes(settings
                 with pytest.raises(MCPError, match="no session 'ses_none'"):
                     await client.read_resource("windowpane://sessions/ses_none/context")
 
-    assert listed == [(uri, "working context of Rivers")]
+    assert [entry for entry in listed if entry[0] == uri] == [(uri, "working context of Rivers")]
     assert before == {"session_id": session.id, "name": "Rivers", "context": {}, "observed": []}
     assert heard == [ResourceUpdated(uri)] * 2
     assert after == {**before, "name": "Mountains"}
 
 
-async def test_a_host_learns_what_a_message_would_bring_and_why_something_was_in_a_turn(settings: Settings) -> None:
+async def test_a_host_learns_what_a_message_would_bring_and_why_something_was_in_a_turn(
+    settings: Settings, url: str
+) -> None:
     async with open_engine(settings) as engine:
         session_id = await answered(engine)
         before = await engine.session(session_id)
+        new = (await engine.create_session()).id
         with anyio.fail_after(PATIENCE_S):
-            async with connected(settings, "stdio") as client:
+            async with connected(settings, url, "http") as client:
                 found = await told(client, "search_context", session_id=session_id, message="How long is the Danube?")
                 turn = await told(client, "explain_context", session_id=session_id)
                 rule = await told(client, "explain_context", session_id=session_id, turn=1, item="rule:tone")
@@ -199,6 +204,7 @@ async def test_a_host_learns_what_a_message_would_bring_and_why_something_was_in
                     await ask(client, "explain_context", session_id=session_id, item="rule:tune"),
                     await ask(client, "explain_context", session_id=session_id, turn=9),
                     await ask(client, "search_context", session_id=session_id, message=" "),
+                    await ask(client, "explain_context", session_id=new),
                 ]
         after = await engine.session(before.id)
 
@@ -220,48 +226,29 @@ async def test_a_host_learns_what_a_message_would_bring_and_why_something_was_in
         ("Error executing tool explain_context: turn 1 did not consider 'rule:tune'; did you mean rule:tone?", True),
         (f"Error executing tool explain_context: session {session_id!r} has no turn 9", True),
         ("Error executing tool search_context: the message is empty", True),
+        ("Error executing tool explain_context: this session has had no turn yet", True),
     ]
     assert after == before
 
 
-async def test_a_session_without_a_turn_has_nothing_to_explain(settings: Settings) -> None:
-    async with open_engine(settings) as engine:
-        session = await engine.create_session()
-        with anyio.fail_after(PATIENCE_S):
-            async with connected(settings, "stdio") as client:
-                answer = await ask(client, "explain_context", session_id=session.id)
-
-    assert answer == ("Error executing tool explain_context: this session has had no turn yet", True)
-
-
-async def test_over_http_a_page_of_another_name_is_refused(settings: Settings) -> None:
-    with over_http(settings) as url:
-        host, port = url.removeprefix("http://").removesuffix("/mcp").split(":")
-        stream = await anyio.connect_tcp(host, int(port))
-        async with stream:
-            head = (
-                b"POST /mcp HTTP/1.1\r\nHost: evil.example\r\nContent-Type: application/json\r\nContent-Length: 2\r\n"
-            )
-            await stream.send(head + b"\r\n{}")
-            reply = await stream.receive()
+async def test_over_http_a_page_of_another_name_is_refused(url: str) -> None:
+    host, port = url.removeprefix("http://").removesuffix("/mcp").split(":")
+    async with await anyio.connect_tcp(host, int(port)) as stream:
+        head = b"POST /mcp HTTP/1.1\r\nHost: evil.example\r\nContent-Type: application/json\r\nContent-Length: 2\r\n"
+        await stream.send(head + b"\r\n{}")
+        reply = await stream.receive()
 
     assert reply.startswith(b"HTTP/1.1 421 ")
 
 
-def test_a_port_that_is_taken_is_said_in_one_line(settings: Settings) -> None:
-    taken = RUN.replace(", 0,", ", int(sys.argv[3]),")
-    with over_http(settings) as url:
-        port = url.removesuffix("/mcp").rpartition(":")[2]
-        second = subprocess.run(
-            [sys.executable, "-c", taken, str(settings.data), "http", port],
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE_S,
-            check=False,
-        )
+def test_a_port_that_is_taken_is_said(settings: Settings) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
 
-    assert second.returncode == 1
-    assert f"InvalidSettingError: port: cannot listen on 127.0.0.1 port {port}: Address already in use" in second.stderr
+        with pytest.raises(InvalidSettingError) as refused:
+            run_mcp(settings, "http", port)
+
+    assert str(refused.value).startswith(f"port: cannot listen on 127.0.0.1 port {port}: Address already in use")
 
 
 @asynccontextmanager
@@ -275,17 +262,28 @@ async def shown(url: str, secret: str, mode: str) -> AsyncGenerator[Client]:
         yield client
 
 
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Generator[tuple[Settings, str]]:
+    """A data folder, and the address of a server of it that needs a token."""
+    settings = written(tmp_path_factory.mktemp("guarded"))
+    with ExitStack() as stack:
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setenv("WINDOWPANE_REQUIRE_TOKEN", "true")
+            url = stack.enter_context(over_http(settings))
+        yield settings, url
+
+
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 async def test_over_http_a_token_opens_the_sessions_of_its_owner_and_no_others(
-    settings: Settings, monkeypatch: pytest.MonkeyPatch, mode: str
+    guarded: tuple[Settings, str], mode: str
 ) -> None:
-    monkeypatch.setenv("WINDOWPANE_REQUIRE_TOKEN", "true")
+    settings, url = guarded
     tokens = TokenFile(settings.tokens_file)
-    secrets = {name: tokens.create(name, ["chat"])[1] for name in ("ann", "bob")}
-    reader = tokens.create("ann", ["read"])[1]
+    secrets = {name: tokens.create(f"{name}-{mode}", ["chat"])[1] for name in ("ann", "bob")}
+    reader = tokens.create(f"ann-{mode}", ["read"])[1]
     async with open_engine(settings) as engine:
-        session = (await engine.create_session(owner="ann")).id
-    with over_http(settings) as url, anyio.fail_after(PATIENCE_S):
+        session = (await engine.create_session(owner=f"ann-{mode}")).id
+    with anyio.fail_after(PATIENCE_S):
         nobody = [
             httpx2.post(url, json={}, headers=headers)
             for headers in ({}, {"Authorization": "Bearer wp_nobody"}, {"Authorization": "Basic x"})

@@ -9,8 +9,9 @@ What the server refuses is a `RemoteError` with the server's own words and the `
 """
 
 import json
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import asdict, dataclass
 from types import TracebackType
 from typing import Any, Self, TypeVar, cast
 from urllib.parse import quote
@@ -23,14 +24,26 @@ from windowpane.context.ids import SessionId
 from windowpane.context.items import ItemRef
 from windowpane.context.messages import Decision
 from windowpane.context.request import Request, RequestContext
+from windowpane.context.sets import ChangeMode
 from windowpane.errors import RemoteError, UnreachableError
+from windowpane.insight.analytics import Dashboard
+from windowpane.insight.compare import Comparison
+from windowpane.insight.context_tests import ContextTest, Report
 from windowpane.insight.debug import ContextDebug
+from windowpane.insight.evaluate import Evaluation
+from windowpane.insight.explain import Explanation
+from windowpane.insight.replay import Rebuilt, Rerun, WhatIf
+from windowpane.insight.suggestions import Applied, Edit
+from windowpane.insight.tune import Proposal
+from windowpane.insight.use import ItemUse
 from windowpane.server.agents import AgentList, AgentView, FoundItems, ItemDetail, ItemList, ProblemList, ServerList
+from windowpane.server.analytics import SuggestionList, Tuning, TurnUse
 from windowpane.server.events import unflat
 from windowpane.server.fetched import FetchedList
 from windowpane.server.history import MessagePage, TurnRecord, TurnView
 from windowpane.server.insight import Statistics, SummaryView, TurnUsage
 from windowpane.server.items import ItemsChange, ItemsView
+from windowpane.server.lookback import SavedTest
 from windowpane.server.sessions import ChangedSession, SessionListView, SessionView
 from windowpane.turn.export import EXPORT, SessionExport, read_export
 
@@ -129,6 +142,14 @@ class Client:
     async def update_session(self, session: str, changes: Mapping[str, Any]) -> ChangedSession:
         """Change name, settings and working context, as in `PATCH /api/sessions/{id}`."""
         return await self._send(ChangedSession, "PATCH", _session(session), changes)
+
+    async def set_context(
+        self, session: str, set_name: str, items: Sequence[str], mode: ChangeMode = "replace"
+    ) -> ChangedSession:
+        """Change one set of the working context; no items clear it."""
+        return await self.update_session(
+            session, {"set_context": {"set_name": set_name, "items": list(items), "mode": mode}}
+        )
 
     async def delete_session(self, session: str) -> None:
         """Delete a session so that nothing of it is left."""
@@ -239,6 +260,66 @@ class Client:
         """Return what a turn cost."""
         return await self._get(TurnUsage, f"{_session(session)}/turns/{turn}/usage")
 
+    # Looking back
+
+    async def explain(self, session: str, turn: int) -> tuple[Explanation, ...]:
+        """Return why each item that the agent had was in a turn's request or not."""
+        return (await self._get(_Explanations, f"{_session(session)}/turns/{turn}/explain")).items
+
+    async def explain_item(self, session: str, turn: int, ref: ItemRef) -> Explanation:
+        """Return why an item was in a turn's request or not."""
+        path = f"{_session(session)}/turns/{turn}/explain/{ref.type}/{_part(ref.name)}"
+        return await self._get(Explanation, path, {"server": ref.server})
+
+    async def compare(self, session: str, turn: int, other: int, *, other_session: str | None = None) -> Comparison:
+        """Return what changed from one turn's request to another's, which may be of another session."""
+        query = {"with": other, "session": other_session}
+        return await self._get(Comparison, f"{_session(session)}/turns/{turn}/compare", query)
+
+    async def rebuild(self, session: str, turn: int) -> Rebuilt:
+        """Return whether a turn's request can be rebuilt byte for byte."""
+        return await self._get(Rebuilt, f"{_session(session)}/turns/{turn}/replay")
+
+    async def replay(self, session: str, turn: int, difference: WhatIf) -> Rerun:
+        """Run a turn's selection again with something different about it."""
+        items = [{"ref": asdict(ref), "text": text} for ref, text in difference.texts.items()]
+        body = {"search": dict(difference.search), "query": difference.query, "items": items}
+        return await self._send(Rerun, "POST", f"{_session(session)}/turns/{turn}/replay", body)
+
+    async def keep_test(self, session: str, turn: int, *, name: str = "") -> SavedTest:
+        """Write a context test that a turn passes into its agent's folder."""
+        return await self._send(SavedTest, "POST", f"{_session(session)}/turns/{turn}/test", {"name": name})
+
+    async def run_tests(self, agent: str) -> Report:
+        """Run an agent's context tests."""
+        return await self._send(Report, "POST", f"/api/agents/{_part(agent)}/tests/run")
+
+    async def use(self, session: str, turn: int) -> tuple[ItemUse, ...]:
+        """Return which items of a turn's request the answer made use of."""
+        return (await self._get(TurnUse, f"{_session(session)}/turns/{turn}/use")).items
+
+    async def analytics(self, **filters: str | bool | None) -> Dashboard:
+        """Return what turns cost and whether it was used. Filters: `since`, `until`, `agent`, `model`, `everyone`."""
+        return await self._get(Dashboard, "/api/analytics", filters)
+
+    async def suggestions(self, agent: str) -> SuggestionList:
+        """Return what could be better about an agent."""
+        return await self._get(SuggestionList, f"/api/agents/{_part(agent)}/suggestions")
+
+    async def apply_suggestion(self, agent: str, edit: Edit, *, revision: str) -> Applied:
+        """Change an item's settings as a suggestion says, or back again."""
+        body = {"ref": asdict(edit.ref), "settings": dict(edit.settings)}
+        path = f"/api/agents/{_part(agent)}/suggestions"
+        return await self._send(Applied, "POST", path, body, _matching(revision))
+
+    async def evaluate(self, agent: str, labels: Sequence[ContextTest] = ()) -> Evaluation:
+        """Return how well an agent's selection does on labelled questions, or on past turns."""
+        return await self._send(Evaluation, "POST", f"/api/agents/{_part(agent)}/evaluation", _labels(labels))
+
+    async def tune(self, agent: str, labels: Sequence[ContextTest] = ()) -> tuple[Proposal, ...]:
+        """Return search settings that would choose better."""
+        return (await self._send(Tuning, "POST", f"/api/agents/{_part(agent)}/tuning", _labels(labels))).proposals
+
     async def _get(self, kind: type[T], path: str, params: Mapping[str, Any] | None = None) -> T:
         given = {name: value for name, value in (params or {}).items() if value is not None}
         return _read(kind, await self._request("GET", path, params=given))
@@ -279,6 +360,11 @@ class Client:
             raise UnreachableError(str(self._http.base_url), str(error) or type(error).__name__) from None
 
 
+@dataclass(frozen=True, slots=True)
+class _Explanations:
+    items: tuple[Explanation, ...]
+
+
 async def _events_in(response: httpx2.Response) -> AsyncGenerator[Recorded | Delta]:
     kind = ""
     async for line in response.aiter_lines():
@@ -316,6 +402,19 @@ def _session(session: str) -> str:
 
 def _part(name: str) -> str:
     return quote(name, safe="")
+
+
+def _labels(labels: Sequence[ContextTest]) -> dict[str, Any]:
+    return {
+        "labels": [
+            {
+                "message": label.message,
+                "must": [asdict(ref) for ref in label.must],
+                "may": [asdict(ref) for ref in label.may or ()],
+            }
+            for label in labels
+        ]
+    }
 
 
 def _keyed(key: str | None) -> dict[str, str]:

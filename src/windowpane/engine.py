@@ -43,10 +43,10 @@ from windowpane.context.events import (
     TurnStarted,
 )
 from windowpane.context.fetched import Fetched, FetchedKind, capped
-from windowpane.context.ids import Actor, BlobHash, SessionId, new_session_id, owner_of, unlisted
+from windowpane.context.ids import Actor, BlobHash, SessionId, new_session_id, unlisted
 from windowpane.context.items import Item, ItemRef, Tool, item_hash
 from windowpane.context.messages import Decision, Message, Source, Step, ToolResult, Usage
-from windowpane.context.request import ContextItem, Request, RequestContext
+from windowpane.context.request import ContextItem, Demands, Request, RequestContext
 from windowpane.context.session import SessionState, apply, messages_of
 from windowpane.context.sets import ChangeMode, ContextSets, SetChange, change_set, replace_all
 from windowpane.errors import (
@@ -84,7 +84,7 @@ from windowpane.turn.record import context_of, rebuild, texts_of
 from windowpane.turn.resume import RESUME_AFTER_S
 from windowpane.turn.run import fitted
 from windowpane.turn.selector import NoSelector, Selection, Selector
-from windowpane.turn.settings import call_settings, checked_changes
+from windowpane.turn.settings import call_settings, checked_changes, search_settings
 from windowpane.turn.tokens import count
 from windowpane.turn.toolboxes import Toolboxes
 from windowpane.turn.working import WorkingContext, change_events, warn_of_unknown
@@ -205,13 +205,14 @@ class Engine:
         key: str | None = None,
         wait_s: float = 0,
         brought: Sequence[Tool] = (),
+        demands: Demands | None = None,
     ) -> AsyncGenerator[Live]:
         """Answer a message, yielding everything as it happens.
 
         The turn runs on when the caller goes away; its answer is in the session. With `key`, sending the same
         message again joins the first turn instead of starting another. `brought` are tools of the server `client`,
-        which the caller runs itself. The stream ends when the turn is finished, or when it waits for an approval or for
-        the results of such tools (`answer_calls`).
+        which the caller runs itself; `demands` is what the answer must be. The stream ends when the turn is finished,
+        or when it waits for an approval or for the results of such tools (`answer_calls`).
 
         Raises:
             SessionNotFoundError: no such session.
@@ -227,7 +228,7 @@ class Engine:
             begun = await self._carrier.begin(session_id, holder, message, key)
             turn = begun.turn
             if begun.recorded:
-                self._carrier.launch(session_id, turn, holder, begun.recorded, brought)
+                self._carrier.launch(session_id, turn, holder, begun.recorded, brought, demands)
         async for event in self._carrier.follow(session_id, turn):
             yield event
 
@@ -283,7 +284,9 @@ class Engine:
         async for event in self._carrier.follow(session_id, turn):
             yield event
 
-    async def carry_on(self, session_id: SessionId, *, brought: Sequence[Tool] = ()) -> AsyncGenerator[Live]:
+    async def carry_on(
+        self, session_id: SessionId, *, brought: Sequence[Tool] = (), demands: Demands | None = None
+    ) -> AsyncGenerator[Live]:
         """Run on with a turn that began elsewhere, in a session that was created with such a past.
 
         Raises:
@@ -293,7 +296,7 @@ class Engine:
         """
         turn = open_turn(await self._sessions.state(session_id)).turn
         holder = await self._carrier.lease(session_id)
-        self._carrier.launch(session_id, turn, holder, (), brought)
+        self._carrier.launch(session_id, turn, holder, (), brought, demands)
         async for event in self._carrier.follow(session_id, turn):
             yield event
 
@@ -436,12 +439,14 @@ class Engine:
         return (await self._sessions.create(session_id or new_session_id(), [created, *past_events(past)])).state
 
     async def session(self, session_id: SessionId) -> SessionState:
-        """Return a session as it is now.
+        """Return a session as it is now. A turn in it that its worker left behind is closed before long.
 
         Raises:
             SessionNotFoundError: no such session.
         """
-        return await self._sessions.state(session_id)
+        state = await self._sessions.state(session_id)
+        self._carrier.attend(state)
+        return state
 
     async def check_owner(self, session_id: SessionId, owner: str) -> None:
         """Make sure that a session belongs to an owner.
@@ -449,7 +454,7 @@ class Engine:
         Raises:
             SessionNotFoundError: there is no such session, or it is somebody else's; nobody can tell which.
         """
-        if owner_of((await self.store.row(session_id)).owner) != owner:
+        if await self._sessions.owner(session_id) != owner:
             raise SessionNotFoundError(session_id)
 
     async def sessions(
@@ -847,6 +852,19 @@ class Engine:
         toolbox = await self._toolboxes.of(self.agents.current(agent_name))
         await toolbox.settled(settle_s)
         return toolbox.servers()
+
+    async def get_ready(self, session_id: SessionId, message: str, *, within_s: float) -> None:
+        """Give tool servers and the search the time to start, so that the first request of a process lacks nothing.
+
+        Raises:
+            SessionNotFoundError: no such session.
+        """
+        state = await self._sessions.state(session_id)
+        agent = self.agents.current(state.agent)
+        await self.servers(state.agent, settle_s=within_s)
+        candidates = [item for item in await self.items(state.agent) if item.include == "agent"]
+        settings = {**search_settings(agent, state), "deadline_s": within_s}
+        await self._selector.select(message, (), candidates, settings)
 
     async def messages(self, session_id: SessionId, *, before: int | None = None, limit: int = 50) -> list[Message]:
         """Return the latest messages before a sequence number, oldest first."""

@@ -173,7 +173,7 @@ class AgentNotFoundError(NotFoundError):
 
     def __init__(self, name: str, known: tuple[str, ...]) -> None:
         names = ", ".join(known) or "none yet; `windowpane init` makes one"
-        super().__init__(f"no agent {name!r} (there is: {names})")
+        super().__init__(f"no agent {name!r} (there is: {names})" if name or known else f"no agent ({names})")
         self.name = name
 
 

@@ -188,6 +188,9 @@ class Hub:
                 except SessionNotFoundError:
                     yield SessionDeleted()
                     return
+                if not entries:
+                    # The log has lost what was told of it: whoever follows it says so.
+                    break
                 for entry in entries:
                     seq = entry.seq
                     yield entry

@@ -1,5 +1,6 @@
 """Put the parts together: the only module that names concrete adapters."""
 
+import gc
 import os
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
@@ -21,7 +22,9 @@ from windowpane.search.embedder import Embedder
 from windowpane.search.history import HistoryIndex
 from windowpane.search.index import Index
 from windowpane.search.minilm import MiniLM
+from windowpane.search.remembered import Remembered
 from windowpane.search.remote import RemoteEmbedder
+from windowpane.search.settings import search_settings
 from windowpane.search.vectors import VectorCache
 from windowpane.settings import Settings, without_password
 from windowpane.stores.base import Store
@@ -47,12 +50,12 @@ def open_engine(
 
     `on_progress` is told how many passages are embedded, and out of how many, while items are being indexed.
     """
-    embedder = open_embedder(settings)
+    embedder = Remembered(open_embedder(settings))
     index = Index(embedder, VectorCache(settings.cache_folder / "vectors"), on_progress=on_progress)
     return Engine(
         store=open_sessions(settings),
         touch_every_s=min(TOUCH_EVERY_S, settings.expire_after_s / 10) if settings.profile == "ephemeral" else None,
-        agents=FolderAgents(settings.agents_folder),
+        agents=FolderAgents(settings.agents_folder, check_search=search_settings),
         models=models or LaterModels(_pydantic_models),
         toolbox=_mcp_toolbox,
         lease_s=settings.lease_s,
@@ -67,6 +70,8 @@ def load_everything() -> None:
     """Import now what would otherwise be imported while the first message waits: a server has the time for it."""
     for name in ("models.provider", "tools.mcp"):
         import_module(f"windowpane.{name}")
+    # What was imported stays: to look through it for garbage again and again is a twentieth of every turn.
+    gc.freeze()
 
 
 def _pydantic_models() -> Models:

@@ -12,6 +12,7 @@ from windowpane.agents.base import Agent, AgentSettings, Problem, Prompts
 from windowpane.agents.folder import AgentFolder, FolderAgents
 from windowpane.context.items import Reference, Rule
 from windowpane.errors import AgentNotFoundError
+from windowpane.search.settings import search_settings
 
 MOMENT = 1_700_000_000
 VERSION = "2023-11-14T22:13:20Z"
@@ -213,6 +214,27 @@ def test_settings_that_cannot_be_read_have_their_defaults_and_tool_calls_then_wa
         (8, "mcpservers is not known and has no effect; did you mean mcpServers?"),
         (9, "context_window must be a whole number from 1 to 100000000, not big"),
     ]
+
+
+@pytest.mark.spec("S1.100")
+@pytest.mark.parametrize(
+    ("search", "line", "reason"),
+    [
+        ("top_n: 3\n  top_k: many", 3, "search.top_k: must be a number between 0 and 1000, not 'many'"),
+        ("tools:\n    floor: 7", 3, "search.tools.floor: must be a number between 0 and 1, not 7"),
+    ],
+)
+def test_a_search_that_cannot_be_used_is_reported_and_has_its_defaults(
+    tmp_path: Path, search: str, line: int, reason: str
+) -> None:
+    _folder(tmp_path, {"agent.yaml": f"search:\n  {search}\nmode: thinking\n", "prompts/core.md": "Core."})
+
+    agent = FolderAgents(tmp_path, check_search=search_settings).current("agent")
+
+    assert agent.settings == AgentSettings(mode="thinking")
+    assert agent.problems == (
+        Problem(file="agent.yaml", line=line, reason=f"{reason}; until then all of search has its defaults"),
+    )
 
 
 @pytest.mark.parametrize("content", [b"model: [", b"- a list\n", b"model: \xff\n"])

@@ -7,11 +7,9 @@ from pathlib import Path
 
 import anyio
 import pytest
-from typer.testing import CliRunner
 
+from cli.running import windowpane
 from windowpane.agents.init import init_agent
-from windowpane.cli import app
-from windowpane.errors import WindowpaneError
 from windowpane.settings import Settings
 from windowpane.wiring import open_engine
 
@@ -51,11 +49,10 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def command(data: Path, *arguments: str, code: int = 0, typed: str | None = None) -> str:
-    environment = {"WINDOWPANE_DATA": str(data), "COLUMNS": "200", "TERM": "dumb"}
-    done = CliRunner().invoke(app, arguments, env=environment, input=typed)
-    assert done.exit_code == code, (done.output, done.exception)
-    return done.stdout
+def command(data: Path, *arguments: str, code: int = 0, typed: str = "") -> str:
+    done = windowpane(data, *arguments, piped=typed.encode())
+    assert done.code == code, done.err
+    return done.out
 
 
 @pytest.mark.spec("S0.92", "S1.107")
@@ -158,7 +155,8 @@ def test_tune_shows_before_and_after_and_writes_only_when_told_to(data: Path, tm
     ],
 )
 def test_what_cannot_be_used_is_refused_with_what_to_do(data: Path, arguments: tuple[str, ...], words: str) -> None:
-    done = CliRunner().invoke(app, arguments, env={"WINDOWPANE_DATA": str(data)})
+    done = windowpane(data, *arguments)
 
-    assert isinstance(done.exception, WindowpaneError)
-    assert words in str(done.exception)
+    assert (done.code, done.out) == (1, "")
+    assert done.err.startswith("error: ")
+    assert words in done.err

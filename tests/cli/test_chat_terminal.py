@@ -100,7 +100,7 @@ def test_a_conversation_shows_its_answers_its_context_and_changes_it(data: Path)
         rest = screen.rest()
 
     assert "Traceback" not in rest
-    assert screen.process.returncode == 0
+    assert screen.process.wait() == 0
 
 
 def test_a_tool_call_asks_and_each_answer_counts_as_far_as_it_says(data: Path) -> None:

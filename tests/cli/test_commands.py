@@ -10,7 +10,7 @@ from urllib.request import Request, urlopen
 
 import pytest
 
-from cli.running import PATIENCE_S, Done, environment, windowpane
+from cli.running import PATIENCE_S, Done, environment, process, windowpane
 
 MESSAGE = '  call notes__write_note {"name": "kept", "text": "x"}\r\n'
 
@@ -25,7 +25,7 @@ class Told:
 
 @pytest.fixture(scope="module")
 def told(data: Path) -> Told:
-    done = windowpane(data, "chat", piped=MESSAGE.encode())
+    done = process(data, "chat", piped=MESSAGE.encode())
     return Told(done.err.rsplit("windowpane context ", 1)[1].split()[0], done)
 
 
@@ -124,7 +124,7 @@ def test_sessions_are_listed_renamed_shown_and_deleted(data: Path) -> None:
     renamed = windowpane(data, "sessions", "rename", session, "Trial")
     listed = windowpane(data, "sessions", "--json", "--limit", "1")
     shown = windowpane(data, "sessions", "show", "last")
-    asked = windowpane(data, "sessions", "delete", session, piped=b"n\n")
+    asked = process(data, "sessions", "delete", session, piped=b"n\n")
     deleted = windowpane(data, "sessions", "delete", session, "--yes")
 
     assert renamed.out == f"{session} is now named 'Trial'\n"
@@ -242,7 +242,7 @@ def test_a_mistake_is_answered_on_stderr_with_the_next_step(
 
 
 def test_piped_bytes_that_are_not_text_are_refused(tmp_path: Path) -> None:
-    done = windowpane(tmp_path, "chat", piped=b"caf\xe9")
+    done = process(tmp_path, "chat", piped=b"caf\xe9")
 
     assert done == Done(1, "", "error: what was piped in is not UTF-8 text at byte 3\n")
 

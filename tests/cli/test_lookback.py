@@ -7,12 +7,9 @@ from pathlib import Path
 from xml.etree.ElementTree import parse
 
 import pytest
-from typer.testing import CliRunner
 
 from cli.running import windowpane
 from windowpane.agents.init import init_agent
-from windowpane.cli import app
-from windowpane.errors import WindowpaneError
 
 AGENT = """model: echo
 working_context: false
@@ -43,9 +40,9 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def command(data: Path, *arguments: str, code: int = 0) -> str:
     """Run a command in this process and return what it printed."""
-    done = CliRunner().invoke(app, arguments, env={"WINDOWPANE_DATA": str(data), "COLUMNS": "200", "TERM": "dumb"})
-    assert done.exit_code == code, (done.output, done.exception)
-    return done.stdout
+    done = windowpane(data, *arguments)
+    assert done.code == code, done.err
+    return done.out
 
 
 @pytest.mark.spec("S0.69")
@@ -128,7 +125,8 @@ def test_a_turn_is_made_a_test_and_tests_end_with_an_exit_code(data: Path, tmp_p
     ],
 )
 def test_what_cannot_be_used_is_refused_with_what_to_do(data: Path, arguments: tuple[str, ...], words: str) -> None:
-    done = CliRunner().invoke(app, arguments, env={"WINDOWPANE_DATA": str(data)})
+    done = windowpane(data, *arguments)
 
-    assert isinstance(done.exception, WindowpaneError)
-    assert words in str(done.exception)
+    assert (done.code, done.out) == (1, "")
+    assert done.err.startswith("error: ")
+    assert words in done.err

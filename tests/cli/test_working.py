@@ -12,6 +12,7 @@ from cli.running import windowpane
 
 @pytest.mark.spec("S2.21", "S2.22", "S2.26", "S2.30", "S2.32")
 def test_the_working_context_is_set_read_merged_and_cleared(data: Path) -> None:
+    (data / "agents" / "guide" / "agent.yaml").write_text("model: echo\n")
     windowpane(data, "chat", "--message", "hello")
     first = windowpane(data, "context", "set", "last", "files", "/srv/spec.md")
     merged = windowpane(data, "context", "set", "last", "files", "/srv/notes.md", "--merge")

@@ -181,7 +181,7 @@ def test_a_turn_becomes_a_user_message_and_one_assistant_message_with_every_step
     happened = (
         TurnStarted(turn=1, message="read it"),
         RequestBuilt(turn=1, request=REQUEST),
-        ModelReplied(turn=1, step=Step("Looking.", tool_calls=(call,))),
+        ModelReplied(turn=1, step=Step("Looking.", tool_calls=(call,)), own_words="{signed}"),
         ToolReturned(turn=1, result=ToolResult("c1", "text")),
         ToolReturned(turn=1, result=ToolResult("c1", "a second result of the same call")),
         ModelReplied(turn=1, step=Step("Done.")),
@@ -192,7 +192,9 @@ def test_a_turn_becomes_a_user_message_and_one_assistant_message_with_every_step
     closed_state = after(*happened, TurnFinished(turn=1, outcome="completed"))
 
     asked = UserMessage(content="read it", turn=1, seq=2, at=at(2))
-    assert open_state.open_turn == OpenTurn(turn=1, message="read it", request=REQUEST, steps=steps)
+    assert open_state.open_turn == OpenTurn(
+        turn=1, message="read it", request=REQUEST, steps=steps, own_words=("{signed}", "")
+    )
     assert open_state.recent == (asked,)
     assert closed_state.open_turn is None
     assert closed_state.recent == (

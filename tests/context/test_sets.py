@@ -57,6 +57,35 @@ def test_merge_beyond_ten_keeps_the_newest_and_names_what_it_dropped() -> None:
     )
 
 
+EDITOR = ("text-editor", "path=/a", "line=3")
+APPLETS: list[tuple[tuple[str, ...], list[str], tuple[str, ...], tuple[str, ...]]] = [
+    ((), ["git-diff", "repo=/r"], ("git-diff", "repo=/r"), ()),
+    (EDITOR, ["git-diff", "repo=/r"], ("git-diff", "repo=/r"), EDITOR),
+    (EDITOR, ["text-editor"], EDITOR, ()),
+    (EDITOR, ["text-editor", "path=/b"], ("text-editor", "line=3", "path=/b"), ("path=/a",)),
+    (EDITOR, ["line=4", "wrap"], ("text-editor", "path=/a", "line=4", "wrap"), ("line=3",)),
+    (
+        EDITOR,
+        [f"{number}=" for number in range(8)],
+        ("text-editor", "line=3", *(f"{number}=" for number in range(8))),
+        ("path=/a",),
+    ),
+]
+
+
+@pytest.mark.spec("S2.3", "S2.15", "S2.23")
+@pytest.mark.parametrize(("before", "items", "after", "dropped"), APPLETS)
+def test_a_merge_never_mixes_two_applets(
+    before: tuple[str, ...], items: list[str], after: tuple[str, ...], dropped: tuple[str, ...]
+) -> None:
+    assert change_set({"applet": before}, "applet", items, "merge") == SetChange(
+        {"applet": after},
+        f"Merged applet: {len(after)} items",
+        warnings=(f"Dropped from applet: {', '.join(dropped)}",) if dropped else (),
+        dropped=dropped,
+    )
+
+
 @pytest.mark.spec("S2.26")
 def test_a_merge_of_nothing_says_that_nothing_changed() -> None:
     assert change_set(FILES, "files", [], "merge") == SetChange(FILES, "Nothing to merge: files is unchanged (2 items)")

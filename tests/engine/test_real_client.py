@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from engine.world import World, drain
+from engine.world import World, drain, tool
 from windowpane.context.events import SummaryMade
 from windowpane.context.messages import AssistantMessage
-from wire import openai_chat
+from wire import anthropic_messages, openai_chat
 from wire.reply import WireCall, WireReply
 from wire.server import running
 
@@ -51,3 +51,31 @@ async def test_what_is_recorded_is_what_goes_over_the_wire_and_the_model_writes_
         "openai:gpt-4o",
     )
     assert any("8443" in fact for fact in state.summary.key_facts)
+
+
+async def test_a_turn_that_goes_on_after_a_restart_gives_the_provider_its_signed_thinking_back(world: World) -> None:
+    world.write("agent.yaml", "model: anthropic:claude-haiku-4-5\nmode: thinking\nworking_context: false\n")
+    world.toolbox.put("files", [tool("read", "nothing", permission="required")])
+    asks = WireReply(("Let me see.",), thinking=("I should ", "read it."), calls=(WireCall("c1", "files__read"),))
+    answers = (anthropic_messages.answer(asks), anthropic_messages.answer(WireReply(("It is empty.",))))
+    async with running(*answers) as server:
+        world.environ = {"ANTHROPIC_BASE_URL": server.url, "ANTHROPIC_API_KEY": "key"}
+        async with world.engine() as engine:
+            session = await engine.create_session()
+            await drain(engine.turn(session.id, "Read a.txt"))
+        async with world.engine() as engine:
+            await drain(engine.approve(session.id, {"c1": "allow_once"}))
+            answer = (await engine.messages(session.id))[-1]
+
+    first, then = (asked.body for asked in server.asked)
+    assert isinstance(answer, AssistantMessage)
+    assert answer.model_reply.text == "Let me see.\n\nIt is empty."
+    assert then["thinking"] == first["thinking"]
+    assert then["messages"][-2] == {
+        "role": "assistant",
+        "content": [
+            {"type": "thinking", "thinking": "I should read it.", "signature": "c2lnbmVk"},
+            {"type": "text", "text": "Let me see."},
+            {"type": "tool_use", "id": "c1", "name": "files__read", "input": {}},
+        ],
+    }

@@ -136,6 +136,19 @@ async def test_without_the_model_words_decide_and_the_record_says_so(library: Wo
     assert "words alone" in context.degraded[0]
 
 
+async def test_who_can_wait_for_the_search_to_start_misses_nothing(library: World) -> None:
+    library.write("agent.yaml", "model: scripted:test\nworking_context: false\nsearch: {deadline_s: 0}\n")
+    question = "How long does a refund take?"
+    async with library.engine() as engine:
+        session = await engine.create_session()
+        at_once = (await engine.preview(session.id, question)).context
+        await engine.get_ready(session.id, question, within_s=60)
+        in_time = (await engine.preview(session.id, question)).context
+
+    assert [len(context.degraded) for context in (at_once, in_time)] == [1, 0]
+    assert [str(item.ref) for item in in_time.items if item.include_mode == "agent"] == ["reference:billing"]
+
+
 @pytest.mark.spec("S1.49", "S1.50", "S1.50b", "S1.55")
 async def test_searching_leaves_the_agents_files_as_they_are(library: World) -> None:
     before = {path: path.read_bytes() for path in library.root.rglob("*") if path.is_file()}

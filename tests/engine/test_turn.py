@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import aclosing
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import anyio
 import pytest
@@ -43,6 +43,7 @@ from windowpane.errors import (
 from windowpane.models.scripted import Call, Reply
 from windowpane.stores.memory import MemoryStore
 from windowpane.stores.sqlite import SQLiteStore
+from windowpane.tools.functions import FunctionTool
 
 
 @pytest.mark.spec("S0.58", "S0.59", "S4.51")
@@ -65,6 +66,18 @@ async def test_a_turn_yields_its_events_in_order_and_the_words_as_they_come(worl
     ]
     assert stored(events)[0] == TurnStarted(turn=1, message="Hi", tokens=1)
     assert stored(events)[-1] == TurnFinished(turn=1, outcome="completed")
+
+
+async def test_the_last_answer_and_the_end_of_its_turn_are_stored_in_one_step(world: World) -> None:
+    world.says("Good day.")
+
+    async with world.engine() as engine:
+        session = await engine.create_session()
+        events = await drain(engine.turn(session.id, "Hi"))
+
+    replied, finished = [event for event in events if isinstance(event, Recorded)][-2:]
+    assert (replied.event.type, finished.event.type) == ("model.replied", "turn.finished")
+    assert replied.at == finished.at
 
 
 async def test_white_space_and_code_of_the_user_arrive_byte_for_byte(world: World) -> None:
@@ -464,6 +477,31 @@ async def test_a_waiting_turn_can_be_cancelled(world: World) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("returned", "given"),
+    [
+        ("half \ud83d, whole \ud83d\ude00", "half \ufffd, whole 😀"),
+        (None, "The tool returned NoneType, which is not a text."),
+    ],
+)
+async def test_a_tool_that_returns_what_cannot_be_kept_does_not_end_the_turn(
+    world: World, returned: Any, given: str
+) -> None:
+    async def run(arguments: Mapping[str, Any]) -> str:
+        return returned
+
+    world.toolbox.put("files", [FunctionTool(name="read", run=run, permission="not_required")])
+    world.says(Reply(calls=(Call("files__read"),)), "Done.")
+
+    async with world.engine() as engine:
+        session = await engine.create_session()
+        events = stored(await drain(engine.turn(session.id, "Read")))
+
+    assert [event.result.content for event in events if isinstance(event, ToolReturned)] == [given]
+    assert isinstance(events[-1], TurnFinished)
+    assert events[-1].outcome == "completed"
+
+
 async def test_a_pending_approval_survives_a_restart(world: World, tmp_path: Path) -> None:
     world.store = SQLiteStore(tmp_path / "a.db")
     world.toolbox.put("files", [tool("wipe", "gone")])
@@ -520,6 +558,22 @@ async def test_a_turn_that_its_worker_left_behind_is_closed_while_somebody_watch
         error=TurnError(code="interrupted", message="the server stopped in the middle of this turn; send it again"),
     )
     assert state.open_turn is None
+
+
+async def test_a_turn_that_its_worker_left_behind_is_closed_soon_after_somebody_looks(world: World) -> None:
+    async with world.engine(lease_s=0.05) as engine:
+        session = await engine.create_session()
+        await engine.store.append(session.id, [TurnStarted(turn=1, message="Lost")])
+        looked_at = await engine.session(session.id)
+        with anyio.fail_after(20):
+            async with aclosing(engine.store.subscribe(session.id, after=looked_at.seq)) as entries:
+                closed = await anext(entries)
+
+    assert closed.event == TurnFinished(
+        turn=1,
+        outcome="interrupted",
+        error=TurnError(code="interrupted", message="the server stopped in the middle of this turn; send it again"),
+    )
 
 
 async def test_closing_the_engine_marks_a_running_turn_interrupted(world: World) -> None:

@@ -308,11 +308,14 @@ async def test_files_that_tools_touch_are_observed_and_never_noted_until_somebod
         await drain(engine.turn(session.id, "Read"))
         before = await engine.session(session.id)
         refused = await engine.promote_observed(session.id, [str(path), "/noted.md"])
+        odd: list[Any] = [[7], [[]], "/b.md", None]
+        unfit = [await engine.promote_observed(session.id, paths) for paths in odd]
         promoted = await engine.promote_observed(session.id, [str(path)])
         after = await engine.session(session.id)
 
     assert (before.observed, before.sets) == ((str(path), "/b.md"), {"files": ("/noted.md",)})
     assert refused == SetChange(None, "Not observed in this session: /noted.md. Nothing was changed.")
+    assert unfit == [SetChange(None, "Items must be a list of strings.")] * 4
     assert promoted == SetChange({"files": ("/noted.md", str(path))}, "Merged files: 2 items")
     assert (after.sets, after.marks) == (promoted.sets, {str(path): mark_of(str(path))})
 

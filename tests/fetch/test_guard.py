@@ -104,10 +104,13 @@ async def test_the_names_of_this_machine_are_refused() -> None:
         ("http://a b/", "its host is not a valid name"),
         ("http://a..b/", "its host is not a valid name"),
         ("http://[fe80::1%25eth0]/", "an address on a local network is not on the public internet"),
-        ("http://example.com:22/", "port 22 is not one that pages are on; `fetch_ports` can add it"),
-        ("http://example.com:0/", "port 0 is not one that pages are on; `fetch_ports` can add it"),
-        ("http://example.com:-1/", "port -1 is not one that pages are on; `fetch_ports` can add it"),
-        ("https://example.com:99999/", "port 99999 is not one that pages are on; `fetch_ports` can add it"),
+        ("http://example.com:22/", "port 22 is not one that pages are on; `fetch_allow` can name it, as ADDRESS:PORT"),
+        ("http://example.com:0/", "port 0 is not one that pages are on; `fetch_allow` can name it, as ADDRESS:PORT"),
+        ("http://example.com:-1/", "port -1 is not one that pages are on; `fetch_allow` can name it, as ADDRESS:PORT"),
+        (
+            "https://example.com:99999/",
+            "port 99999 is not one that pages are on; `fetch_allow` can name it, as ADDRESS:PORT",
+        ),
     ],
 )
 def test_an_address_with_a_trick_in_it_is_refused_before_anything_is_sent(url: str, why: str) -> None:

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -20,6 +19,7 @@ from windowpane.context.request import (
 from windowpane.context.summary import Summary
 from windowpane.insight.debug import ContextDebug, context_debug
 from windowpane.turn.blocks import summary_block
+from windowpane.turn.query import query, said
 from windowpane.turn.render import enclosed
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
@@ -142,7 +142,13 @@ def test_the_size_of_the_context_has_a_name_and_very_large_ones_a_warning(length
 
 @pytest.mark.spec("S3.55", "S3.43")
 def test_a_follow_up_can_be_checked_against_the_related_documents() -> None:
-    debug = context_debug(request(*TURN, message_count=6), BEFORE)
+    unlinked = (BEFORE[0], answer(8, "Use the upload button.", (GUIDE,), ("Formats",)))
+    related = [
+        context_debug(request(*TURN, message_count=6), before).available_related_documents
+        for before in (BEFORE, unlinked)
+    ]
 
-    assert "Photo Resizing Guide" in debug.available_related_documents
-    assert replace(debug, available_related_documents=()) != debug
+    reasons = [query("What about resizing?", said(BEFORE), titles).reason for titles in related]
+
+    assert related == [("Photo Resizing Guide", "Formats"), ("Formats",)]
+    assert ["'Photo Resizing Guide'" in reason for reason in reasons] == [True, False]

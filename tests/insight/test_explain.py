@@ -223,6 +223,16 @@ def test_a_record_from_before_there_were_catalogs_still_says_why() -> None:
     )
 
 
+def test_items_whose_texts_nobody_kept_are_explained_without_their_size() -> None:
+    past = played(LIBRARY)
+
+    found = {f.ref: f for f in explain_all(replace(past, catalog=None))}
+
+    assert found[CROP.ref].included
+    assert (found[RESIZE.ref].tokens, found[RESIZE.ref].code) == (None, "below_cut_off")
+    assert all(need.what != "tokens" for change in found[RESIZE.ref].changes for need in change.needs)
+
+
 def test_a_catalog_gives_items_back_as_they_were() -> None:
     tool = Tool("files", "read", "Read.", {"type": "object", "properties": {"path": {"type": "string"}}}, "agent")
     reference = Reference(

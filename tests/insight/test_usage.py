@@ -83,6 +83,10 @@ def test_a_model_that_is_not_listed_has_no_price(model: str) -> None:
     assert price(model, Usage(1000, 100), at=AT) is None
 
 
+def test_a_usage_that_cannot_be_has_no_price() -> None:
+    assert price("openai:gpt-4o", Usage(1000, -1), at=AT) is None
+
+
 @given(st.builds(Usage, *[st.integers(0, 10**9)] * 4))
 def test_any_usage_of_a_listed_model_has_a_price(usage: Usage) -> None:
     found = price("openai:gpt-4o", usage, at=AT)

@@ -10,6 +10,7 @@ from pydantic_ai.messages import (
     ModelResponse,
     SystemPromptPart,
     TextPart,
+    ThinkingPart,
     ToolCallPart,
     ToolReturnPart,
     UserPromptPart,
@@ -18,7 +19,7 @@ from pydantic_ai.messages import (
 from models.talking import message
 from windowpane.context.messages import ToolCall
 from windowpane.context.request import RequestMessage
-from windowpane.models.messages import REMEMBERED_REPLIES, Replies, conversation
+from windowpane.models.messages import REMEMBERED_REPLIES, Replies, conversation, own_words
 
 visible = st.text(alphabet=st.characters(exclude_categories=["Cs"]), min_size=1).filter(lambda text: bool(text.strip()))
 
@@ -73,6 +74,23 @@ def test_a_remembered_reply_stands_in_only_for_what_it_said() -> None:
     assert replies.behind(message("assistant", "Look!", ToolCall("call_1", "read", '{"a": 1}'))) is None
     assert replies.behind(message("assistant", "Look.", ToolCall("call_1", "read", '{"a": 2}'))) is None
     assert replies.behind(message("assistant", "Look.")) is None
+
+
+def test_a_stored_reply_that_cannot_be_read_is_as_good_as_forgotten() -> None:
+    replies = Replies()
+    for stored in ("", "{", '{"parts": 7}', "[" * 10_000):
+        replies.restore("Look.", stored)
+
+    assert replies.behind(message("assistant", "Look.", ToolCall("call_1", "read", "{}"))) is None
+
+
+def test_only_a_reply_that_a_step_cannot_repeat_is_stored_in_its_own_words() -> None:
+    call = ToolCallPart("read", "{}", "call_1")
+    thought = ThinkingPart("Hm.", signature="s", provider_name="anthropic")
+
+    assert own_words(ModelResponse(parts=[TextPart("Look."), call])) == ""
+    assert own_words(ModelResponse(parts=[thought, TextPart("Done.")])) == ""
+    assert '"signature":"s"' in own_words(ModelResponse(parts=[thought, call]))
 
 
 def test_old_replies_are_forgotten() -> None:

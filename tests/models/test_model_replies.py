@@ -64,6 +64,28 @@ async def hear(spoken: Spoken, reply: WireReply) -> tuple[list[ModelText], Step]
     return texts, replace(step, latency_ms=0)
 
 
+async def test_a_character_that_comes_in_two_halves_is_whole_and_a_half_that_stays_alone_loses_nothing_else() -> None:
+    reply = WireReply(
+        ("Fine HIGH", "LOW!", "LOW", " HIGH"), thinking=("Hm HIGH",), calls=(WireCall("c1", "x", ('{"a": "HIGH"}',)),)
+    )
+    frames = (
+        frame.replace(b"HIGH", rb"\ud83d").replace(b"LOW", rb"\ude00") for frame in anthropic_messages.frames(reply)
+    )
+    asked = message("user", "Hi")
+    async with (
+        running(Answer(tuple(frames)), anthropic_messages.answer(WireReply(("Done.",)))) as wire,
+        anthropic_models(wire.url) as models,
+    ):
+        model = models.open(ANTHROPIC.model)
+        texts, step = await listen(model, (asked,), [READ])
+        results = (message("assistant", step.text, *step.tool_calls), message("tool", "ok", call_id="c1"))
+        _, then = await listen(model, (asked, *results), [READ])
+
+    assert step.text == "".join(text.text for text in texts if text.kind == "text") == "Fine 😀!\ufffd \ufffd"
+    assert (step.thinking, step.tool_calls) == ("Hm \ufffd", (ToolCall("c1", "x", '{"a": "\ufffd"}'),))
+    assert then.text == "Done."
+
+
 @every_protocol
 @pytest.mark.spec("S0.37")
 async def test_text_comes_piece_by_piece_in_order_and_the_end_has_all_of_it(spoken: Spoken) -> None:
@@ -267,7 +289,7 @@ async def test_signed_thinking_goes_back_with_the_tool_result_of_its_turn() -> N
     }
 
 
-async def test_a_turn_that_goes_on_after_a_restart_does_so_without_thinking() -> None:
+async def test_a_turn_whose_earlier_thinking_is_not_known_goes_on_without_thinking() -> None:
     answered = (
         message("user", "Read a.txt"),
         message("assistant", "Let me see.", ToolCall("call_1", "files_read", "{}")),

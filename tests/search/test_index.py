@@ -1,5 +1,5 @@
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 import anyio
@@ -10,7 +10,8 @@ from tests.search.endpoint import Endpoint
 
 from windowpane.context.items import Item, ItemRef, Reference, Rule, Tool
 from windowpane.search.base import SearchQuery, SearchResult
-from windowpane.search.index import FIRST_RETRY_S, Index
+from windowpane.search.embedder import Vectors
+from windowpane.search.index import FIRST_RETRY_S, KEPT_QUERIES, Index
 from windowpane.search.minilm import MiniLM
 from windowpane.search.remote import RemoteEmbedder
 from windowpane.search.vectors import VectorCache, vector_key
@@ -60,6 +61,48 @@ async def test_only_what_is_new_is_embedded(endpoint: Endpoint, client: httpx2.A
     await index.search(SearchQuery("resize"), index.documents(changed))
 
     assert endpoint.texts == ["send letter: Send a message to somebody"]
+
+
+async def test_a_query_that_is_about_to_be_forgotten_can_be_asked_once_more(
+    endpoint: Endpoint, client: httpx2.AsyncClient
+) -> None:
+    index = Index(RemoteEmbedder(client, endpoint.url, "m"))
+    others = tuple(f"clause {number}" for number in range(KEPT_QUERIES))
+    await index.search(SearchQuery("resize", clauses=others), index.documents(ITEMS))
+
+    result = await index.search(SearchQuery("clause 0", clauses=("and", "something", "new")), index.documents(ITEMS))
+
+    assert result.degraded == ()
+
+
+class OddEmbedder:
+    """An embedder of one's own that does something else than it promises."""
+
+    model = "odd"
+
+    def __init__(self, rows: int | None) -> None:
+        self._rows = rows
+
+    async def embed(self, texts: Sequence[str]) -> Vectors:
+        if self._rows is None:
+            raise KeyError("weights")
+        return np.ones((self._rows, 3), np.float32)
+
+
+@pytest.mark.parametrize(("rows", "failed_with"), [(None, "KeyError"), (0, "ValueError")])
+async def test_whatever_an_embedder_fails_with_words_decide_alone(rows: int | None, failed_with: str) -> None:
+    async with Index(OddEmbedder(rows)) as index:
+        result = await index.search(SearchQuery("resize pictures"), index.documents(ITEMS))
+
+    assert result.degraded == (f"judged by words alone: the embedding model failed ({failed_with}); the log says more",)
+
+
+async def test_two_first_searches_at_once_embed_nothing_twice(endpoint: Endpoint, client: httpx2.AsyncClient) -> None:
+    async with Index(RemoteEmbedder(client, endpoint.url, "m")) as index, anyio.create_task_group() as tasks:
+        for query in ("resize", "write"):
+            tasks.start_soon(index.search, SearchQuery(query), index.documents(ITEMS))
+
+    assert len(endpoint.texts) == len(set(endpoint.texts))
 
 
 @pytest.mark.spec("S1.56", "S1.104")

@@ -59,6 +59,19 @@ def test_a_damaged_file_is_replaced(tmp_path: Path, damage: bytes) -> None:
     assert same(cache.read([*keyed(1)]), keyed(1))
 
 
+def test_a_file_that_cannot_be_opened_now_is_left_to_those_who_can(tmp_path: Path) -> None:
+    cache = VectorCache(tmp_path)
+    cache.write(keyed(1))
+    in_the_way = cache.path.with_name("vectors.db-wal")
+    in_the_way.mkdir()
+
+    while_it_cannot = cache.read([*keyed(1)])
+    in_the_way.rmdir()
+
+    assert while_it_cannot == {}
+    assert same(cache.read([*keyed(1)]), keyed(1))
+
+
 def test_a_place_that_cannot_be_written_is_done_without(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     cache = VectorCache(tmp_path / "file")

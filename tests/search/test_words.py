@@ -1,3 +1,9 @@
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from importlib import import_module
+from itertools import product
+from string import ascii_lowercase
+
 import pytest
 
 from windowpane.context.items import Item, Reference, Rule, Tool
@@ -21,6 +27,21 @@ def scores(query: str, *items: Item) -> list[float]:
 )
 def test_texts_are_read_as_stems_with_names_split(text: str, expected: list[str]) -> None:
     assert words(text) == expected
+
+
+def test_texts_that_are_read_in_several_threads_at_once_give_the_same_words() -> None:
+    endings = ("ing", "ation", "ational", "fulness", "ities", "ization")
+    texts = [f"{a}{b}configur{ending}" for a, b in product(ascii_lowercase, repeat=2) for ending in endings]
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(4) as threads:
+            found = list(threads.map(words, texts))
+    finally:
+        sys.setswitchinterval(usual)
+
+    stem = import_module("snowballstemmer").stemmer("english").stemWord
+    assert found == [[stem(text)] for text in texts]
 
 
 @pytest.mark.spec("S1.105")

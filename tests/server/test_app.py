@@ -77,6 +77,7 @@ def test_every_operation_is_described_with_its_answers_and_its_problems(world: W
         "/api/agents/{agent}/ag-ui",
         "/api/agents/{agent}/evaluation",
         "/api/agents/{agent}/events",
+        "/api/agents/{agent}/files/{file}",
         "/api/agents/{agent}/items",
         "/api/agents/{agent}/items/{type}/{name}",
         "/api/agents/{agent}/manifest",

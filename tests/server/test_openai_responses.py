@@ -178,7 +178,14 @@ REFUSED: list[tuple[dict[str, Any], int, str | None, str]] = [
         "missing_required_parameter",
     ),
     ({"background": True}, 400, "background", "unsupported_value"),
-    ({"text": {"format": {"type": "json_object"}}}, 400, "text", "unsupported_value"),
+    ({"text": {"format": {"type": "json_schema"}}}, 400, "text.format.schema", "missing_required_parameter"),
+    ({"tool_choice": {"type": "function", "name": "weather"}}, 400, "tool_choice", "invalid_value"),
+    (
+        {"input": [{"role": "user", "content": [{"type": "input_image", "image_url": "x"}]}]},
+        400,
+        "input[0].content[0]",
+        "unsupported_value",
+    ),
     ({"tools": [{"type": "web_search"}]}, 400, "tools[0].type", "invalid_value"),
 ]
 

@@ -1,11 +1,8 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import socket
-import subprocess
-import sys
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,39 +14,32 @@ from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
 from engine.world import World
+from forked import Forked, forked
 from server.place import engine_of
+from server.serving import serve as serve_scripted
 from windowpane.callers import TokenFile, token_needed_at
 from windowpane.errors import InvalidSettingError, StoreCorruptError
 from windowpane.server.run import run, serve
 from windowpane.server.sockets import listening
 from windowpane.settings import Settings
 
-TESTS = Path(__file__).parent.parent
-
 
 @contextmanager
-def process(folder: Path, *replies: tuple[str, str]) -> Generator[tuple[subprocess.Popen[str], httpx2.Client]]:
+def process(folder: Path, *replies: tuple[str, str]) -> Generator[tuple[Forked, httpx2.Client]]:
     """Run a server in a process of its own."""
-    command = [sys.executable, "-m", "server.serving", str(folder), json.dumps(replies)]
     with (
-        (folder / "log").open("a") as log,
-        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True, cwd=TESTS) as running,
+        forked(serve_scripted, folder, replies, log=folder / "log") as running,
+        httpx2.Client(base_url=running.said, timeout=60) as client,
     ):
-        try:
-            assert running.stdout is not None
-            address = running.stdout.readline().strip()
-            with httpx2.Client(base_url=address, timeout=60) as client:
-                yield running, client
-        finally:
-            running.kill()
+        yield running, client
 
 
 def test_a_waiting_approval_survives_a_server_that_is_killed(tmp_path: Path) -> None:
     with process(tmp_path, ("Let me look.", "c1")) as (running, client):
         session = client.post("/api/sessions", json={}).json()["id"]
         waiting = client.post(f"/api/sessions/{session}/messages", json={"content": "What is in a?"}).json()
-        os.kill(running.pid, signal.SIGKILL)
-        assert running.wait(60) == -signal.SIGKILL
+        running.send_signal(signal.SIGKILL)
+        assert running.wait() == -signal.SIGKILL
 
     with process(tmp_path, ("It is empty.", "")) as (_, client):
         held = client.get(f"/api/sessions/{session}").json()["open_turn"]
@@ -69,7 +59,7 @@ def test_a_server_that_is_asked_to_stop_closes_everything_and_ends_well(tmp_path
         session = client.post("/api/sessions", json={}).json()["id"]
         client.post(f"/api/sessions/{session}/messages", json={"content": "My secret question"})
         running.send_signal(number)
-        code = running.wait(60)
+        code = running.wait()
 
     log = (tmp_path / "log").read_text()
     assert code == 0, log
@@ -93,7 +83,7 @@ def test_a_turn_that_outlasts_the_server_is_recorded_as_interrupted_with_what_it
             while "far." not in next(lines):
                 pass
             running.send_signal(signal.SIGTERM)
-            code = running.wait(60)
+            code = running.wait()
 
     with process(tmp_path, ("Hello.", "")) as (_, client):
         turn = client.get(f"/api/sessions/{session}/turns/1").json()
@@ -135,7 +125,8 @@ async def test_a_port_that_is_taken_is_a_clear_error(world: World) -> None:
         with pytest.raises(InvalidSettingError) as refused:
             await serve(Settings(port=port, data=world.root), engine_of(world))
 
-    assert str(refused.value) == f"port: cannot listen on 127.0.0.1 port {port}: Address already in use; choose another"
+    taken = f"cannot listen on 127.0.0.1 port {port}: Address already in use"
+    assert str(refused.value) == f"port: {taken}; choose another: --port, or WINDOWPANE_PORT"
 
 
 async def test_a_store_that_cannot_be_opened_is_our_error(world: World, tmp_path: Path) -> None:
@@ -193,7 +184,7 @@ def test_a_server_that_is_asked_to_stop_does_not_wait_for_those_who_watch(tmp_pa
             rest = list(lines)
             with pytest.raises(ConnectionClosed) as closed:
                 socket.recv(60)
-        code = running.wait(60)
+        code = running.wait()
 
     log = (tmp_path / "log").read_text()
     assert code == 0, log

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from engine.world import World, drain, tool
 from server.place import new_session, problem_in, served
-from windowpane.context.ids import SessionId
+from windowpane.context.ids import SessionId, content_hash
 from windowpane.context.items import rule_ref
 from windowpane.engine import Engine
 from windowpane.fetch.pages import Pages
@@ -77,6 +77,7 @@ async def test_a_session_is_exported_and_imported_complete(world: World) -> None
 
 async def test_what_could_not_have_happened_is_not_imported(world: World) -> None:
     world.says("Hello.")
+    world.rule("tone", include="always")
     async with served(world) as client:
         session = await new_session(client)
         await say(client, session, "Hi")
@@ -89,6 +90,10 @@ async def test_what_could_not_have_happened_is_not_imported(world: World) -> Non
         record = next(entry["event"]["request"] for entry in events if entry["event"]["type"] == "request.built")
         turned = deepcopy(events)
         next(entry for entry in turned if entry["event"]["type"] == "turn.started")["event"]["turn"] = 7
+        odd_name = json.loads(blobs[record])
+        odd_name["context"]["items"][0]["server"] = "files"
+        odd_record = content_hash(json.dumps(odd_name))
+        odd_request = json.loads(json.dumps(events).replace(record, odd_record))
         odd_settings = deepcopy(events)
         odd_settings[0]["event"]["settings"] = {"temperature": "hot"}
         wrong: tuple[Any, ...] = (
@@ -98,6 +103,7 @@ async def test_what_could_not_have_happened_is_not_imported(world: World) -> Non
             changed(events=[*events, {**events[0], "seq": len(events) + 1}]),
             changed(events=turned),
             changed(events=odd_settings),
+            changed(events=odd_request, blobs={**blobs, odd_record: json.dumps(odd_name)}),
             changed(blobs={name: text for name, text in blobs.items() if name != record}),
             changed(blobs={name: text + " " for name, text in blobs.items()}),
             changed(format="another"),

@@ -306,11 +306,15 @@ async def test_a_preview_is_the_request_that_would_be_made_and_stores_nothing(wo
         path = f"/api/sessions/{session}"
 
         preview = (await client.post(f"{path}/preview", json={"content": "Hi"})).json()
+        slight = (await client.post(f"{path}/preview", params={"texts": False}, json={"content": "Hi"})).json()
         before = (await client.get(path)).json()
         await client.post(f"{path}/messages", json={"content": "Hi"})
         request = (await client.get(f"{path}/turns/1/request")).json()
 
     assert (before["seq"], before["message_count"]) == (1, 0)
+    assert steady(slight | {"context": slight["context"] | {"id": preview["context"]["id"]}}) == steady(
+        preview | {"messages": [], "tools": []}
+    )
     preview["context"] |= {"id": request["context"]["id"], "catalog": request["context"]["catalog"]}
     assert steady(preview) == steady(request)
     assert sorted(request) == ["context", "messages", "tools"]

@@ -53,6 +53,10 @@ class WireServer:
         """Add answers after those that are there."""
         self._answers += answers
 
+    def forget(self) -> None:
+        """Drop the answers that nobody has asked for."""
+        del self._answers[self._next :]
+
     async def wait_for_requests(self, count: int) -> Asked:
         """Return the request with this number, counted from 1, once it is there."""
         while len(self.asked) < count:

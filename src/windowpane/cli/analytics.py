@@ -3,14 +3,14 @@
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import closing
 from datetime import date
-from typing import TypeVar, get_args
+from typing import TYPE_CHECKING, TypeVar, get_args
 
 import anyio.to_thread
 import typer
 from pydantic import TypeAdapter
 
-from windowpane.cli.door import with_engine
-from windowpane.cli.naming import find_session
+from windowpane.cli.door import Place, ask, with_engine
+from windowpane.cli.naming import find_session, find_there
 from windowpane.cli.screen import Screen, counted
 from windowpane.engine import Engine
 from windowpane.errors import InvalidInputError
@@ -23,6 +23,9 @@ from windowpane.insight.suggestions import Applied, Suggestion, apply, suggestio
 from windowpane.insight.use import ItemUse, use
 from windowpane.settings import Settings
 
+if TYPE_CHECKING:
+    from windowpane.client import Client
+
 SHOWN = 15
 """How many lines of each list are printed for people."""
 
@@ -32,13 +35,27 @@ _SUGGESTIONS: TypeAdapter[Sequence[Suggestion]] = TypeAdapter(Sequence[Suggestio
 _USES: TypeAdapter[tuple[ItemUse, ...]] = TypeAdapter(tuple[ItemUse, ...])
 
 
-def analytics(settings: Settings, filters: Filters, *, listed: Listed | None, as_json: bool) -> None:
-    """Print what turns cost and whether it was used: for people, as JSON, or one of the lists as CSV."""
+def analytics(place: Place, filters: Filters, *, listed: Listed | None, as_json: bool) -> None:
+    """Print what turns cost and whether it was used: for people, as JSON, or one of the lists as CSV.
 
-    async def looked(engine: Engine, books: Bookkeeper, kept: Kept) -> Dashboard:
+    Raises:
+        InvalidInputError: a server shows everybody their own turns, and another owner's were asked for.
+    """
+
+    async def here(engine: Engine, books: Bookkeeper, kept: Kept) -> Dashboard:
         return await anyio.to_thread.run_sync(dashboard, books.ledger, filters, kept)
 
-    found = with_books(settings, looked)
+    async def there(client: "Client") -> Dashboard:
+        if filters.owner is not None:
+            raise InvalidInputError("a server shows the turns of the token's owner; leave out --owner")
+        return await client.analytics(
+            since=str(filters.since) if filters.since else None,
+            until=str(filters.until) if filters.until else None,
+            agent=filters.agent,
+            model=filters.model,
+        )
+
+    found = ask_books(place, here, there)
     screen = Screen()
     if listed is not None:
         screen.write(as_csv(found, listed))
@@ -48,7 +65,7 @@ def analytics(settings: Settings, filters: Filters, *, listed: Listed | None, as
         draw_dashboard(screen, found)
 
 
-def turn_use(settings: Settings, session: str, turn: int, *, as_json: bool) -> None:
+def turn_use(place: Place, session: str, turn: int, *, as_json: bool) -> None:
     """Print which items of a turn's request its answer made use of.
 
     Raises:
@@ -56,10 +73,13 @@ def turn_use(settings: Settings, session: str, turn: int, *, as_json: bool) -> N
         TurnNotFoundError: the session has no such turn, or nothing is on record for it.
     """
 
-    async def looked(engine: Engine) -> tuple[ItemUse, ...]:
+    async def here(engine: Engine) -> tuple[ItemUse, ...]:
         return use(await past_turn(engine, await find_session(engine, session), turn, with_catalog=False))
 
-    found = with_engine(settings, looked)
+    async def there(client: "Client") -> tuple[ItemUse, ...]:
+        return await client.use((await find_there(client, session)).id, turn)
+
+    found = ask(place, here, there)
     screen = Screen()
     if as_json:
         screen.write(_USES.dump_json(found, indent=2).decode() + "\n")
@@ -71,7 +91,7 @@ def turn_use(settings: Settings, session: str, turn: int, *, as_json: bool) -> N
         screen.line("No items were sent.")
 
 
-def suggest(settings: Settings, agent: str | None, *, number: int | None, yes: bool, as_json: bool) -> None:
+def suggest(place: Place, agent: str | None, *, number: int | None, yes: bool, as_json: bool) -> None:
     """Print what could be better about an agent; with a number, apply that suggestion after asking.
 
     Raises:
@@ -79,24 +99,29 @@ def suggest(settings: Settings, agent: str | None, *, number: int | None, yes: b
         InvalidInputError: there is no such suggestion, or nobody but a person can do it.
     """
 
-    async def looked(engine: Engine, books: Bookkeeper, kept: Kept) -> tuple[int, tuple[Suggestion, ...]]:
-        name = _agent_name(engine, agent)
+    async def here(engine: Engine, books: Bookkeeper, kept: Kept) -> tuple[int, tuple[Suggestion, ...]]:
+        name = engine.agents.current(_meant(agent, engine.agents.names())).name
         filters = Filters(agent=name)
         turns = counted_turns(books.ledger, filters)
         rows = item_rows(books.ledger, filters)
         return turns, suggestions(engine.agents.current(name), await engine.items(name), rows, turns)
 
-    turns, found = with_books(settings, looked)
+    async def there(client: "Client") -> tuple[int, tuple[Suggestion, ...]]:
+        listed = () if agent else (await client.agents()).agents
+        found = await client.suggestions(_meant(agent, [one.name for one in listed]))
+        return found.turns, found.suggestions
+
+    turns, found = ask_books(place, here, there)
     screen = Screen()
     if number is not None:
-        _apply(settings, screen, found, number, yes=yes)
+        _apply(place, screen, found, number, yes=yes)
     elif as_json:
         screen.write(_SUGGESTIONS.dump_json(found, indent=2).decode() + "\n")
     else:
         draw_suggestions(screen, turns, found)
 
 
-def _apply(settings: Settings, screen: Screen, found: Sequence[Suggestion], number: int, *, yes: bool) -> None:
+def _apply(place: Place, screen: Screen, found: Sequence[Suggestion], number: int, *, yes: bool) -> None:
     if not 1 <= number <= len(found):
         raise InvalidInputError(f"there is no suggestion {number}; there are {len(found)}")
     wanted = found[number - 1]
@@ -108,30 +133,41 @@ def _apply(settings: Settings, screen: Screen, found: Sequence[Suggestion], numb
         screen.line("Nothing was changed.")
         raise typer.Exit(1)
 
-    async def applied(engine: Engine) -> Applied:
+    async def here(engine: Engine) -> Applied:
         return apply(engine.agents.current(wanted.agent), edit, revision=revision)
 
-    done = with_engine(settings, applied)
+    async def there(client: "Client") -> Applied:
+        return await client.apply_suggestion(wanted.agent, edit, revision=revision)
+
+    done = ask(place, here, there)
     before = ", ".join(f"{name}: {value}" for name, value in done.undo.settings.items() if value is not None)
     screen.line(f"Changed {done.file} ({what}). To undo it, write there again: {before or 'nothing of that'}")
 
 
-def with_books(settings: Settings, ask: Callable[[Engine, Bookkeeper, Kept], Awaitable[T]]) -> T:
+def _meant(agent: str | None, names: Sequence[str]) -> str:
+    if agent is None and len(names) != 1:
+        raise InvalidInputError(f"name an agent: {', '.join(names) or 'there is none'}")
+    return agent or names[0]
+
+
+def ask_books(
+    place: Place,
+    here: Callable[[Engine, Bookkeeper, Kept], Awaitable[T]],
+    there: "Callable[[Client], Awaitable[T]]",
+) -> T:
+    """Return what one function makes of an open engine and its ledger, or the other of a server."""
+    return with_books(place, here) if isinstance(place, Settings) else place.ask(there)
+
+
+def with_books(settings: Settings, ask_both: Callable[[Engine, Bookkeeper, Kept], Awaitable[T]]) -> T:
     """Return what a function makes of an open engine and a ledger that is up to date."""
 
     async def opened(engine: Engine) -> T:
         with closing(Ledger(settings.ledger_file)) as ledger:
             books = Bookkeeper(engine.store, ledger)
-            return await ask(engine, books, await books.update(within_s=None))
+            return await ask_both(engine, books, await books.update(within_s=None))
 
     return with_engine(settings, opened)
-
-
-def _agent_name(engine: Engine, agent: str | None) -> str:
-    names = engine.agents.names()
-    if agent is None and len(names) != 1:
-        raise InvalidInputError(f"name an agent: {', '.join(names) or 'there is none'}")
-    return engine.agents.current(agent or names[0]).name
 
 
 def draw_dashboard(screen: Screen, found: Dashboard) -> None:

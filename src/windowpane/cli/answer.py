@@ -32,8 +32,8 @@ Ask = Callable[[ToolCall], Decision]
 ANSWERS: dict[str, Decision] = {"o": "allow_once", "s": "allow_session", "d": "deny"}
 QUESTION = "Allow it? [o]nce, for this [s]ession, [d]eny: "
 RESULT_CHARACTERS = 200
-CONNECT_S = 10.0
-"""How long the first message waits for tool servers to connect."""
+START_S = 20.0
+"""How long the first message waits for tool servers and the search to start."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,11 +77,10 @@ class Conversation:
             return
 
     async def _turn(self, message: str) -> AsyncIterator[Live]:
-        """Run a turn; the first one begins when the tool servers, which are only just starting, have had their time."""
+        """Run a turn; the first one begins when tool servers and the search, just starting, have had their time."""
         engine = self.door.engine
         if not self._connected:
-            state = await engine.session(self.session_id)
-            await engine.servers(state.agent, settle_s=CONNECT_S)
+            await engine.get_ready(self.session_id, message, within_s=START_S)
             self._connected = True
         async for event in engine.turn(self.session_id, message):
             yield event

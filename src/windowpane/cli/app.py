@@ -15,8 +15,11 @@ import typer
 from typer.core import TyperGroup
 
 from windowpane.cli.failing import explained
+from windowpane.cli.options import ANYWHERE, HERE, AgentArgument, Json, Labels, SessionArgument, TurnArgument, placed
 
 if TYPE_CHECKING:
+    from windowpane.cli.door import Place
+    from windowpane.cli.remote import RemoteServer
     from windowpane.settings import Settings
 
 app = typer.Typer(
@@ -78,35 +81,7 @@ store_app = typer.Typer(
 )
 app.add_typer(store_app, name="store")
 
-Data = Annotated[
-    Path | None,
-    typer.Option(
-        "--data",
-        envvar="WINDOWPANE_DATA",
-        help="Folder for the database, the agents and caches. Default: the user's data folder.",
-    ),
-]
-Agents = Annotated[
-    Path | None,
-    typer.Option(
-        "--agents",
-        envvar="WINDOWPANE_AGENTS",
-        help="Folder with one folder per agent, or one agent's own folder. Default: `agents` in the data folder.",
-    ),
-]
-StoreUrl = Annotated[
-    str | None,
-    typer.Option(
-        "--store-url",
-        envvar="WINDOWPANE_STORE_URL",
-        help="Where sessions are kept: sqlite:////file.db, postgresql://…, redis://… or memory:. "
-        "Default: a file in the data folder.",
-    ),
-]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON, complete and for machines.")]
-SessionArgument = Annotated[
-    str, typer.Argument(metavar="SESSION", help="A session's id, the beginning of one, or `last`.")
-]
+TOKENS_ARE_HERE = "tokens are made where the server's files are"
 
 
 def main() -> None:
@@ -126,18 +101,8 @@ def _show_version(wanted: bool) -> None:
 
 
 @app.callback()
+@placed(*ANYWHERE)
 def everywhere(
-    data: Data = None,
-    agents: Agents = None,
-    store_url: StoreUrl = None,
-    url: Annotated[
-        str | None,
-        typer.Option(
-            "--url",
-            envvar="WINDOWPANE_URL",
-            help="Let this server do the work, such as http://127.0.0.1:8470; WINDOWPANE_TOKEN is shown to it.",
-        ),
-    ] = None,
     show_version: Annotated[
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and stop.")
     ] = False,
@@ -150,21 +115,17 @@ def everywhere(
       windowpane chat                     talk to an agent in this terminal
       windowpane context last             what the last message's model was given, and why
 
-    --data, --agents and --store-url may stand before or after the command. --url stands before it.
+    --data, --agents, --store-url and --url may stand before or after the command.
     """
-    _pass_on(data, agents, store_url)
-    if url is not None:
-        os.environ["WINDOWPANE_URL"] = url
 
 
 @app.command()
+@placed("data", "agents")
 def init(
     folder: Annotated[
         Path | None,
-        typer.Argument(metavar="[DIR]", help="New folder for the agent. Default: `guide` in the agents folder."),
+        typer.Argument(metavar="DIR", help="New folder for the agent. Default: `guide` in the agents folder."),
     ] = None,
-    data: Data = None,
-    agents: Agents = None,
 ) -> None:
     """Write an example agent: rules, references, prompts and a tool server, to read and to change.
 
@@ -175,10 +136,11 @@ def init(
     """
     from windowpane.cli.init import init as run
 
-    run(_settings(data=data, agents=agents), folder)
+    run(_here("an agent's folder is written on this machine"), folder)
 
 
 @app.command()
+@placed(*HERE)
 def serve(
     host: Annotated[
         str | None,
@@ -200,9 +162,6 @@ def serve(
             "--workers", envvar="WINDOWPANE_WORKERS", min=1, max=256, help="How many processes answer. Default: 1."
         ),
     ] = None,
-    data: Data = None,
-    agents: Agents = None,
-    store_url: StoreUrl = None,
 ) -> None:
     """Run the server. Without any agent yet, the example agent is written first.
 
@@ -216,14 +175,15 @@ def serve(
     """
     from windowpane.cli.serve import serve as run
 
-    run(_settings(host=host, port=port, workers=workers, data=data, agents=agents, store_url=store_url))
+    run(_here("the server is started on this machine", host=host, port=port, workers=workers))
 
 
 @app.command()
+@placed(*ANYWHERE)
 def chat(
     session: Annotated[
         str | None,
-        typer.Argument(metavar="[SESSION]", help="Go on with this session: its id, the beginning of one, or `last`."),
+        typer.Argument(metavar="SESSION", help="Go on with this session: its id, the beginning of one, or `last`."),
     ] = None,
     agent: Annotated[
         str | None, typer.Option("--agent", help="The agent of a new session. Default: the first there is.")
@@ -237,9 +197,6 @@ def chat(
     yes: Annotated[
         bool, typer.Option("--yes", "-y", help="With --message or piped input: allow tool calls that would ask.")
     ] = False,
-    data: Data = None,
-    agents: Agents = None,
-    store_url: StoreUrl = None,
 ) -> None:
     """Talk to an agent in the terminal; /help lists what else can be typed there.
 
@@ -253,17 +210,17 @@ def chat(
       windowpane chat --agent guide --message "What is an include mode?"
       git diff | windowpane chat last
     """
-    if url := _url():
+    if (server := _server()) is not None:
         from windowpane.cli.remote import chat as run_there
 
-        raise typer.Exit(run_there(url, session=session, agent=agent, model=model, message=message, yes=yes))
+        raise typer.Exit(run_there(server, session=session, agent=agent, model=model, message=message, yes=yes))
     from windowpane.cli.chat import chat as run
 
-    settings = _settings(data=data, agents=agents, store_url=store_url)
-    raise typer.Exit(run(settings, session=session, agent=agent, model=model, message=message, yes=yes))
+    raise typer.Exit(run(_settings(), session=session, agent=agent, model=model, message=message, yes=yes))
 
 
 @app.command()
+@placed(*ANYWHERE)
 def preview(
     message: Annotated[str, typer.Argument(metavar="MESSAGE", help="The message that would be sent.")],
     session: Annotated[
@@ -276,9 +233,6 @@ def preview(
         bool, typer.Option("--messages", help="Print the messages and tools exactly as the model would get them.")
     ] = False,
     as_json: Json = False,
-    data: Data = None,
-    agents: Agents = None,
-    store_url: StoreUrl = None,
 ) -> None:
     """Show what a message would give the model. No model is called, and nothing is stored.
 
@@ -289,30 +243,22 @@ def preview(
     """
     if session is not None and agent is not None:
         raise typer.BadParameter("--session and --agent exclude one another: a session has its agent already")
-    if url := _url():
-        from windowpane.cli.remote import preview as run_there
-
-        run_there(url, message, session=session, agent=agent, messages=messages, as_json=as_json)
-        return
     from windowpane.cli.preview import preview as run
 
-    settings = _settings(data=data, agents=agents, store_url=store_url)
-    run(settings, message, session=session, agent=agent, messages=messages, as_json=as_json)
+    run(_place(), message, session=session, agent=agent, messages=messages, as_json=as_json)
 
 
 @context_app.command("show")
+@placed(*ANYWHERE)
 def show_context(
     session: SessionArgument,
     turn: Annotated[
-        int | None, typer.Argument(metavar="[TURN]", min=1, help="The turn, counted from 1. Default: the last one.")
+        int | None, typer.Argument(metavar="TURN", min=1, help="The turn, counted from 1. Default: the last one.")
     ] = None,
     messages: Annotated[
         bool, typer.Option("--messages", help="Print the messages and tools exactly as the model got them.")
     ] = False,
     as_json: Json = False,
-    data: Data = None,
-    agents: Agents = None,
-    store_url: StoreUrl = None,
 ) -> None:
     """Show what the model was given in a turn, what it was not, and why. `show` may be left out.
 
@@ -321,33 +267,23 @@ def show_context(
       windowpane context last
       windowpane context ses_4k 3 --messages
     """
-    if url := _url():
-        from windowpane.cli.remote import context as run_there
-
-        run_there(url, session, turn, messages=messages, as_json=as_json)
-        return
     from windowpane.cli.context import context as run
 
-    settings = _settings(data=data, agents=agents, store_url=store_url)
-    run(settings, session, turn, messages=messages, as_json=as_json)
-
-
-TurnArgument = Annotated[int, typer.Argument(metavar="TURN", min=1, help="The turn, counted from 1.")]
+    run(_place(), session, turn, messages=messages, as_json=as_json)
 
 
 @app.command()
+@placed(*ANYWHERE)
 def explain(
     session: SessionArgument,
     turn: TurnArgument,
     item: Annotated[
         str | None,
         typer.Argument(
-            metavar="[ITEM]", help="rule:NAME, reference:NAME, SERVER:TOOL, or a name alone. Default: every item."
+            metavar="ITEM", help="rule:NAME, reference:NAME, SERVER:TOOL, or a name alone. Default: every item."
         ),
     ] = None,
     as_json: Json = False,
-    data: Data = None,
-    store_url: StoreUrl = None,
 ) -> None:
     """Say why an item was in a turn's request or not, and the smallest change that would have turned it round.
 
@@ -358,10 +294,11 @@ def explain(
     """
     from windowpane.cli.explain import explain_turn as run
 
-    run(_settings(data=data, store_url=store_url), session, turn, item, as_json=as_json)
+    run(_place(), session, turn, item, as_json=as_json)
 
 
 @app.command()
+@placed(*ANYWHERE)
 def compare(
     session: SessionArgument,
     turn: TurnArgument,
@@ -370,8 +307,6 @@ def compare(
         str | None, typer.Option("--session", help="The session of the other turn. Default: the same one.")
     ] = None,
     as_json: Json = False,
-    data: Data = None,
-    store_url: StoreUrl = None,
 ) -> None:
     """Show what changed from one turn's request to another's, and where the prompts begin to differ.
 
@@ -382,11 +317,11 @@ def compare(
     """
     from windowpane.cli.compare import compare_turns as run
 
-    settings = _settings(data=data, store_url=store_url)
-    run(settings, session, turn, other, other_session=other_session, as_json=as_json)
+    run(_place(), session, turn, other, other_session=other_session, as_json=as_json)
 
 
 @app.command()
+@placed(*ANYWHERE)
 def replay(
     session: SessionArgument,
     turn: TurnArgument,
@@ -405,8 +340,6 @@ def replay(
         float | None, typer.Option("--share-of-best", help="Take nothing below this share of the best score.")
     ] = None,
     as_json: Json = False,
-    data: Data = None,
-    store_url: StoreUrl = None,
 ) -> None:
     """Rebuild a turn's request byte for byte; run its selection again with other settings, texts or another query.
 
@@ -428,22 +361,19 @@ def replay(
         "share_of_best": share_of_best,
     }
     search = {name: value for name, value in given.items() if value is not None}
-    settings = _settings(data=data, store_url=store_url)
-    run(settings, session, turn, search=search, query=query, items=item or [], as_json=as_json)
+    run(_place(), session, turn, search=search, query=query, items=item or [], as_json=as_json)
 
 
 @app.command("test")
+@placed(*ANYWHERE)
 def run_tests(
-    agent: Annotated[str | None, typer.Argument(metavar="[AGENT]", help="Test this agent. Default: all.")] = None,
+    agent: Annotated[str | None, typer.Argument(metavar="AGENT", help="Test this agent. Default: all.")] = None,
     from_turn: Annotated[
         tuple[str, int] | None,
         typer.Option("--from-turn", metavar="SESSION TURN", help="Write a test that this turn passes, and stop."),
     ] = None,
     junit: Annotated[Path | None, typer.Option("--junit", metavar="FILE", help="Also write JUnit XML.")] = None,
     as_json: Json = False,
-    data: Data = None,
-    agents: Agents = None,
-    store_url: StoreUrl = None,
 ) -> None:
     """Run the context tests beside an agent: which items a message must, may and must not select. Exit code 1: failed.
 
@@ -458,19 +388,17 @@ def run_tests(
     from windowpane.cli.test import from_turn as keep
     from windowpane.cli.test import run
 
-    settings = _settings(data=data, agents=agents, store_url=store_url)
     if from_turn is not None:
-        return keep(settings, *from_turn)
-    raise typer.Exit(run(settings, agent, as_json=as_json, junit=junit))
+        return keep(_place(), *from_turn)
+    raise typer.Exit(run(_place(), agent, as_json=as_json, junit=junit))
 
 
 @app.command()
+@placed(*ANYWHERE)
 def use(
     session: SessionArgument,
     turn: TurnArgument,
     as_json: Json = False,
-    data: Data = None,
-    store_url: StoreUrl = None,
 ) -> None:
     """Say which items of a turn's request the answer made use of: called, cited, quoted or drawn upon.
 
@@ -480,10 +408,11 @@ def use(
     """
     from windowpane.cli.analytics import turn_use as run
 
-    run(_settings(data=data, store_url=store_url), session, turn, as_json=as_json)
+    run(_place(), session, turn, as_json=as_json)
 
 
 @app.command()
+@placed(*ANYWHERE)
 def analytics(
     since: Annotated[str | None, typer.Option("--since", metavar="DAY", help="From this day on, in UTC.")] = None,
     until: Annotated[str | None, typer.Option("--until", metavar="DAY", help="Up to this day, in UTC.")] = None,
@@ -499,8 +428,6 @@ def analytics(
         ),
     ] = None,
     as_json: Json = False,
-    data: Data = None,
-    store_url: StoreUrl = None,
 ) -> None:
     """Show what turns cost, by day, model, part and item, and how much of what was sent was used.
 
@@ -513,20 +440,18 @@ def analytics(
     from windowpane.cli.analytics import filters_from, list_from
 
     filters = filters_from(owner=owner, agent=agent, model=model, since=since, until=until)
-    run(_settings(data=data, store_url=store_url), filters, listed=list_from(listed), as_json=as_json)
+    run(_place(), filters, listed=list_from(listed), as_json=as_json)
 
 
 @app.command()
+@placed(*ANYWHERE)
 def suggest(
     agent: Annotated[
-        str | None, typer.Argument(metavar="[AGENT]", help="The agent. Default: the only one there is.")
+        str | None, typer.Argument(metavar="AGENT", help="The agent. Default: the only one there is.")
     ] = None,
     number: Annotated[int | None, typer.Option("--apply", metavar="NUMBER", help="Apply this one of them.")] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask before applying.")] = False,
     as_json: Json = False,
-    data: Data = None,
-    agents: Agents = None,
-    store_url: StoreUrl = None,
 ) -> None:
     """Suggest items to demote, promote, shorten or remove, with what was counted and the tokens that it saves.
 
@@ -537,28 +462,15 @@ def suggest(
     """
     from windowpane.cli.analytics import suggest as run
 
-    run(_settings(data=data, agents=agents, store_url=store_url), agent, number=number, yes=yes, as_json=as_json)
-
-
-AgentArgument = Annotated[str, typer.Argument(metavar="AGENT", help="The agent's name.")]
-Labels = Annotated[
-    Path | None,
-    typer.Option(
-        "--labels",
-        metavar="FILE",
-        help="Questions with what they must select: YAML like context tests, or JSON lines. Default: past turns.",
-    ),
-]
+    run(_place(), agent, number=number, yes=yes, as_json=as_json)
 
 
 @app.command("eval")
+@placed(*ANYWHERE)
 def evaluate(
     agent: AgentArgument,
     labels: Labels = None,
     as_json: Json = False,
-    data: Data = None,
-    agents: Agents = None,
-    store_url: StoreUrl = None,
 ) -> None:
     """Measure how well an agent's selection does: recall, precision, F1, and whether its scores can be believed.
 
@@ -571,19 +483,17 @@ def evaluate(
     """
     from windowpane.cli.evaluate import run_eval as run
 
-    run(_settings(data=data, agents=agents, store_url=store_url), agent, labels, as_json=as_json)
+    run(_place(), agent, labels, as_json=as_json)
 
 
 @app.command("tune")
+@placed(*ANYWHERE)
 def tune(
     agent: AgentArgument,
     labels: Labels = None,
     write: Annotated[bool, typer.Option("--write", help="Write what is better into agent.yaml, after asking.")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask before writing.")] = False,
     as_json: Json = False,
-    data: Data = None,
-    agents: Agents = None,
-    store_url: StoreUrl = None,
 ) -> None:
     """Find search settings that choose better, and show it on questions that they were not chosen by.
 
@@ -594,22 +504,20 @@ def tune(
     """
     from windowpane.cli.evaluate import run_tune as run
 
-    settings = _settings(data=data, agents=agents, store_url=store_url)
-    run(settings, agent, labels, write=write, yes=yes, as_json=as_json)
+    run(_place(), agent, labels, write=write, yes=yes, as_json=as_json)
 
 
 @context_app.command("set")
+@placed(*ANYWHERE)
 def set_context(
     session: SessionArgument,
     set_name: Annotated[
         str, typer.Argument(metavar="SET", help="files, applet, endpoints, ports, or a name of yours.")
     ],
-    items: Annotated[list[str], typer.Argument(metavar="ITEM...", help="What stands in the set; files as full paths.")],
+    items: Annotated[list[str], typer.Argument(metavar="ITEM", help="What stands in the set; files as full paths.")],
     merge: Annotated[
         bool, typer.Option("--merge", help="Add to what is there; the oldest make room beyond ten.")
     ] = False,
-    data: Data = None,
-    store_url: StoreUrl = None,
 ) -> None:
     """Say what a session is working on; it is reminded of it when it is taken up again.
 
@@ -621,15 +529,14 @@ def set_context(
     from windowpane.cli.working import set_context as run
 
     mode = "merge" if merge else "replace"
-    run(_settings(data=data, store_url=store_url), session, set_name, items, mode)
+    run(_place(), session, set_name, items, mode)
 
 
 @context_app.command("get")
+@placed(*ANYWHERE)
 def get_context(
     session: SessionArgument,
-    set_name: Annotated[str | None, typer.Argument(metavar="[SET]", help="One set. Default: all of them.")] = None,
-    data: Data = None,
-    store_url: StoreUrl = None,
+    set_name: Annotated[str | None, typer.Argument(metavar="SET", help="One set. Default: all of them.")] = None,
 ) -> None:
     """Print what a session is working on, as JSON.
 
@@ -639,15 +546,14 @@ def get_context(
     """
     from windowpane.cli.working import get_context as run
 
-    run(_settings(data=data, store_url=store_url), session, set_name)
+    run(_place(), session, set_name)
 
 
 @context_app.command("clear")
+@placed(*ANYWHERE)
 def clear_context(
     session: SessionArgument,
     set_name: Annotated[str, typer.Argument(metavar="SET", help="The set to clear.")],
-    data: Data = None,
-    store_url: StoreUrl = None,
 ) -> None:
     """Clear one set of what a session is working on.
 
@@ -657,10 +563,11 @@ def clear_context(
     """
     from windowpane.cli.working import set_context as run
 
-    run(_settings(data=data, store_url=store_url), session, set_name, [], "replace")
+    run(_place(), session, set_name, [], "replace")
 
 
 @app.command()
+@placed(*HERE)
 def mcp(
     http: Annotated[
         bool, typer.Option("--http", help="Serve over streamable HTTP on 127.0.0.1 instead of over pipes.")
@@ -672,9 +579,6 @@ def mcp(
     port: Annotated[
         int, typer.Option("--port", min=0, max=65535, help="With --http: the port to listen on; 0 takes any free one.")
     ] = 8471,
-    data: Data = None,
-    agents: Agents = None,
-    store_url: StoreUrl = None,
 ) -> None:
     """Be an MCP server: working context, search and explanations of sessions for any MCP host.
 
@@ -685,10 +589,11 @@ def mcp(
     """
     from windowpane.cli.mcp import mcp as run
 
-    run(_settings(host=host or "127.0.0.1", data=data, agents=agents, store_url=store_url), http=http, port=port)
+    run(_here("the MCP server is started on this machine", host=host or "127.0.0.1"), http=http, port=port)
 
 
 @app.command()
+@placed(*HERE)
 def doctor(
     ask: Annotated[
         bool, typer.Option("--ask", help="Also ask each agent's model for one word, which may cost a little.")
@@ -697,9 +602,6 @@ def doctor(
         float, typer.Option("--wait", metavar="SECONDS", min=0, help="How long a tool server may take to connect.")
     ] = 20.0,
     as_json: Json = False,
-    data: Data = None,
-    agents: Agents = None,
-    store_url: StoreUrl = None,
 ) -> None:
     """Check the store, the agents, their models and their tool servers, and say what to do. Exit code 1: broken.
 
@@ -710,14 +612,14 @@ def doctor(
     """
     from windowpane.cli.doctor import doctor as run
 
-    settings = _settings(data=data, agents=agents, store_url=store_url)
-    raise typer.Exit(run(settings, ask=ask, wait_s=wait_s, as_json=as_json))
+    raise typer.Exit(run(_here("it looks at this machine"), ask=ask, wait_s=wait_s, as_json=as_json))
 
 
 @app.command("import")
+@placed(*ANYWHERE)
 def import_(
     sources: Annotated[
-        list[Path], typer.Argument(metavar="PATH...", help="A project's folder, single files, or an exported session.")
+        list[Path], typer.Argument(metavar="PATH", help="A project's folder, single files, or an exported session.")
     ],
     agent: Annotated[
         str | None,
@@ -728,9 +630,6 @@ def import_(
     ] = False,
     dry: Annotated[bool, typer.Option("--dry-run", help="Only say what would become of what.")] = False,
     as_json: Json = False,
-    data: Data = None,
-    agents: Agents = None,
-    store_url: StoreUrl = None,
 ) -> None:
     """Bring in AGENTS.md, CLAUDE.md, .cursor/rules, .clinerules, SKILL.md folders and mcp.json; or a session.
 
@@ -745,25 +644,19 @@ def import_(
     from windowpane.cli.importing import import_project, import_session, is_export
 
     if len(sources) == 1 and is_export(sources[0]):
-        if url := _url():
-            from windowpane.cli.remote import import_session as run_there
-
-            run_there(url, sources[0])
-            return
-        import_session(_settings(data=data, agents=agents, store_url=store_url), sources[0])
+        import_session(_place(), sources[0])
         return
-    settings = _settings(data=data, agents=agents, store_url=store_url)
+    settings = _here("a project becomes an agent's folder on this machine; only an exported session can go to a server")
     import_project(settings, sources, agent=agent, overwrite=overwrite, dry=dry, as_json=as_json)
 
 
 @app.command("export")
+@placed(*ANYWHERE)
 def export(
     session: SessionArgument,
     file: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write to this file. Default: print it.")
     ] = None,
-    data: Data = None,
-    store_url: StoreUrl = None,
 ) -> None:
     """Write a session as JSON, complete: every event, every request, every text.
 
@@ -771,26 +664,19 @@ def export(
     Example:
       windowpane export last -o session.json
     """
-    if url := _url():
-        from windowpane.cli.remote import export_session as run_there
-
-        run_there(url, session, file)
-        return
     from windowpane.cli.exporting import export_session as run
 
-    run(_settings(data=data, store_url=store_url), session, file)
+    run(_place(), session, file)
 
 
 @app.command()
+@placed(*ANYWHERE)
 def stats(
     session: Annotated[
         str | None,
-        typer.Argument(metavar="[SESSION]", help="A session's id, the beginning of one, or `last`. Default: all."),
+        typer.Argument(metavar="SESSION", help="A session's id, the beginning of one, or `last`. Default: all."),
     ] = None,
     as_json: Json = False,
-    data: Data = None,
-    agents: Agents = None,
-    store_url: StoreUrl = None,
 ) -> None:
     """Count what a session holds and what it cost, or what all of them hold.
 
@@ -799,25 +685,18 @@ def stats(
       windowpane stats
       windowpane stats last --json
     """
-    if url := _url():
-        from windowpane.cli.remote import stats as run_there
-
-        run_there(url, session, as_json=as_json)
-        return
     from windowpane.cli.exporting import stats as run
 
-    run(_settings(data=data, agents=agents, store_url=store_url), session, as_json=as_json)
+    run(_place(), session, as_json=as_json)
 
 
 @sessions_app.callback(invoke_without_command=True)
+@placed(*ANYWHERE)
 def sessions(
     context: typer.Context,
     agent: Annotated[str | None, typer.Option("--agent", help="Only sessions of this agent.")] = None,
     limit: Annotated[int, typer.Option("--limit", min=1, max=1000, help="List at most this many.")] = 20,
     as_json: Json = False,
-    data: Data = None,
-    agents: Agents = None,
-    store_url: StoreUrl = None,
 ) -> None:
     """List sessions, last used first; or show, rename or delete one.
 
@@ -828,24 +707,17 @@ def sessions(
       windowpane sessions rename ses_4k "Invoice import"
       windowpane sessions delete ses_4k
     """
-    _pass_on(data, agents, store_url)
     if context.invoked_subcommand is None:
-        if url := _url():
-            from windowpane.cli.remote import list_sessions as run_there
-
-            run_there(url, agent=agent, limit=limit, as_json=as_json)
-            return
         from windowpane.cli.sessions import list_sessions as run
 
-        run(_settings(), agent=agent, limit=limit, as_json=as_json)
+        run(_place(), agent=agent, limit=limit, as_json=as_json)
 
 
 @sessions_app.command("show")
+@placed(*ANYWHERE)
 def show_session(
     session: SessionArgument,
     as_json: Json = False,
-    data: Data = None,
-    store_url: StoreUrl = None,
 ) -> None:
     """Print a session's items and its conversation.
 
@@ -853,22 +725,16 @@ def show_session(
     Example:
       windowpane sessions show last
     """
-    if url := _url():
-        from windowpane.cli.remote import show_session as run_there
-
-        run_there(url, session, as_json=as_json)
-        return
     from windowpane.cli.sessions import show_session as run
 
-    run(_settings(data=data, store_url=store_url), session, as_json=as_json)
+    run(_place(), session, as_json=as_json)
 
 
 @sessions_app.command("rename")
+@placed(*ANYWHERE)
 def rename_session(
     session: SessionArgument,
     name: Annotated[str, typer.Argument(metavar="NAME", help="The new name; an empty one takes the name away.")],
-    data: Data = None,
-    store_url: StoreUrl = None,
 ) -> None:
     """Give a session a name.
 
@@ -876,22 +742,16 @@ def rename_session(
     Example:
       windowpane sessions rename last "Invoice import"
     """
-    if url := _url():
-        from windowpane.cli.remote import rename_session as run_there
-
-        run_there(url, session, name)
-        return
     from windowpane.cli.sessions import rename_session as run
 
-    run(_settings(data=data, store_url=store_url), session, name)
+    run(_place(), session, name)
 
 
 @sessions_app.command("delete")
+@placed(*ANYWHERE)
 def delete_session(
     session: SessionArgument,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
-    data: Data = None,
-    store_url: StoreUrl = None,
 ) -> None:
     """Delete a session for good: its messages, its records, its texts.
 
@@ -899,14 +759,9 @@ def delete_session(
     Example:
       windowpane sessions delete ses_4k
     """
-    if url := _url():
-        from windowpane.cli.remote import delete_session as run_there
-
-        run_there(url, session, yes=yes)
-        return
     from windowpane.cli.sessions import delete_session as run
 
-    run(_settings(data=data, store_url=store_url), session, yes=yes)
+    run(_place(), session, yes=yes)
 
 
 @store_app.command("copy")
@@ -926,21 +781,12 @@ def copy_store(
     """
     from windowpane.cli.store import copy as run
 
-    _settings()
+    _here("both stores are opened from this machine")
     raise typer.Exit(run(source, target, as_json=as_json))
 
 
-TokensFile = Annotated[
-    Path | None,
-    typer.Option(
-        "--tokens",
-        envvar="WINDOWPANE_TOKENS",
-        help="The file that tokens are kept in. Default: tokens.json in the data folder.",
-    ),
-]
-
-
 @token_app.command("create")
+@placed("data", "tokens")
 def create_token(
     owner: Annotated[str, typer.Option("--owner", help="Whose sessions the token opens.")],
     scope: Annotated[
@@ -955,8 +801,6 @@ def create_token(
     ] = None,
     note: Annotated[str, typer.Option("--note", help="What it is for, to tell it apart.")] = "",
     as_json: Json = False,
-    data: Data = None,
-    tokens: TokensFile = None,
 ) -> None:
     """Make a token and print it. It cannot be seen again: only its hash is kept.
 
@@ -967,12 +811,13 @@ def create_token(
     """
     from windowpane.cli.token import create_token as run
 
-    path = _settings(data=data, tokens=tokens).tokens_file
+    path = _here(TOKENS_ARE_HERE).tokens_file
     run(path, owner=owner, scope=scope, expires=expires, note=note, as_json=as_json)
 
 
 @token_app.command("list")
-def list_tokens(as_json: Json = False, data: Data = None, tokens: TokensFile = None) -> None:
+@placed("data", "tokens")
+def list_tokens(as_json: Json = False) -> None:
     """List tokens: whose they are, what they allow, and until when.
 
     \b
@@ -981,14 +826,13 @@ def list_tokens(as_json: Json = False, data: Data = None, tokens: TokensFile = N
     """
     from windowpane.cli.token import list_tokens as run
 
-    run(_settings(data=data, tokens=tokens).tokens_file, as_json=as_json)
+    run(_here(TOKENS_ARE_HERE).tokens_file, as_json=as_json)
 
 
 @token_app.command("revoke")
+@placed("data", "tokens")
 def revoke_token(
     token: Annotated[str, typer.Argument(metavar="ID", help="The token's id, as `windowpane token list` shows it.")],
-    data: Data = None,
-    tokens: TokensFile = None,
 ) -> None:
     """Make a token useless. What it has open ends within a second, on every worker.
 
@@ -998,19 +842,29 @@ def revoke_token(
     """
     from windowpane.cli.token import revoke_token as run
 
-    run(_settings(data=data, tokens=tokens).tokens_file, token)
+    run(_here(TOKENS_ARE_HERE).tokens_file, token)
 
 
-def _pass_on(data: Path | None, agents: Path | None, store_url: str | None) -> None:
-    """Let options that stand before a command count for it, by way of the environment it reads."""
-    for name, value in (("DATA", data), ("AGENTS", agents), ("STORE_URL", store_url)):
-        if value is not None:
-            os.environ[f"WINDOWPANE_{name}"] = str(value)
+def _place() -> "Place":
+    """Return where the work is done: on the server that was named, or here."""
+    server = _server()
+    return _settings() if server is None else server
 
 
-def _url() -> str | None:
-    """Return the server that is to do the work, if one is."""
-    return os.environ.get("WINDOWPANE_URL") or None
+def _server() -> "RemoteServer | None":
+    url = os.environ.get("WINDOWPANE_URL")
+    if not url:
+        return None
+    from windowpane.cli.remote import RemoteServer
+
+    return RemoteServer(url, os.environ.get("WINDOWPANE_TOKEN"))
+
+
+def _here(why: str, **given: Path | str | int | None) -> "Settings":
+    """Return the settings of a command that no server can do, because of `why`."""
+    if os.environ.get("WINDOWPANE_URL"):
+        raise typer.BadParameter(f"no server can do this: {why}. Leave out --url and WINDOWPANE_URL")
+    return _settings(**given)
 
 
 def _settings(**given: Path | str | int | None) -> "Settings":

@@ -1,14 +1,18 @@
 """`windowpane compare`: what changed from one turn's request to another's."""
 
+from typing import TYPE_CHECKING
+
 from pydantic import TypeAdapter
 
-from windowpane.cli.door import with_engine
-from windowpane.cli.naming import find_session
+from windowpane.cli.door import Place, ask
+from windowpane.cli.naming import find_session, find_there
 from windowpane.cli.screen import Screen, counted
 from windowpane.engine import Engine
 from windowpane.insight.compare import Comparison, Prefix, compare
 from windowpane.insight.past import past_turn
-from windowpane.settings import Settings
+
+if TYPE_CHECKING:
+    from windowpane.client import Client
 
 _COMPARISON: TypeAdapter[Comparison] = TypeAdapter(Comparison)
 _SIGNS = {"entered": "+", "left": "-", "changed": "~", "moved": ">"}
@@ -16,7 +20,7 @@ _STYLES = {"entered": "green", "left": "red", "changed": "yellow", "moved": "cya
 
 
 def compare_turns(
-    settings: Settings, session: str, turn: int, other: int, *, other_session: str | None, as_json: bool
+    place: Place, session: str, turn: int, other: int, *, other_session: str | None, as_json: bool
 ) -> None:
     """Print what is different in the second turn's request.
 
@@ -25,18 +29,23 @@ def compare_turns(
         TurnNotFoundError: one of the turns is not there, or nothing is on record for it.
     """
 
-    async def compared(engine: Engine) -> None:
+    async def here(engine: Engine) -> Comparison:
         first = await find_session(engine, session)
         second = first if other_session is None else await find_session(engine, other_session)
         before = await past_turn(engine, first, turn, with_catalog=False)
-        found = compare(before, await past_turn(engine, second, other, with_catalog=False))
-        screen = Screen()
-        if as_json:
-            screen.write(_COMPARISON.dump_json(found, indent=2).decode() + "\n")
-        else:
-            draw_comparison(screen, found)
+        return compare(before, await past_turn(engine, second, other, with_catalog=False))
 
-    with_engine(settings, compared)
+    async def there(client: "Client") -> Comparison:
+        second = None if other_session is None else (await find_there(client, other_session)).id
+        first = (await find_there(client, session)).id
+        return await client.compare(first, turn, other, other_session=second)
+
+    found = ask(place, here, there)
+    screen = Screen()
+    if as_json:
+        screen.write(_COMPARISON.dump_json(found, indent=2).decode() + "\n")
+    else:
+        draw_comparison(screen, found)
 
 
 def draw_comparison(screen: Screen, found: Comparison) -> None:

@@ -1,38 +1,56 @@
 """`windowpane context`: what the model was given in a turn, and why."""
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from pydantic import TypeAdapter
 
-from windowpane.cli.door import with_engine
+from windowpane.cli.door import Place, ask
 from windowpane.cli.draw import draw_context, draw_request
-from windowpane.cli.naming import find_session
+from windowpane.cli.naming import find_session, find_there
 from windowpane.cli.screen import Screen
 from windowpane.context.ids import SessionId
 from windowpane.context.items import Item
 from windowpane.context.request import Request
 from windowpane.engine import Engine
-from windowpane.errors import AgentNotFoundError, TurnNotFoundError
+from windowpane.errors import AgentNotFoundError, RemoteError, TurnNotFoundError
 from windowpane.insight.view import NO_CONTEXT, changes_since
-from windowpane.settings import Settings
+
+if TYPE_CHECKING:
+    from windowpane.client import Client
+    from windowpane.server.sessions import SessionView
 
 REQUEST: TypeAdapter[Request] = TypeAdapter(Request)
 
 
-def context(settings: Settings, session: str, turn: int | None, *, messages: bool, as_json: bool) -> None:
-    """Print the record of a turn's request.
+def context(place: Place, session: str, turn: int | None, *, messages: bool, as_json: bool) -> None:
+    """Print the record of a turn's request; here also what has changed since.
 
     Raises:
         SessionNotFoundError: no such session.
         TurnNotFoundError: the session has no such turn.
     """
 
-    async def shown(engine: Engine) -> None:
-        session_id = await find_session(engine, session)
-        request = await recorded_request(engine, session_id, turn)
-        draw(request, _items_now(engine, request), messages=messages, as_json=as_json)
+    async def here(engine: Engine) -> tuple[Request | None, tuple[Item, ...] | None]:
+        request = await recorded_request(engine, await find_session(engine, session), turn)
+        return request, _items_now(engine, request)
 
-    with_engine(settings, shown)
+    async def there(client: "Client") -> tuple[Request | None, tuple[Item, ...] | None]:
+        return await _request_there(client, await find_there(client, session), turn), None
+
+    request, now = ask(place, here, there)
+    draw(request, now, messages=messages, as_json=as_json)
+
+
+async def _request_there(client: "Client", view: "SessionView", turn: int | None) -> Request | None:
+    if turn is not None and turn > view.turn_count:
+        raise TurnNotFoundError(view.id, turn)
+    try:
+        return await client.request(view.id, turn or view.turn_count)
+    except RemoteError as error:
+        if error.remote_code != TurnNotFoundError.code:
+            raise
+        return None
 
 
 async def recorded_request(engine: Engine, session_id: SessionId, turn: int | None) -> Request | None:

@@ -1,4 +1,6 @@
-"""Open the engine: for one command, or for a conversation.
+"""Open the engine: for one command, or for a conversation. With `--url`, a server does a command's work instead.
+
+A command asks the engine here or the server there for the same value, and prints it the same way.
 
 In a conversation it has a thread of its own, because the main thread waits for a person. So the line editor and
 Ctrl-C work as in any program, while tool servers stay connected and turns run on.
@@ -10,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from types import FrameType
-from typing import Self, TypeVar
+from typing import TYPE_CHECKING, Protocol, Self, TypeVar
 
 import anyio
 from anyio.from_thread import BlockingPortal, start_blocking_portal
@@ -21,10 +23,31 @@ from windowpane.engine import Engine
 from windowpane.settings import Settings
 from windowpane.wiring import open_engine
 
+if TYPE_CHECKING:
+    # It takes as long to load as the engine does, and most commands do without it.
+    from windowpane.client import Client
+
 LOOK_UP_S = 0.2
 """How long Ctrl-C can go unnoticed: one that comes in the instant before a wait begins does not end the wait."""
 
 T = TypeVar("T")
+
+
+class Server(Protocol):
+    """A server that does the work."""
+
+    def ask(self, there: "Callable[[Client], Awaitable[T]]") -> T:
+        """Return what a function makes of a client of it."""
+        ...
+
+
+Place = Settings | Server
+"""Where the work is done: here, with these settings, or there."""
+
+
+def ask(place: Place, here: Callable[[Engine], Awaitable[T]], there: "Callable[[Client], Awaitable[T]]") -> T:
+    """Return what one function makes of an open engine, or the other of a server."""
+    return with_engine(place, here) if isinstance(place, Settings) else place.ask(there)
 
 
 def with_engine(settings: Settings, ask: Callable[[Engine], Awaitable[T]]) -> T:

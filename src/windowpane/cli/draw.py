@@ -53,7 +53,7 @@ def draw_why(screen: Screen, context: RequestContext | None) -> None:
         screen.line(NO_CONTEXT)
         return
     because = f" ({context.query.reason})" if context.query.reason else ""
-    screen.line(f"Searched for: {context.query.text}{because}")
+    screen.line(f"Searched for: {' '.join(context.query.text.split())}{because}")
     chosen = [item for item in context.items if item.include_mode == "agent"]
     screen.line(f"Selected ({len(chosen)}):", "bold")
     for item in chosen:

@@ -9,10 +9,12 @@ import typer
 from pydantic import TypeAdapter
 
 from windowpane.cli.analytics import with_books
-from windowpane.cli.door import with_engine
+from windowpane.cli.door import Place, with_engine
 from windowpane.cli.screen import Screen, counted
 from windowpane.engine import Engine
+from windowpane.errors import InvalidInputError
 from windowpane.insight.bookkeeping import Bookkeeper, Kept
+from windowpane.insight.context_tests import ContextTest
 from windowpane.insight.evaluate import Evaluation, Measure, Question, asked_before, asked_now, evaluate, read_labels
 from windowpane.insight.tune import Proposal, tune, write_settings
 from windowpane.search.settings import SearchSettings, search_settings
@@ -27,15 +29,19 @@ _PROPOSALS: TypeAdapter[tuple[Proposal, ...]] = TypeAdapter(tuple[Proposal, ...]
 _NAMES = {"text": "rules and references", "tool": "tools"}
 
 
-def run_eval(settings: Settings, agent: str, labels: Path | None, *, as_json: bool) -> None:
+def run_eval(place: Place, agent: str, labels: Path | None, *, as_json: bool) -> None:
     """Print how well an agent's selection does on the questions of a file, or on past turns.
 
     Raises:
         AgentNotFoundError: no such agent.
         InvalidInputError: there are no questions, or the file cannot be read.
     """
-    questions, found = _questions(settings, agent, labels)
-    evaluation = evaluate(agent, questions, found)
+    tests = read_labels(labels) if labels else ()
+    if isinstance(place, Settings):
+        questions, found = _questions(place, agent, tests)
+        evaluation = evaluate(agent, questions, found)
+    else:
+        evaluation = place.ask(lambda client: client.evaluate(agent, tests))
     screen = Screen()
     if as_json:
         screen.write(_EVALUATION.dump_json(evaluation, indent=2).decode() + "\n")
@@ -43,15 +49,20 @@ def run_eval(settings: Settings, agent: str, labels: Path | None, *, as_json: bo
         draw_evaluation(screen, evaluation)
 
 
-def run_tune(settings: Settings, agent: str, labels: Path | None, *, write: bool, yes: bool, as_json: bool) -> None:
+def run_tune(place: Place, agent: str, labels: Path | None, *, write: bool, yes: bool, as_json: bool) -> None:
     """Print settings that would do better; with `write`, put them into `agent.yaml` after asking.
 
     Raises:
         AgentNotFoundError: no such agent.
-        InvalidInputError: there are too few questions.
+        InvalidInputError: there are too few questions, or `agent.yaml` is a server's.
     """
-    questions, found = _questions(settings, agent, labels)
-    proposals = tune(questions, found)
+    if write and not isinstance(place, Settings):
+        raise InvalidInputError("--write changes an agent.yaml that is here; leave out --url, or edit it on the server")
+    tests = read_labels(labels) if labels else ()
+    if isinstance(place, Settings):
+        proposals = tune(*_questions(place, agent, tests))
+    else:
+        proposals = place.ask(lambda client: client.tune(agent, tests))
     screen = Screen(remarks_aside=as_json)
     if as_json:
         screen.write(_PROPOSALS.dump_json(proposals, indent=2).decode() + "\n")
@@ -59,7 +70,7 @@ def run_tune(settings: Settings, agent: str, labels: Path | None, *, write: bool
         for proposal in proposals:
             draw_proposal(screen, proposal)
     better = [proposal for proposal in proposals if proposal.better]
-    if not write or not better:
+    if not isinstance(place, Settings) or not write or not better:
         hint = " `--write` puts this into agent.yaml, after asking." if better else ""
         screen.remark(f"Nothing was changed.{hint}")
         return
@@ -70,12 +81,11 @@ def run_tune(settings: Settings, agent: str, labels: Path | None, *, write: bool
     async def written(engine: Engine) -> str:
         return write_settings(engine.agents.current(agent), better).file
 
-    screen.remark(f"Changed {with_engine(settings, written)} of {agent}.")
+    screen.remark(f"Changed {with_engine(place, written)} of {agent}.")
 
 
-def _questions(settings: Settings, agent: str, labels: Path | None) -> tuple[list[Question], SearchSettings]:
-    async def from_file(engine: Engine) -> tuple[list[Question], SearchSettings]:
-        tests = read_labels(labels) if labels else ()
+def _questions(settings: Settings, agent: str, tests: Sequence[ContextTest]) -> tuple[list[Question], SearchSettings]:
+    async def from_labels(engine: Engine) -> tuple[list[Question], SearchSettings]:
         return await asked_now(engine, agent, tests), search_settings(engine.agents.current(agent).settings.search)
 
     async def from_use(engine: Engine, books: Bookkeeper, kept: Kept) -> tuple[list[Question], SearchSettings]:
@@ -83,7 +93,7 @@ def _questions(settings: Settings, agent: str, labels: Path | None) -> tuple[lis
         lessons = await anyio.to_thread.run_sync(partial(books.ledger.lessons, None, agent, limit=LOOKED_AT))
         return await asked_before(engine, lessons), found
 
-    return with_engine(settings, from_file) if labels else with_books(settings, from_use)
+    return with_engine(settings, from_labels) if tests else with_books(settings, from_use)
 
 
 def draw_evaluation(screen: Screen, found: Evaluation) -> None:

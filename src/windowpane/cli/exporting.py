@@ -5,25 +5,29 @@ from pathlib import Path
 
 from pydantic import TypeAdapter
 
-from windowpane.cli.door import with_engine
-from windowpane.cli.naming import find_session
+from windowpane.cli.door import Place, ask
+from windowpane.cli.naming import LATEST, find_session, find_there
 from windowpane.cli.screen import Screen, counted
+from windowpane.client import Client
 from windowpane.context.session import SessionState
 from windowpane.engine import Engine
 from windowpane.server.insight import Statistics, statistics_of
-from windowpane.settings import Settings
+from windowpane.server.sessions import SessionView
 from windowpane.turn.export import EXPORT, SessionExport
 
 STATISTICS: TypeAdapter[Statistics] = TypeAdapter(Statistics)
 
 
-def export_session(settings: Settings, session: str, file: Path | None) -> None:
+def export_session(place: Place, session: str, file: Path | None) -> None:
     """Write a session as one JSON document, to a file or to stdout."""
 
-    async def exported(engine: Engine) -> SessionExport:
+    async def here(engine: Engine) -> SessionExport:
         return await engine.export_session(await find_session(engine, session))
 
-    write_export(with_engine(settings, exported), file)
+    async def there(client: Client) -> SessionExport:
+        return await client.export_session((await find_there(client, session)).id)
+
+    write_export(ask(place, here, there), file)
 
 
 def write_export(document: SessionExport, file: Path | None) -> None:
@@ -36,34 +40,52 @@ def write_export(document: SessionExport, file: Path | None) -> None:
     Screen().remark(f"{counted(len(document.events), 'event')} and {counted(len(document.blobs), 'text')} in {file}")
 
 
-def stats(settings: Settings, session: str | None, *, as_json: bool) -> None:
+def stats(place: Place, session: str | None, *, as_json: bool) -> None:
     """Print what a session holds and cost, or how much all of them hold together."""
-
-    async def of_one(engine: Engine) -> tuple[SessionState, Statistics]:
-        state = await engine.session(await find_session(engine, session or ""))
-        return state, await statistics_of(engine, state)
-
-    async def of_all(engine: Engine) -> dict[str, int]:
-        totals = {"sessions": 0, "messages": 0, "turns": 0, "tokens": 0, "fetched": 0}
-        cursor: str | None = None
-        while True:
-            page = await engine.sessions(limit=200, cursor=cursor)
-            for state in page.sessions:
-                totals["sessions"] += 1
-                totals["messages"] += state.message_count
-                totals["turns"] += state.turn_count
-                totals["tokens"] += state.token_count
-                totals["fetched"] += len(state.fetched)
-            cursor = page.cursor
-            if cursor is None:
-                return totals
-
     if session is None:
-        totals = with_engine(settings, of_all)
-        draw_numbers(totals, as_json=as_json)
+        draw_numbers(_totals(place), as_json=as_json)
         return
-    state, statistics = with_engine(settings, of_one)
-    draw_statistics(state.id, statistics, as_json=as_json)
+
+    async def here(engine: Engine) -> tuple[str, Statistics]:
+        state = await engine.session(await find_session(engine, session))
+        return state.id, await statistics_of(engine, state)
+
+    async def there(client: Client) -> tuple[str, Statistics]:
+        view = await find_there(client, session)
+        return view.id, await client.statistics(view.id)
+
+    session_id, statistics = ask(place, here, there)
+    draw_statistics(session_id, statistics, as_json=as_json)
+
+
+def _totals(place: Place) -> dict[str, int]:
+    totals = {"sessions": 0, "messages": 0, "turns": 0, "tokens": 0, "fetched": 0}
+
+    def add(found: SessionState | SessionView, fetched: int) -> None:
+        totals["sessions"] += 1
+        totals["messages"] += found.message_count
+        totals["turns"] += found.turn_count
+        totals["tokens"] += found.token_count
+        totals["fetched"] += fetched
+
+    async def here(engine: Engine) -> None:
+        cursor: str | None = ""
+        while cursor is not None:
+            page = await engine.sessions(limit=LATEST, cursor=cursor or None)
+            for state in page.sessions:
+                add(state, len(state.fetched))
+            cursor = page.cursor
+
+    async def there(client: Client) -> None:
+        cursor: str | None = ""
+        while cursor is not None:
+            page = await client.sessions(limit=LATEST, cursor=cursor or None)
+            for view in page.sessions:
+                add(view, view.fetched.page + view.fetched.web_search)
+            cursor = page.cursor
+
+    ask(place, here, there)
+    return totals
 
 
 def draw_numbers(numbers: dict[str, int], *, as_json: bool) -> None:

@@ -4,15 +4,19 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from windowpane.agents.importers.base import Outcome
 from windowpane.agents.importers.run import import_into
-from windowpane.cli.door import with_engine
+from windowpane.cli.door import Place, ask
 from windowpane.cli.screen import Screen, counted
 from windowpane.engine import Engine
 from windowpane.errors import InvalidInputError
 from windowpane.settings import Settings
 from windowpane.turn.export import SessionExport, read_export
+
+if TYPE_CHECKING:
+    from windowpane.client import Client
 
 STYLES = {"created": "green", "updated": "green", "unchanged": "dim", "kept": "yellow", "not_imported": "yellow"}
 WORDS = {"not_imported": "not imported"}
@@ -44,7 +48,7 @@ def import_project(
     _sum_up(screen, folder, outcomes, dry)
 
 
-def import_session(settings: Settings, file: Path) -> None:
+def import_session(place: Place, file: Path) -> None:
     """Store an exported session as a new one.
 
     Raises:
@@ -52,10 +56,13 @@ def import_session(settings: Settings, file: Path) -> None:
     """
     document = exported_in(file)
 
-    async def imported(engine: Engine) -> str:
+    async def here(engine: Engine) -> str:
         return (await engine.import_session(document)).id
 
-    Screen().line(with_engine(settings, imported))
+    async def there(client: "Client") -> str:
+        return (await client.import_session(document)).id
+
+    Screen().line(ask(place, here, there))
 
 
 def exported_in(file: Path) -> SessionExport:
@@ -95,3 +102,5 @@ def _sum_up(screen: Screen, folder: Path, outcomes: Sequence[Outcome], dry: bool
         screen.remark("Nothing was found that can be imported.")
         return
     screen.remark(f"{counted(written, 'change')} {'would be made' if dry else 'made'} in {folder}")
+    if not dry:
+        screen.remark(f"windowpane chat --agents {folder} talks to it")

@@ -1,14 +1,22 @@
 """Which session or item is meant by what somebody typed."""
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from windowpane.context.ids import SessionId
 from windowpane.context.items import ItemRef, reference_ref, rule_ref, tool_ref
 from windowpane.engine import Engine
-from windowpane.errors import InvalidInputError, SessionNotFoundError, UnknownItemError
+from windowpane.errors import InvalidInputError, RemoteError, SessionNotFoundError, UnknownItemError
+
+if TYPE_CHECKING:
+    from windowpane.client import Client
+    from windowpane.server.sessions import SessionView
 
 LAST = "last"
 """Names the session that was used last."""
+
+LATEST = 200
+"""How many sessions a server lists at once; among so many of the latest, the beginning of an id is enough there."""
 
 _PAGE = 500
 
@@ -43,6 +51,29 @@ async def _beginning_with(engine: Engine, text: str) -> list[SessionId]:
         page = await engine.store.sessions(limit=_PAGE, cursor=page.cursor)
         found += [row.id for row in page.rows if row.id.startswith(text)]
     return found
+
+
+async def find_there(client: "Client", text: str) -> "SessionView":
+    """Return the session of a server that an id, the beginning of one, or `last` means.
+
+    Raises:
+        SessionNotFoundError: none.
+        InvalidInputError: more than one.
+    """
+    listed = (await client.sessions(limit=LATEST)).sessions
+    if text == LAST and listed:
+        return listed[0]
+    found = [session for session in listed if text and session.id.startswith(text)]
+    if len(found) > 1 and all(session.id != text for session in found):
+        raise InvalidInputError(f"{len(found)} sessions begin with {text!r}; write more of the id")
+    if found:
+        return next((session for session in found if session.id == text), found[0])
+    try:
+        return await client.session(text)
+    except RemoteError as error:
+        if error.remote_code != SessionNotFoundError.code:
+            raise
+        raise SessionNotFoundError(text) from None
 
 
 def find_item(text: str, known: Iterable[ItemRef]) -> ItemRef:

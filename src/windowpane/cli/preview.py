@@ -1,36 +1,47 @@
 """`windowpane preview`: what a message would give the model, without a model and without a trace."""
 
+from typing import TYPE_CHECKING
+
 from windowpane.cli.context import draw
-from windowpane.cli.door import with_engine
-from windowpane.cli.naming import find_session
+from windowpane.cli.door import Place, ask
+from windowpane.cli.naming import find_session, find_there
 from windowpane.context.request import Request
 from windowpane.context.session import SessionState
 from windowpane.engine import Engine
 from windowpane.settings import Settings
 
+if TYPE_CHECKING:
+    from windowpane.client import Client
+
 NOWHERE = "memory:"
-CONNECT_S = 10.0
-"""How long tool servers may take to connect; what they offer is part of the request."""
+START_S = 20.0
+"""How long tool servers and the search may take to start; what they bring is part of the request."""
 
 
 def preview(
-    settings: Settings, message: str, *, session: str | None, agent: str | None, messages: bool, as_json: bool
+    place: Place, message: str, *, session: str | None, agent: str | None, messages: bool, as_json: bool
 ) -> None:
-    """Print the request that a message would make in a session, or in a new one."""
+    """Print the request that a message would make in a session, or in a new one, which is not kept."""
 
-    async def in_session(engine: Engine) -> Request:
-        return await _preview(engine, await engine.session(await find_session(engine, session or "")), message)
-
-    async def in_new_session(engine: Engine) -> Request:
+    async def here(engine: Engine) -> Request:
+        if session is not None:
+            return await _preview(engine, await engine.session(await find_session(engine, session)), message)
         return await _preview(engine, await engine.create_session(agent), message)
 
-    if session is not None:
-        request = with_engine(settings, in_session)
-    else:
-        request = with_engine(settings.model_copy(update={"store_url": NOWHERE}), in_new_session)
-    draw(request, None, messages=messages, as_json=as_json)
+    async def there(client: "Client") -> Request:
+        if session is not None:
+            return await client.preview((await find_there(client, session)).id, message)
+        view = await client.create_session(agent)
+        try:
+            return await client.preview(view.id, message)
+        finally:
+            await client.delete_session(view.id)
+
+    if session is None and isinstance(place, Settings):
+        place = place.model_copy(update={"store_url": NOWHERE})
+    draw(ask(place, here, there), None, messages=messages, as_json=as_json)
 
 
 async def _preview(engine: Engine, state: SessionState, message: str) -> Request:
-    await engine.servers(state.agent, settle_s=CONNECT_S)
+    await engine.get_ready(state.id, message, within_s=START_S)
     return await engine.preview(state.id, message)

@@ -2,27 +2,29 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 from pydantic import TypeAdapter
 
-from windowpane.cli.door import with_engine
-from windowpane.cli.naming import find_item, find_session
+from windowpane.cli.door import Place, ask
+from windowpane.cli.naming import find_item, find_session, find_there
 from windowpane.cli.screen import Screen, counted
 from windowpane.context.items import ItemRef
 from windowpane.engine import Engine
 from windowpane.errors import InvalidInputError
-from windowpane.insight.past import PastTurn, past_turn
+from windowpane.insight.past import past_turn
 from windowpane.insight.replay import Rebuilt, Rerun, WhatIf, rebuilt, rerun
-from windowpane.settings import Settings
+
+if TYPE_CHECKING:
+    from windowpane.client import Client
 
 SHOWN_LEFT_OUT = 10
 _ANSWER: TypeAdapter[dict[str, Rebuilt | Rerun | None]] = TypeAdapter(dict[str, Rebuilt | Rerun | None])
 
 
 def replay(
-    settings: Settings,
+    place: Place,
     session: str,
     turn: int,
     *,
@@ -38,28 +40,38 @@ def replay(
         TurnNotFoundError: the session has no such turn, or nothing is on record for it.
         InvalidInputError: what is given cannot be used. Exit code 1 too when the request cannot be rebuilt.
     """
+    different = bool(search or query is not None or items)
 
-    async def replayed(engine: Engine) -> bool:
+    async def here(engine: Engine) -> tuple[Rebuilt, Rerun | None]:
         past = await past_turn(engine, await find_session(engine, session), turn)
-        found = rebuilt(past)
-        again = None
-        if search or query is not None or items:
-            again = await rerun(engine, past, WhatIf(search=search, query=query, texts=_texts(past, items)))
-        screen = Screen()
-        if as_json:
-            screen.write(_ANSWER.dump_json({"rebuilt": found, "selection": again}, indent=2).decode() + "\n")
-        else:
-            _draw_rebuilt(screen, turn, found)
-            if again is not None:
-                draw_rerun(screen, again)
-        return found.identical
+        if not different:
+            return rebuilt(past), None
+        known = [entry.ref for entry in past.catalog.entries] if past.catalog else []
+        what_if = WhatIf(search=search, query=query, texts=_texts(known, items))
+        return rebuilt(past), await rerun(engine, past, what_if)
 
-    if not with_engine(settings, replayed):
+    async def there(client: "Client") -> tuple[Rebuilt, Rerun | None]:
+        session_id = (await find_there(client, session)).id
+        found = await client.rebuild(session_id, turn)
+        if not different:
+            return found, None
+        known = [one.ref for one in await client.explain(session_id, turn)] if items else []
+        what_if = WhatIf(search=search, query=query, texts=_texts(known, items))
+        return found, await client.replay(session_id, turn, what_if)
+
+    found, again = ask(place, here, there)
+    screen = Screen()
+    if as_json:
+        screen.write(_ANSWER.dump_json({"rebuilt": found, "selection": again}, indent=2).decode() + "\n")
+    else:
+        _draw_rebuilt(screen, turn, found)
+        if again is not None:
+            draw_rerun(screen, again)
+    if not found.identical:
         raise typer.Exit(1)
 
 
-def _texts(past: PastTurn, items: Sequence[str]) -> dict[ItemRef, str]:
-    known = [entry.ref for entry in past.catalog.entries] if past.catalog else []
+def _texts(known: Sequence[ItemRef], items: Sequence[str]) -> dict[ItemRef, str]:
     texts: dict[ItemRef, str] = {}
     for given in items:
         name, equals, file = given.partition("=")
@@ -84,7 +96,7 @@ def draw_rerun(screen: Screen, found: Rerun) -> None:
     """Print a selection that was run again, beside what the turn had selected."""
     chosen = [outcome for outcome in found.outcomes if outcome.selected]
     others = [outcome for outcome in found.outcomes if not outcome.selected]
-    screen.line(f"Searched for: {found.query}")
+    screen.line(f"Searched for: {' '.join(found.query.split())}")
     screen.line(f"Selected ({len(chosen)}):", "bold")
     for outcome in chosen:
         score = f" {outcome.evidence.score:.2f}" if outcome.evidence else ""

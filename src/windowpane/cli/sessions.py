@@ -1,96 +1,128 @@
 """`windowpane sessions`: list, show, rename and delete sessions."""
 
 import json
+from collections.abc import Sequence
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 import typer
 from pydantic import TypeAdapter
 
-from windowpane.cli.door import with_engine
-from windowpane.cli.naming import find_session
+from windowpane.cli.door import Place, ask
+from windowpane.cli.naming import LATEST, find_session, find_there
 from windowpane.cli.screen import Screen, counted
+from windowpane.context.events import SessionItem
 from windowpane.context.messages import ApprovalMessage, AssistantMessage, ErrorMessage, Message
 from windowpane.context.session import SessionState
 from windowpane.engine import Engine
 from windowpane.insight.view import badge
-from windowpane.settings import Settings
+
+if TYPE_CHECKING:
+    from windowpane.client import Client
+    from windowpane.server.sessions import SessionView
+
+    AnySession = SessionState | SessionView
 
 UNNAMED = "(no name)"
 ALL_MESSAGES = 1_000_000
-_MESSAGES: TypeAdapter[list[Message]] = TypeAdapter(list[Message])
-_STATE: TypeAdapter[SessionState] = TypeAdapter(SessionState)
+_MESSAGES: TypeAdapter[Sequence[Message]] = TypeAdapter(Sequence[Message])
+_ITEMS: TypeAdapter[Sequence[SessionItem]] = TypeAdapter(Sequence[SessionItem])
 
 
-def list_sessions(settings: Settings, *, agent: str | None, limit: int, as_json: bool) -> None:
+def list_sessions(place: Place, *, agent: str | None, limit: int, as_json: bool) -> None:
     """Print the sessions that were used last."""
 
-    async def listed(engine: Engine) -> None:
+    async def here(engine: Engine) -> "tuple[Sequence[AnySession], bool]":
         found = await engine.sessions(agent=agent, limit=limit)
-        screen = Screen()
-        if as_json:
-            screen.write(json.dumps([_summary(state) for state in found.sessions], indent=2) + "\n")
-            return
-        draw_sessions(screen, found.sessions)
-        if found.cursor is not None:
-            screen.remark(f"These are the last {limit}; --limit shows more.")
+        return found.sessions, found.cursor is not None
 
-    with_engine(settings, listed)
+    async def there(client: "Client") -> "tuple[Sequence[AnySession], bool]":
+        page = await client.sessions(agent=agent, limit=min(limit, LATEST))
+        found = list(page.sessions)
+        while page.cursor is not None and len(found) < limit:
+            page = await client.sessions(agent=agent, limit=min(limit - len(found), LATEST), cursor=page.cursor)
+            found += page.sessions
+        return found, page.cursor is not None
+
+    found, more = ask(place, here, there)
+    screen = Screen()
+    if as_json:
+        screen.write(json.dumps([_summary(state) for state in found], indent=2) + "\n")
+        return
+    draw_sessions(screen, found)
+    if more:
+        screen.remark(f"These are the last {limit}; --limit shows more.")
 
 
-def show_session(settings: Settings, session: str, *, as_json: bool) -> None:
+def show_session(place: Place, session: str, *, as_json: bool) -> None:
     """Print a session's items and its conversation."""
 
-    async def shown(engine: Engine) -> None:
-        session_id = await find_session(engine, session)
-        state = await engine.session(session_id)
-        messages = await engine.messages(session_id, limit=ALL_MESSAGES)
-        screen = Screen()
-        if as_json:
-            body = _summary(state) | {
-                "context_items": _STATE.dump_python(state, mode="json", include={"context_items"})["context_items"],
-                "conversation": _MESSAGES.dump_python(messages, mode="json"),
-            }
-            screen.write(json.dumps(body, indent=2, ensure_ascii=False) + "\n")
-            return
-        screen.line(f"{state.name or UNNAMED}  {state.id}", "bold")
-        screen.line(f"agent {state.agent}, {counted(state.turn_count, 'turn')}, begun {_moment(state.created_at)}")
-        for item in state.context_items:
-            screen.line(f"  {item.ref} [{badge(item.mode)}]")
-        for message in messages:
-            draw_message(screen, message)
+    async def here(engine: Engine) -> "tuple[AnySession, Sequence[SessionItem], Sequence[Message]]":
+        state = await engine.session(await find_session(engine, session))
+        return state, state.context_items, await engine.messages(state.id, limit=ALL_MESSAGES)
 
-    with_engine(settings, shown)
+    async def there(client: "Client") -> "tuple[AnySession, Sequence[SessionItem], Sequence[Message]]":
+        view = await find_there(client, session)
+        return view, view.items, await _messages_there(client, view.id)
+
+    state, items, messages = ask(place, here, there)
+    screen = Screen()
+    if as_json:
+        body = _summary(state) | {
+            "context_items": _ITEMS.dump_python(items, mode="json"),
+            "conversation": _MESSAGES.dump_python(messages, mode="json"),
+        }
+        screen.write(json.dumps(body, indent=2, ensure_ascii=False) + "\n")
+        return
+    screen.line(f"{state.name or UNNAMED}  {state.id}", "bold")
+    screen.line(f"agent {state.agent}, {counted(state.turn_count, 'turn')}, begun {_moment(state.created_at)}")
+    for item in items:
+        screen.line(f"  {item.ref} [{badge(item.mode)}]")
+    for message in messages:
+        draw_message(screen, message)
 
 
-def rename_session(settings: Settings, session: str, name: str) -> None:
+async def _messages_there(client: "Client", session_id: str) -> list[Message]:
+    page = await client.messages(session_id, limit=LATEST)
+    found = list(page.messages)
+    while page.before is not None:
+        page = await client.messages(session_id, before=page.before, limit=LATEST)
+        found = [*page.messages, *found]
+    return found
+
+
+def rename_session(place: Place, session: str, name: str) -> None:
     """Give a session another name."""
 
-    async def renamed(engine: Engine) -> None:
-        state = await engine.update_session(await find_session(engine, session), {"name": name})
-        Screen().line(f"{state.id} is now named {state.name!r}" if state.name else f"{state.id} has no name now")
+    async def here(engine: Engine) -> "AnySession":
+        return await engine.update_session(await find_session(engine, session), {"name": name})
 
-    with_engine(settings, renamed)
+    async def there(client: "Client") -> "AnySession":
+        return await client.update_session((await find_there(client, session)).id, {"name": name})
+
+    state = ask(place, here, there)
+    Screen().line(f"{state.id} is now named {state.name!r}" if state.name else f"{state.id} has no name now")
 
 
-def delete_session(settings: Settings, session: str, *, yes: bool) -> None:
+def delete_session(place: Place, session: str, *, yes: bool) -> None:
     """Delete a session, after asking."""
 
-    async def found(engine: Engine) -> SessionState:
+    async def found_here(engine: Engine) -> "AnySession":
         return await engine.session(await find_session(engine, session))
 
-    async def deleted(engine: Engine) -> None:
-        await engine.delete_session(state.id)
+    async def found_there(client: "Client") -> "AnySession":
+        return await find_there(client, session)
 
-    state = with_engine(settings, found)
+    state = ask(place, found_here, found_there)
     what = f"{state.name or UNNAMED} {state.id} with {counted(state.message_count, 'message')}"
     if not yes and not typer.confirm(f"Delete {what} for good?"):
         Screen().line("Nothing was deleted.")
         raise typer.Exit(1)
-    with_engine(settings, deleted)
+    ask(place, lambda engine: engine.delete_session(state.id), lambda client: client.delete_session(state.id))
     Screen().line(f"Deleted {what}")
 
 
-def draw_sessions(screen: Screen, states: tuple[SessionState, ...]) -> None:
+def draw_sessions(screen: Screen, states: "Sequence[AnySession]") -> None:
     """Print sessions, one per line."""
     for state in states:
         screen.line(
@@ -128,7 +160,7 @@ def _draw_reply(screen: Screen, message: AssistantMessage) -> None:
         screen.line(f"({message.outcome})", "yellow")
 
 
-def _summary(state: SessionState) -> dict[str, str | int | None]:
+def _summary(state: "AnySession") -> dict[str, str | int | None]:
     return {
         "id": state.id,
         "name": state.name,

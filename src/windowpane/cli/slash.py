@@ -133,8 +133,8 @@ def _new(conversation: Conversation, rest: str) -> None:
 
 def _help(conversation: Conversation, rest: str) -> None:
     for name, command in COMMANDS.items():
-        conversation.screen.line(f"  {f'/{name} {command.takes}'.rstrip():<44} {command.help}")
-    conversation.screen.line("  @rule:NAME or @reference:NAME in a message   adds that item to the session")
+        conversation.screen.line(f"  {f'/{name} {command.takes}'.rstrip():<48} {command.help}")
+    conversation.screen.line("  @rule:NAME or @reference:NAME in a message       adds that item to the session")
     conversation.screen.line("Anything else is sent. Ctrl-C stops an answer, Ctrl-D leaves.")
 
 

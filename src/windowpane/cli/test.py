@@ -1,18 +1,22 @@
 """`windowpane test`: run the context tests that stand beside an agent, or make one of a turn."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 from xml.etree.ElementTree import Element, ElementTree, SubElement
 
 from pydantic import TypeAdapter
 
-from windowpane.cli.door import with_engine
-from windowpane.cli.naming import find_session
+from windowpane.cli.door import Place, ask
+from windowpane.cli.naming import find_session, find_there
 from windowpane.cli.preview import NOWHERE
 from windowpane.cli.screen import Screen, counted
 from windowpane.engine import Engine
 from windowpane.errors import InvalidInputError
-from windowpane.insight.context_tests import Broke, Report, Verdict, keep_turn, render_test, run_tests
+from windowpane.insight.context_tests import Broke, ContextTest, Report, Verdict, keep_turn, render_test, run_tests
 from windowpane.settings import Settings
+
+if TYPE_CHECKING:
+    from windowpane.client import Client
 
 _REPORTS: TypeAdapter[list[Report]] = TypeAdapter(list[Report])
 _WANTED: dict[Broke, str] = {
@@ -23,7 +27,7 @@ _WANTED: dict[Broke, str] = {
 }
 
 
-def run(settings: Settings, agent: str | None, *, as_json: bool, junit: Path | None) -> int:
+def run(place: Place, agent: str | None, *, as_json: bool, junit: Path | None) -> int:
     """Run the tests of an agent, or of all, print how they went, and return the exit code: 1 when any failed.
 
     Raises:
@@ -31,10 +35,16 @@ def run(settings: Settings, agent: str | None, *, as_json: bool, junit: Path | N
         InvalidInputError: there are no tests, which in a pipeline is more likely a mistake than a success.
     """
 
-    async def tested(engine: Engine) -> list[Report]:
+    async def here(engine: Engine) -> list[Report]:
         return [await run_tests(engine, name) for name in ([agent] if agent else engine.agents.names())]
 
-    reports = with_engine(settings.model_copy(update={"store_url": NOWHERE}), tested)
+    async def there(client: "Client") -> list[Report]:
+        names = [agent] if agent else [one.name for one in (await client.agents()).agents]
+        return [await client.run_tests(name) for name in names]
+
+    if isinstance(place, Settings):
+        place = place.model_copy(update={"store_url": NOWHERE})
+    reports = ask(place, here, there)
     if not any(report.results or report.problems for report in reports):
         raise InvalidInputError(
             "there are no tests; write tests/*.yaml beside agent.yaml, or `windowpane test --from-turn SESSION TURN`"
@@ -49,7 +59,7 @@ def run(settings: Settings, agent: str | None, *, as_json: bool, junit: Path | N
     return 0 if all(report.passed for report in reports) else 1
 
 
-def from_turn(settings: Settings, session: str, turn: int) -> None:
+def from_turn(place: Place, session: str, turn: int) -> None:
     """Make a test of a turn and print it.
 
     Raises:
@@ -57,13 +67,16 @@ def from_turn(settings: Settings, session: str, turn: int) -> None:
         TurnNotFoundError: the session has no such turn, or nothing is on record for it.
     """
 
-    async def kept(engine: Engine) -> None:
-        test = await keep_turn(engine, await find_session(engine, session), turn)
-        screen = Screen(remarks_aside=True)
-        screen.remark(f"Wrote {test.file} into the agent's folder:")
-        screen.write(render_test(test))
+    async def here(engine: Engine) -> ContextTest:
+        return await keep_turn(engine, await find_session(engine, session), turn)
 
-    with_engine(settings, kept)
+    async def there(client: "Client") -> ContextTest:
+        return (await client.keep_test((await find_there(client, session)).id, turn)).test
+
+    test = ask(place, here, there)
+    screen = Screen(remarks_aside=True)
+    screen.remark(f"Wrote {test.file} into the agent's folder:")
+    screen.write(render_test(test))
 
 
 def draw_reports(screen: Screen, reports: list[Report]) -> None:

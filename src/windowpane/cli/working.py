@@ -1,16 +1,20 @@
 """`windowpane context set`, `get` and `clear`: what a session is working on."""
 
-from windowpane.cli.door import with_engine
-from windowpane.cli.naming import find_session
+from typing import TYPE_CHECKING
+
+from windowpane.cli.door import Place, ask
+from windowpane.cli.naming import find_session, find_there
 from windowpane.cli.screen import Screen
-from windowpane.context.sets import ChangeMode, SetChange
+from windowpane.context.sets import ChangeMode, ContextSets
 from windowpane.engine import Engine
 from windowpane.errors import InvalidInputError
-from windowpane.settings import Settings
 from windowpane.tools.context_tools import shown
 
+if TYPE_CHECKING:
+    from windowpane.client import Client
 
-def set_context(settings: Settings, session: str, set_name: str, items: list[str], mode: ChangeMode) -> None:
+
+def set_context(place: Place, session: str, set_name: str, items: list[str], mode: ChangeMode) -> None:
     """Change one set and print what became of it.
 
     Raises:
@@ -18,23 +22,30 @@ def set_context(settings: Settings, session: str, set_name: str, items: list[str
         InvalidInputError: the change may not be made; nothing is changed.
     """
 
-    async def change(engine: Engine) -> SetChange:
-        return await engine.set_context(await find_session(engine, session), set_name, items, mode)
+    async def here(engine: Engine) -> str:
+        changed = await engine.set_context(await find_session(engine, session), set_name, items, mode)
+        if changed.refused:
+            raise InvalidInputError(changed.reply)
+        return changed.text
 
-    changed = with_engine(settings, change)
-    if changed.refused:
-        raise InvalidInputError(changed.reply)
-    Screen().line(changed.text)
+    async def there(client: "Client") -> str:
+        changed = await client.set_context((await find_there(client, session)).id, set_name, items, mode)
+        return "\n".join((changed.reply, *changed.warnings))
+
+    Screen().line(ask(place, here, there))
 
 
-def get_context(settings: Settings, session: str, set_name: str | None) -> None:
+def get_context(place: Place, session: str, set_name: str | None) -> None:
     """Print every set, or one of them, as JSON.
 
     Raises:
         SessionNotFoundError: no such session.
     """
 
-    async def read(engine: Engine) -> str:
-        return shown(await engine.get_context(await find_session(engine, session)), set_name)
+    async def here(engine: Engine) -> ContextSets:
+        return await engine.get_context(await find_session(engine, session))
 
-    Screen().line(with_engine(settings, read))
+    async def there(client: "Client") -> ContextSets:
+        return (await find_there(client, session)).context
+
+    Screen().line(shown(ask(place, here, there), set_name))

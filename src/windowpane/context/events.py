@@ -129,11 +129,16 @@ class RequestBuilt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelReplied:
-    """One model call ended well. `tokens` is what its text costs by our own count."""
+    """One model call ended well. `tokens` is what its text costs by our own count.
+
+    `own_words` is the reply as its provider wrote it, where the provider wants that back with the results of tools;
+    empty where the step says it all.
+    """
 
     turn: int
     step: Step
     tokens: int = 0
+    own_words: str = ""
     type: Literal["model.replied"] = "model.replied"
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from windowpane.context.ids import BlobHash, content_hash
+from windowpane.context.once import once_for_each
 
 ItemType = Literal["rule", "reference", "tool"]
 IncludeMode = Literal["always", "manual", "agent"]
@@ -141,6 +142,7 @@ def definition(item: Item) -> str:
     return json.dumps(body, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
 
 
+@once_for_each
 def item_hash(item: Item) -> BlobHash:
     """Return the content hash of an item."""
     return content_hash(definition(item))

@@ -162,6 +162,30 @@ class PlacedPiece:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerForm:
+    """The form of JSON that an answer must have. `schema` None: any object.
+
+    `strict` is the provider's to read: whether the schema is followed to the letter.
+    """
+
+    schema: Mapping[str, Any] | None = None
+    name: str = ""
+    description: str = ""
+    strict: bool | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Demands:
+    """What the caller of a turn demands of its answer.
+
+    With `must_call` the turn's first model call must call one of these tools. `form` None: text as it comes.
+    """
+
+    must_call: tuple[ItemRef, ...] = ()
+    form: AnswerForm | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CallSettings:
     """How the model is called. None leaves the choice to the provider."""
 
@@ -170,6 +194,7 @@ class CallSettings:
     top_p: float | None = None
     max_output_tokens: int | None = None
     mode: Literal["normal", "thinking", "research"] = "normal"
+    demands: Demands = field(default_factory=Demands)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -52,7 +52,10 @@ def change_set(sets: ContextSets, name: str, items: Sequence[str], mode: ChangeM
     before = sets.get(name, ())
     if mode == "merge" and not items:
         return SetChange(sets, f"Nothing to merge: {name} is unchanged ({len(before)} items)", warnings)
-    after, dropped = merged(before, items) if mode == "merge" else (unique(items), ())
+    if mode == "replace":
+        after, dropped = unique(items), ()
+    else:
+        after, dropped = merged_applet(before, items) if name == "applet" else merged(before, items)
     changed = {key: value for key, value in sets.items() if key != name} | ({name: after} if after else {})
     total = sum(map(len, changed.values()))
     if total > MAX_TOTAL:
@@ -60,7 +63,8 @@ def change_set(sets: ContextSets, name: str, items: Sequence[str], mode: ChangeM
     if not items:
         return SetChange(changed, f"Cleared {name}", warnings)
     if dropped:
-        warnings += (f"Dropped to stay within {MAX_PER_SET}: {', '.join(dropped)}",)
+        why = "from applet" if name == "applet" else f"to stay within {MAX_PER_SET}"
+        warnings += (f"Dropped {why}: {', '.join(dropped)}",)
     verb = "Merged" if mode == "merge" else "Set"
     return SetChange(changed, f"{verb} {name}: {len(after)} items", warnings, dropped)
 
@@ -68,7 +72,7 @@ def change_set(sets: ContextSets, name: str, items: Sequence[str], mode: ChangeM
 def replace_all(sets: Mapping[str, Sequence[str]]) -> SetChange:
     """Return these sets as the whole working context, or why they may not be."""
     after: dict[str, tuple[str, ...]] = {}
-    warnings: tuple[str, ...] = ()
+    warnings: list[str] = []
     for name, items in sets.items():
         one = change_set({}, name, items)
         if one.sets is None:
@@ -78,7 +82,7 @@ def replace_all(sets: Mapping[str, Sequence[str]]) -> SetChange:
     total = sum(map(len, after.values()))
     if total > MAX_TOTAL:
         return _too_large(total)
-    return SetChange(after, f"Replaced all context: {total} items" if total else "Cleared all context", warnings)
+    return SetChange(after, f"Replaced all context: {total} items" if total else "Cleared all context", tuple(warnings))
 
 
 def merged(before: Sequence[str], items: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -86,6 +90,20 @@ def merged(before: Sequence[str], items: Sequence[str]) -> tuple[tuple[str, ...]
     mentioned = set(items)
     union = (*(item for item in unique(before) if item not in mentioned), *unique(items))
     return union[-MAX_PER_SET:], union[:-MAX_PER_SET]
+
+
+def merged_applet(before: Sequence[str], items: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the applet after a merge, its slug first, and what is gone.
+
+    One applet is open at a time. Items that begin with another slug take its place; the same slug, or parameters
+    alone, give it these parameters beside those with other keys.
+    """
+    slug, given = (before[0], items) if before and "=" in items[0] else (items[0], items[1:])
+    keys = {item.partition("=")[0] for item in given}
+    had = before[1:] if before and before[0] == slug else ()
+    params = unique([*(item for item in had if item.partition("=")[0] not in keys), *given])
+    after = (slug, *params[1 - MAX_PER_SET :])
+    return after, tuple(item for item in unique([*before, *items]) if item not in after)
 
 
 def unique(items: Sequence[str]) -> tuple[str, ...]:

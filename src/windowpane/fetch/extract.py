@@ -8,9 +8,6 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-import trafilatura
-from trafilatura.utils import load_html
-
 MAX_ELEMENTS = 30_000
 TITLE_CHARACTERS = 300
 
@@ -34,13 +31,17 @@ class Extracted:
 
 def extract(html: str) -> Extracted:
     """Return what can be read in a page or in a part of one."""
+    # Not at the top: it takes a tenth of a second, and few processes read a page.
+    from trafilatura import html2txt
+    from trafilatura.utils import load_html
+
     document = _document(html)
     tree: Any = load_html(document)
     if tree is None:
         return Extracted()
     title, site_name = _first(tree, TITLES), _first(tree, SITE_NAMES)
     text = _main_text(tree) if _is_small(tree) else ""
-    return Extracted(title, site_name, plain(text or _all_text(document)))
+    return Extracted(title, site_name, plain(text or html2txt(document)))
 
 
 def plain(text: str) -> str:
@@ -69,12 +70,10 @@ def _is_small(tree: Any) -> bool:
 
 
 def _main_text(tree: Any) -> str:
+    from trafilatura import bare_extraction
+
     try:
-        found: Any = trafilatura.bare_extraction(tree, include_comments=False)
+        found: Any = bare_extraction(tree, include_comments=False)
     except Exception:  # noqa: BLE001 -- a stranger's HTML may break the extractor anywhere, and all of the text is left
         return ""
     return str(found.text or "") if found else ""
-
-
-def _all_text(document: str) -> str:
-    return trafilatura.html2txt(document)

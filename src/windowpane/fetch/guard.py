@@ -86,7 +86,7 @@ class Guard:
         elif "%" in host:
             return "an address on a local network is not on the public internet"
         if port_of(url) not in self.ports | {exemption.port for exemption in self.allow}:
-            return f"port {port_of(url)} is not one that pages are on; `fetch_ports` can add it"
+            return f"port {port_of(url)} is not one that pages are on; `fetch_allow` can name it, as ADDRESS:PORT"
         return None
 
     def _may_connect(self, address: Address, port: int) -> bool:

@@ -310,7 +310,8 @@ class _Explainer:
         for position, need in enumerate(change.needs):
             needs = (*change.needs[:position], one_step_less(need), *change.needs[position + 1 :])
             pieces = pieces_with(self._context, self._selected_with(ref, replace(change, needs=needs)))
-            if not fate_of(pieces, self._context.budget.pieces_tokens or 0, str(ref)).kept:
+            fate = fate_of(pieces, self._context.budget.pieces_tokens or 0, str(ref))
+            if fate is not None and not fate.kept:
                 return False
         return True
 

@@ -46,19 +46,22 @@ def pieces_with(
     )
 
 
-def fate_of(pieces: Sequence[Piece], room_tokens: int, key: str) -> Fitted:
-    """Return what becomes of one piece."""
-    return next(fitted for fitted in fit(pieces, room_tokens) if fitted.piece.key == key)
+def fate_of(pieces: Sequence[Piece], room_tokens: int, key: str) -> Fitted | None:
+    """Return what becomes of one piece, or None when it is not among them."""
+    return next((fitted for fitted in fit(pieces, room_tokens) if fitted.piece.key == key), None)
 
 
 def more_tokens(pieces: Sequence[Piece], room_tokens: int, key: str, *, whole: bool = False) -> int:
-    """Return how many more tokens there must be for a piece to be sent, or sent whole; 0 when it is already.
+    """Return how many more tokens there must be for a piece to be sent, or sent whole.
 
+    0 when it is already, and when it is not among the pieces, because nobody knows its size.
     A larger window may let something more important in and thereby push the piece out, so this is the smallest number
     with which the piece is sent, and not every larger number does.
     """
     ordered = in_order(pieces)
-    last = next(place for place, piece in enumerate(ordered) if piece.key == key)
+    last = next((place for place, piece in enumerate(ordered) if piece.key == key), None)
+    if last is None:
+        return 0
     must = sum(piece.tokens for piece in ordered if piece.tier == "must")
     before = [piece for piece in ordered[:last] if piece.tier != "must"]
     enough = ordered[last].tokens if whole else min(ordered[last].tokens, 1)

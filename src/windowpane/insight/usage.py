@@ -52,21 +52,22 @@ def price(model: str, usage: Usage, *, at: datetime | None = None) -> Decimal | 
     `model` is `provider:model`, or a model's own name when the provider is not known.
     """
     provider, colon, name = model.partition(":")
-    used = PricedUsage(
-        # Cached tokens are part of the input, and the list refuses a usage that says otherwise.
-        input_tokens=max(usage.input_tokens, usage.cache_read_tokens + usage.cache_write_tokens),
-        output_tokens=usage.output_tokens,
-        cache_read_tokens=usage.cache_read_tokens,
-        cache_write_tokens=usage.cache_write_tokens,
-    )
     try:
+        used = PricedUsage(
+            # Cached tokens are part of the input, and the list refuses a usage that says otherwise.
+            input_tokens=max(usage.input_tokens, usage.cache_read_tokens + usage.cache_write_tokens),
+            output_tokens=usage.output_tokens,
+            cache_read_tokens=usage.cache_read_tokens,
+            cache_write_tokens=usage.cache_write_tokens,
+        )
         found = calc_price(
             used,
             name if colon else model,
             provider_id=provider.removesuffix("-responses") if colon else None,
             genai_request_timestamp=at,
         )
-    except LookupError:
+    except (LookupError, ValueError):
+        # No such model in the list, or an imported session that says something impossible.
         return None
     return found.total_price
 

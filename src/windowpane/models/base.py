@@ -22,9 +22,13 @@ class ModelText:
 
 @dataclass(frozen=True, slots=True)
 class ModelStep:
-    """The end of one model call: all of it. Its tool calls have no `ref` yet."""
+    """The end of one model call: all of it. Its tool calls have no `ref` yet.
+
+    `own_words` is for the model alone, which may want it back in the next call; see `ChatModel.remember`.
+    """
 
     step: Step
+    own_words: str = ""
 
 
 class ChatModel(Protocol):
@@ -38,6 +42,10 @@ class ChatModel(Protocol):
     @property
     def window_tokens(self) -> int | None:
         """Return how many tokens the model can take in and give out together, or None when nobody knows."""
+        ...
+
+    def remember(self, text: str, own_words: str) -> None:
+        """Take back the `own_words` of an earlier step of the turn, maybe of another process, and the step's text."""
         ...
 
     def stream(

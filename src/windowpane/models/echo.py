@@ -20,6 +20,7 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 from pydantic_ai.models.function import AgentInfo, DeltaToolCall, DeltaToolCalls, FunctionModel
+from pydantic_ai.profiles import ModelProfile
 
 from windowpane.models.scripted import words
 
@@ -70,8 +71,9 @@ class _Item:
 
 
 def echo_model() -> FunctionModel:
-    """Return the model for pydantic-ai."""
-    return FunctionModel(stream_function=_speak, model_name=ECHO)
+    """Return the model for pydantic-ai. It cannot be made to answer in JSON, nor to call a tool."""
+    profile = ModelProfile(supports_json_schema_output=False, supports_forced_tool_choice=False)
+    return FunctionModel(stream_function=_speak, model_name=ECHO, profile=profile)
 
 
 def answer(given: Given) -> str:

@@ -3,17 +3,18 @@
 Text goes through as it is: nothing is stripped, joined or escaped, and the order is the order of the request. Three
 things cannot be sent as they are. An assistant's text with nothing to see in it is left out, because providers
 refuse it; a tool result with nothing in it says so for the same reason; a lone surrogate, which UTF-8 has no bytes
-for, becomes U+FFFD.
+for, becomes U+FFFD, on the way back as well.
 
 Some providers sign the thinking that led to a tool call and want it back with the result. `Replies` keeps the
-model's own words for that while the turn lasts.
+model's own words for that while the turn lasts; `own_words` is how they are stored, for a turn that goes on in
+another process.
 """
 
 import json
-import re
 from collections import OrderedDict
 from collections.abc import Sequence
 
+from pydantic import TypeAdapter, ValidationError
 from pydantic_ai.messages import (
     ModelMessage,
     ModelRequest,
@@ -28,13 +29,15 @@ from pydantic_ai.messages import (
 )
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import ToolDefinition
+from pydantic_core import PydanticSerializationError
 
 from windowpane.context.messages import ToolCall
 from windowpane.context.request import CallSettings, OfferedTool, RequestMessage
+from windowpane.context.text import whole
 
 REMEMBERED_REPLIES = 256
 NO_OUTPUT = "(no output)"
-_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+_REPLY: TypeAdapter[ModelResponse] = TypeAdapter(ModelResponse)
 
 
 class Replies:
@@ -44,13 +47,26 @@ class Replies:
         self._replies: OrderedDict[tuple[str, ...], tuple[str, ModelResponse]] = OrderedDict()
 
     def remember(self, text: str, reply: ModelResponse) -> None:
-        """Keep a reply and its text until many others have come. One without tool calls is not needed again."""
-        ids = tuple(part.tool_call_id for part in reply.parts if isinstance(part, ToolCallPart))
-        if not ids:
+        """Keep a reply and its text until many others have come.
+
+        One without tool calls is not needed again, and one with half a character in it cannot be sent again.
+        """
+        ids = tuple(call.id for call in tool_calls(reply))
+        if not ids or not _as_json(reply):
             return
         self._replies[ids] = (text, reply)
         if len(self._replies) > REMEMBERED_REPLIES:
             self._replies.popitem(last=False)
+
+    def restore(self, text: str, stored: str) -> None:
+        """Take back a reply that `own_words` gave. What cannot be read is as good as forgotten."""
+        if not stored:
+            return
+        try:
+            reply = _REPLY.validate_json(stored)
+        except ValidationError:
+            return
+        self.remember(text, reply)
 
     def behind(self, message: RequestMessage) -> ModelResponse | None:
         """Return the reply that a message repeats, or None when it is forgotten or says something else."""
@@ -86,12 +102,17 @@ def conversation(messages: Sequence[RequestMessage], replies: Replies) -> list[M
     return found
 
 
+def own_words(reply: ModelResponse) -> str:
+    """Return a reply in the provider's own words, where it asked for tools and a step cannot say all of it."""
+    return "" if not tool_calls(reply) or all(map(_is_plain, reply.parts)) else _as_json(reply)
+
+
 def definitions(tools: Sequence[OfferedTool]) -> list[ToolDefinition]:
     """Return the tools as the model is offered them. Their schemas are not tightened on the way."""
     return [
         ToolDefinition(
             name=tool.offered_name,
-            description=sendable(tool.description),
+            description=whole(tool.description),
             parameters_json_schema=dict(tool.parameters),
             strict=False,
         )
@@ -102,8 +123,8 @@ def definitions(tools: Sequence[OfferedTool]) -> list[ToolDefinition]:
 def model_settings(settings: CallSettings, messages: Sequence[RequestMessage], replies: Replies) -> ModelSettings:
     """Return the settings of one call. What is None is left to the provider.
 
-    Thinking is asked for only when the provider can be given its earlier thinking of this turn: after a restart it
-    is gone, and a provider that signs it would refuse the call.
+    Thinking is asked for only when the provider can be given its earlier thinking of this turn: without it a
+    provider that signs it would refuse the call.
     """
     chosen = ModelSettings(cache=True)
     if settings.temperature is not None:
@@ -123,15 +144,10 @@ def tool_calls(reply: ModelResponse) -> tuple[ToolCall, ...]:
     A model that gives no arguments at all means an empty object.
     """
     return tuple(
-        ToolCall(id=part.tool_call_id, offered_name=part.tool_name, arguments=_arguments(part))
+        ToolCall(id=whole(part.tool_call_id), offered_name=whole(part.tool_name), arguments=whole(_arguments(part)))
         for part in reply.parts
         if isinstance(part, ToolCallPart)
     )
-
-
-def sendable(text: str) -> str:
-    """Return a text that UTF-8 can carry: itself, unless it holds lone surrogates."""
-    return _LONE_SURROGATE.sub("\ufffd", text)
 
 
 def _turn_start(messages: Sequence[RequestMessage]) -> int:
@@ -140,7 +156,7 @@ def _turn_start(messages: Sequence[RequestMessage]) -> int:
 
 
 def _request_part(message: RequestMessage, tool_names: dict[str, str]) -> ModelRequestPart:
-    content = sendable(message.content)
+    content = whole(message.content)
     if message.role == "system":
         return SystemPromptPart(content)
     if message.role == "tool":
@@ -153,12 +169,24 @@ def _request_part(message: RequestMessage, tool_names: dict[str, str]) -> ModelR
 def _rebuilt(message: RequestMessage) -> ModelResponse:
     parts: list[ModelResponsePart] = []
     if message.content.strip():
-        parts.append(TextPart(sendable(message.content)))
+        parts.append(TextPart(whole(message.content)))
     parts += [
-        ToolCallPart(tool_name=call.offered_name, args=sendable(call.arguments), tool_call_id=call.id)
+        ToolCallPart(tool_name=call.offered_name, args=whole(call.arguments), tool_call_id=call.id)
         for call in message.tool_calls
     ]
     return ModelResponse(parts=parts)
+
+
+def _is_plain(part: ModelResponsePart) -> bool:
+    return isinstance(part, TextPart | ToolCallPart) and part.id is None and not part.provider_details
+
+
+def _as_json(reply: ModelResponse) -> str:
+    """Return a reply as JSON; empty where it holds half a character, which JSON does not carry."""
+    try:
+        return _REPLY.dump_json(reply).decode()
+    except PydanticSerializationError:
+        return ""
 
 
 def _thinking_is_whole(messages: Sequence[RequestMessage], replies: Replies) -> bool:

@@ -92,6 +92,9 @@ class ScriptedModel:
         """Return the size of the window it pretends to have."""
         return self._window_tokens
 
+    def remember(self, text: str, own_words: str) -> None:
+        """Do nothing: it needs none of its own words."""
+
     def add(self, *replies: Reply) -> None:
         """Add replies after those that are there."""
         self._replies += replies

@@ -6,6 +6,7 @@ what the user has seen cannot be taken back.
 """
 
 import os
+import re
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing
@@ -29,11 +30,13 @@ from pydantic_ai.settings import ModelSettings
 
 from windowpane.context.messages import Step, Usage
 from windowpane.context.request import CallSettings, OfferedTool, RequestMessage
+from windowpane.context.text import whole
 from windowpane.errors import ModelError
 from windowpane.models.base import ModelStep, ModelText
 from windowpane.models.debug_log import log_request
+from windowpane.models.demands import force, parameters
 from windowpane.models.failures import Called, Foreseen, asked_wait_s, failure, passing, too_slow, unfinished
-from windowpane.models.messages import Replies, conversation, definitions, model_settings, tool_calls
+from windowpane.models.messages import Replies, conversation, model_settings, own_words, tool_calls
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +92,10 @@ class PydanticChatModel:
         """Return the size of the model's window, or None when nobody knows."""
         return self._window_tokens
 
+    def remember(self, text: str, own_words: str) -> None:
+        """Take back what it said in an earlier step of the turn; see `ChatModel.remember`."""
+        self._replies.restore(text, own_words)
+
     async def stream(
         self, messages: Sequence[RequestMessage], tools: Sequence[OfferedTool], settings: CallSettings
     ) -> AsyncGenerator[ModelText | ModelStep]:
@@ -117,7 +124,8 @@ class PydanticChatModel:
                 attempt += 1
                 await anyio.sleep(wait_s)
             else:
-                yield ModelStep(self._step(heard, started))
+                offline = self._model.provider is None
+                yield ModelStep(self._step(heard, started), "" if offline else own_words(heard.reply))
                 return
 
     def _request(
@@ -127,10 +135,11 @@ class PydanticChatModel:
         if "max_retries" not in self._model.unsupported_settings:
             # The clients' own retries wait as long as they are told to, an hour if need be.
             chosen["max_retries"] = 0
+        force(chosen, self._model, self.name, tools, settings.demands.must_call)
         return _Request(
             messages=conversation(messages, self._replies),
             settings=chosen,
-            parameters=ModelRequestParameters(function_tools=definitions(tools)),
+            parameters=parameters(self._model, self.name, tools, settings.demands.form),
         )
 
     async def _attempt(self, request: "_Request", heard: "_Heard") -> AsyncGenerator[ModelText]:
@@ -193,11 +202,12 @@ class _Request:
 
 @dataclass(slots=True)
 class _Heard:
-    """What has come from the model so far."""
+    """What has come from the model so far. `halves` are characters cut in two, whose second half is on its way."""
 
     text: str = ""
     thinking: str = ""
     anything: bool = False
+    halves: dict[str, str] = field(default_factory=dict[str, str])
     reply: ModelResponse = field(default_factory=lambda: ModelResponse(parts=[]))
 
     def hear(self, event: ModelResponseStreamEvent) -> list[ModelText]:
@@ -216,11 +226,22 @@ class _Heard:
                 return []
 
     def close(self) -> list[ModelText]:
-        """Return the words of a refusal, which providers send apart from the text."""
+        """Return what had to wait: halves that stayed alone, and the words of a refusal, which come apart."""
+        last = self._think(_ALONE) if self.halves.pop("thinking", "") else []
+        last += self._say(_ALONE) if self.halves.pop("text", "") else []
         refusal = (self.reply.provider_details or {}).get("refusal")
-        return self._say(refusal) if isinstance(refusal, str) and not self.text else []
+        return last + (self._say(refusal) if isinstance(refusal, str) and not self.text else [])
+
+    def _whole(self, kind: str, content: str) -> str:
+        """Return what can be passed on, the rest of a character with it that was cut in two."""
+        content = self.halves.pop(kind, "") + content
+        if content and _FIRST_HALF.match(content[-1]):
+            self.halves[kind] = content[-1]
+            content = content[:-1]
+        return whole(content)
 
     def _say(self, content: str, *, new_paragraph: bool = False) -> list[ModelText]:
+        content = self._whole("text", content)
         if not content:
             return []
         content = f"\n\n{content}" if new_paragraph and self.text else content
@@ -228,11 +249,16 @@ class _Heard:
         return [ModelText(content)]
 
     def _think(self, content: str, *, new_paragraph: bool = False) -> list[ModelText]:
+        content = self._whole("thinking", content)
         if not content:
             return []
         content = f"\n\n{content}" if new_paragraph and self.thinking else content
         self.thinking += content
         return [ModelText(content, "thinking")]
+
+
+_FIRST_HALF = re.compile("[\ud800-\udbff]")
+_ALONE = "\ufffd"
 
 
 def _finished(reply: ModelResponse) -> bool:

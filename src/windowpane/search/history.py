@@ -25,11 +25,10 @@ from numpy.typing import NDArray
 
 from windowpane.context.ids import SessionId
 from windowpane.context.messages import AssistantMessage, Message, UserMessage
-from windowpane.errors import EmbedderError
 from windowpane.search.base import Floats, SearchQuery
 from windowpane.search.chunks import Chunk, chunks
 from windowpane.search.embedder import Embedder
-from windowpane.search.index import AT_ONCE_PASSAGES, DEADLINE_S, TEXTS_AT_ONCE, Clock
+from windowpane.search.index import AT_ONCE_CHARACTERS, AT_ONCE_PASSAGES, DEADLINE_S, TEXTS_AT_ONCE, Clock, why_not
 from windowpane.search.vectors import SCALE, Key, Stored, VectorCache, stored, vector_key
 from windowpane.search.words import words
 
@@ -171,7 +170,7 @@ class HistoryIndex:
                 vector = await self._query_vector(query)
                 if vector is not None:
                     await self._embed_or_leave(past, count)
-        if count <= AT_ONCE_PASSAGES:
+        if count <= AT_ONCE_PASSAGES and len(query.message) <= AT_ONCE_CHARACTERS:
             result = past.measure(query, vector, count)
         else:
             result = await anyio.to_thread.run_sync(past.measure, query, vector, count)
@@ -199,9 +198,10 @@ class HistoryIndex:
             past = self._sessions.pop(session_id, None) or Past(self._embedder.model if self._embedder else "")
             self._sessions[session_id] = past
             new = [message for message in messages if message.seq > past.held.seq]
-            if len(new) < IN_A_THREAD:
+            if len(new) < IN_A_THREAD or past.held.count:
                 past.add(new)
             else:
+                # Nobody else has it yet: what embeds in the background would change it at the same time.
                 await anyio.to_thread.run_sync(past.add, new)
         while len(self._sessions) > 1 and self._is_full():
             del self._sessions[next(iter(self._sessions))]
@@ -260,27 +260,26 @@ class HistoryIndex:
         """Return vectors by key, or None when that fails or failed a moment ago."""
         if self._embedder is None or self._clock() < self._retry_at:
             return None
+        keys = [vector_key(self._embedder.model, text) for text in texts]
         try:
-            vectors = await self._embedder.embed(texts)
-        except EmbedderError as error:
-            self._trouble, self._retry_at = str(error), self._clock() + RETRY_S
+            vectors = dict(zip(keys, stored(await self._embedder.embed(texts)), strict=True))
+        except Exception as error:  # noqa: BLE001 (whatever a model fails with, the reply does not depend on it)
+            self._trouble, self._retry_at = why_not(error), self._clock() + RETRY_S
             return None
         self._trouble, self._retry_at = "", 0.0
-        keys = [vector_key(self._embedder.model, text) for text in texts]
-        return dict(zip(keys, stored(vectors), strict=True))
+        return vectors
 
     def _notes(self, past: "Past", vector: Stored | None, count: int, deadline_s: float) -> tuple[str, ...]:
         if not count:
             return ()
-        missing = len(past.missing(count))
         if self._embedder is None:
             return ("recall by words alone: no embedder is set up",)
         if self._trouble:
             return (f"recall by words alone: {self._trouble}",)
         if vector is None:
             return (f"recall by words alone: the model was not ready within {deadline_s:g} s",)
-        if missing:
-            return (f"recall by words alone for {missing} passages that are still being indexed",)
+        if missing := past.missing(count):
+            return (f"recall by words alone for {len(missing)} passages that are still being indexed",)
         return ()
 
 
@@ -309,6 +308,8 @@ class Past:
             self.held = Held(message.seq, self.held.count + 1)
             if isinstance(message, UserMessage | AssistantMessage):
                 self._add(message)
+        # All but the last are settled, and nobody waits for them now.
+        self._laid_out(max(len(self._messages) - AFTER, 0))
 
     def count_before(self, seq: int | None) -> int:
         """Return how many messages come before a sequence number; None means all."""

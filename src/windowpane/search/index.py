@@ -14,6 +14,7 @@ from typing import Self
 import anyio
 import anyio.abc
 import anyio.to_thread
+import structlog
 
 from windowpane.context.items import Item
 from windowpane.errors import EmbedderError
@@ -23,6 +24,8 @@ from windowpane.search.documents import DOMAINS, Document, Domain, document
 from windowpane.search.embedder import Embedder
 from windowpane.search.vectors import Key, Stored, VectorCache, stored, vector_key
 
+log = structlog.get_logger()
+
 DEADLINE_S = 1.0
 """How long a search waits for vectors, unless it is told otherwise."""
 
@@ -31,6 +34,9 @@ TEXTS_AT_ONCE = 16
 
 AT_ONCE_PASSAGES = 5_000
 """Up to here a corpus is measured in well under a millisecond."""
+
+AT_ONCE_CHARACTERS = 20_000
+"""Up to here a message is read in a millisecond or two."""
 
 FIRST_RETRY_S = 2.0
 LAST_RETRY_S = 300.0
@@ -118,12 +124,13 @@ class Index:
         """Return the corpus of one domain, made only when its documents are not those of an earlier search."""
         chosen = tuple(doc for doc in docs if doc.domain == domain)
         kept = self._corpora[domain]
-        for position, corpus in enumerate(kept):
-            if corpus.documents == chosen:
-                kept.insert(0, kept.pop(position))
-                return corpus
+        if (known := _taken(kept, chosen)) is not None:
+            return known
         model = self._embedder.model if self._embedder is not None else ""
         corpus = await anyio.to_thread.run_sync(self._made, domain, chosen, model, tuple(kept))
+        if (known := _taken(kept, chosen)) is not None:
+            # Another search made the same one meanwhile, and may be embedding it.
+            return known
         kept.insert(0, corpus)
         del kept[KEPT_CORPORA:]
         return corpus
@@ -144,14 +151,15 @@ class Index:
         if self._embedder is None or not query.message.strip():
             return ()
         keys = [vector_key(self._embedder.model, text) for text in query.texts]
-        missing = [text for key, text in zip(keys, query.texts, strict=True) if key not in self._queries]
-        vectors = await self._embed(missing)
+        known = {key: self._queries[key] for key in keys if key in self._queries}
+        vectors = await self._embed([text for key, text in zip(keys, query.texts, strict=True) if key not in known])
         if vectors is None:
             return ()
+        self._queries |= vectors
         while len(self._queries) > KEPT_QUERIES:
             self._queries.pop(next(iter(self._queries)))
-        self._queries |= vectors
-        return [self._queries[key] for key in keys]
+        known |= vectors
+        return [known[key] for key in keys]
 
     async def _embed_or_leave(self, corpora: Sequence[Corpus]) -> None:
         """Embed what is missing; with a task group to hand it to, whoever runs out of time leaves it there."""
@@ -195,14 +203,14 @@ class Index:
             return {}
         if self._trouble is not None and self._clock() < self._trouble.retry_at:
             return None
+        keys = [vector_key(self._embedder.model, text) for text in texts]
         try:
-            vectors = await self._embedder.embed(texts)
-        except EmbedderError as error:
-            self._trouble = _worse(self._trouble, str(error), self._clock())
+            vectors = dict(zip(keys, stored(await self._embedder.embed(texts)), strict=True))
+        except Exception as error:  # noqa: BLE001 (whatever a model fails with, the reply does not depend on it)
+            self._trouble = _worse(self._trouble, why_not(error), self._clock())
             return None
         self._trouble = None
-        keys = [vector_key(self._embedder.model, text) for text in texts]
-        return dict(zip(keys, stored(vectors), strict=True))
+        return vectors
 
     def _report(self, corpora: Sequence[Corpus]) -> None:
         self.progress = (sum(c.embedded_count for c in corpora), sum(c.passage_count for c in corpora))
@@ -221,6 +229,14 @@ class Index:
             yield f"{total - count} of {total} passages judged by words alone: they are still being indexed"
 
 
+def why_not(error: Exception) -> str:
+    """Return what an embedder failed with, for people."""
+    if isinstance(error, EmbedderError):
+        return str(error)
+    log.warning("embedder.failed", exc_info=error)
+    return f"the embedding model failed ({type(error).__name__}); the log says more"
+
+
 @dataclass(frozen=True, slots=True)
 class Trouble:
     """Why the embedder failed, how long it is left alone, and until when."""
@@ -236,6 +252,15 @@ def _worse(before: Trouble | None, why: str, now: float) -> Trouble:
     return Trouble(why, pause_s, now + pause_s)
 
 
+def _taken(kept: list[Corpus], documents: tuple[Document, ...]) -> Corpus | None:
+    """Return the corpus of these documents, which is the latest to be used now; None where there is none."""
+    for position, corpus in enumerate(kept):
+        if corpus.documents == documents:
+            kept.insert(0, kept.pop(position))
+            return corpus
+    return None
+
+
 def _domains(docs: Sequence[Document]) -> list[Domain]:
     present = {doc.domain for doc in docs}
     return [domain for domain in DOMAINS if domain in present]
@@ -243,6 +268,6 @@ def _domains(docs: Sequence[Document]) -> list[Domain]:
 
 async def _measured(corpus: Corpus, query: SearchQuery, vectors: Sequence[Stored]) -> Measured:
     """Measure at once what takes less than a thread would, and the rest in one."""
-    if corpus.passage_count <= AT_ONCE_PASSAGES:
+    if corpus.passage_count <= AT_ONCE_PASSAGES and len(query.message) <= AT_ONCE_CHARACTERS:
         return corpus.measure(query, vectors)
     return await anyio.to_thread.run_sync(corpus.measure, query, vectors)

@@ -16,6 +16,10 @@ from windowpane.search.weights import Weights, find_weights, model_name
 MOST_TOKENS = 256
 """What the model was trained on: the rest of a longer text is not read."""
 
+MOST_CHARACTERS = 20_000
+"""Far more than so many tokens of any language. The tokenizer would take all of a text apart, and nobody else could
+run meanwhile."""
+
 Encode = Callable[[str], Vectors]
 
 
@@ -87,7 +91,7 @@ def _encoder(weights: Weights, threads: int) -> Encode:
 
     def encode(text: str) -> Vectors:
         # Half a character, which JSON can smuggle in, is read as a question mark.
-        whole = text.encode(errors="replace").decode()
+        whole = text[:MOST_CHARACTERS].encode(errors="replace").decode()
         ids = np.array([tokenizer.encode(whole).ids], np.int64)
         feed = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
         output = np.asarray(session.run(None, {name: feed[name] for name in names})[0], np.float32)

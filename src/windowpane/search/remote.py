@@ -71,7 +71,7 @@ class RemoteEmbedder:
         try:
             rows: Sequence[Mapping[str, Any]] = sorted(answer["data"], key=lambda row: row["index"])
             vectors = np.array([row["embedding"] for row in rows], np.float32)
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise EndpointError(self._url, "the answer holds no embeddings") from error
         if vectors.ndim != 2 or len(vectors) != count:
             raise EndpointError(self._url, f"{count} texts were sent and {len(vectors)} vectors came back")

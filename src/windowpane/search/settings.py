@@ -91,7 +91,7 @@ def _changed(settings: SelectSettings, changes: Mapping[str, Any], where: str) -
     changes = dict(changes)
     preset = changes.pop("preset", None)
     if preset is not None:
-        if preset not in PRESETS:
+        if not isinstance(preset, str) or preset not in PRESETS:
             raise InvalidSettingError(f"search.{where}preset", f"there is {', '.join(PRESETS)}, not {preset!r}")
         settings = replace(PRESETS[preset], enabled=settings.enabled)
     known = {field.name for field in fields(SelectSettings)}

@@ -37,6 +37,7 @@ Key = bytes
 
 _AT_ONCE = 500
 _STALE_S = 86_400.0
+_DAMAGED = (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
 def vector_key(model: str, text: str) -> Key:
@@ -60,8 +61,10 @@ class VectorCache:
         """Return the vectors that are there and whole."""
         try:
             return self._read(keys)
-        except sqlite3.DatabaseError:
-            self._discard()
+        except sqlite3.DatabaseError as error:
+            # One that is busy or cannot be opened is not damaged, and others may use it.
+            if error.sqlite_errorcode & 0xFF in _DAMAGED:
+                self._discard()
         except OSError:
             pass
         return {}

@@ -15,8 +15,9 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from importlib import import_module
+from itertools import chain
 from math import log
-from typing import Literal, cast
+from typing import Literal, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,7 +41,14 @@ HALF_WAY = 10.0
 USUAL_DOCUMENTS = 200
 """A word is as rare as it would be among so many, where there are fewer: three rules say little about a language."""
 
+LONGEST_WORD = 64
+"""What is longer is no word of a language that has stems, and nothing to remember."""
+
 Floats = NDArray[np.float64]
+
+
+class _Stemmer(Protocol):
+    def stemWord(self, word: str, /) -> str: ...  # noqa: N802 (the name is the library's)
 
 
 class Words:
@@ -73,14 +81,13 @@ class Words:
 
 def words(text: str) -> list[str]:
     """Return the stems of a text's words, names split, without the words that carry no meaning."""
-    found: list[str] = []
-    for token in _TOKEN.findall(text):
-        parts = _split(token)
-        found += [_stem(part) for part in parts if part not in STOP_WORDS]
-    return found
+    tokens: list[str] = _TOKEN.findall(text.replace("_", " "))
+    if max(map(len, tokens), default=0) <= LONGEST_WORD:
+        return list(chain.from_iterable(map(_stems, tokens)))
+    return [stem for token in tokens for stem in (_stems if len(token) <= LONGEST_WORD else _stems_now)(token)]
 
 
-_TOKEN = re.compile(r"[^\W_]+(?:'[^\W\d_]+)?")
+_TOKEN = re.compile(r"\w+(?:'[^\W\d]+)?")
 _PART = re.compile(r"[A-Z]+(?![^\W\d_A-Z])|[A-Z]?[^\W\d_A-Z]+|\d+")
 _MOST_PARTS = 5
 
@@ -93,8 +100,23 @@ def _split(token: str) -> list[str]:
     return [*parts, token.lower()] if 1 < len(parts) <= _MOST_PARTS else parts or [token.lower()]
 
 
-# By name, because the library has no types; remembered, because it is written in Python and words come again.
-_stem: Callable[[str], str] = lru_cache(maxsize=100_000)(import_module("snowballstemmer").stemmer("english").stemWord)
+def _stems_now(token: str) -> tuple[str, ...]:
+    parts = (part for part in _split(token) if part not in STOP_WORDS)
+    return tuple(_stem(part) if len(part) <= LONGEST_WORD else part for part in parts)
+
+
+# Remembered, because it is all written in Python and words come again.
+_stems = lru_cache(maxsize=50_000)(_stems_now)
+
+
+@lru_cache(maxsize=50_000)
+def _stem(word: str) -> str:
+    # A stemmer of its own for each word: it keeps in itself what it works on, and several threads read texts at once.
+    return _stemmer("english").stemWord(word)
+
+
+# By name, because the library has no types.
+_stemmer: Callable[[str], _Stemmer] = import_module("snowballstemmer").stemmer
 
 
 def _field_words(doc: Document) -> dict[Field, Counter[str]]:

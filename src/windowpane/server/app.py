@@ -60,7 +60,7 @@ from windowpane.server.problems import (
     answer_http_error,
     answer_invalid_request,
     answer_windowpane_error,
-    as_problem_media_type,
+    with_problems,
 )
 from windowpane.server.roots import Roots
 
@@ -68,6 +68,10 @@ ABOUT = """The context engine for chat agents: what goes into every model reques
 
 Failures are problem documents (RFC 9457): `code` is stable, `detail` says what to do. Events of a turn can be had as
 server-sent events: ask for `text/event-stream`."""
+
+SESSION = "/api/sessions/{session_id}"
+BUSIEST = ("/healthz", SESSION, f"{SESSION}/messages", f"{SESSION}/events", "/v1/chat/completions", "/v1/responses")
+"""The paths that are asked for most often."""
 
 
 def create_app(
@@ -166,6 +170,9 @@ def create_app(
     resources += (openai, agui)
     for router in (health.router, metrics.router, *(resource.router for resource in resources)):
         _take_over(app, router)
+    app.state.described = tuple(app.routes)
+    # Routes are tried one after the other.
+    app.router.routes.sort(key=lambda route: getattr(route, "path", "") not in BUSIEST)
     app.add_exception_handler(WindowpaneError, answer_windowpane_error)
     app.add_exception_handler(HTTPException, answer_http_error)
     app.add_exception_handler(RequestValidationError, answer_invalid_request)
@@ -196,10 +203,10 @@ class _DocumentedApp(FastAPI):
     def openapi(self) -> dict[str, Any]:
         if self.openapi_schema is None:
             schema = get_openapi(
-                title=self.title, version=self.version, description=self.description, routes=self.routes
+                title=self.title, version=self.version, description=self.description, routes=self.state.described
             )
             self.openapi_schema = with_access(
-                described(as_answered(as_problem_media_type(schema))), self.state.doorkeeper.token_needed
+                described(as_answered(with_problems(schema))), self.state.doorkeeper.token_needed
             )
         return self.openapi_schema
 

@@ -7,7 +7,9 @@ a page that points its own name there has none.
 """
 
 from collections.abc import Sequence
-from urllib.parse import SplitResult, urlsplit
+from functools import lru_cache
+from typing import NamedTuple
+from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -17,7 +19,14 @@ from windowpane.server.problems import ProblemDocument, problem, response_of
 LOOPBACK_NAMES = ("127.0.0.1", "localhost", "::1")
 READING = ("GET", "HEAD", "OPTIONS")
 PORTS = {"http": 80, "https": 443}
-NOWHERE = urlsplit("")
+
+
+class _Place(NamedTuple):
+    """Where an address leads."""
+
+    scheme: str = ""
+    hostname: str | None = None
+    port: int | None = None
 
 
 class Guard:
@@ -41,7 +50,7 @@ class Guard:
 
     def _refusal(self, scope: Scope) -> ProblemDocument | None:
         headers = Headers(scope=scope)
-        host = _split(f"//{headers.get('host', '')}")
+        host = _place(f"//{headers.get('host', '')}")
         if self._hosts is not None and host.hostname not in self._hosts:
             names = ", ".join(sorted(self._hosts))
             return problem(
@@ -50,7 +59,7 @@ class Guard:
         origin = headers.get("origin")
         known = origin in self._origins
         foreign = not known and (
-            headers.get("sec-fetch-site") == "cross-site" if origin is None else not _same(_split(origin), host)
+            headers.get("sec-fetch-site") == "cross-site" if origin is None else not _same(_place(origin), host)
         )
         # Browsers let any page open a socket anywhere, and read from it.
         if foreign and scope.get("method") not in READING:
@@ -58,16 +67,18 @@ class Guard:
         return None
 
 
-def _same(origin: SplitResult, host: SplitResult) -> bool:
+def _same(origin: _Place, host: _Place) -> bool:
     """Tell whether a page's origin is the server that it asks: the same name and the same port."""
     usual = PORTS.get(origin.scheme)
     return bool(origin.hostname) and (origin.hostname, origin.port or usual) == (host.hostname, host.port or usual)
 
 
-def _split(url: str) -> SplitResult:
+@lru_cache(maxsize=256)
+def _place(url: str) -> _Place:
+    # Kept for the next request: a server is addressed by few names, and reading one takes long.
     try:
         split = urlsplit(url)
         # Reading the port is what finds one that is none.
-        return split if split.port is None or split.port else NOWHERE
+        return _Place(split.scheme, split.hostname, split.port) if split.port is None or split.port else _Place()
     except ValueError:
-        return NOWHERE
+        return _Place()

@@ -1,6 +1,5 @@
 """Headers that tell browsers to trust an answer with as little as possible, where it has none of its own."""
 
-from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 PAGE_POLICY = (
@@ -24,6 +23,15 @@ HEADERS = {
 }
 
 
+def _encoded(policy: str) -> tuple[tuple[bytes, bytes], ...]:
+    headers = {**HEADERS, "Content-Security-Policy": policy}
+    return tuple((name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in headers.items())
+
+
+_FOR_A_PAGE = _encoded(PAGE_POLICY)
+_FOR_DATA = _encoded(DATA_POLICY)
+
+
 class SafeHeaders:
     """Adds the headers."""
 
@@ -35,11 +43,11 @@ class SafeHeaders:
 
         async def completed(message: Message) -> None:
             if message["type"] == "http.response.start":
-                headers = MutableHeaders(scope=message)
-                for name, value in HEADERS.items():
-                    headers.setdefault(name, value)
-                shown = headers.get("content-type", "").startswith("text/html")
-                headers.setdefault("Content-Security-Policy", PAGE_POLICY if shown else DATA_POLICY)
+                headers = list(message.get("headers", ()))
+                own = dict(headers)
+                shown = own.get(b"content-type", b"").startswith(b"text/html")
+                added = [header for header in (_FOR_A_PAGE if shown else _FOR_DATA) if header[0] not in own]
+                message["headers"] = headers + added
             await send(message)
 
         await self._app(scope, receive, completed)

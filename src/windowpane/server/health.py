@@ -53,7 +53,7 @@ async def readiness(engine: AnyonesEngine, request: Request) -> Readiness:
     if not await _store_answers(engine):
         raise StoreUnavailableError("the store cannot be reached")
     if not engine.agents.names():
-        raise StoreUnavailableError("there is no agent that can be read")
+        raise StoreUnavailableError("there is no agent that can be read; `windowpane init` writes one")
     return Readiness("ready")
 
 

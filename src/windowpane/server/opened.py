@@ -3,12 +3,15 @@
 A route says what it needs by the type of its engine: `Reading`, `Chatting` or `Managing`. Whoever calls it needs that
 scope, and when the path names a `session_id`, the session must be theirs; a session of somebody else is not found, in
 the same words as one that does not exist. A route that takes the session's id from elsewhere asks `own_session`.
+
+Dependencies are coroutines also where they wait for nothing: FastAPI gives every plain function a thread.
 """
 
 from typing import Annotated, cast
 
 from fastapi import Depends, Security
-from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer, SecurityScopes
+from fastapi.security import HTTPBearer, SecurityScopes
+from fastapi.security.base import SecurityBase
 from starlette.requests import HTTPConnection
 from starlette.types import Scope as AsgiScope
 
@@ -31,7 +34,7 @@ def set_caller(scope: AsgiScope, caller: Caller | WindowpaneError) -> None:
     scope[CALLER] = caller
 
 
-def caller_of(connection: HTTPConnection) -> Caller:
+async def caller_of(connection: HTTPConnection) -> Caller:
     """Return who sent a request.
 
     Raises:
@@ -49,7 +52,11 @@ def known_caller_of(connection: HTTPConnection) -> Caller | None:
     return caller if isinstance(caller, Caller) else None
 
 
-def engine_of(connection: HTTPConnection) -> Engine:
+async def _known_caller(connection: HTTPConnection) -> Caller | None:
+    return known_caller_of(connection)
+
+
+async def engine_of(connection: HTTPConnection) -> Engine:
     """Return the app's engine, whoever asks.
 
     Raises:
@@ -68,10 +75,10 @@ async def admit(connection: HTTPConnection, scope: Scope) -> Engine:
         ScopeNeededError: the caller may do less than this.
         SessionNotFoundError: the path names a session that the caller does not have.
     """
-    caller = caller_of(connection)
+    caller = await caller_of(connection)
     if not caller.may(scope):
         raise ScopeNeededError(scope)
-    engine = engine_of(connection)
+    engine = await engine_of(connection)
     session_id = connection.path_params.get("session_id")
     if session_id is not None:
         await own_session(engine, caller, session_id)
@@ -88,15 +95,18 @@ async def own_session(engine: Engine, caller: Caller, session_id: str) -> Sessio
     return SessionId(session_id)
 
 
-async def _admitted(
-    connection: HTTPConnection,
-    needed: SecurityScopes,
-    # Only for the description of the API: who asks is known already.
-    _shown: Annotated[HTTPAuthorizationCredentials | None, Depends(TOKEN)],
-) -> Engine:
-    named = [index for index, scope in enumerate(SCOPES) if scope in needed.scopes]
-    return await admit(connection, SCOPES[named[0]] if named else FORGOTTEN)
+class _Admission(SecurityBase):
+    """Admits callers with the scope that a route names. Who asks is known already: the token is only described."""
 
+    model = TOKEN.model
+    scheme_name = TOKEN.scheme_name
+
+    async def __call__(self, connection: HTTPConnection, needed: SecurityScopes) -> Engine:
+        named = [index for index, scope in enumerate(SCOPES) if scope in needed.scopes]
+        return await admit(connection, SCOPES[named[0]] if named else FORGOTTEN)
+
+
+_admitted = _Admission()
 
 Reading = Annotated[Engine, Security(_admitted, scopes=["read"])]
 """An engine to look at things with: agents, and the caller's own sessions."""
@@ -116,5 +126,5 @@ AnyonesEngine = Annotated[Engine, Depends(engine_of)]
 Asking = Annotated[Caller, Depends(caller_of)]
 """Who is asking."""
 
-MaybeAsking = Annotated[Caller | None, Depends(known_caller_of)]
+MaybeAsking = Annotated[Caller | None, Depends(_known_caller)]
 """Who is asking, if that is known."""

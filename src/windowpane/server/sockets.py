@@ -20,7 +20,8 @@ def listening(host: str, port: int) -> Generator[socket.socket]:
         listener = socket.create_server((host, port), family=family, backlog=2048)
     except OSError as error:
         why = os.strerror(error.errno) if error.errno else str(error)
-        raise InvalidSettingError("port", f"cannot listen on {host} port {port}: {why}; choose another") from None
+        said = f"cannot listen on {host} port {port}: {why}; choose another: --port, or WINDOWPANE_PORT"
+        raise InvalidSettingError("port", said) from None
     with listener:
         # Connections inherit it. The event loop would set it too, but not on a socket that was made like this one, and
         # without it the second half of every answer waits 40 ms for the client to confirm the first.

@@ -6,9 +6,10 @@ ended or waits for a person. Both drain the same stream of the engine, and neith
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from dataclasses import replace
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Query
 from fastapi import Request as HttpRequest
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -145,9 +146,15 @@ async def cancel_turn(engine: Chatting, session_id: Id) -> SessionView:
 
 
 @router.post("/preview", summary="See the request that a message would make", responses=problems(*BODY, 404))
-async def preview(engine: Reading, session_id: Id, draft: Draft) -> Request:
+async def preview(
+    engine: Reading,
+    session_id: Id,
+    draft: Draft,
+    texts: Annotated[bool, Query(description="False: only the context, without messages and tools.")] = True,
+) -> Request:
     """Return the messages, tools and context of a request, without storing anything or calling a model."""
-    return await engine.preview(session_id, draft.content)
+    found = await engine.preview(session_id, draft.content)
+    return found if texts else replace(found, messages=(), tools=())
 
 
 async def _answered(
@@ -156,7 +163,8 @@ async def _answered(
     events = await _begun(live)
     if wants_events(http):
         return EventStream(events)
-    return await turn_view(engine, session_id, await _drained(events))
+    turn, recorded = await _drained(events)
+    return await turn_view(engine, session_id, turn, recorded)
 
 
 async def _begun(live: AsyncGenerator[Live]) -> AsyncGenerator[Live]:
@@ -174,12 +182,17 @@ async def _begun(live: AsyncGenerator[Live]) -> AsyncGenerator[Live]:
     return whole()
 
 
-async def _drained(events: AsyncGenerator[Live]) -> int:
-    """Return the number of the turn when nothing more happens in it for now."""
+async def _drained(events: AsyncGenerator[Live]) -> tuple[int, list[Recorded]]:
+    """Return the number of the turn when nothing more happens in it for now, and its events if it began here."""
     turn = 0
+    recorded: list[Recorded] = []
     async with aclosing(events):
         async for live in events:
+            if not isinstance(live, Recorded):
+                continue
             # The first events may still close the turn before, which its worker left behind.
-            if not turn and isinstance(live, Recorded) and isinstance(live.event, TurnStarted | ApprovalDecided):
+            if not turn and isinstance(live.event, TurnStarted | ApprovalDecided):
                 turn = live.event.turn
-    return turn
+            if recorded or isinstance(live.event, TurnStarted):
+                recorded.append(live)
+    return turn, recorded

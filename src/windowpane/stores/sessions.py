@@ -17,7 +17,7 @@ from pydantic import ValidationError
 
 from windowpane import telemetry
 from windowpane.context.events import Event, Recorded
-from windowpane.context.ids import BlobHash, SessionId
+from windowpane.context.ids import BlobHash, SessionId, owner_of
 from windowpane.context.session import SessionState, fold
 from windowpane.errors import SequenceConflictError, StoreRolledBackError
 from windowpane.stores.base import Snapshot, Store
@@ -72,6 +72,16 @@ class Sessions:
         state = fold(session_id, news, known)
         self._keep(state)
         return state
+
+    async def owner(self, session_id: SessionId) -> str:
+        """Return whose session it is; a session whose state is not at hand is not read for that.
+
+        Raises:
+            SessionNotFoundError: no such session.
+        """
+        if session_id in self._states:
+            return (await self.glance(session_id)).owner
+        return owner_of((await self.store.row(session_id)).owner)
 
     async def change(
         self,

@@ -7,8 +7,7 @@ nobody. The SQL is in `sqlite_log.py`, the file itself in `sqlite_file.py`.
 import asyncio
 import sqlite3
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import closing
+from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -33,6 +32,9 @@ T = TypeVar("T")
 
 _READERS = 8
 _LOOK_EVERY_S = 0.01
+_FEW = 20
+"""So many sessions are looked up sooner than a thread is asked to."""
+
 _LARGEST_INTEGER = 2**63 - 1
 
 
@@ -167,18 +169,19 @@ class SQLiteStore:
 
     async def acquire(self, session_id: SessionId, holder: str, ttl_s: float) -> bool:
         """Take or renew the session's one lease; see `Store.acquire`."""
-        return await self._write(lambda db: log.acquire(db, session_id, holder, ttl_s), session_id, holder)
+        return await self._write(
+            lambda db: log.acquire(db, session_id, holder, ttl_s), session_id, holder, lasting=False
+        )
 
     async def release(self, session_id: SessionId, holder: str) -> None:
         """Give the lease back; see `Store.release`."""
-        await self._write(lambda db: log.release(db, session_id, holder), session_id, holder)
+        await self._write(lambda db: log.release(db, session_id, holder), session_id, holder, lasting=False)
 
     async def subscribe(self, session_id: SessionId, *, after: int) -> AsyncGenerator[Recorded]:
         """Yield every event after a sequence number, old ones first, then new ones; see `Store.subscribe`."""
         self._open_writer()
-        if self._lookout is None or self._lookout.done():
-            with plainly(self._path):
-                self._lookout = asyncio.create_task(self._look_out(connect(self._path)))
+        if self._glancing is not None and (self._lookout is None or self._lookout.done()):
+            self._lookout = asyncio.create_task(self._look_out(self._glancing))
         async for recorded in self._watchers.follow(self.read, session_id, after):
             yield recorded
 
@@ -188,10 +191,11 @@ class SQLiteStore:
         *names: str,
         changed: SessionId | None = None,
         erases: bool = False,
+        lasting: bool = True,
     ) -> T:
         for name in names:
             check_name(name)
-        return await self._open_writer().run(work, changed=changed, erases=erases)
+        return await self._open_writer().run(work, changed=changed, erases=erases, lasting=lasting)
 
     async def _read(self, work: Callable[[sqlite3.Connection], T], *names: str) -> T:
         for name in names:
@@ -233,20 +237,23 @@ class SQLiteStore:
                 else:
                     self._idle.append(db)
 
-    async def _look_out(self, connection: sqlite3.Connection) -> None:
+    async def _look_out(self, db: sqlite3.Connection) -> None:
         """While somebody watches, notice what other processes append and delete."""
-        with closing(connection) as db:
-            # A busy moment is no reason to hold up the event loop: the next look comes soon.
-            db.execute("PRAGMA busy_timeout = 0")
-            version = None
-            while seen := self._watchers.seen:
-                try:
-                    before, (version,) = version, db.execute("PRAGMA data_version").fetchone()
-                    if version != before:
-                        stand = await self._read(partial(log.last_seqs, session_ids=seen))
-                        for session_id, seq in seen.items():
-                            if stand.get(session_id) != seq:
-                                self._watchers.ring(session_id)
-                except (sqlite3.Error, StoreUnavailableError):
-                    version = None
-                await anyio.sleep(_LOOK_EVERY_S)
+        version = None
+        while seen := self._watchers.seen:
+            try:
+                before, (version,) = version, db.execute("PRAGMA data_version").fetchone()
+                if version != before:
+                    stand = await self._stand(seen)
+                    for session_id, seq in seen.items():
+                        if stand.get(session_id) != seq:
+                            self._watchers.ring(session_id)
+            except (sqlite3.Error, StoreUnavailableError):
+                # A busy moment is no reason to hold up the event loop: the next look comes soon.
+                version = None
+            await asyncio.sleep(_LOOK_EVERY_S)
+
+    async def _stand(self, session_ids: Collection[SessionId]) -> dict[SessionId, int]:
+        if self._glancing is not None and len(session_ids) <= _FEW:
+            return log.last_seqs(self._glancing, session_ids)
+        return await self._read(partial(log.last_seqs, session_ids=session_ids))

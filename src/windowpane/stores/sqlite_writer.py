@@ -27,12 +27,16 @@ _PATIENCE_S = 120.0
 
 @dataclass(slots=True, eq=False)
 class Job(Generic[T]):
-    """Work for one caller. `erases`: it is done when the old bytes are gone from the files."""
+    """Work for one caller. `erases`: it is done when the old bytes are gone from the files.
+
+    Work that is not `lasting` need not survive a power cut, as leases need not: whoever held one is gone then.
+    """
 
     work: Callable[[sqlite3.Connection], T]
     future: asyncio.Future[T]
     changed: SessionId | None
     erases: bool
+    lasting: bool
 
 
 Outcome = tuple[Job[Any], Any, Exception | None]
@@ -47,6 +51,7 @@ class Writer:
 
     def __init__(self, path: Path, synchronous: Synchronous, changed: Callable[[SessionId], None]) -> None:
         self._path = path
+        self._synchronous: Synchronous = synchronous
         self._changed = changed
         self._loop = asyncio.get_running_loop()
         self._turnstile = Turnstile(path)
@@ -59,16 +64,21 @@ class Writer:
         self._thread.start()
 
     async def run(
-        self, work: Callable[[sqlite3.Connection], T], *, changed: SessionId | None = None, erases: bool = False
+        self,
+        work: Callable[[sqlite3.Connection], T],
+        *,
+        changed: SessionId | None = None,
+        erases: bool = False,
+        lasting: bool = True,
     ) -> T:
-        """Run work in the next transaction and return its result once that is durable.
+        """Run work in the next transaction and return its result once that is durable, if it is to be `lasting`.
 
         When the caller is cancelled, the work is done either wholly or not at all.
         """
         if self._closing:
             raise StoreUnavailableError("the store is closed")
         future: asyncio.Future[T] = self._loop.create_future()
-        self._queue.put(Job(work, future, changed, erases))
+        self._queue.put(Job(work, future, changed, erases, lasting))
         try:
             async with asyncio.timeout(_PATIENCE_S):
                 return await future
@@ -117,6 +127,7 @@ class Writer:
             return [outcome for job in jobs for outcome in self._commit([job])]
 
     def _transaction(self, jobs: list[Job[Any]]) -> list[Outcome]:
+        self._wait_for_disk(any(job.lasting for job in jobs))
         self._db.execute("BEGIN IMMEDIATE")
         try:
             outcomes = [self._attempt(job) for job in jobs if not job.future.cancelled()]
@@ -125,6 +136,11 @@ class Writer:
             if self._db.in_transaction:
                 self._db.execute("ROLLBACK")
         return outcomes
+
+    def _wait_for_disk(self, wanted: bool) -> None:
+        """Choose whether the next commit waits for the disk. One that did not is on it when a later one has."""
+        synchronous: Synchronous = "FULL" if wanted and self._synchronous == "FULL" else "NORMAL"
+        self._db.execute(f"PRAGMA synchronous = {synchronous}")
 
     def _attempt(self, job: Job[Any]) -> Outcome:
         try:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from windowpane.context.items import IncludeMode, Permission, Tool
+from windowpane.context.text import whole
 from windowpane.errors import ToolServerDownError
 from windowpane.tools.base import ServerConfig, ServerStatus, ToolOutput
 
@@ -66,16 +67,19 @@ class FunctionToolbox:
         if found is None:
             raise ToolServerDownError(server, f"it has no tool {tool!r} any more")
         try:
-            return ToolOutput(await found.run(arguments))
+            output = await found.run(arguments)
         except Exception as error:  # noqa: BLE001 - somebody else's function may raise anything; the model is told
             return ToolOutput(f"{type(error).__name__}: {error}", is_error=True)
+        if not isinstance(output, str):  # pyright: ignore[reportUnnecessaryIsInstance] - types bind nobody at run time
+            return ToolOutput(f"The tool returned {type(output).__name__}, which is not a text.", is_error=True)
+        return ToolOutput(output)
 
 
 def _tool(server: str, tool: FunctionTool) -> Tool:
     return Tool(
         server=server,
         name=tool.name,
-        description=tool.description,
+        description=whole(tool.description),
         parameters=tool.parameters,
         include=tool.include,
         permission=tool.permission,

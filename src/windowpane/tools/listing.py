@@ -5,14 +5,13 @@ is used here: a name, a description and the schema of its arguments. A schema th
 by one that allows anything, an entry that cannot be called is left out, and either is told in a note.
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, cast
 
-from jsonschema import Draft7Validator, SchemaError
 from mcp.shared.inbound import find_invalid_x_mcp_header
+
+from windowpane.tools.schemas import schema_fault
 
 MAX_NOTES = 20
 
@@ -78,25 +77,8 @@ def _schema(raw: object) -> tuple[dict[str, Any], str]:
     schema: dict[str, Any] = {"type": "object"} | cast("dict[str, Any]", raw)
     if schema["type"] != "object":
         return anything, f"its type is {schema['type']!r}, not 'object'"
-    fault = _fault(json.dumps(schema, sort_keys=True))
+    fault = schema_fault(schema)
     return (anything, fault) if fault else (schema, "")
-
-
-@lru_cache(maxsize=4096)
-def _fault(schema_text: str) -> str:
-    """Return what is wrong with a schema. Lists are read again and again, and this is the slow part.
-
-    Draft 7 has what providers look at, and is checked six times faster than the drafts after it. Its keywords are
-    theirs too, but for the name of the place where definitions stand.
-    """
-    schema: dict[str, Any] = json.loads(schema_text)
-    try:
-        Draft7Validator.check_schema(schema | {"definitions": schema.get("$defs", schema.get("definitions", {}))})
-    except SchemaError as error:
-        return error.message
-    except RecursionError:
-        return "it is nested too deeply"
-    return ""
 
 
 def _description(raw: Mapping[str, object]) -> str:

@@ -14,6 +14,7 @@ from windowpane.agents.base import Agent
 from windowpane.context.ids import BlobHash, RequestId, content_hash
 from windowpane.context.items import IncludeMode, Item, ItemRef, Reference, Rule, Tool, item_hash
 from windowpane.context.messages import AssistantMessage, Message, UserMessage
+from windowpane.context.once import once_for_each
 from windowpane.context.request import (
     Budget,
     CallSettings,
@@ -205,9 +206,18 @@ def _offered_tool(entries: Sequence[_Entry], ref: ItemRef, name: str) -> Offered
 
 
 def _offer(tool: Tool, name: str) -> OfferedTool:
-    # Sorted keys: the same tool is the same bytes every time, for prompt caches and for replay.
-    parameters = json.loads(json.dumps(tool.parameters, sort_keys=True))
-    return OfferedTool(offered_name=name, ref=tool.ref, description=tool.description, parameters=parameters)
+    offers = _offers(tool)
+    if name not in offers:
+        # Sorted keys: the same tool is the same bytes every time, for prompt caches and for replay.
+        parameters = json.loads(json.dumps(tool.parameters, sort_keys=True))
+        offers[name] = OfferedTool(offered_name=name, ref=tool.ref, description=tool.description, parameters=parameters)
+    return offers[name]
+
+
+@once_for_each
+def _offers(tool: Tool) -> dict[str, OfferedTool]:
+    """Return the offers that were made of a tool, by the name that it was offered under."""
+    return {}
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Build a turn's request from everything as it is now: agent, tools, session, selection."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from windowpane import telemetry
@@ -9,7 +9,7 @@ from windowpane.agents.base import Agent
 from windowpane.context.events import Event, ItemAdded, ServerArrived, SessionItem
 from windowpane.context.ids import BlobHash, new_request_id
 from windowpane.context.items import Item, ItemRef, Tool
-from windowpane.context.request import Request
+from windowpane.context.request import Demands, Request
 from windowpane.context.session import SessionState
 from windowpane.models.base import Models
 from windowpane.tools.base import ServerStatus
@@ -46,18 +46,20 @@ async def build(
     message: str,
     notes: tuple[str, ...] = (),
     brought: Sequence[Tool] = (),
+    demands: Demands | None = None,
     catalog: BlobHash | None = None,
 ) -> Built:
     """Return the request for a message. `notes` say what was amiss before and go into its record.
 
-    `brought` are tools that the client runs itself. `catalog` names what the agent has, for the record.
+    `brought` are tools that the client runs itself, `demands` what it demands of the answer. `catalog` names what the
+    agent has, for the record.
 
     Raises:
         MissingCorePromptError: the agent cannot start.
         UnknownModelError: the session's model cannot be opened.
         ContextTooLargeError: what must be sent does not fit the model's window.
     """
-    settings = call_settings(agent, session)
+    settings = replace(call_settings(agent, session), demands=demands or Demands())
     window_tokens, window_source = window_of(agent, models.open(settings.model).window_tokens)
     gathered = gather(agent, servers, session, brought)
     recent = [entry for entry in session.recent if entry.turn is None or entry.turn < turn]

@@ -33,7 +33,7 @@ from windowpane.context.events import (
 from windowpane.context.ids import BlobHash, SessionId, new_holder_id
 from windowpane.context.items import ItemRef, Tool
 from windowpane.context.messages import Outcome, Step
-from windowpane.context.request import Request
+from windowpane.context.request import Demands, Request
 from windowpane.context.session import OpenTurn, SessionState
 from windowpane.errors import (
     ApprovalPendingError,
@@ -81,6 +81,7 @@ class Begun:
 class _Running:
     turn: int
     brought: Sequence[Tool] = ()
+    demands: Demands | None = None
     feed: Feed = field(default_factory=Feed)
     scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
     cancelled_by_user: bool = False
@@ -205,9 +206,13 @@ class Carrier:
         holder: str,
         recorded: Iterable[Recorded],
         brought: Sequence[Tool] = (),
+        demands: Demands | None = None,
     ) -> None:
-        """Run a turn in the background from wherever it stands. `brought` are tools that the client runs itself."""
-        running = _Running(turn, brought)
+        """Run a turn in the background from wherever it stands.
+
+        `brought` are tools that the client runs itself, `demands` what it demands of the answer.
+        """
+        running = _Running(turn, brought, demands)
         self._running[session_id] = running
         _publish(running, recorded)
         self._tasks.start_soon(self._audience.relay, session_id, running.feed.listen())
@@ -284,7 +289,7 @@ class Carrier:
             running.scope.cancel()
 
     async def request(
-        self, session_id: SessionId, turn: int, brought: Sequence[Tool] = ()
+        self, session_id: SessionId, turn: int, brought: Sequence[Tool] = (), demands: Demands | None = None
     ) -> tuple[Request, tuple[Recorded, ...]]:
         """Return the open turn's request: the one it began with, or a new one, stored before it is used."""
         state = await self._sessions.state(session_id)
@@ -309,6 +314,7 @@ class Carrier:
             message=open_turn(found.state).message,
             notes=notes,
             brought=brought,
+            demands=demands,
             catalog=catalog.name,
         )
         name, blobs = record(built.request, built.items)
@@ -350,7 +356,7 @@ class Carrier:
                 telemetry.describe_turn(
                     measured, agent=running.agent, model=running.model, outcome=running.outcome, error=running.error
                 )
-        await self._sum_up(session_id)
+        await self._sum_up(session_id, running.model)
 
     async def _carry(self, session_id: SessionId, holder: str, running: _Running) -> None:
         """Run a turn to its end, whatever happens on the way."""
@@ -371,11 +377,12 @@ class Carrier:
                     del self._running[session_id]
                 running.feed.close()
 
-    async def _sum_up(self, session_id: SessionId) -> None:
-        """Sum the conversation up when that is due, now that nobody waits."""
+    async def _sum_up(self, session_id: SessionId, model: str) -> None:
+        """Sum the conversation up when that is due, now that nobody waits; without a model, with the session's."""
         try:
-            state = await self._sessions.state(session_id)
-            model = call_settings(self._agents.current(state.agent), state).model
+            if not model:
+                state = await self._sessions.state(session_id)
+                model = call_settings(self._agents.current(state.agent), state).model
             await self._memory.sum_up(session_id, model)
         except WindowpaneError as error:
             # Deleted meanwhile, or the store is gone: the next turn tries again.
@@ -394,7 +401,7 @@ class Carrier:
             running.feed.publish(delta)
 
         try:
-            request, recorded = await self.request(session_id, running.turn, running.brought)
+            request, recorded = await self.request(session_id, running.turn, running.brought, running.demands)
             _publish(running, recorded)
             state = await self._sessions.state(session_id)
             agent = self._agents.current(state.agent)

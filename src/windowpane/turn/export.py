@@ -84,8 +84,8 @@ def read_export(body: Mapping[str, Any]) -> SessionExport:
         if not isinstance(error, ValidationError):
             raise InvalidInputError(f"this is not an exported session: {error}") from None
         first = error.errors(include_url=False)[0]
-        where = ".".join(map(str, first["loc"]))
-        raise InvalidInputError(f"this is not an exported session: {where}: {first['msg']}") from None
+        where = ": ".join(filter(None, (".".join(map(str, first["loc"])), first["msg"])))
+        raise InvalidInputError(f"this is not an exported session: {where}") from None
 
 
 def own_copy(document: SessionExport, *, owner: str, name: str | None = None) -> SessionExport:
@@ -176,12 +176,14 @@ def _check_texts(events: Iterable[ExportedEvent], blobs: Mapping[BlobHash, str])
             continue
         try:
             record = blobs[entry.event.request]
-            rebuild(record, blobs)
+            context = rebuild(record, blobs).context
+            # A record holds the parts of a name; not all that can be written down is one.
+            tuple(each.ref for each in (*context.items, *context.candidates))
             if entry.event.catalog is not None:
                 read_catalog(blobs[entry.event.catalog])
         except KeyError as error:
             raise InvalidInputError(f"event {entry.seq} needs the text {error}, which is not there") from None
-        except ValidationError:
+        except ValueError:
             raise InvalidInputError(f"event {entry.seq} names a record that is none") from None
 
 

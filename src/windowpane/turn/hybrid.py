@@ -5,10 +5,13 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self
 
+import anyio.to_thread
+
 from windowpane.context.items import Item, ItemRef
 from windowpane.context.messages import Message
 from windowpane.context.request import Candidate, Evidence, Query
-from windowpane.search.index import Index
+from windowpane.search.base import SearchQuery
+from windowpane.search.index import AT_ONCE_CHARACTERS, Index
 from windowpane.search.settings import search_settings, written_out
 from windowpane.turn.query import query, related, said
 from windowpane.turn.select import Choice, select
@@ -51,7 +54,7 @@ class HybridSelector:
             return Selection(
                 query=Query(text=message, reason="there is nothing to select from"), search=written_out(wanted)
             )
-        asked = query(message, said(recent), related(recent))
+        asked = await self._asked(message, recent)
         items = {item.ref: item for item in candidates}
         result = await self._index.search(asked, self._index.documents(candidates), deadline_s=wanted.deadline_s)
         choices = [
@@ -71,6 +74,12 @@ class HybridSelector:
             degraded=result.degraded,
             search=written_out(wanted),
         )
+
+    async def _asked(self, message: str, recent: Sequence[Message]) -> SearchQuery:
+        """Work out what is asked; of a very long message in a thread, so that others are not held up."""
+        if len(message) <= AT_ONCE_CHARACTERS:
+            return query(message, said(recent), related(recent))
+        return await anyio.to_thread.run_sync(query, message, said(recent), related(recent))
 
 
 def _chosen(items: Mapping[ItemRef, Item], choice: Choice) -> Chosen:

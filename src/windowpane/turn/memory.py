@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Self
 
+import anyio.to_thread
 import structlog
 
 from windowpane.context.events import SummaryMade
@@ -17,7 +18,7 @@ from windowpane.context.messages import AssistantMessage, Message, UserMessage
 from windowpane.context.session import SessionState, messages_of
 from windowpane.errors import WindowpaneError
 from windowpane.models.base import Models
-from windowpane.search.history import HistoryIndex
+from windowpane.search.history import IN_A_THREAD, HistoryIndex
 from windowpane.stores.sessions import Changed, Sessions
 from windowpane.turn.recall import Recollection, recall
 from windowpane.turn.summarise import can_summarise, summarise
@@ -104,5 +105,10 @@ class Memory:
         position = bisect_right(starts, after)
         first = starts[position - 1] if position else 1
         events = await self._sessions.store.read(state.id, after=first - 1)
-        upto = [entry for entry in events if entry.seq <= state.seq]
-        return [message for message in messages_of(state.id, upto) if message.seq > after]
+
+        def told() -> list[Message]:
+            upto = (entry for entry in events if entry.seq <= state.seq)
+            return [message for message in messages_of(state.id, upto) if message.seq > after]
+
+        # A long log would hold up everybody else.
+        return told() if len(events) < IN_A_THREAD else await anyio.to_thread.run_sync(told)

@@ -13,6 +13,7 @@ from pydantic import TypeAdapter
 from windowpane.context.ids import BlobHash, content_hash
 from windowpane.context.items import Item, ItemRef, definition, item_hash
 from windowpane.context.messages import ToolCall
+from windowpane.context.once import once_for_each
 from windowpane.context.request import OfferedTool, PartKind, Request, RequestContext, RequestMessage, Role
 
 
@@ -82,11 +83,14 @@ def _kept_of(request: Request) -> tuple[_Kept, dict[BlobHash, str]]:
             )
             for message in request.messages
         ),
-        tools=tuple(
-            _KeptTool(tool.offered_name, tool.ref, kept(_OFFER.dump_json(tool).decode())) for tool in request.tools
-        ),
+        tools=tuple(_KeptTool(tool.offered_name, tool.ref, kept(_offer_text(tool))) for tool in request.tools),
     )
     return body, blobs
+
+
+@once_for_each
+def _offer_text(tool: OfferedTool) -> str:
+    return _OFFER.dump_json(tool).decode()
 
 
 def texts_of(body: str) -> tuple[BlobHash, ...]:

@@ -18,6 +18,7 @@ from windowpane.context.items import ItemRef
 from windowpane.context.messages import Step, ToolCall, ToolCallApproval, ToolResult
 from windowpane.context.request import Request, RequestMessage
 from windowpane.context.session import OpenTurn, SessionState, is_for_client
+from windowpane.context.text import whole
 from windowpane.errors import ModelStreamBrokenError, ToolError, TooManyModelCallsError
 from windowpane.models.base import ChatModel, ModelStep, ModelText
 from windowpane.tools.base import Toolbox
@@ -57,10 +58,16 @@ async def run(turn: Turn, state: SessionState) -> SessionState:
         match next_move(open_turn, partial(turn.verdict, state), turn.max_model_calls):
             case CallModel():
                 messages = messages_now(turn.request, open_turn.steps)
+                # From the end: steps that an earlier version stored have no words of their own.
+                for earlier, own_words in zip(open_turn.steps[::-1], open_turn.own_words[::-1], strict=False):
+                    turn.model.remember(earlier.text, own_words)
                 with telemetry.model_call(state.id, turn.request.context.settings, messages) as measured:
-                    step = await _call_model(turn, messages)
+                    said = await _call_model(turn, messages, first=not open_turn.steps)
+                    step = said.step
                     telemetry.describe_step(measured, step)
-                state = await turn.append([ModelReplied(turn=turn.number, step=step, tokens=count(step.text))])
+                replied = ModelReplied(turn=turn.number, step=step, tokens=count(step.text), own_words=said.own_words)
+                # An answer that calls nothing is the last one: it and the turn's end are stored together.
+                state = await turn.append([replied] if step.tool_calls else [replied, turn.finished])
             case Answer(result=result):
                 state = await turn.append([ToolReturned(turn=turn.number, result=result)])
             case RunTool(call=call, ref=ref, arguments=arguments):
@@ -180,9 +187,12 @@ def messages_now(request: Request, steps: Sequence[Step]) -> tuple[RequestMessag
     return request.messages + tuple(message for step in steps for message in render_step(step))
 
 
-async def _call_model(turn: Turn, messages: Sequence[RequestMessage]) -> Step:
+async def _call_model(turn: Turn, messages: Sequence[RequestMessage], *, first: bool) -> ModelStep:
     text: list[str] = []
     settings = turn.request.context.settings
+    if not first:
+        # A tool that had to be called has been; forced again, the model could never answer.
+        settings = replace(settings, demands=replace(settings.demands, must_call=()))
     async with aclosing(turn.model.stream(messages, turn.request.tools, settings)) as events:
         async for event in events:
             match event:
@@ -191,7 +201,8 @@ async def _call_model(turn: Turn, messages: Sequence[RequestMessage]) -> Step:
                     if event.kind == "text":
                         text.append(event.text)
                 case ModelStep(step=step):
-                    return replace(step, tool_calls=tuple(_resolved(turn.request, call) for call in step.tool_calls))
+                    calls = tuple(_resolved(turn.request, call) for call in step.tool_calls)
+                    return replace(event, step=replace(step, tool_calls=calls))
     raise ModelStreamBrokenError("the model's answer ended without an end", partial="".join(text))
 
 
@@ -210,7 +221,7 @@ async def _run_tool(
         content, is_error = str(error), True
     else:
         content, is_error = output.content, output.is_error
-    fits = fitted(turn.request, open_turn, content)
+    fits = fitted(turn.request, open_turn, whole(content))
     return ToolResult(call.id, fits, is_error, latency_ms=round((monotonic() - started) * 1000))
 
 

@@ -75,8 +75,9 @@ class WorkingContext:
         """
 
         def promoted(state: SessionState) -> SetChange:
-            strangers = [path for path in paths if path not in state.observed]
-            if strangers:
+            if (unfit := change_set({}, "files", paths, "merge")).refused:
+                return unfit
+            if strangers := [path for path in paths if path not in state.observed]:
                 return SetChange(None, f"Not observed in this session: {', '.join(strangers)}. Nothing was changed.")
             return change_set(state.sets, "files", paths, "merge")
 

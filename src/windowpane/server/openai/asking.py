@@ -1,16 +1,20 @@
-"""What the two ways of asking have in common: tools, session, text, and what cannot be asked for."""
+"""What the two ways of asking have in common: tools, session, text, form, and what cannot be asked for."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Annotated, Any, cast
+from typing import Annotated, Any, Literal, cast
 
 from fastapi import Header
-from pydantic import BeforeValidator, Field, JsonValue
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, JsonValue
 
-from windowpane.context.items import CLIENT_SERVER, Tool
-from windowpane.server.openai.errors import UnsupportedError
+from windowpane.context.items import CLIENT_SERVER, ItemRef, Tool, tool_ref
+from windowpane.context.request import AnswerForm
+from windowpane.server.events import MEDIA_TYPE
+from windowpane.server.openai.errors import UnsupportedError, failures
+from windowpane.tools.schemas import schema_fault
 
 SESSION = "Windowpane-Session"
+TURN = "Windowpane-Turn"
 
 SessionHeader = Annotated[
     str | None,
@@ -43,9 +47,98 @@ def _storable(body: Any) -> Any:
     return cast("dict[str, Any]", body)
 
 
+def _schema(schema: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    if fault := schema_fault(schema):
+        raise ValueError(f"it is no JSON schema: {fault}")
+    return schema
+
+
 Storable = BeforeValidator(_storable)
 Metadata = Annotated[dict[str, JsonValue] | None, Field(description="`session` names the session.")]
 FunctionName = Annotated[str, Field(pattern=r"^[a-zA-Z0-9_-]{1,64}$")]
+Schema = Annotated[dict[str, JsonValue], AfterValidator(_schema)]
+ToolChoice = Annotated[
+    JsonValue,
+    Field(
+        description="`auto`, `none`, `required`, or one function, by its name. It is about the functions in `tools`."
+    ),
+]
+
+
+class Part(BaseModel):
+    """A part of a message. Only text can be used."""
+
+    model_config = ConfigDict(frozen=True)
+
+    type: str
+    text: str | None = None
+    refusal: str | None = None
+
+
+class NamedSchema(BaseModel):
+    """A schema that the answer is to follow."""
+
+    model_config = ConfigDict(frozen=True)
+
+    name: FunctionName | None = None
+    described: Annotated[Schema | None, Field(alias="schema")] = None
+    description: str | None = None
+    strict: bool | None = None
+
+
+class Function(BaseModel):
+    """A function of the client's, offered to the model beside the agent's own tools."""
+
+    model_config = ConfigDict(frozen=True)
+
+    name: FunctionName
+    description: str | None = None
+    parameters: Schema | None = None
+    strict: bool | None = None
+
+    @property
+    def tool(self) -> Tool:
+        """Return it as a tool."""
+        return tool_of(self.name, self.description, self.parameters)
+
+
+class AnyRequest(BaseModel):
+    """What can be asked for either way. Parameters that only advise are taken and passed over."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    model: Annotated[str, Field(description="An agent's name.")]
+    stream: bool | None = None
+    tool_choice: ToolChoice = None
+    temperature: Annotated[float | None, Field(ge=0, le=2)] = None
+    top_p: Annotated[float | None, Field(ge=0, le=1)] = None
+    metadata: Metadata = None
+    store: Annotated[bool | None, Field(description="Show a request without a session in lists of sessions.")] = None
+    top_logprobs: int | None = None
+    parallel_tool_calls: bool | None = None
+    prompt_cache_key: str | None = None
+    prompt_cache_options: JsonValue = None
+    prompt_cache_retention: str | None = None
+    safety_identifier: str | None = None
+    service_tier: str | None = None
+    user: str | None = None
+
+
+FormKind = Literal["text", "json_object", "json_schema"]
+
+
+def responses_of(description: str, content: Mapping[str, Any]) -> dict[int | str, dict[str, Any]]:
+    """Return how an operation documents its answers. Each names the turn that it is recorded as."""
+    headers = {
+        SESSION: {"description": "The session of the turn.", "schema": {"type": "string"}},
+        TURN: {"description": "The turn's number.", "schema": {"type": "integer"}},
+    }
+    return {**failures(404, 409, 413, 415), 200: {"description": description, "content": content, "headers": headers}}
+
+
+def streamed(example: str) -> dict[str, Any]:
+    """Return how an operation documents its stream."""
+    return {MEDIA_TYPE: {"schema": {"type": "string"}, "example": example}}
 
 
 def tool_of(name: str, description: str | None, parameters: Mapping[str, Any] | None) -> Tool:
@@ -64,14 +157,55 @@ def offered(tools: Sequence[Tool], tool_choice: JsonValue) -> tuple[Tool, ...]:
     """Return the tools that the model may call.
 
     Raises:
-        UnsupportedError: two tools have one name, or one of them is asked for by name.
+        UnsupportedError: two tools have one name.
     """
     names = [tool.name for tool in tools]
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise UnsupportedError("tools", f"Two tools are named {twice!r}.", "invalid_value")
-    if tool_choice not in (None, "auto", "none"):
-        raise UnsupportedError("tool_choice", "The agent decides about tools: use 'auto' or 'none'.")
     return () if tool_choice == "none" else tuple(tools)
+
+
+def forced(tools: Sequence[Tool], tool_choice: JsonValue) -> tuple[ItemRef, ...]:
+    """Return the tools one of which must be called; none: the model decides.
+
+    Raises:
+        UnsupportedError: what must be called is not among the tools, or is nothing that can be forced here.
+    """
+    names = [tool.name for tool in tools]
+    match tool_choice:
+        case None | "auto" | "none":
+            return ()
+        case "required":
+            wanted = names
+        case {"type": "function", "function": {"name": str(name)}} | {"type": "function", "name": str(name)}:
+            wanted = [name]
+        case _:
+            why = "Use 'none', 'auto', 'required', or the name of one function."
+            raise UnsupportedError("tool_choice", why)
+    if not wanted or not set(wanted) <= set(names):
+        raise UnsupportedError("tool_choice", "It must be a function that is in 'tools'.", "invalid_value")
+    return tuple(tool_ref(CLIENT_SERVER, name) for name in wanted)
+
+
+def form_of(kind: FormKind, described: NamedSchema | None, where: str) -> AnswerForm | None:
+    """Return the form that the answer must have; None: text as it comes.
+
+    Raises:
+        UnsupportedError: a schema is announced and not there.
+    """
+    if kind == "text":
+        return None
+    if kind == "json_object":
+        return AnswerForm()
+    if described is None or described.described is None:
+        missing = f"{where}.schema"
+        raise UnsupportedError(missing, f"Missing required parameter: '{missing}'.", "missing_required_parameter")
+    return AnswerForm(
+        schema=described.described,
+        name=described.name or "",
+        description=described.description or "",
+        strict=described.strict,
+    )
 
 
 def session_of(header: str | None, metadata: Mapping[str, JsonValue] | None) -> str | None:
@@ -96,6 +230,21 @@ def refuse(given: Mapping[str, Any], allowed: Mapping[str, Sequence[Any]]) -> No
         value = given.get(name)
         if value is not None and value not in values:
             raise UnsupportedError(name, f"Unsupported value: {name!r} cannot be used here with this value.")
+
+
+def text_of(content: str | Sequence[Part] | None, where: str) -> str:
+    """Return what a message says.
+
+    Raises:
+        UnsupportedError: it says something other than text.
+    """
+    if content is None or isinstance(content, str):
+        return content or ""
+    for place, part in enumerate(content):
+        if part.type not in ("text", "input_text", "output_text", "refusal"):
+            why = f"Only text can be sent here, not {part.type!r}: a session's messages are text."
+            raise UnsupportedError(f"{where}[{place}]", why)
+    return "".join(part.text or part.refusal or "" for part in content)
 
 
 def joined(texts: Iterable[str]) -> str:

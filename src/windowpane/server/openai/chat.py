@@ -10,22 +10,12 @@ from fastapi import APIRouter, Response
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from windowpane.context.messages import ToolCall, Usage
+from windowpane.context.request import Demands
 from windowpane.engine import Engine
-from windowpane.server.events import MEDIA_TYPE, ByteStream
-from windowpane.server.openai.asking import (
-    FunctionName,
-    KeyHeader,
-    Metadata,
-    SessionHeader,
-    Storable,
-    joined,
-    offered,
-    refuse,
-    session_of,
-    tool_of,
-)
+from windowpane.server.events import ByteStream
+from windowpane.server.openai import asking
 from windowpane.server.openai.conversation import Answering, Asked, Said, answering, call_named
-from windowpane.server.openai.errors import Failure, OpenAIRoute, UnsupportedError, failures
+from windowpane.server.openai.errors import Failure, OpenAIRoute, UnsupportedError
 from windowpane.server.openai.once import OnceSessions
 from windowpane.server.openai.reply import End, FinishReason, Text, hear
 from windowpane.server.openai.stream import DONE, data, until_gone
@@ -40,7 +30,6 @@ ALLOWED: Mapping[str, Sequence[Any]] = {
     "top_logprobs": (0,),
     "logit_bias": ({},),
     "modalities": (["text"],),
-    "response_format": ({"type": "text"},),
     "functions": ([],),
     "function_call": ("none", "auto"),
     "audio": (),
@@ -50,22 +39,12 @@ ALLOWED: Mapping[str, Sequence[Any]] = {
 """Parameters that would change the answer in ways that cannot be had here, and the values that ask for nothing."""
 
 
-class Part(BaseModel):
-    """A part of a message. Only text can be used."""
-
-    model_config = ConfigDict(frozen=True)
-
-    type: str
-    text: str | None = None
-    refusal: str | None = None
-
-
 class CalledFunction(BaseModel):
     """The function that a past call was for."""
 
     model_config = ConfigDict(frozen=True)
 
-    name: FunctionName
+    name: asking.FunctionName
     arguments: str
 
 
@@ -85,20 +64,9 @@ class ChatMessage(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     role: Literal["system", "developer", "user", "assistant", "tool"]
-    content: str | list[Part] | None = None
+    content: str | list[asking.Part] | None = None
     tool_calls: list[PastCall] | None = None
     tool_call_id: str | None = None
-
-
-class Function(BaseModel):
-    """A function that the client runs."""
-
-    model_config = ConfigDict(frozen=True)
-
-    name: FunctionName
-    description: str | None = None
-    parameters: dict[str, JsonValue] | None = None
-    strict: bool | None = None
 
 
 class ChatTool(BaseModel):
@@ -107,7 +75,7 @@ class ChatTool(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     type: Literal["function"]
-    function: Function
+    function: asking.Function
 
 
 class StreamOptions(BaseModel):
@@ -119,46 +87,38 @@ class StreamOptions(BaseModel):
     include_obfuscation: bool | None = None
 
 
-class ChatRequest(BaseModel):
+class ChatForm(BaseModel):
+    """The form of the answer: text, any JSON object, or JSON that a schema describes."""
+
+    model_config = ConfigDict(frozen=True)
+
+    type: asking.FormKind
+    json_schema: asking.NamedSchema | None = None
+
+
+class ChatRequest(asking.AnyRequest):
     """A conversation to be carried on by an agent. Parameters that have no effect here are taken and passed over."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    model: Annotated[str, Field(description="An agent's name.")]
     messages: Annotated[list[ChatMessage], Field(min_length=1)]
-    stream: bool | None = None
     stream_options: StreamOptions | None = None
     tools: list[ChatTool] | None = None
-    tool_choice: JsonValue = None
-    temperature: Annotated[float | None, Field(ge=0, le=2)] = None
-    top_p: Annotated[float | None, Field(ge=0, le=1)] = None
     max_tokens: Annotated[int | None, Field(ge=1, le=1_000_000)] = None
     max_completion_tokens: Annotated[int | None, Field(ge=1, le=1_000_000)] = None
-    metadata: Metadata = None
-    store: Annotated[bool | None, Field(description="Show a request without a session in lists of sessions.")] = None
     n: int | None = None
     stop: JsonValue = None
     logprobs: bool | None = None
-    top_logprobs: int | None = None
     logit_bias: JsonValue = None
     modalities: JsonValue = None
-    response_format: JsonValue = None
+    response_format: ChatForm | None = None
     functions: JsonValue = None
     function_call: JsonValue = None
     audio: JsonValue = None
     prediction: JsonValue = None
     web_search_options: JsonValue = None
     frequency_penalty: float | None = None
-    parallel_tool_calls: bool | None = None
     presence_penalty: float | None = None
-    prompt_cache_key: str | None = None
-    prompt_cache_options: JsonValue = None
-    prompt_cache_retention: str | None = None
     reasoning_effort: str | None = None
-    safety_identifier: str | None = None
     seed: int | None = None
-    service_tier: str | None = None
-    user: str | None = None
     verbosity: str | None = None
 
 
@@ -228,17 +188,9 @@ class ChatCompletion:
     usage: ChatUsage
 
 
+FORM = "response_format"
 EXAMPLE = {"model": "guide", "messages": [{"role": "user", "content": "How do I add a rule?"}]}
-FORMS: dict[int | str, dict[str, Any]] = {
-    200: {
-        "description": "The answer; with `stream`, as server-sent events.",
-        "content": {MEDIA_TYPE: {"schema": {"type": "string"}, "example": 'data: {"choices":[…]}\n\ndata: [DONE]\n\n'}},
-        "headers": {
-            "Windowpane-Session": {"description": "The session of the turn.", "schema": {"type": "string"}},
-            "Windowpane-Turn": {"description": "The turn's number.", "schema": {"type": "integer"}},
-        },
-    }
-}
+STREAM = asking.streamed('data: {"choices":[…]}\n\ndata: [DONE]\n\n')
 
 
 @router.post(
@@ -246,7 +198,7 @@ FORMS: dict[int | str, dict[str, Any]] = {
     summary="Answer a conversation, as OpenAI's clients ask for it",
     response_model=ChatCompletion,
     response_model_exclude_none=False,
-    responses={**failures(404, 409, 413, 415), **FORMS},
+    responses=asking.responses_of("The answer; with `stream`, as server-sent events.", STREAM),
     openapi_extra={"requestBody": {"content": {"application/json": {"example": EXAMPLE}}}},
 )
 async def create_chat_completion(
@@ -254,15 +206,16 @@ async def create_chat_completion(
     caller: Asking,
     once: OnceSessions,
     response: Response,
-    body: Annotated[ChatRequest, Storable],
-    session: SessionHeader = None,
-    key: KeyHeader = None,
+    body: Annotated[ChatRequest, asking.Storable],
+    session: asking.SessionHeader = None,
+    key: asking.KeyHeader = None,
 ) -> ChatCompletion | Response:
     """Let an agent answer. `Windowpane-Session` and `Windowpane-Turn` of the response name the recorded turn.
 
     In a session, the last message is what counts: the session knows the ones before. Without one, the request stands
     for itself. Functions in `tools` are offered beside the agent's own tools; a call of one ends the answer with the
-    reason `tool_calls`, and the turn goes on when its result is sent.
+    reason `tool_calls`, and the turn goes on when its result is sent. `tool_choice` and `response_format` are passed on
+    to the model's provider and stand in the record.
     """
     turn = await answering(engine, caller, once, _asked(body, session, key))
     shape = _Shape(turn, body)
@@ -282,11 +235,12 @@ async def create_chat_completion(
 
 
 def _asked(body: ChatRequest, session: str | None, key: str | None) -> Asked:
-    refuse(body.model_dump(), ALLOWED)
-    system = joined(_text(m, i) for i, m in enumerate(body.messages) if m.role in ("system", "developer"))
+    asking.refuse(body.model_dump(), ALLOWED)
+    system = asking.joined(_text(m, i) for i, m in enumerate(body.messages) if m.role in ("system", "developer"))
     limit = body.max_completion_tokens or body.max_tokens
     settings = {"temperature": body.temperature, "top_p": body.top_p, "max_output_tokens": limit}
-    given = [tool_of(t.function.name, t.function.description, t.function.parameters) for t in body.tools or ()]
+    given = [tool.function.tool for tool in body.tools or ()]
+    form = body.response_format
     return Asked(
         agent=body.model,
         said=tuple(
@@ -294,10 +248,15 @@ def _asked(body: ChatRequest, session: str | None, key: str | None) -> Asked:
             for index, message in enumerate(body.messages)
             if message.role not in ("system", "developer")
         ),
-        brought=offered(given, body.tool_choice),
+        brought=asking.offered(given, body.tool_choice),
+        demands=Demands(
+            must_call=asking.forced(given, body.tool_choice),
+            form=asking.form_of(form.type, form.json_schema, f"{FORM}.json_schema") if form else None,
+        ),
+        form_param=FORM,
         settings={name: value for name, value in settings.items() if value is not None}
         | ({"system_prompt": system} if system else {}),
-        session=session_of(session, body.metadata),
+        session=asking.session_of(session, body.metadata),
         keep=bool(body.store),
         key=key,
     )
@@ -318,13 +277,7 @@ def _said(message: ChatMessage, index: int) -> Said:
 
 
 def _text(message: ChatMessage, index: int) -> str:
-    if not isinstance(message.content, list):
-        return message.content or ""
-    for place, part in enumerate(message.content):
-        if part.type not in ("text", "refusal"):
-            where = f"messages[{index}].content[{place}]"
-            raise UnsupportedError(where, f"Only text can be sent here, not {part.type!r}.")
-    return "".join(part.text or part.refusal or "" for part in message.content)
+    return asking.text_of(message.content, f"messages[{index}].content")
 
 
 class _Shape:

@@ -23,10 +23,12 @@ from windowpane.context.events import (
 from windowpane.context.ids import SessionId
 from windowpane.context.items import CLIENT_SERVER, Tool, tool_ref
 from windowpane.context.messages import Step, ToolCall, ToolResult
+from windowpane.context.request import Demands
 from windowpane.context.session import SessionState
 from windowpane.engine import Engine
 from windowpane.errors import SessionNotFoundError, StoreUnavailableError
 from windowpane.server.named import session_named
+from windowpane.server.openai.asking import SESSION, TURN
 from windowpane.server.openai.errors import UnsupportedError
 from windowpane.server.openai.once import Once
 from windowpane.server.opened import own_session
@@ -49,12 +51,14 @@ class Asked:
     """What a client asks for, whichever way it says so.
 
     `session` is a session's id or a name of the client's own; None: the request stands for itself. `keep` makes such a
-    request's session one that lists show.
+    request's session one that lists show. `form_param` is where the client says which form the answer must have.
     """
 
     agent: str
     said: tuple[Said, ...]
     brought: tuple[Tool, ...] = ()
+    demands: Demands = field(default_factory=Demands)
+    form_param: str = ""
     settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
     session: str | None = None
     keep: bool = False
@@ -63,18 +67,22 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Answering:
-    """A turn that answers a request. `first_seq` is where in the log its answer begins."""
+    """A turn that answers a request. `first_seq` is where in the log its answer begins.
+
+    With `formed` the answer is one document: what the agent says between its own tool calls is no part of it.
+    """
 
     session_id: SessionId
     turn: int
     first_seq: int
     live: AsyncGenerator[Live]
     once: bool
+    formed: bool = False
 
     @property
     def headers(self) -> dict[str, str]:
         """Return the names under which the turn is recorded."""
-        return {"Windowpane-Session": self.session_id, "Windowpane-Turn": str(self.turn)}
+        return {SESSION: self.session_id, TURN: str(self.turn)}
 
     def client_id(self, call: ToolCall) -> str:
         """Return a call's id for the client. By it the result finds its way back to a session that nobody named."""
@@ -91,26 +99,45 @@ async def answering(engine: Engine, caller: Caller, once: Once, asked: Asked) ->
     """Begin the turn that a request asks for, or carry it on with the results of the client's tools.
 
     Raises:
-        UnsupportedError: the conversation ends with neither a user's message nor a tool's result.
+        UnsupportedError: the conversation ends with neither a user's message nor a tool's result, or it demands what
+            its turn did not begin with.
         WindowpaneError: the turn could not be begun; see `Engine.turn` and `Engine.answer_calls`.
     """
     if not asked.said or asked.said[-1].role == "assistant":
         raise UnsupportedError("messages", "The last message must be the user's or a tool's result.", "invalid_value")
+    if asked.said[-1].role == "tool" and asked.demands.must_call:
+        why = "A function can be forced with a user's message; after a result the turn goes on as it began. Use 'auto'."
+        raise UnsupportedError("tool_choice", why)
+    return replace(await _answering(engine, caller, once, asked), formed=asked.demands.form is not None)
+
+
+async def _answering(engine: Engine, caller: Caller, once: Once, asked: Asked) -> Answering:
     if asked.session is not None:
         state = await session_named(engine, caller, asked.agent, asked.session)
+        await _check_form(engine, state, asked)
         await _settle(engine, state, asked.settings)
         return await begun(state.id, _continued(engine, state.id, asked), once=False)
     waiting = await _waiting(engine, caller, asked)
     if waiting is not None:
-        return await begun(waiting, engine.answer_calls(waiting, _results(asked.said)), once=True)
+        await _check_form(engine, waiting, asked)
+        return await begun(waiting.id, engine.answer_calls(waiting.id, _results(asked.said)), once=True)
     state = await _made(engine, caller, asked)
     await once.made(engine, caller.owner)
     live = (
         _continued(engine, state.id, asked)
         if state.open_turn is None
-        else engine.carry_on(state.id, brought=asked.brought)
+        else engine.carry_on(state.id, brought=asked.brought, demands=asked.demands)
     )
     return await begun(state.id, live, once=True)
+
+
+async def _check_form(engine: Engine, state: SessionState, asked: Asked) -> None:
+    """Refuse another form for a turn that goes on: its request is the one that it began with."""
+    if asked.said[-1].role != "tool" or state.open_turn is None or state.open_turn.request is None:
+        return
+    begun_with = (await engine.request_context(state.id, state.open_turn.turn)).settings.demands.form
+    if begun_with != asked.demands.form:
+        raise UnsupportedError(asked.form_param, "The turn goes on with the form that it began with: send the same.")
 
 
 async def _settle(engine: Engine, state: SessionState, settings: Mapping[str, Any]) -> None:
@@ -123,7 +150,7 @@ def _continued(engine: Engine, session_id: SessionId, asked: Asked) -> AsyncGene
     last = asked.said[-1]
     if last.role == "tool":
         return engine.answer_calls(session_id, _results(asked.said))
-    return engine.turn(session_id, last.text, key=asked.key, brought=asked.brought)
+    return engine.turn(session_id, last.text, key=asked.key, brought=asked.brought, demands=asked.demands)
 
 
 def _results(said: Sequence[Said]) -> list[ToolResult]:
@@ -142,7 +169,7 @@ def _split(client_id: str) -> tuple[str, str]:
     return (session_id, call_id) if dot and session_id.startswith("ses_") else ("", client_id)
 
 
-async def _waiting(engine: Engine, caller: Caller, asked: Asked) -> SessionId | None:
+async def _waiting(engine: Engine, caller: Caller, asked: Asked) -> SessionState | None:
     """Return the session that waits for the results which the conversation ends with, if it is still there."""
     name, _ = _split(asked.said[-1].call_id)
     if asked.said[-1].role != "tool" or not name:
@@ -152,7 +179,7 @@ async def _waiting(engine: Engine, caller: Caller, asked: Asked) -> SessionId | 
     except SessionNotFoundError:
         return None
     waiting = {call.id for call in state.open_turn.for_client} if state.open_turn else set[str]()
-    return state.id if {result.call_id for result in _results(asked.said)} <= waiting else None
+    return state if {result.call_id for result in _results(asked.said)} <= waiting else None
 
 
 async def _made(engine: Engine, caller: Caller, asked: Asked) -> SessionState:

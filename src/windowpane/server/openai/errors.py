@@ -144,8 +144,12 @@ class OpenAIRoute(APIRoute):
 
 def _invalid(error: RequestValidationError) -> Failure:
     found: Sequence[Mapping[str, Any]] = error.errors()
-    # Where a text would have done as well, what was sent instead is what was meant, and what went furthest.
-    first = max([entry for entry in found if entry["loc"][-1] != "str"] or found, key=lambda entry: len(entry["loc"]))
+    # Where a text would have done as well, what was sent instead is what was meant, and what went furthest; and what is
+    # wrong says more about it than what is missing.
+    first = max(
+        [entry for entry in found if entry["loc"][-1] != "str"] or found,
+        key=lambda entry: (len(entry["loc"]), entry["type"] != "missing"),
+    )
     place = _place(first["loc"])
     match first["type"]:
         case "json_invalid":

@@ -58,7 +58,7 @@ async def _rows(engine: Engine, owner: str) -> list[SessionRow]:
             return rows
 
 
-def once_of(connection: HTTPConnection) -> Once:
+async def once_of(connection: HTTPConnection) -> Once:
     """Return what the app remembers about such sessions."""
     return cast("Once", connection.app.state.once)
 

@@ -1,7 +1,8 @@
 """What a client hears of a turn: text as it comes, calls of its own tools, and how it ended.
 
 A turn may take several model calls, and the agent's tools run in between; the client sees one answer. Text of one step
-is set apart from that of the next by an empty line, as everywhere.
+is set apart from that of the next by an empty line, as everywhere. An answer that must have a form is one document: it
+comes whole, and what was said before the agent's own tool calls is left out.
 """
 
 from collections.abc import AsyncGenerator
@@ -11,7 +12,7 @@ from typing import Literal
 
 from windowpane.context.events import Delta, Live, ModelReplied, TurnError, TurnFinished
 from windowpane.context.messages import Decision, ToolCall, Usage
-from windowpane.context.session import OpenTurn
+from windowpane.context.session import OpenTurn, is_for_client
 from windowpane.engine import Engine
 from windowpane.errors import ApprovalPendingError, TurnNotFoundError
 from windowpane.server.openai.conversation import Answering
@@ -42,7 +43,7 @@ Heard = Text | End | Failure
 
 async def hear(engine: Engine, answering: Answering) -> AsyncGenerator[Heard]:
     """Yield a turn's answer, and at last exactly one `End` or one `Failure`."""
-    hearing = _Hearing()
+    hearing = _Hearing(formed=answering.formed)
     live = answering.live
     while True:
         async with aclosing(live):
@@ -88,7 +89,8 @@ async def _counted(engine: Engine, answering: Answering, text: str) -> Usage:
 class _Hearing:
     """What has been heard so far."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, formed: bool) -> None:
+        self._formed = formed
         self.everything = ""
         self.usage = Usage()
         self.reason: FinishReason = "stop"
@@ -98,12 +100,13 @@ class _Hearing:
     def take(self, event: Live, turn: int) -> str:
         """Take in one event and return the text that it adds to the answer."""
         if isinstance(event, Delta):
-            return self._say(event.text) if event.kind == "text" else ""
+            return self._say(event.text) if event.kind == "text" and not self._formed else ""
         happened = event.event
         if isinstance(happened, ModelReplied) and happened.turn == turn:
             # Whoever joins a turn that another worker carries hears no deltas.
             whole, heard = happened.step.text, self._step
-            rest = self._say(whole[len(heard) :]) if whole.startswith(heard) else ""
+            counts = not self._formed or all(map(is_for_client, happened.step.tool_calls))
+            rest = self._say(whole[len(heard) :]) if counts and whole.startswith(heard) else ""
             self._step = ""
             self.usage += happened.step.usage
             self.reason = _reason(happened.step.finish_reason)

@@ -11,23 +11,13 @@ from starlette.responses import JSONResponse, Response
 
 from windowpane.callers import Caller
 from windowpane.context.messages import ToolCall, Usage
+from windowpane.context.request import Demands
 from windowpane.engine import Engine
 from windowpane.errors import NotFoundError, SessionNotFoundError
-from windowpane.server.events import MEDIA_TYPE, ByteStream
-from windowpane.server.openai.asking import (
-    FunctionName,
-    KeyHeader,
-    Metadata,
-    SessionHeader,
-    Storable,
-    joined,
-    offered,
-    refuse,
-    session_of,
-    tool_of,
-)
+from windowpane.server.events import ByteStream
+from windowpane.server.openai import asking
 from windowpane.server.openai.conversation import Answering, Asked, Said, answering, call_named
-from windowpane.server.openai.errors import Failure, OpenAIRoute, UnsupportedError, failures
+from windowpane.server.openai.errors import Failure, OpenAIRoute, UnsupportedError
 from windowpane.server.openai.once import OnceSessions
 from windowpane.server.openai.reply import End, Heard, Text, hear
 from windowpane.server.openai.stream import data, until_gone
@@ -38,21 +28,10 @@ router = APIRouter(prefix="/v1", tags=["openai"], route_class=OpenAIRoute)
 ALLOWED: Mapping[str, Sequence[Any]] = {
     "background": (False,),
     "prompt": (),
-    "text": ({}, {"format": {"type": "text"}}),
     "top_logprobs": (0,),
     "max_tool_calls": (),
 }
 """Parameters that would change the answer in ways that cannot be had here, and the values that ask for nothing."""
-
-
-class Part(BaseModel):
-    """A part of a message. Only text can be used."""
-
-    model_config = ConfigDict(frozen=True)
-
-    type: str
-    text: str | None = None
-    refusal: str | None = None
 
 
 class Item(BaseModel):
@@ -62,23 +41,17 @@ class Item(BaseModel):
 
     type: Literal["message", "function_call", "function_call_output", "reasoning"] = "message"
     role: Literal["user", "assistant", "system", "developer"] | None = None
-    content: str | list[Part] | None = None
+    content: str | list[asking.Part] | None = None
     call_id: str | None = None
-    name: FunctionName | None = None
+    name: asking.FunctionName | None = None
     arguments: str | None = None
-    output: str | list[Part] | None = None
+    output: str | list[asking.Part] | None = None
 
 
-class ResponseTool(BaseModel):
-    """A function of the client's, offered to the model beside the agent's own tools."""
-
-    model_config = ConfigDict(frozen=True)
+class ResponseTool(asking.Function):
+    """A function, as one of the tools."""
 
     type: Literal["function"]
-    name: FunctionName
-    description: str | None = None
-    parameters: dict[str, JsonValue] | None = None
-    strict: bool | None = None
 
 
 class ConversationName(BaseModel):
@@ -89,44 +62,43 @@ class ConversationName(BaseModel):
     id: str
 
 
-class ResponseRequest(BaseModel):
+class TextForm(asking.NamedSchema):
+    """The form of the answer: text, any JSON object, or JSON that a schema describes."""
+
+    type: asking.FormKind
+
+
+class TextOptions(BaseModel):
+    """How the text is to be. What only advises is passed over."""
+
+    model_config = ConfigDict(frozen=True)
+
+    format: TextForm | None = None
+    verbosity: str | None = None
+
+
+class ResponseRequest(asking.AnyRequest):
     """Something to be answered by an agent. Parameters that have no effect here are taken and passed over."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    model: Annotated[str, Field(description="An agent's name.")]
     input: str | Annotated[list[Item], Field(min_length=1)]
     instructions: str | None = None
-    stream: bool | None = None
     tools: list[ResponseTool] | None = None
-    tool_choice: JsonValue = None
     previous_response_id: Annotated[str | None, Field(description="The latest response of its session.")] = None
     conversation: Annotated[
         str | ConversationName | None, Field(description="A session, as in `Windowpane-Session`.")
     ] = None
-    temperature: Annotated[float | None, Field(ge=0, le=2)] = None
-    top_p: Annotated[float | None, Field(ge=0, le=1)] = None
     max_output_tokens: Annotated[int | None, Field(ge=1, le=1_000_000)] = None
-    metadata: Metadata = None
-    store: Annotated[bool | None, Field(description="Show a request without a session in lists of sessions.")] = None
     background: bool | None = None
     prompt: JsonValue = None
-    text: JsonValue = None
-    top_logprobs: int | None = None
+    text: TextOptions | None = None
     max_tool_calls: int | None = None
     include: JsonValue = None
-    parallel_tool_calls: bool | None = None
-    prompt_cache_key: str | None = None
-    prompt_cache_options: JsonValue = None
-    prompt_cache_retention: str | None = None
     reasoning: JsonValue = None
-    safety_identifier: str | None = None
-    service_tier: str | None = None
     stream_options: JsonValue = None
     truncation: str | None = None
-    user: str | None = None
 
 
+FORM = "text.format"
 EXAMPLE = {"model": "guide", "input": "How do I add a rule?"}
 SHAPE = {
     "type": "object",
@@ -141,41 +113,30 @@ SHAPE = {
         "output": {"type": "array", "items": {"type": "object"}},
     },
 }
-FORMS: dict[int | str, dict[str, Any]] = {
-    200: {
-        "description": "The response; with `stream`, as server-sent events.",
-        "content": {
-            "application/json": {"schema": SHAPE},
-            MEDIA_TYPE: {"schema": {"type": "string"}, "example": "event: response.created\ndata: {…}\n\n"},
-        },
-        "headers": {
-            "Windowpane-Session": {"description": "The session of the turn.", "schema": {"type": "string"}},
-            "Windowpane-Turn": {"description": "The turn's number.", "schema": {"type": "integer"}},
-        },
-    }
-}
+CONTENT = {"application/json": {"schema": SHAPE}, **asking.streamed("event: response.created\ndata: {…}\n\n")}
 
 
 @router.post(
     "/responses",
     summary="Answer, as OpenAI's clients ask for responses",
     response_model=None,
-    responses={**failures(404, 409, 413, 415), **FORMS},
+    responses=asking.responses_of("The response; with `stream`, as server-sent events.", CONTENT),
     openapi_extra={"requestBody": {"content": {"application/json": {"example": EXAMPLE}}}},
 )
 async def create_response(
     engine: Chatting,
     caller: Asking,
     once: OnceSessions,
-    body: Annotated[ResponseRequest, Storable],
-    session: SessionHeader = None,
-    key: KeyHeader = None,
+    body: Annotated[ResponseRequest, asking.Storable],
+    session: asking.SessionHeader = None,
+    key: asking.KeyHeader = None,
 ) -> Response:
     """Let an agent answer. `Windowpane-Session` and `Windowpane-Turn` of the response name the recorded turn.
 
     `previous_response_id` carries on the session of that response, and so does a session that is named. Functions in
     `tools` are offered beside the agent's own tools; a call of one is in `output`, and the turn goes on when its result
-    is sent as `function_call_output`.
+    is sent as `function_call_output`. `tool_choice` and `text.format` are passed on to the model's provider and stand
+    in the record.
     """
     asked = await _asked(engine, caller, body, session, key)
     turn = await answering(engine, caller, once, asked)
@@ -190,24 +151,34 @@ async def create_response(
 
 
 async def _asked(engine: Engine, caller: Caller, body: ResponseRequest, session: str | None, key: str | None) -> Asked:
-    refuse(body.model_dump(exclude_none=True), ALLOWED)
+    asking.refuse(body.model_dump(exclude_none=True), ALLOWED)
     items = [Item(role="user", content=body.input)] if isinstance(body.input, str) else body.input
-    system = [_text(item.content, index) for index, item in enumerate(items) if item.role in ("system", "developer")]
+    system = [
+        asking.text_of(item.content, f"input[{index}].content")
+        for index, item in enumerate(items)
+        if item.role in ("system", "developer")
+    ]
     settings = {
         "temperature": body.temperature,
         "top_p": body.top_p,
         "max_output_tokens": body.max_output_tokens,
-        "system_prompt": joined((body.instructions or "", *system)) or None,
+        "system_prompt": asking.joined((body.instructions or "", *system)) or None,
     }
-    given = [tool_of(tool.name, tool.description, tool.parameters) for tool in body.tools or ()]
+    given = [tool.tool for tool in body.tools or ()]
     conversation = body.conversation.id if isinstance(body.conversation, ConversationName) else body.conversation
-    named = session_of(session if session is not None else conversation, body.metadata)
+    named = asking.session_of(session if session is not None else conversation, body.metadata)
     if body.previous_response_id is not None:
         named = await _session_after(engine, caller, body.previous_response_id)
+    form = body.text.format if body.text else None
     return Asked(
         agent=body.model,
         said=tuple(said for index, item in enumerate(items) if (said := _said(item, index)) is not None),
-        brought=offered(given, body.tool_choice),
+        brought=asking.offered(given, body.tool_choice),
+        demands=Demands(
+            must_call=asking.forced(given, body.tool_choice),
+            form=asking.form_of(form.type, form, FORM) if form else None,
+        ),
+        form_param=FORM,
         settings={name: value for name, value in settings.items() if value is not None},
         session=named,
         keep=bool(body.store),
@@ -240,10 +211,17 @@ def _said(item: Item, index: int) -> Said | None:
         )
         return Said(role="assistant", calls=(call,))
     if item.type == "function_call_output":
-        return Said(role="tool", text=_text(item.output, index), call_id=_needed(item.call_id, index, "call_id"))
+        return Said(
+            role="tool",
+            text=asking.text_of(item.output, f"input[{index}].output"),
+            call_id=_needed(item.call_id, index, "call_id"),
+        )
     if item.type == "reasoning" or item.role in ("system", "developer"):
         return None
-    return Said(role="assistant" if item.role == "assistant" else "user", text=_text(item.content, index))
+    return Said(
+        role="assistant" if item.role == "assistant" else "user",
+        text=asking.text_of(item.content, f"input[{index}].content"),
+    )
 
 
 def _needed(value: str | None, index: int, name: str) -> str:
@@ -251,16 +229,6 @@ def _needed(value: str | None, index: int, name: str) -> str:
         where = f"input[{index}].{name}"
         raise UnsupportedError(where, f"Missing required parameter: '{where}'.", "missing_required_parameter")
     return value
-
-
-def _text(content: str | list[Part] | None, index: int) -> str:
-    if not isinstance(content, list):
-        return content or ""
-    for place, part in enumerate(content):
-        if part.type not in ("input_text", "output_text", "text", "refusal"):
-            where = f"input[{index}].content[{place}]"
-            raise UnsupportedError(where, f"Only text can be sent here, not {part.type!r}.")
-    return "".join(part.text or part.refusal or "" for part in content)
 
 
 class _Written:
@@ -346,7 +314,7 @@ class _Written:
             "reasoning": {"effort": None, "summary": None},
             "store": bool(body.store),
             "temperature": body.temperature,
-            "text": {"format": {"type": "text"}},
+            "text": {"format": _form(body)},
             "tool_choice": body.tool_choice or "auto",
             "tools": [tool.model_dump() for tool in body.tools or ()],
             "top_p": body.top_p,
@@ -354,6 +322,11 @@ class _Written:
             "usage": _usage(self.end.usage) if self.end else None,
             "user": body.user,
         }
+
+
+def _form(body: ResponseRequest) -> dict[str, Any]:
+    form = body.text.format if body.text else None
+    return form.model_dump(by_alias=True, exclude_unset=True) if form else {"type": "text"}
 
 
 async def _stream(engine: Engine, written: _Written) -> AsyncGenerator[bytes]:

@@ -1,0 +1,34 @@
+"""Work something out once for each value.
+
+Items and tools stay the very same values from turn to turn while nobody changes them, and some of them cannot be
+hashed. So what follows from one is remembered with the value itself. It is for functions of values that never change.
+"""
+
+from collections.abc import Callable
+from functools import wraps
+from typing import TypeVar
+
+MOST = 4096
+"""How many values are remembered with each function; beyond that it starts afresh."""
+
+ValueT = TypeVar("ValueT")
+ResultT = TypeVar("ResultT")
+
+
+def once_for_each(function: Callable[[ValueT], ResultT]) -> Callable[[ValueT], ResultT]:
+    """Return the function with a memory: the same object gives the same result again."""
+    known: dict[int, tuple[ValueT, ResultT]] = {}
+
+    @wraps(function)
+    def remembered(value: ValueT) -> ResultT:
+        found = known.get(id(value))
+        # An id comes again when its object is gone; what is remembered here is not gone.
+        if found is not None and found[0] is value:
+            return found[1]
+        result = function(value)
+        if len(known) >= MOST:
+            known.clear()
+        known[id(value)] = (value, result)
+        return result
+
+    return remembered

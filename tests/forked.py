@@ -1,0 +1,75 @@
+"""Processes that are ready at once: forked from one that has loaded all modules already.
+
+Each is a process of its own, with its own id, signals, environment and exit code. Only the seconds are saved that it
+takes to load what every one of them needs.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+PATIENCE_S = 60.0
+
+_forks = multiprocessing.get_context("forkserver")
+_forks.set_forkserver_preload(["windowpane.server.run", "windowpane.mcp_server.run", "bpe_openai"])
+
+
+class Forked:
+    """A running process. `said` is what it has said first, such as its address."""
+
+    def __init__(self, run: Callable[..., None], arguments: tuple[Any, ...], log: Path) -> None:
+        heard, saying = _forks.Pipe(duplex=False)
+        self._process = _forks.Process(target=_run, args=(run, arguments, saying, log, dict(os.environ)))
+        self._process.start()
+        saying.close()
+        self.said = str(heard.recv())
+        heard.close()
+
+    def send_signal(self, number: signal.Signals) -> None:
+        """Send it a signal."""
+        assert self._process.pid is not None
+        os.kill(self._process.pid, number)
+
+    def wait(self) -> int:
+        """Wait for its end and return the exit code; a negative one is the signal that ended it."""
+        self._process.join(PATIENCE_S)
+        assert self._process.exitcode is not None, "the process goes on and on"
+        return self._process.exitcode
+
+    def kill(self) -> None:
+        """End it, if it has not ended."""
+        self._process.kill()
+        self._process.join(PATIENCE_S)
+
+
+@contextmanager
+def forked(run: Callable[..., None], *arguments: Any, log: Path) -> Generator[Forked]:
+    """Run a function in a process until the block ends; what it prints goes to a file.
+
+    Its last argument is a function that it calls with what it has to say when it is ready.
+    """
+    process = Forked(run, arguments, log)
+    try:
+        yield process
+    finally:
+        process.kill()
+
+
+def _run(
+    run: Callable[..., None], arguments: tuple[Any, ...], saying: Connection, log: Path, environ: dict[str, str]
+) -> None:
+    # Whoever runs the tests in the background has it ignored, and so would all that they start.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    os.environ.clear()
+    os.environ.update(environ)
+    file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    os.dup2(file, 1)
+    os.dup2(file, 2)
+    run(*arguments, saying.send)
