@@ -67,6 +67,18 @@ def test_without_a_terminal_the_answer_is_all_of_stdout_and_calls_that_would_ask
     )
 
 
+def test_a_file_that_the_agent_goes_without_is_named_beside_the_answer(data: Path) -> None:
+    broken = data / "agents" / "guide" / "rules" / "broken.md"
+    broken.write_text("---\npriority: high\n---\nBe quick.")
+    try:
+        done = windowpane(data, "--data", str(data), "chat", "--message", "Hello")
+    finally:
+        broken.unlink()
+
+    assert done.code == 0
+    assert done.err.splitlines()[0].startswith(f"not used: {broken}:2: priority")
+
+
 def test_yes_allows_tool_calls_and_the_session_goes_on(data: Path, told: Told) -> None:
     done = windowpane(data, "--data", str(data), "chat", told.session[:10], "--yes", "--message", MESSAGE)
 

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
+from windowpane.agents.base import Agent
 from windowpane.cli.answer import Conversation, Ending, answer_alone, ask_in_terminal
 from windowpane.cli.context import recorded_request
 from windowpane.cli.door import open_door
@@ -27,6 +28,7 @@ HISTORY_FILE = "chat_history"
 HISTORY_LINES = 1000
 LATEST_SHOWN = 4
 """How many messages of a resumed session are shown again."""
+PROBLEMS_SHOWN = 3
 
 
 def chat(
@@ -47,6 +49,7 @@ def chat(
         ensure_agent(settings, screen)
     with open_door(settings) as door:
         begun = door.wait(partial(_begin, door.engine, session, agent, model))
+        _tell_what_is_unusable(door.wait(partial(_agent_of, door.engine, begun)), screen)
         if text is not None:
             return _answer_once(Conversation(door, screen, begun, partial(answer_alone, screen, yes)), text)
         with _line_history(settings.data / HISTORY_FILE):
@@ -62,6 +65,20 @@ async def _begin(engine: Engine, session: str | None, agent: str | None, model: 
     if session is None:
         return (await engine.create_session(agent, settings=changes)).id
     return (await engine.update_session(await find_session(engine, session), changes)).id
+
+
+async def _agent_of(engine: Engine, session_id: SessionId) -> Agent:
+    return engine.agents.current((await engine.session(session_id)).agent)
+
+
+def _tell_what_is_unusable(agent: Agent, screen: Screen) -> None:
+    """Name the files that the agent goes without; the one that it cannot go without stops the turn anyway."""
+    for problem in agent.problems[:PROBLEMS_SHOWN]:
+        line = f":{problem.line}" if problem.line else ""
+        screen.remark(f"not used: {agent.folder}/{problem.file}{line}: {problem.reason}", "yellow")
+    if len(agent.problems) > PROBLEMS_SHOWN:
+        more = len(agent.problems) - PROBLEMS_SHOWN
+        screen.remark(f"{counted(more, 'more problem')}: windowpane doctor shows all", "yellow")
 
 
 def _piped() -> str:

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Awaitable, Callable
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -70,18 +71,18 @@ async def _answer(client: Client, session: str, message: str, yes: bool) -> int:
     while True:
         waiting: tuple[str, ...] = ()
         failed = False
-        async for event in events:
-            if isinstance(event, Delta) and event.kind == "text":
-                screen.write(event.text)
-            elif isinstance(event, Recorded) and isinstance(event.event, ApprovalRequested):
-                waiting = tuple(call.id for call in event.event.calls)
-                screen.remark(
-                    f"asks for: {', '.join(str(call.ref or call.offered_name) for call in event.event.calls)}"
-                )
-            elif isinstance(event, Recorded) and isinstance(event.event, TurnFinished):
-                failed = event.event.outcome != "completed"
-                if event.event.error is not None:
-                    screen.fail(event.event.error.message)
+        async with aclosing(events):
+            async for event in events:
+                if isinstance(event, Delta) and event.kind == "text":
+                    screen.write(event.text)
+                elif isinstance(event, Recorded) and isinstance(event.event, ApprovalRequested):
+                    waiting = tuple(call.id for call in event.event.calls)
+                    asked = ", ".join(str(call.ref or call.offered_name) for call in event.event.calls)
+                    screen.remark(f"asks for: {asked}")
+                elif isinstance(event, Recorded) and isinstance(event.event, TurnFinished):
+                    failed = event.event.outcome != "completed"
+                    if event.event.error is not None:
+                        screen.fail(event.event.error.message)
         screen.write("\n")
         if not waiting:
             return 1 if failed else 0
