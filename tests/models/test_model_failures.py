@@ -152,8 +152,8 @@ async def test_an_exhausted_account_is_not_tried_again() -> None:
 
 
 async def test_a_request_that_is_too_long_says_what_to_do() -> None:
-    message = "This model's maximum context length is 128000 tokens."
-    error, _ = await fail(CHAT, openai_chat.problem(400, message, code="context_length_exceeded"))
+    message = "This model's maximum context length is 128000 tokens"
+    error, _ = await fail(CHAT, openai_chat.problem(400, f"{message}.", code="context_length_exceeded"))
 
     assert type(error) is ModelRejectedError
     assert str(error) == (
@@ -388,7 +388,7 @@ async def test_google_fails_in_the_same_words() -> None:
         with pytest.raises(ModelRejectedError) as caught:
             await listen(models.open("google:gemini-2.5-flash"))
 
-    assert str(caught.value) == "google:gemini-2.5-flash refused the request: API key not valid."
+    assert str(caught.value) == "google:gemini-2.5-flash refused the request: API key not valid"
 
 
 async def test_a_key_that_a_gateway_quotes_back_is_never_shown() -> None:

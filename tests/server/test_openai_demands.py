@@ -189,6 +189,6 @@ async def test_a_model_that_cannot_be_held_to_it_says_so(world: World) -> None:
     assert [(answer.status_code, answer.json()["error"]["code"]) for answer in answers] == [(502, "model_rejected")] * 3
     assert [answer.json()["error"]["message"] for answer in answers] == [
         "echo cannot be held to JSON of any form; give it a schema",
-        "echo refused the request: Native structured output is not supported by this model.",
+        "echo refused the request: Native structured output is not supported by this model",
         "echo cannot be made to call a tool; leave the choice to it",
     ]

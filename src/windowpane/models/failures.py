@@ -79,12 +79,12 @@ def asked_wait_s(error: Exception) -> float | None:
 
 
 def quote(error: Exception, called: Called) -> str:
-    """Return what the provider said, in one line and without keys."""
+    """Return what the provider said, in one line, without keys and without a last full stop."""
     body = error.body if isinstance(error, theirs.ModelAPIError) else None
     text = _message_in(body) or (_status(error) if isinstance(error, theirs.ModelHTTPError) else str(error))
     for secret in called.secrets:
         text = text.replace(secret, "[key]")
-    line = " ".join(_KEY_LIKE.sub("[key]", text).split())
+    line = " ".join(_KEY_LIKE.sub("[key]", text).split()).removesuffix(".")
     return line if len(line) <= LONGEST_QUOTE else f"{line[:LONGEST_QUOTE]}…"
 
 
