@@ -284,6 +284,26 @@ def test_clearing_the_history_forgets_messages_and_keeps_everything_else() -> No
     assert state == after(added(TONE), Erased(), HistoryCleared(turns=1))
 
 
+@pytest.mark.parametrize(
+    ("first", "title"),
+    [
+        ("Hello", "Hello"),
+        (" \n Hello\nthere ", "Hello"),
+        ("word " * 20, "word " * 11 + "word…"),
+        ("x" * 61, "x" * 60 + "…"),
+    ],
+)
+def test_a_session_without_a_name_is_called_by_how_its_conversation_begins(first: str, title: str) -> None:
+    begun = (TurnStarted(turn=1, message=first), TurnFinished(turn=1, outcome="completed"))
+    later = TurnStarted(turn=2, message="Something else")
+
+    assert after().title == ""
+    assert after(*begun, later).title == title
+    assert after(*begun, SessionUpdated(changes={"name": "Named"}, actor="user")).title == "Named"
+    assert after(*begun, HistoryCleared(turns=1)).title == ""
+    assert after(*begun, HistoryCleared(turns=1), later).title == "Something else"
+
+
 def test_an_erased_event_means_nothing_any_more() -> None:
     state = after(added(TONE), Erased())
 

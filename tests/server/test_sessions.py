@@ -46,6 +46,7 @@ async def test_a_new_session_holds_the_always_items_of_its_agent(world: World) -
     assert steady(body) == {
         "id": body["id"],
         "name": "First",
+        "title": "First",
         "agent": "pane",
         "owner": "local",
         "settings": SETTINGS | {"top_p": 1.0},

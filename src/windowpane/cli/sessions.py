@@ -74,7 +74,7 @@ def show_session(place: Place, session: str, *, as_json: bool) -> None:
         }
         screen.write(json.dumps(body, indent=2, ensure_ascii=False) + "\n")
         return
-    screen.line(f"{state.name or UNNAMED}  {state.id}", "bold")
+    screen.line(f"{state.title or UNNAMED}  {state.id}", "bold")
     screen.line(f"agent {state.agent}, {counted(state.turn_count, 'turn')}, begun {_moment(state.created_at)}")
     for item in items:
         screen.line(f"  {item.ref} [{badge(item.mode)}]")
@@ -114,7 +114,7 @@ def delete_session(place: Place, session: str, *, yes: bool) -> None:
         return await find_there(client, session)
 
     state = ask(place, found_here, found_there)
-    what = f"{state.name or UNNAMED} {state.id} with {counted(state.message_count, 'message')}"
+    what = f"{state.title or UNNAMED} {state.id} with {counted(state.message_count, 'message')}"
     if not yes and not typer.confirm(f"Delete {what} for good?"):
         Screen().line("Nothing was deleted.")
         raise typer.Exit(1)
@@ -127,7 +127,7 @@ def draw_sessions(screen: Screen, states: "Sequence[AnySession]") -> None:
     for state in states:
         screen.line(
             f"{state.id}  {_moment(state.updated_at)}  {state.agent}  "
-            f"{counted(state.message_count, 'message')}  {state.name or UNNAMED}"
+            f"{counted(state.message_count, 'message')}  {state.title or UNNAMED}"
         )
     if not states:
         screen.line("No sessions yet. `windowpane chat` begins one.")

@@ -66,6 +66,9 @@ MAX_FETCHED = 50
 OBSERVED = 50
 """How many of the files that tools touched last a state keeps."""
 
+LONGEST_OPENING = 60
+"""How many characters of its first message a session without a name is called by."""
+
 RECENT_KEYS = 64
 """How many of the latest idempotency keys a state keeps."""
 
@@ -190,13 +193,14 @@ _BLOCK = 128
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionState:
-    """Everything about a session that the next turn needs."""
+    """Everything about a session that the next turn needs. `opening` is how its conversation begins, in a few words."""
 
     id: SessionId
     seq: int = 0
     agent: str = ""
     owner: str = ""
     name: str = ""
+    opening: str = ""
     settings: SessionSettings = SessionSettings()
     context_items: tuple[SessionItem, ...] = ()
     removed: frozenset[ItemRef] = frozenset()
@@ -217,6 +221,11 @@ class SessionState:
     catalog: BlobHash | None = None
     created_at: datetime | None = None
     updated_at: datetime | None = None
+
+    @property
+    def title(self) -> str:
+        """Return what to call the session: its name, else how its conversation begins; empty before that."""
+        return self.name or self.opening
 
     @property
     def turn_count(self) -> int:
@@ -346,12 +355,22 @@ def _(event: TurnStarted, state: SessionState, recorded: Recorded) -> SessionSta
     message = UserMessage(content=event.message, turn=event.turn, seq=recorded.seq, at=recorded.at)
     return _with(
         _with_message(state, message),
+        opening=state.opening if any(state.turn_starts) else _first_words(event.message),
         turn_starts=state.turn_starts.with_next(recorded.seq),
         turn_keys=(*state.turn_keys, (event.key, event.turn))[-RECENT_KEYS:] if event.key else state.turn_keys,
         open_turn=OpenTurn(turn=event.turn, message=event.message),
         token_count=state.token_count + event.tokens,
         resume_pending=state.resume_pending or event.resumed,
     )
+
+
+def _first_words(message: str) -> str:
+    """Return the first line of a message, cut at a word when it is long."""
+    line = message.strip().partition("\n")[0].strip()
+    if len(line) <= LONGEST_OPENING:
+        return line
+    cut = line[:LONGEST_OPENING]
+    return f"{cut.rpartition(' ')[0] or cut}…"
 
 
 @_meaning.register
@@ -476,6 +495,7 @@ def _(event: HistoryCleared, state: SessionState, recorded: Recorded) -> Session
     """Forget everything that the erased events said, so that the log gives the same state with and without them."""
     return _with(
         state,
+        opening="",
         recent=(),
         message_count=0,
         token_count=0,

@@ -137,10 +137,14 @@ class SessionMeta:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionView:
-    """A session as it is now. `settings` are its own; null: as the agent has it."""
+    """A session as it is now. `settings` are its own; null: as the agent has it.
+
+    `title` is its name, or how its conversation begins.
+    """
 
     id: SessionId
     name: str
+    title: str
     agent: str
     owner: str
     settings: SessionSettings
@@ -193,6 +197,7 @@ def _facts(state: SessionState) -> dict[str, Any]:
     return {
         "id": state.id,
         "name": state.name,
+        "title": state.title,
         "agent": state.agent,
         "owner": state.owner,
         "settings": state.settings,

@@ -10,8 +10,8 @@ const REFRESH_MS = 15_000
 const seenBefore = kept<Record<string, number>>('seen')
 
 /** A session's name, or what to call one that has none. */
-export function nameOf(session: { name: string }): string {
-  return session.name || 'New session'
+export function nameOf(session: { name: string; title?: string }): string {
+  return session.name || session.title || 'New session'
 }
 
 class Sessions {
