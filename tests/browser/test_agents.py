@@ -123,6 +123,7 @@ def test_what_cannot_be_used_is_refused_with_its_line_and_what_is_wrong_on_disk_
     desktop: Sight, place: Place
 ) -> None:
     folder = new_agent(place, "wrong", **{"rules/watering.md": RULE})
+    other = folder / "rules" / "other.md"
     page = desktop.page
     desktop.goto("/agents/wrong/rule/watering")
     page.get_by_role("button", name="Whole file").click()
@@ -141,7 +142,7 @@ def test_what_cannot_be_used_is_refused_with_its_line_and_what_is_wrong_on_disk_
 
     desktop.goto("/agents/wrong")
     expect(page.get_by_role("link", name="watering")).to_be_visible()
-    (folder / "rules" / "other.md").write_text("---\npriority: many\n---\nText\n")
+    other.write_text("---\npriority: many\n---\nText\n")
     problems = page.get_by_role("region", name=re.compile("problem"))
     problem = problems.get_by_role("link", name="rules/other.md:2")
     expect(problem).to_be_visible()
@@ -162,7 +163,7 @@ def test_what_cannot_be_used_is_refused_with_its_line_and_what_is_wrong_on_disk_
     page.keyboard.press("Control+s")
     expect(page.get_by_role("status").filter(has_text="Saved")).to_be_visible()
     expect(wrong).to_have_count(0)
-    assert (folder / "rules" / "other.md").read_text() == "---\npriority: 3\n---\nText\n"
+    assert other.read_text() == "---\npriority: 3\n---\nText\n"
     page.get_by_role("link", name="wrong", exact=True).click()
     expect(page.get_by_role("main").get_by_role("link", name="other", exact=True)).to_be_visible()
     expect(problems).to_have_count(0)
@@ -170,8 +171,22 @@ def test_what_cannot_be_used_is_refused_with_its_line_and_what_is_wrong_on_disk_
     desktop.goto("/agents/wrong/rule/other")
     expect(page.get_by_role("spinbutton", name="Priority")).to_have_value("3")
     desktop.expected.append("404")
-    (folder / "rules" / "other.md").write_text("---\npriority: many\n---\nText\n")
+    other.write_text("---\npriority: many\n---\nText\n")
     expect(wrong).to_contain_text("Line 2: priority must be a whole number")
+
+    page.get_by_role("button", name="Delete").click()
+    expect(page.get_by_role("link", name="watering")).to_be_visible()
+    expect(problems).to_have_count(0)
+    page.get_by_role("button", name="Undo").click()
+    expect(problem).to_be_visible()
+    assert other.exists()
+    problem.click()
+    page.get_by_role("button", name="Delete").click()
+    expect(page.get_by_text("rules/other.md was deleted.")).to_be_visible()
+    page.reload()
+    expect(page.get_by_role("link", name="watering")).to_be_visible()
+    expect(problems).to_have_count(0)
+    assert not other.exists()
 
 
 def test_who_looks_at_an_agent_sees_how_far_indexing_has_come(desktop: Sight) -> None:
@@ -233,7 +248,10 @@ def test_tools_are_included_and_permitted_one_by_one(phone: Sight, place: Place)
 
     def meanwhile(route: Route) -> None:
         if route.request.method == "PATCH" and "many" not in manifest.read_text():
-            manifest.write_text(manifest.read_text().replace("Keeps notes.", "Keeps many notes."))
+            # As a whole, as editors do: who reads it in the midst of being written finds no server in it.
+            new = place.folder / "new.yaml"
+            new.write_text(manifest.read_text().replace("Keeps notes.", "Keeps many notes."))
+            new.replace(manifest)
         route.continue_()
 
     page.route("**/servers/notes", meanwhile)

@@ -167,6 +167,30 @@ async def test_a_file_that_cannot_be_used_is_read_and_corrected_as_it_is(world: 
     assert [response.status_code for response in others] == [404] * 3
 
 
+async def test_a_file_that_cannot_be_used_is_deleted_as_it_is(world: World) -> None:
+    file = world.write("rules/team/tone.md", "---\npriority: many\n---\nBe kind.\n")
+    base, path = "/api/agents/pane/files", "/api/agents/pane/files/rules/team/tone.md"
+    async with served(world) as client:
+        old = (await client.get(path)).headers["etag"]
+        file.write_text("---\npriority: lots\n---\nBe kind.\n")
+        stale = await client.delete(path, headers={"If-Match": old})
+        unsaid = await client.delete(path)
+        others = [
+            await client.delete(f"{base}/{name}", headers={"If-Match": "*"})
+            for name in ("agent.yaml", "prompts/core.md", "prompts/notes.md", "%2e%2e/x")
+        ]
+        kept = file.exists()
+        now = (await client.get(path)).headers["etag"]
+        deleted = await client.delete(path, headers={"If-Match": now})
+        again = await client.delete(path, headers={"If-Match": now})
+        wrong = (await client.get("/api/agents/pane/problems")).json()["problems"]
+
+    assert (stale.status_code, unsaid.status_code, kept) == (412, 428, True)
+    assert [response.status_code for response in others] == [422, 422, 404, 404]
+    assert (deleted.status_code, again.status_code, file.exists(), wrong) == (204, 404, False, [])
+    assert (world.root / "pane/agent.yaml").exists()
+
+
 async def test_making_it_twice_is_a_conflict_unless_the_key_says_that_it_is_the_same(world: World) -> None:
     async with served(world) as client:
         first = await client.post(ITEMS, json=NEW, headers={"Idempotency-Key": "k"})

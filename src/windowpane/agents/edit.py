@@ -265,6 +265,19 @@ def put_file(agent: Agent, file: str, text: str, *, revision: str) -> FileText:
     return replace_file(agent, file, text, revision=revision)
 
 
+def delete_file(agent: Agent, file: str, *, revision: str) -> None:
+    """Delete a file that the agent reads as a rule or a reference, also one that cannot be used.
+
+    Raises:
+        MissingFileError: the agent reads no such file.
+        InvalidInputError: it is neither a rule's nor a reference's.
+        StaleRevisionError: the file is not the one of `revision`.
+    """
+    if _entry(agent, file).kind not in FOLDERS:
+        raise InvalidInputError(f"{file} cannot be deleted like this: only files of rules and references can")
+    _deleted(agent, file, revision)
+
+
 def read_text(agent: Agent, file: str) -> FileText:
     """Return a file of the agent's folder.
 

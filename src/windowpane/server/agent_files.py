@@ -18,6 +18,7 @@ from windowpane.agents.edit import (
     FileText,
     change_item,
     create_item_file,
+    delete_file,
     delete_item,
     delete_prompt,
     file_text,
@@ -337,6 +338,18 @@ async def put_agent_file(
     revision = expected(if_match)
     await _in_thread(partial(put_file, engine.agents.current(agent), name, body.raw, revision=revision))
     return await _read(engine, response, agent, name)
+
+
+@router.delete(
+    "/files/{file:path}",
+    status_code=204,
+    summary="Delete a file of an agent's folder",
+    responses=problems(*CHANGED),
+)
+async def delete_agent_file(engine: Managing, agent: AgentName, name: FileName, if_match: IfMatch = None) -> None:
+    """Delete a file in which a rule or a reference stands: above all one that could not be used."""
+    revision = expected(if_match)
+    await _in_thread(partial(delete_file, engine.agents.current(agent), name, revision=revision))
 
 
 async def _read(engine: Engine, response: Response, agent: str, file: str) -> FileView:

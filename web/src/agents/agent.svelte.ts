@@ -23,6 +23,7 @@ export class LiveAgent {
   /** What was told while it was read for the first time. */
   #early: Told[] | null = null
   #again = false
+  #puts = 0
 
   constructor(name: string) {
     this.name = name
@@ -79,6 +80,7 @@ export class LiveAgent {
   async #readAll(): Promise<void> {
     do {
       this.#again = false
+      const puts = this.#puts
       try {
         const path = { agent: this.name }
         const [view, prompts] = await Promise.all([call('read_agent', { path }), call('list_agent_prompts', { path }), agents.loadItems(this.name)])
@@ -86,7 +88,9 @@ export class LiveAgent {
         this.view = view
         this.problems = view.problems
         this.prompts = prompts.prompts
-        this.servers = servers.filter((server) => server !== null)
+        // What was read before something was put in is not how it is now.
+        if (puts === this.#puts) this.servers = servers.filter((server) => server !== null)
+        else this.#again = true
         this.failure = null
       } catch (error) {
         if (!(error instanceof ProblemError)) throw error
@@ -136,6 +140,7 @@ export class LiveAgent {
 
   /** Put a server's new state in without reading everything. */
   put(server: ServerDetail): void {
+    this.#puts++
     this.servers = this.servers.map((one) => (one.name === server.name ? server : one))
   }
 }

@@ -234,6 +234,7 @@ export type ChangedFile = {
 export type ChangedSession = {
   id: string
   name: string
+  title: string
   agent: string
   owner: string
   settings: SessionSettings
@@ -1660,10 +1661,11 @@ export type SessionUpdated = {
   type: "session.updated"
 }
 
-/** A session as it is now. `settings` are its own; null: as the agent has it. */
+/** A session as it is now. `settings` are its own; null: as the agent has it. `title` is its name, or how its conversation begins. */
 export type SessionView = {
   id: string
   name: string
+  title: string
   agent: string
   owner: string
   settings: SessionSettings
@@ -2156,6 +2158,12 @@ export interface Operations {
   }
   watch_agent: {
     path: { agent: string }
+    query: Record<string, never>
+    body: undefined
+    answer: undefined
+  }
+  delete_agent_file: {
+    path: { agent: string; file: string }
     query: Record<string, never>
     body: undefined
     answer: undefined
@@ -2680,6 +2688,7 @@ export const OPERATIONS = {
   run_agent: ["POST", "/api/agents/{agent}/ag-ui"],
   evaluate_agent: ["POST", "/api/agents/{agent}/evaluation"],
   watch_agent: ["GET", "/api/agents/{agent}/events"],
+  delete_agent_file: ["DELETE", "/api/agents/{agent}/files/{file}"],
   read_agent_file: ["GET", "/api/agents/{agent}/files/{file}"],
   put_agent_file: ["PUT", "/api/agents/{agent}/files/{file}"],
   list_agent_items: ["GET", "/api/agents/{agent}/items"],
