@@ -14,17 +14,19 @@ from windowpane.server.home import BUNDLE
 
 @pytest.fixture(scope="session")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Generator[Place]:
-    """One server for all browser tests of a process; each test has sessions of its own."""
+    """One server for all browser tests of a process; each test finds it without sessions."""
     assert (BUNDLE / "index.html").is_file(), "the page is not built: run `make page`"
     with running_place(tmp_path_factory.mktemp("place")) as place:
         yield place
 
 
 @pytest.fixture(autouse=True)
-def _nothing_left_to_say(request: pytest.FixtureRequest) -> None:
-    """Let no test hear what the model was told to say in another one that failed."""
+def _nothing_left(request: pytest.FixtureRequest) -> None:
+    """Let no test meet another one's sessions, or hear what the model was told to say in one that failed."""
     if "place" in request.fixturenames:
-        request.getfixturevalue("place").model.forgets()
+        place: Place = request.getfixturevalue("place")
+        place.model.forgets()
+        place.delete_sessions()
 
 
 @pytest.fixture(scope="module")

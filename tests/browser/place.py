@@ -116,6 +116,11 @@ class Place:
         body = {"agent": agent, "name": name, "settings": settings}
         return self.call("POST", "/api/sessions", body)["id"]
 
+    def delete_sessions(self) -> None:
+        while sessions := self.call("GET", "/api/sessions?limit=100")["sessions"]:
+            for session in sessions:
+                self.call("DELETE", f"/api/sessions/{session['id']}")
+
     def ask(self, session: str, message: str, answer: str, **more: Any) -> Any:
         """Have one turn, without a browser."""
         self.model.says(answer, **more)

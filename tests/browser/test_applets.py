@@ -131,7 +131,7 @@ def test_the_editor_shows_what_changed_since_the_agent_saw_the_file(desktop: Sig
     expect(page.get_by_text("Changed since read_file showed it to the agent in turn 1.")).to_be_visible()
     desktop.shoot("editor-changes")
     desktop.check_access()
-    page.get_by_role("link", name="Preview").click()
+    page.get_by_role("link", name="Preview", exact=True).click()
     expect(page.get_by_role("listitem").filter(has_text="three")).to_be_visible()
 
 
