@@ -183,7 +183,12 @@ async def test_a_name_that_turns_private_before_the_redirect_is_refused() -> Non
     "to",
     [
         *("http://169.254.169.254/latest/meta-data/", "http://[fd00:ec2::254]/latest/", "http://metadata.test/"),
-        *("file:///etc/passwd", "ftp://example.com/", "gopher://127.0.0.1:6379/_INFO", "http://127.0.0.2:{port}/"),
+        *(
+            "file://example.com/secret",
+            "ftp://example.com/",
+            "gopher://127.0.0.1:6379/_INFO",
+            "http://127.0.0.2:{port}/",
+        ),
         *("http://0x7f000002:{port}/", "//user@127.0.0.1:{port}/", "http://127.0.0.1:22/", "http://[::1]:{port}/"),
         *("data:text/html,hello", "javascript:alert(1)"),
     ],

@@ -88,8 +88,8 @@ async def test_results_that_are_not_text_are_described_and_errors_are_told() -> 
         assert await shape("image") == "Look:\n[image image/png, 5 bytes]"
         assert await shape("audio") == "[audio audio/wav, 5 bytes]"
         assert await shape("text resource") == "in a file"
-        assert await shape("blob resource") == "[resource file:///a.bin application/octet-stream, 5 bytes]"
-        assert await shape("link") == "[resource file:///b.txt b]"
+        assert await shape("blob resource") == "[resource memo://a.bin application/octet-stream, 5 bytes]"
+        assert await shape("link") == "[resource memo://b.txt b]"
         assert await shape("nothing") == "(no output)"
         assert await shape("structured") == '{"größe":[1,2]}'
         assert (await shape("huge"))[99_999:] == "x\n[cut: 2,900,000 of 3,000,000 characters left out]"

@@ -58,9 +58,9 @@ def shapes(kind: str) -> CallToolResult:
     contents: dict[str, Any] = {
         "image": [TextContent(text="Look:"), ImageContent(data=data, mime_type="image/png")],
         "audio": [AudioContent(data=data, mime_type="audio/wav")],
-        "text resource": [EmbeddedResource(resource=TextResourceContents(uri="file:///a.txt", text="in a file"))],
-        "blob resource": [EmbeddedResource(resource=BlobResourceContents(uri="file:///a.bin", blob=data))],
-        "link": [ResourceLink(uri="file:///b.txt", name="b")],
+        "text resource": [EmbeddedResource(resource=TextResourceContents(uri="memo://a.txt", text="in a file"))],
+        "blob resource": [EmbeddedResource(resource=BlobResourceContents(uri="memo://a.bin", blob=data))],
+        "link": [ResourceLink(uri="memo://b.txt", name="b")],
         "nothing": [],
         "structured": [],
         "huge": [TextContent(text="x" * 3_000_000)],
