@@ -26,16 +26,16 @@ from windowpane.agents.folder import FolderAgents
 from windowpane.context.ids import SessionId
 from windowpane.context.messages import Usage
 from windowpane.engine import Engine
-from windowpane.insight.account import Account, Progress
-from windowpane.insight.analytics import Filters
-from windowpane.insight.bookkeeping import Bookkeeper, Kept
-from windowpane.insight.dashboard import dashboard
-from windowpane.insight.ledger import Ledger
+from windowpane.insight.analytics.count import Account, Progress
+from windowpane.insight.analytics.report import dashboard
+from windowpane.insight.analytics.store import Ledger
+from windowpane.insight.analytics.update import Bookkeeper, Kept
+from windowpane.insight.analytics.values import Filters
 from windowpane.models.provider import PydanticModels
+from windowpane.request.hybrid_selector import HybridSelector
 from windowpane.search.index import Index
-from windowpane.stores.sqlite import SQLiteStore
+from windowpane.stores.sqlite.store import SQLiteStore
 from windowpane.tools.functions import FunctionToolbox
-from windowpane.turn.hybrid import HybridSelector
 
 DAYS = 365
 OWNERS = 20

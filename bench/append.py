@@ -21,8 +21,8 @@ from typing import Any, Literal, cast
 from windowpane.context.events import MessageAdded, SessionCreated
 from windowpane.context.ids import SessionId, new_session_id
 from windowpane.stores.base import Store
-from windowpane.stores.sqlite import SQLiteStore
-from windowpane.stores.sqlite_file import Synchronous
+from windowpane.stores.sqlite.file import Synchronous
+from windowpane.stores.sqlite.store import SQLiteStore
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
@@ -112,7 +112,7 @@ def open_sqlite(place: str) -> Store:
 
 
 def open_redis(place: str) -> Store:
-    from windowpane.stores.redis import RedisStore
+    from windowpane.stores.redis.store import RedisStore
 
     return RedisStore(place)
 

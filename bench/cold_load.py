@@ -26,7 +26,7 @@ from windowpane.search.history import HistoryIndex
 from windowpane.stores.base import Snapshot
 from windowpane.stores.codec import encode_state
 from windowpane.stores.sessions import Sessions
-from windowpane.stores.sqlite import SQLiteStore
+from windowpane.stores.sqlite.store import SQLiteStore
 from windowpane.tools.functions import FunctionToolbox
 
 MESSAGE = "What about the invoices of last week? " * 11

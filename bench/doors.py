@@ -69,7 +69,7 @@ from pathlib import Path
 from windowpane.agents.init import init_agent
 from windowpane.models.provider import PydanticModels
 from windowpane.models.scripted import Reply, ScriptedModel
-from windowpane.server.run import run
+from windowpane.server.process.run import run
 from windowpane.settings import Settings
 from windowpane.wiring import open_engine
 

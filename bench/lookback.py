@@ -25,10 +25,10 @@ from windowpane.insight.explain import explain, explain_all
 from windowpane.insight.past import PastTurn, past_turn
 from windowpane.insight.replay import WhatIf, rebuilt, rerun
 from windowpane.models.provider import PydanticModels
+from windowpane.request.hybrid_selector import HybridSelector
 from windowpane.search.index import Index
-from windowpane.stores.sqlite import SQLiteStore
+from windowpane.stores.sqlite.store import SQLiteStore
 from windowpane.tools.functions import FunctionToolbox
-from windowpane.turn.hybrid import HybridSelector
 
 TURNS = 50
 ITEMS = 200

@@ -9,7 +9,7 @@ Recall: the share of the evidence that a token budget holds, mean over the quest
 on two of its five conversations (`CHOSEN_ON`) and are reported on the other three. Hard facts: conversations with
 planted facts, summed up ten times without a model; a fact counts when it stands in the key facts or is recalled by a
 question.
-Follow-ups: how well `turn/subject.py` tells a change of subject from a message that leans on the one before.
+Follow-ups: how well `search/topic.py` tells a change of subject from a message that leans on the one before.
 
 The data is not part of the repository. Vectors are kept in `WINDOWPANE_BENCH_CACHE` (default: a folder of the system's
 temporary directory).
@@ -34,15 +34,15 @@ from numpy.typing import NDArray
 
 from windowpane.context.ids import SessionId
 from windowpane.context.messages import AssistantMessage, Message, ModelReply, Step, UserMessage
+from windowpane.memory.extract import extract
+from windowpane.memory.recall import Calibration, choose, floor_for, recall
+from windowpane.memory.recent import due, window
 from windowpane.search.base import SearchQuery
+from windowpane.search.embedding.minilm import MiniLM
+from windowpane.search.embedding.vectors import SCALE, Key, Stored, VectorCache, stored, vector_key
 from windowpane.search.history import HistoryIndex, HistoryResult, Past
-from windowpane.search.minilm import MiniLM
-from windowpane.search.vectors import SCALE, Key, Stored, VectorCache, stored, vector_key
-from windowpane.turn.extract import extract
-from windowpane.turn.recall import Calibration, choose, floor_for, recall
-from windowpane.turn.subject import new_subject
-from windowpane.turn.tokens import count
-from windowpane.turn.window import due, window
+from windowpane.search.topic import new_subject
+from windowpane.text.tokens import count
 
 CHOSEN_ON = ("conv-26", "conv-30")
 REPORTED_ON = ("conv-41", "conv-42", "conv-43")
@@ -409,7 +409,7 @@ def report_facts(texts: Texts) -> None:
 
 def report_follow_ups(data: Path) -> None:
     """Print how well a change of subject is told from a follow-up."""
-    print("\nChange of subject, as `turn/subject.py` judges it\n")
+    print("\nChange of subject, as `search/topic.py` judges it\n")
     print("| set | turns | changes | AUC | F1 at a threshold chosen elsewhere |\n|---|---|---|---|---|")
     train, test = _tiage(data / "tiage" / "train.json"), _tiage(data / "tiage" / "test.json")
     sgd = [

@@ -25,7 +25,7 @@ from playwright.sync_api import Page, sync_playwright
 from browser.chromium import FLAGS, find_browser
 from browser.long_session import long_session
 from browser.place import Place, running_place
-from windowpane.server.home import BUNDLE
+from windowpane.server.page import BUNDLE
 
 MESSAGES = 3000
 LOADS = 5

@@ -27,11 +27,11 @@ from windowpane.context.items import ItemRef
 from windowpane.search.base import Measured, SearchQuery
 from windowpane.search.corpus import Corpus
 from windowpane.search.documents import Document
-from windowpane.search.minilm import MiniLM
+from windowpane.search.embedding.minilm import MiniLM
+from windowpane.search.embedding.vectors import Key, Stored, VectorCache, stored, vector_key
+from windowpane.search.query import Said, query
+from windowpane.search.select import CALIBRATION, Calibration, evidence, select
 from windowpane.search.settings import SelectSettings
-from windowpane.search.vectors import Key, Stored, VectorCache, stored, vector_key
-from windowpane.turn.query import Said, query
-from windowpane.turn.select import CALIBRATION, Calibration, evidence, select
 
 HALVES = (
     ("metatool_single", "metatool_multi", "metatool_aware", "sgd", "cursorrules"),

@@ -25,11 +25,11 @@ from windowpane.context.items import Reference, reference_ref
 from windowpane.search.base import SearchQuery
 from windowpane.search.corpus import Corpus
 from windowpane.search.documents import Document
+from windowpane.search.embedding.minilm import MiniLM
+from windowpane.search.embedding.vectors import VectorCache, stored
 from windowpane.search.index import Index
-from windowpane.search.minilm import MiniLM
+from windowpane.search.select import select
 from windowpane.search.settings import SelectSettings
-from windowpane.search.vectors import VectorCache, stored
-from windowpane.turn.select import select
 
 HERE = Path(__file__).parent
 CHUNKS = 151

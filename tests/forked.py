@@ -18,7 +18,7 @@ from typing import Any
 PATIENCE_S = 60.0
 
 _forks = multiprocessing.get_context("forkserver")
-_forks.set_forkserver_preload(["windowpane.server.run", "windowpane.mcp_server.run", "bpe_openai"])
+_forks.set_forkserver_preload(["windowpane.server.process.run", "windowpane.mcp_server.run", "bpe_openai"])
 
 
 class Forked:

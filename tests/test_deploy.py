@@ -9,7 +9,7 @@ import pytest
 import yaml
 from fastapi import FastAPI
 
-from windowpane.server.health import router
+from windowpane.server.routes.health import router
 from windowpane.settings import Settings
 from windowpane.wiring import open_store
 

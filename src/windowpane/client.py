@@ -26,26 +26,34 @@ from windowpane.context.messages import Decision
 from windowpane.context.request import Request, RequestContext
 from windowpane.context.sets import ChangeMode
 from windowpane.errors import RemoteError, UnreachableError
-from windowpane.insight.analytics import Dashboard
+from windowpane.insight.analytics.suggest import Applied, Edit
+from windowpane.insight.analytics.values import Dashboard
 from windowpane.insight.compare import Comparison
 from windowpane.insight.context_tests import ContextTest, Report
 from windowpane.insight.debug import ContextDebug
 from windowpane.insight.evaluate import Evaluation
 from windowpane.insight.explain import Explanation
 from windowpane.insight.replay import Rebuilt, Rerun, WhatIf
-from windowpane.insight.suggestions import Applied, Edit
 from windowpane.insight.tune import Proposal
 from windowpane.insight.use import ItemUse
-from windowpane.server.agents import AgentList, AgentView, FoundItems, ItemDetail, ItemList, ProblemList, ServerList
-from windowpane.server.analytics import SuggestionList, Tuning, TurnUse
-from windowpane.server.events import unflat
-from windowpane.server.fetched import FetchedList
-from windowpane.server.history import MessagePage, TurnRecord, TurnView
-from windowpane.server.insight import Statistics, SummaryView, TurnUsage
-from windowpane.server.items import ItemsChange, ItemsView
-from windowpane.server.lookback import SavedTest
-from windowpane.server.sessions import ChangedSession, SessionListView, SessionView
-from windowpane.turn.export import EXPORT, SessionExport, read_export
+from windowpane.server.routes.agents import (
+    AgentList,
+    AgentView,
+    FoundItems,
+    ItemDetail,
+    ItemList,
+    ProblemList,
+    ServerList,
+)
+from windowpane.server.routes.analytics import SuggestionList, Tuning, TurnUse
+from windowpane.server.routes.fetched import FetchedList
+from windowpane.server.routes.items import ItemsChange, ItemsView
+from windowpane.server.routes.messages import MessagePage, TurnRecord, TurnView
+from windowpane.server.routes.past import SavedTest
+from windowpane.server.routes.sessions import ChangedSession, SessionListView, SessionView
+from windowpane.server.routes.statistics import Statistics, SummaryView, TurnUsage
+from windowpane.server.sse import unflat
+from windowpane.sessions.export import EXPORT, SessionExport, read_export
 
 T = TypeVar("T")
 

@@ -63,31 +63,31 @@ from windowpane.errors import (
 )
 from windowpane.fetch.base import PageReader, SearchEngine
 from windowpane.live import Audience, Watched
+from windowpane.memory.memory import Memory
 from windowpane.models.base import Models
+from windowpane.request.build import arrivals, build, mentioned
+from windowpane.request.catalog import read_catalog
+from windowpane.request.file_marks import read_marks
+from windowpane.request.gather import always_items, always_tools, item_of
+from windowpane.request.hybrid_selector import HybridSelector
+from windowpane.request.prompt import build_prompt
+from windowpane.request.record import context_of, rebuild, texts_of
+from windowpane.request.resume import RESUME_AFTER_S
+from windowpane.request.selector import NoSelector, Selection, Selector
+from windowpane.request.settings import call_settings, checked_changes, search_settings
 from windowpane.search.history import HistoryIndex
+from windowpane.sessions.export import SessionExport, before_turn, export, own_copy
+from windowpane.sessions.fetching import Fetching
+from windowpane.sessions.past import Exchange, past_events
+from windowpane.sessions.toolboxes import Toolboxes
+from windowpane.sessions.working import WorkingContext, change_events, warn_of_unknown
 from windowpane.stores.base import Moved, Store
 from windowpane.stores.sessions import Changed, Sessions
+from windowpane.text.tokens import count
 from windowpane.tools.base import ServerStatus, Toolbox, ToolOutput
 from windowpane.tools.context_tools import WithContextTools
-from windowpane.turn.build import arrivals, build, mentioned
-from windowpane.turn.carry import Carrier, open_turn, turn_error
-from windowpane.turn.catalog import read_catalog
-from windowpane.turn.export import SessionExport, before_turn, export, own_copy
-from windowpane.turn.fetching import Fetching
-from windowpane.turn.filemarks import read_marks
-from windowpane.turn.gather import always_items, always_tools, item_of
-from windowpane.turn.hybrid import HybridSelector
-from windowpane.turn.memory import Memory
-from windowpane.turn.past import Exchange, past_events
-from windowpane.turn.prompt import build_prompt
-from windowpane.turn.record import context_of, rebuild, texts_of
-from windowpane.turn.resume import RESUME_AFTER_S
 from windowpane.turn.run import fitted
-from windowpane.turn.selector import NoSelector, Selection, Selector
-from windowpane.turn.settings import call_settings, checked_changes, search_settings
-from windowpane.turn.tokens import count
-from windowpane.turn.toolboxes import Toolboxes
-from windowpane.turn.working import WorkingContext, change_events, warn_of_unknown
+from windowpane.turn.runner import Carrier, open_turn, turn_error
 
 LEASE_S = 15.0
 """How long a worker that died keeps its session busy."""

@@ -17,23 +17,23 @@ from windowpane.fetch.engines import open_engine_by_name
 from windowpane.fetch.guard import Guard
 from windowpane.fetch.pages import Pages
 from windowpane.models.base import Models
-from windowpane.models.later import LaterModels
-from windowpane.search.embedder import Embedder
+from windowpane.models.lazy import LaterModels
+from windowpane.request.hybrid_selector import HybridSelector
+from windowpane.request.selector import Selector
+from windowpane.search.embedding.base import Embedder
+from windowpane.search.embedding.cached import Remembered
+from windowpane.search.embedding.minilm import MiniLM
+from windowpane.search.embedding.remote import RemoteEmbedder
+from windowpane.search.embedding.vectors import VectorCache
 from windowpane.search.history import HistoryIndex
 from windowpane.search.index import Index
-from windowpane.search.minilm import MiniLM
-from windowpane.search.remembered import Remembered
-from windowpane.search.remote import RemoteEmbedder
 from windowpane.search.settings import search_settings
-from windowpane.search.vectors import VectorCache
 from windowpane.settings import Settings, without_password
 from windowpane.stores.base import Store
 from windowpane.stores.expiry import ExpiringStore, Limits
 from windowpane.stores.memory import MemoryStore
-from windowpane.stores.sqlite import SQLiteStore
+from windowpane.stores.sqlite.store import SQLiteStore
 from windowpane.tools.base import Toolbox
-from windowpane.turn.hybrid import HybridSelector
-from windowpane.turn.selector import Selector
 
 TOUCH_EVERY_S = 1.0
 """How often, at most, a worker writes down that a session that can expire is being used."""
@@ -137,7 +137,7 @@ def open_store(url: str) -> Store:
 
 def _open_postgres(url: str) -> Store:
     try:
-        from windowpane.stores.postgres import PostgresStore
+        from windowpane.stores.postgres.store import PostgresStore
     except ModuleNotFoundError:
         raise InvalidSettingError(
             "store_url", "PostgreSQL needs its driver; install it with `pip install windowpane[postgres]`"
@@ -147,7 +147,7 @@ def _open_postgres(url: str) -> Store:
 
 def _open_redis(url: str) -> Store:
     try:
-        from windowpane.stores.redis import RedisStore
+        from windowpane.stores.redis.store import RedisStore
     except ModuleNotFoundError:
         raise InvalidSettingError(
             "store_url", "Redis and Valkey need a client; install it with `pip install windowpane[redis]`"

@@ -9,7 +9,7 @@ from playwright.sync_api import Browser, sync_playwright
 from browser.chromium import FLAGS, find_browser
 from browser.place import Place, running_place
 from browser.sight import Sight, seeing
-from windowpane.server.home import BUNDLE
+from windowpane.server.page import BUNDLE
 
 
 @pytest.fixture(scope="session")

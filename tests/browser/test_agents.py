@@ -8,7 +8,7 @@ from playwright.sync_api import Page, Route, expect
 
 from browser.place import Place
 from browser.sight import Sight
-from windowpane.server.agent_events import IndexingNow, written
+from windowpane.server.routes.agent_events import IndexingNow, written
 
 RULE = "---\ndescription: How to water\ninclude: always\npriority: 10\n---\nWater in the morning.\n"
 

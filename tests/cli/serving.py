@@ -12,7 +12,7 @@ from anyio.from_thread import start_blocking_portal
 
 from cli.running import environment, logging_restored
 from server.place import listening
-from windowpane.server.configured import app_for
+from windowpane.server.process.configure import app_for
 from windowpane.settings import Settings
 from windowpane.wiring import open_engine
 

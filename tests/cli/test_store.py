@@ -15,7 +15,7 @@ from windowpane.cli.store import copy
 from windowpane.context.ids import SessionId, content_hash
 from windowpane.errors import InvalidInputError, StoreError
 from windowpane.stores.moving import digest
-from windowpane.stores.sqlite import SQLiteStore
+from windowpane.stores.sqlite.store import SQLiteStore
 
 
 def fill(path: Path, sessions: int) -> dict[SessionId, str]:

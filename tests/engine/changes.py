@@ -15,8 +15,8 @@ import anyio
 from engine.world import World
 from windowpane.context.ids import SessionId
 from windowpane.context.sets import ChangeMode
-from windowpane.server.logs import configure_logging
-from windowpane.stores.sqlite import SQLiteStore
+from windowpane.server.process.logs import configure_logging
+from windowpane.stores.sqlite.store import SQLiteStore
 
 CHANGES = 60
 OWN = 5

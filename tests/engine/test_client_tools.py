@@ -10,8 +10,8 @@ from windowpane.context.items import CLIENT_SERVER, Tool, tool_ref
 from windowpane.context.messages import AssistantMessage, Step, ToolCall, ToolResult
 from windowpane.errors import NoResultAwaitedError
 from windowpane.models.scripted import Call, Reply, ScriptedModel
-from windowpane.stores.sqlite import SQLiteStore
-from windowpane.turn.past import Exchange
+from windowpane.sessions.past import Exchange
+from windowpane.stores.sqlite.store import SQLiteStore
 
 WEATHER = Tool(server=CLIENT_SERVER, name="weather", description="Tells the weather.", permission="not_required")
 ASKS = Reply("Let me see.", calls=(Call("client__weather", '{"city": "Oslo"}', id="c1"),))

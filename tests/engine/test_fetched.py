@@ -14,7 +14,7 @@ from windowpane.context.fetched import CUT_MARK, MAX_CHARACTERS, Fetched
 from windowpane.errors import FetchRefusedError
 from windowpane.fetch.engines import open_engine_by_name
 from windowpane.fetch.pages import Pages
-from windowpane.stores.sqlite import SQLiteStore
+from windowpane.stores.sqlite.store import SQLiteStore
 
 ARTICLE = "<html><head><title>Tides</title></head><body><article><h1>Tides</h1><p>{}</p></article></body></html>"
 HIGH_TIDE = "The tide is high at noon and low at six, and it turns twice a day along this coast."

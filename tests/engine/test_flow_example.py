@@ -6,7 +6,7 @@ import pytest
 
 from engine.world import World, drain, tool
 from windowpane.context.items import rule_ref
-from windowpane.turn.selector import FixedSelector
+from windowpane.request.selector import FixedSelector
 
 
 @pytest.mark.spec("S0.15-S0.19", "S0.21", "S0.26", "S0.29-S0.31", "S0.47-S0.49", "S0.63", "S0.64")

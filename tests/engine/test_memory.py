@@ -12,11 +12,11 @@ from windowpane.context.ids import SessionId
 from windowpane.context.messages import AssistantMessage
 from windowpane.engine import Engine
 from windowpane.insight.debug import context_debug
+from windowpane.memory.recent import UNCOVERED, WINDOW
+from windowpane.request.selector import FixedSelector
+from windowpane.search.embedding.minilm import MiniLM
 from windowpane.search.history import HistoryIndex
-from windowpane.search.minilm import MiniLM
-from windowpane.stores.sqlite import SQLiteStore
-from windowpane.turn.selector import FixedSelector
-from windowpane.turn.window import UNCOVERED, WINDOW
+from windowpane.stores.sqlite.store import SQLiteStore
 
 OPENING = "The build server is build-7.example and listens on port 8443."
 

@@ -15,7 +15,7 @@ from windowpane.settings import Settings
 from windowpane.stores.base import Moved
 from windowpane.stores.expiry import ExpiringStore, Limits
 from windowpane.stores.memory import MemoryStore
-from windowpane.stores.sqlite import SQLiteStore
+from windowpane.stores.sqlite.store import SQLiteStore
 from windowpane.wiring import open_sessions
 
 pytestmark = pytest.mark.anyio

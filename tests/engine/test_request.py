@@ -13,8 +13,8 @@ from windowpane.context.messages import AssistantMessage, ErrorMessage
 from windowpane.context.request import Budget
 from windowpane.errors import TurnNotFoundError
 from windowpane.models.scripted import Call, Reply
-from windowpane.turn.assemble import FRAME_TOKENS
-from windowpane.turn.selector import FixedSelector
+from windowpane.request.assemble import FRAME_TOKENS
+from windowpane.request.selector import FixedSelector
 
 
 @pytest.mark.spec("S0.23", "S0.56-S0.58", "S1.24-S1.27", "S1.29", "S1.98")

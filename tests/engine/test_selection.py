@@ -9,10 +9,10 @@ import pytest
 from engine.world import World, drain, tool
 from windowpane.context.items import reference_ref, rule_ref, tool_ref
 from windowpane.errors import InvalidSettingError
+from windowpane.request.hybrid_selector import HybridSelector
+from windowpane.search.embedding.minilm import MiniLM
+from windowpane.search.embedding.vectors import VectorCache
 from windowpane.search.index import Index
-from windowpane.search.minilm import MiniLM
-from windowpane.search.vectors import VectorCache
-from windowpane.turn.hybrid import HybridSelector
 
 
 @pytest.fixture(scope="module")

@@ -23,7 +23,7 @@ from windowpane.errors import (
     TurnNotFoundError,
 )
 from windowpane.stores.sessions import SNAPSHOT_EVERY
-from windowpane.stores.sqlite import SQLiteStore
+from windowpane.stores.sqlite.store import SQLiteStore
 
 
 @pytest.mark.spec("S1.13", "S4.62")

@@ -42,7 +42,7 @@ from windowpane.errors import (
 )
 from windowpane.models.scripted import Call, Reply
 from windowpane.stores.memory import MemoryStore
-from windowpane.stores.sqlite import SQLiteStore
+from windowpane.stores.sqlite.store import SQLiteStore
 from windowpane.tools.functions import FunctionTool
 
 

@@ -34,8 +34,8 @@ from windowpane.context.sets import MAX_PER_SET, MAX_TOTAL, SetChange
 from windowpane.engine import Engine
 from windowpane.errors import ModelStreamBrokenError, SessionNotFoundError, UnknownItemError
 from windowpane.models.scripted import Call, Reply
-from windowpane.stores.sqlite import SQLiteStore
-from windowpane.turn.filemarks import mark_of
+from windowpane.request.file_marks import mark_of
+from windowpane.stores.sqlite.store import SQLiteStore
 
 TESTS = Path(__file__).parents[1]
 

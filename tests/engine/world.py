@@ -13,10 +13,10 @@ from windowpane.context.events import Event, Live, Recorded
 from windowpane.engine import Engine
 from windowpane.models.provider import PydanticModels
 from windowpane.models.scripted import Reply, ScriptedModel
+from windowpane.request.selector import Selector
 from windowpane.stores.base import Store
 from windowpane.stores.memory import MemoryStore
 from windowpane.tools.functions import FunctionTool, FunctionToolbox
-from windowpane.turn.selector import Selector
 
 
 @dataclass

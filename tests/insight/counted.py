@@ -11,12 +11,12 @@ from engine.world import World
 from windowpane.context.ids import SessionId
 from windowpane.context.messages import Usage
 from windowpane.engine import Engine
-from windowpane.insight.bookkeeping import Bookkeeper
-from windowpane.insight.ledger import TABLES, Ledger
+from windowpane.insight.analytics.store import TABLES, Ledger
+from windowpane.insight.analytics.update import Bookkeeper
+from windowpane.request.hybrid_selector import HybridSelector
 from windowpane.search.index import Index
 from windowpane.stores.base import Store
 from windowpane.stores.memory import MemoryStore
-from windowpane.turn.hybrid import HybridSelector
 
 REFUND = "How long does a refund take?"
 REFUND_ANSWER = "It takes five working days to reach your bank account."

@@ -15,11 +15,11 @@ from windowpane.context.events import ModelReplied, Recorded, TurnFinished, Turn
 from windowpane.context.ids import SessionId
 from windowpane.context.items import reference_ref, rule_ref
 from windowpane.context.messages import Step
-from windowpane.insight.account import Account, Progress, account, item_key
-from windowpane.insight.analytics import Dashboard, Filters, PrefixKept, Quality, ScoreStep
-from windowpane.insight.bookkeeping import Kept
-from windowpane.insight.dashboard import as_csv, dashboard, item_rows
-from windowpane.insight.ledger import Ledger
+from windowpane.insight.analytics.count import Account, Progress, account, item_key
+from windowpane.insight.analytics.report import as_csv, dashboard, item_rows
+from windowpane.insight.analytics.store import Ledger
+from windowpane.insight.analytics.update import Kept
+from windowpane.insight.analytics.values import Dashboard, Filters, PrefixKept, Quality, ScoreStep
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 KEPT = Kept(NOW, 0)

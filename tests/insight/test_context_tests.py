@@ -26,10 +26,10 @@ from windowpane.insight.context_tests import (
     run_tests,
     save_test,
 )
+from windowpane.request.hybrid_selector import HybridSelector
+from windowpane.request.selector import Chosen, Selection
 from windowpane.search.index import Index
-from windowpane.turn.hybrid import HybridSelector
-from windowpane.turn.query import Said
-from windowpane.turn.selector import Chosen, Selection
+from windowpane.search.query import Said
 
 BILLING, LEGAL, TONE = reference_ref("billing"), rule_ref("legal"), rule_ref("tone")
 SELECTION = Selection(

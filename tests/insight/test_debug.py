@@ -18,9 +18,9 @@ from windowpane.context.request import (
 )
 from windowpane.context.summary import Summary
 from windowpane.insight.debug import ContextDebug, context_debug
-from windowpane.turn.blocks import summary_block
-from windowpane.turn.query import query, said
-from windowpane.turn.render import enclosed
+from windowpane.search.query import query, said
+from windowpane.text.blocks import summary_block
+from windowpane.text.render import enclosed
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
 SUMMARY = Summary(

@@ -22,7 +22,7 @@ from windowpane.insight.evaluate import (
     questions_of,
     read_labels,
 )
-from windowpane.insight.scored import scored
+from windowpane.insight.rescore import scored
 from windowpane.insight.tune import counts_under, tune, write_settings
 from windowpane.search.settings import SearchSettings, SelectSettings, search_settings
 

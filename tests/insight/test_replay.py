@@ -23,11 +23,11 @@ from windowpane.insight.explain import explain
 from windowpane.insight.past import PastTurn, past_turn
 from windowpane.insight.replay import Rebuilt, WhatIf, decided_again, rebuilt, rerun
 from windowpane.models.scripted import Call, Reply
+from windowpane.request.hybrid_selector import HybridSelector
+from windowpane.request.record import context_of, record
 from windowpane.search.index import Index
 from windowpane.search.settings import SearchSettings, written_out
-from windowpane.stores.sqlite import SQLiteStore
-from windowpane.turn.hybrid import HybridSelector
-from windowpane.turn.record import context_of, record
+from windowpane.stores.sqlite.store import SQLiteStore
 
 TURNS = 25
 SESSIONS = 8

@@ -9,8 +9,8 @@ import pytest
 from insight.counted import PAPER, REFUND, ask, counted, talking
 from windowpane.context.items import reference_ref
 from windowpane.errors import InvalidInputError
-from windowpane.insight.sharing import SharedItem, similar, word_similarities
-from windowpane.search.embedder import Vectors
+from windowpane.insight.analytics.sharing import SharedItem, similar, word_similarities
+from windowpane.search.embedding.base import Vectors
 from windowpane.search.history import HistoryIndex
 
 BILLING, HIDDEN = reference_ref("billing"), reference_ref("hidden")

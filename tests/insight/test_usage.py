@@ -20,8 +20,8 @@ from windowpane.context.request import (
     RequestMessage,
 )
 from windowpane.insight.usage import Residual, UsageAnalysis, analyse_usage, price, price_of_steps, residuals
+from windowpane.text.tokens import count, message_tokens, tool_tokens
 from windowpane.turn.run import messages_now
-from windowpane.turn.tokens import count, message_tokens, tool_tokens
 
 AT = datetime(2026, 2, 3, tzinfo=UTC)
 READ = OfferedTool("files_read", tool_ref("files", "read"), "Reads a file.", {"type": "object"})

@@ -17,18 +17,18 @@ from windowpane.context.messages import Message, Step
 from windowpane.context.request import CallSettings, Candidate, Evidence, Query, Request, RequestContext
 from windowpane.context.session import SessionState
 from windowpane.insight.past import PastTurn
+from windowpane.request.assemble import Ingredients, assemble
+from windowpane.request.catalog import keep_catalog, read_catalog
+from windowpane.request.gather import gather
+from windowpane.request.prompt import build_prompt
+from windowpane.request.record import context_of, record
+from windowpane.request.selector import Chosen, Selection
 from windowpane.search.base import Found, Measured, SearchQuery
 from windowpane.search.chunks import Chunk
 from windowpane.search.documents import DOMAINS, Domain
+from windowpane.search.select import Choice, select
 from windowpane.search.settings import SearchSettings, SelectSettings, written_out
 from windowpane.tools.base import ServerStatus
-from windowpane.turn.assemble import Ingredients, assemble
-from windowpane.turn.catalog import keep_catalog, read_catalog
-from windowpane.turn.gather import gather
-from windowpane.turn.prompt import build_prompt
-from windowpane.turn.record import context_of, record
-from windowpane.turn.select import Choice, select
-from windowpane.turn.selector import Chosen, Selection
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 SESSION = SessionId("ses_test")

@@ -12,7 +12,7 @@ from agents import Agent, OpenAIChatCompletionsModel, RunConfig, Runner, Session
 from engine.world import World, drain
 from windowpane.errors import InvalidInputError
 from windowpane.integrations.openai_agents import WindowpaneSession
-from windowpane.stores.sqlite import SQLiteStore
+from windowpane.stores.sqlite.store import SQLiteStore
 from wire.server import json_answer, running
 
 USER: Any = {"role": "user", "content": "Hello."}

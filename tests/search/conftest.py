@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from tests.search.endpoint import Endpoint
 
-from windowpane.search.minilm import MiniLM
-from windowpane.search.weights import PACKAGE
+from windowpane.search.embedding.minilm import MiniLM
+from windowpane.search.embedding.weights import PACKAGE
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from windowpane.search import corpus
 from windowpane.search.base import SearchQuery
 from windowpane.search.corpus import Corpus
 from windowpane.search.documents import document
-from windowpane.search.vectors import stored
+from windowpane.search.embedding.vectors import stored
 
 
 def test_few_and_many_passages_are_measured_alike_to_the_bit(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,10 +12,10 @@ from tests.search.endpoint import Endpoint
 from windowpane.context.ids import SessionId
 from windowpane.context.messages import AssistantMessage, Message, ModelReply, Step, SystemMessage, UserMessage
 from windowpane.search.base import SearchQuery
+from windowpane.search.embedding.minilm import MiniLM
+from windowpane.search.embedding.remote import RemoteEmbedder
+from windowpane.search.embedding.vectors import VectorCache
 from windowpane.search.history import RETRY_S, Held, HistoryIndex, HistoryResult, Past
-from windowpane.search.minilm import MiniLM
-from windowpane.search.remote import RemoteEmbedder
-from windowpane.search.vectors import VectorCache
 
 pytestmark = pytest.mark.anyio
 

@@ -10,11 +10,11 @@ from tests.search.endpoint import Endpoint
 
 from windowpane.context.items import Item, ItemRef, Reference, Rule, Tool
 from windowpane.search.base import SearchQuery, SearchResult
-from windowpane.search.embedder import Vectors
+from windowpane.search.embedding.base import Vectors
+from windowpane.search.embedding.minilm import MiniLM
+from windowpane.search.embedding.remote import RemoteEmbedder
+from windowpane.search.embedding.vectors import VectorCache, vector_key
 from windowpane.search.index import FIRST_RETRY_S, KEPT_QUERIES, Index
-from windowpane.search.minilm import MiniLM
-from windowpane.search.remote import RemoteEmbedder
-from windowpane.search.vectors import VectorCache, vector_key
 
 pytestmark = pytest.mark.anyio
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from windowpane.search.minilm import MiniLM
+from windowpane.search.embedding.minilm import MiniLM
 
 
 @pytest.mark.spec("S1.35", "S1.48", "S1.65")
@@ -47,8 +47,8 @@ import sys
 sys.path.insert(0, {str(source)!r})
 from pathlib import Path
 from windowpane.search.index import Index
-from windowpane.search.minilm import MiniLM
-from windowpane.search.vectors import VectorCache
+from windowpane.search.embedding.minilm import MiniLM
+from windowpane.search.embedding.vectors import VectorCache
 index = Index(MiniLM(Path({str(tmp_path)!r})), VectorCache(Path({str(tmp_path)!r})))
 loaded = {{"onnxruntime", "tokenizers", "onnx", "torch"}} & sys.modules.keys()
 assert not loaded, loaded

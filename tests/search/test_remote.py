@@ -6,7 +6,7 @@ import pytest
 from tests.search.endpoint import Endpoint, embedding
 
 from windowpane.errors import EndpointError
-from windowpane.search.remote import TEXTS_AT_ONCE, RemoteEmbedder
+from windowpane.search.embedding.remote import TEXTS_AT_ONCE, RemoteEmbedder
 
 pytestmark = pytest.mark.anyio
 

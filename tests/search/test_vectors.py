@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from windowpane.search.vectors import SCALE, Stored, VectorCache, stored, vector_key
+from windowpane.search.embedding.vectors import SCALE, Stored, VectorCache, stored, vector_key
 
 
 def vector(seed: int) -> Stored:
@@ -94,7 +94,7 @@ WRITER = """
 import sys
 from pathlib import Path
 import numpy as np
-from windowpane.search.vectors import VectorCache, vector_key
+from windowpane.search.embedding.vectors import VectorCache, vector_key
 cache = VectorCache(Path(sys.argv[1]))
 for number in range(40):
     key = vector_key("model", f"{sys.argv[2]} {number}")

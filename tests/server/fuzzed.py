@@ -12,7 +12,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
-from windowpane.server.run import run
+from windowpane.server.process.run import run
 from windowpane.settings import Settings
 
 CHECKS = "all"

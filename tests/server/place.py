@@ -19,8 +19,8 @@ from windowpane.agents.folder import FolderAgents
 from windowpane.engine import Engine
 from windowpane.fetch.pages import Pages
 from windowpane.models.provider import PydanticModels
-from windowpane.server import sockets
 from windowpane.server.app import create_app
+from windowpane.server.process import sockets
 
 VOLATILE = ("at", "created_at", "updated_at", "timestamp", "latency_ms", "version", "folder")
 EVENTS = {"Accept": "text/event-stream"}

@@ -10,9 +10,9 @@ import anyio
 from engine.world import World, tool
 from server.place import engine_of
 from windowpane.models.scripted import Call, Reply, ScriptedModel
-from windowpane.server.run import run
+from windowpane.server.process.run import run
 from windowpane.settings import Settings
-from windowpane.stores.sqlite import SQLiteStore
+from windowpane.stores.sqlite.store import SQLiteStore
 
 
 def serve(folder: Path, replies: Sequence[tuple[str, str]], say: Callable[[str], None]) -> None:

@@ -7,9 +7,9 @@ from engine.world import World, tool
 from server.place import problem, problem_in, served, steady
 from windowpane.agents.edit import revision_of
 from windowpane.context.items import Reference, Rule, Tool, item_hash
+from windowpane.request.assemble import item_tokens
+from windowpane.request.hybrid_selector import HybridSelector
 from windowpane.search.index import Index
-from windowpane.turn.assemble import item_tokens
-from windowpane.turn.hybrid import HybridSelector
 
 
 def fill(world: World) -> None:

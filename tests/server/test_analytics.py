@@ -11,9 +11,9 @@ import pytest
 from engine.world import World
 from server.guests import guarded
 from server.place import new_session, problem_in, served
+from windowpane.request.hybrid_selector import HybridSelector
 from windowpane.search.index import Index
-from windowpane.stores.sqlite import SQLiteStore
-from windowpane.turn.hybrid import HybridSelector
+from windowpane.stores.sqlite.store import SQLiteStore
 
 REFUND = "How long does a refund take?"
 ANSWER = "It takes five working days to reach your bank account."

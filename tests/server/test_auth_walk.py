@@ -26,7 +26,7 @@ from server.guests import Place, guarded
 from server.place import engine_of
 from windowpane.callers import SCOPES, Scope
 from windowpane.server.app import create_app
-from windowpane.server.opened import OpenEngine
+from windowpane.server.dependencies import OpenEngine
 
 FOR_ANYBODY = {
     ("get", "/healthz"),

@@ -12,7 +12,7 @@ from server.place import listening
 from windowpane.context.events import Delta, ItemRemoved, Live, Recorded
 from windowpane.context.items import rule_ref
 from windowpane.errors import SessionNotFoundError
-from windowpane.server.events import EventStream, wants_events
+from windowpane.server.sse import EventStream, wants_events
 
 
 async def sent(live: AsyncGenerator[Live], ping_s: float = 15) -> str:

@@ -19,7 +19,7 @@ from windowpane.context.messages import Usage
 from windowpane.errors import ModelRateLimitedError, ModelUnavailableError
 from windowpane.models.scripted import Call, Reply
 from windowpane.server.app import create_app
-from windowpane.server.openai.once import Once
+from windowpane.server.openai.one_off import Once
 
 WEATHER: ChatCompletionToolParam = {
     "type": "function",

@@ -19,8 +19,8 @@ from server.place import engine_of
 from server.serving import serve as serve_scripted
 from windowpane.callers import TokenFile, token_needed_at
 from windowpane.errors import InvalidSettingError, StoreCorruptError
-from windowpane.server.run import run, serve
-from windowpane.server.sockets import listening
+from windowpane.server.process.run import run, serve
+from windowpane.server.process.sockets import listening
 from windowpane.settings import Settings
 
 

@@ -11,12 +11,12 @@ from threading import Thread
 import pytest
 
 from windowpane.errors import InvalidSettingError
-from windowpane.server.tracing import configure_tracing
+from windowpane.server.process.tracing import configure_tracing
 
 SELECT = """
 from opentelemetry import trace
 from windowpane import telemetry
-from windowpane.server.tracing import configure_tracing
+from windowpane.server.process.tracing import configure_tracing
 
 configure_tracing()
 with telemetry.selection(candidates=3):

@@ -16,8 +16,8 @@ from windowpane.context.items import rule_ref
 from windowpane.engine import Engine
 from windowpane.fetch.pages import Pages
 from windowpane.models.scripted import Call, Reply
+from windowpane.sessions.export import EXPORT, read_export
 from windowpane.stores.memory import MemoryStore
-from windowpane.turn.export import EXPORT, read_export
 
 
 async def say(client: httpx2.AsyncClient, session: str, content: str) -> Any:

@@ -24,7 +24,7 @@ from server.test_run import next_event
 from windowpane.callers import TokenFile
 from windowpane.context.events import ModelReplied, Recorded, TurnFinished
 from windowpane.context.ids import SessionId
-from windowpane.stores.sqlite import SQLiteStore
+from windowpane.stores.sqlite.store import SQLiteStore
 from wire import openai_chat
 from wire.reply import WireReply
 from wire.server import Answer, Step, WireServer, running

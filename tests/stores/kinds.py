@@ -12,7 +12,7 @@ from windowpane.context.ids import SessionId, new_session_id
 from windowpane.stores.base import Store
 from windowpane.stores.expiry import ExpiringStore
 from windowpane.stores.memory import MemoryStore
-from windowpane.stores.sqlite import SQLiteStore
+from windowpane.stores.sqlite.store import SQLiteStore
 
 
 class Server(Protocol):
@@ -60,13 +60,13 @@ class Kind:
 
 def _open_postgres(place: str) -> Store:
     # Its driver takes long to load, for processes that have no use for it too.
-    from windowpane.stores.postgres import PostgresStore
+    from windowpane.stores.postgres.store import PostgresStore
 
     return PostgresStore(place)
 
 
 def _open_redis(place: str) -> Store:
-    from windowpane.stores.redis import RedisStore
+    from windowpane.stores.redis.store import RedisStore
 
     return RedisStore(place)
 

@@ -13,7 +13,7 @@ from windowpane.stores.base import Store
 from windowpane.stores.copy import Copied, Step, copy_store
 from windowpane.stores.memory import MemoryStore
 from windowpane.stores.moving import bring, digest
-from windowpane.stores.sqlite import SQLiteStore
+from windowpane.stores.sqlite.store import SQLiteStore
 
 pytestmark = pytest.mark.anyio
 

@@ -24,7 +24,7 @@ from windowpane.stores.base import Moved, Store
 from windowpane.stores.expiry import SESSIONS, UNUSED_S, ExpiringStore, Limits
 from windowpane.stores.memory import MemoryStore
 from windowpane.stores.moving import digest
-from windowpane.stores.sqlite import SQLiteStore
+from windowpane.stores.sqlite.store import SQLiteStore
 
 pytestmark = pytest.mark.anyio
 
@@ -341,7 +341,7 @@ async def sweeping(here: Path, there: Path) -> AsyncGenerator[anyio.abc.Process]
 SWEEPER = """
 import sys, anyio
 from windowpane.stores.expiry import ExpiringStore
-from windowpane.stores.sqlite import SQLiteStore
+from windowpane.stores.sqlite.store import SQLiteStore
 
 async def main():
     async with ExpiringStore(SQLiteStore(sys.argv[1], "NORMAL"), archive=SQLiteStore(sys.argv[2], "NORMAL")):

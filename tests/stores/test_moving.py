@@ -16,7 +16,7 @@ from windowpane.errors import DifferentSessionError, SessionNotFoundError
 from windowpane.stores.base import Moved, Store
 from windowpane.stores.memory import MemoryStore
 from windowpane.stores.moving import PAGE, bring, bring_at_once, digest
-from windowpane.stores.sqlite import SQLiteStore
+from windowpane.stores.sqlite.store import SQLiteStore
 
 pytestmark = pytest.mark.anyio
 

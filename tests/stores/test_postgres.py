@@ -28,9 +28,9 @@ from windowpane.errors import (
     StoreTooNewError,
     StoreUnavailableError,
 )
-from windowpane.stores.postgres import PostgresStore
-from windowpane.stores.postgres_link import Address, Connection, Link, parse
-from windowpane.stores.postgres_log import name_from_sql, name_in_sql
+from windowpane.stores.postgres.connections import Address, Connection, Link, parse
+from windowpane.stores.postgres.log import name_from_sql, name_in_sql
+from windowpane.stores.postgres.store import PostgresStore
 from windowpane.wiring import open_store
 
 pytestmark = pytest.mark.anyio

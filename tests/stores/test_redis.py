@@ -29,9 +29,9 @@ from windowpane.errors import (
     StoreRolledBackError,
     StoreUnavailableError,
 )
-from windowpane.stores.redis import RedisStore
-from windowpane.stores.redis_durability import Durability
-from windowpane.stores.redis_place import read_place
+from windowpane.stores.redis.durability import Durability
+from windowpane.stores.redis.store import RedisStore
+from windowpane.stores.redis.url import read_place
 from windowpane.stores.sessions import Sessions
 from windowpane.wiring import open_store
 

@@ -27,7 +27,7 @@ from windowpane.errors import (
 )
 from windowpane.stores.base import Snapshot
 from windowpane.stores.packing import pack
-from windowpane.stores.sqlite import SQLiteStore
+from windowpane.stores.sqlite.store import SQLiteStore
 
 pytestmark = pytest.mark.anyio
 

@@ -11,7 +11,7 @@ import pytest
 
 from windowpane.context.ids import SessionId
 from windowpane.errors import InvalidInputError, StoreUnavailableError
-from windowpane.stores.sqlite_writer import Writer
+from windowpane.stores.sqlite.writer import Writer
 
 pytestmark = pytest.mark.anyio
 
@@ -117,7 +117,7 @@ async def test_work_whose_caller_went_away_before_it_began_is_left_undone(writer
 async def test_whoever_erases_is_told_when_another_program_keeps_the_old_bytes(
     writer: Writer, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("windowpane.stores.sqlite_writer.BUSY_S", 0.05)
+    monkeypatch.setattr("windowpane.stores.sqlite.writer.BUSY_S", 0.05)
     with closing(sqlite3.connect(path, isolation_level=None)) as reader:
         reader.execute("BEGIN")
         reader.execute("SELECT * FROM number").fetchall()

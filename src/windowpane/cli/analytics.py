@@ -14,12 +14,12 @@ from windowpane.cli.naming import find_session, find_there
 from windowpane.cli.screen import Screen, counted
 from windowpane.engine import Engine
 from windowpane.errors import InvalidInputError
-from windowpane.insight.analytics import Dashboard, Filters, ItemRow, Listed
-from windowpane.insight.bookkeeping import Bookkeeper, Kept
-from windowpane.insight.dashboard import as_csv, counted_turns, dashboard, item_rows
-from windowpane.insight.ledger import Ledger
+from windowpane.insight.analytics.report import as_csv, counted_turns, dashboard, item_rows
+from windowpane.insight.analytics.store import Ledger
+from windowpane.insight.analytics.suggest import Applied, Suggestion, apply, suggestions
+from windowpane.insight.analytics.update import Bookkeeper, Kept
+from windowpane.insight.analytics.values import Dashboard, Filters, ItemRow, Listed
 from windowpane.insight.past import past_turn
-from windowpane.insight.suggestions import Applied, Suggestion, apply, suggestions
 from windowpane.insight.use import ItemUse, use
 from windowpane.settings import Settings
 

@@ -18,7 +18,7 @@ from windowpane.insight.view import NO_CONTEXT, changes_since
 
 if TYPE_CHECKING:
     from windowpane.client import Client
-    from windowpane.server.sessions import SessionView
+    from windowpane.server.routes.sessions import SessionView
 
 REQUEST: TypeAdapter[Request] = TypeAdapter(Request)
 

@@ -24,9 +24,9 @@ from windowpane.engine import Engine
 from windowpane.errors import EmbedderError, MissingCorePromptError, ModelError, StoreError, WindowpaneError
 from windowpane.models.base import ModelStep
 from windowpane.models.provider import OLLAMA_URL, SETUPS
+from windowpane.request.prompt import build_prompt
 from windowpane.settings import Settings, without_password
 from windowpane.tools.base import ServerStatus
-from windowpane.turn.prompt import build_prompt
 from windowpane.wiring import open_embedder, open_engine, open_store
 
 REACH_S = 5.0

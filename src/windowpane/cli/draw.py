@@ -18,7 +18,7 @@ from windowpane.insight.view import (
     parts,
     summary,
 )
-from windowpane.turn.tokens import message_tokens
+from windowpane.text.tokens import message_tokens
 
 BADGE_STYLES: Mapping[IncludeMode, str] = {"always": "green", "manual": "cyan", "agent": "magenta"}
 GROUP_TITLES = ("Rules", "References", "Tools")

@@ -13,7 +13,7 @@ from windowpane.cli.door import Place, with_engine
 from windowpane.cli.screen import Screen, counted
 from windowpane.engine import Engine
 from windowpane.errors import InvalidInputError
-from windowpane.insight.bookkeeping import Bookkeeper, Kept
+from windowpane.insight.analytics.update import Bookkeeper, Kept
 from windowpane.insight.context_tests import ContextTest
 from windowpane.insight.evaluate import Evaluation, Measure, Question, asked_before, asked_now, evaluate, read_labels
 from windowpane.insight.tune import Proposal, tune, write_settings

@@ -11,9 +11,9 @@ from windowpane.cli.screen import Screen, counted
 from windowpane.client import Client
 from windowpane.context.session import SessionState
 from windowpane.engine import Engine
-from windowpane.server.insight import Statistics, statistics_of
-from windowpane.server.sessions import SessionView
-from windowpane.turn.export import EXPORT, SessionExport
+from windowpane.server.routes.sessions import SessionView
+from windowpane.server.routes.statistics import Statistics, statistics_of
+from windowpane.sessions.export import EXPORT, SessionExport
 
 STATISTICS: TypeAdapter[Statistics] = TypeAdapter(Statistics)
 

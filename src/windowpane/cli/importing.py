@@ -12,8 +12,8 @@ from windowpane.cli.door import Place, ask
 from windowpane.cli.screen import Screen, counted
 from windowpane.engine import Engine
 from windowpane.errors import InvalidInputError
+from windowpane.sessions.export import SessionExport, read_export
 from windowpane.settings import Settings
-from windowpane.turn.export import SessionExport, read_export
 
 if TYPE_CHECKING:
     from windowpane.client import Client

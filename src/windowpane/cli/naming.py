@@ -10,7 +10,7 @@ from windowpane.errors import InvalidInputError, RemoteError, SessionNotFoundErr
 
 if TYPE_CHECKING:
     from windowpane.client import Client
-    from windowpane.server.sessions import SessionView
+    from windowpane.server.routes.sessions import SessionView
 
 LAST = "last"
 """Names the session that was used last."""

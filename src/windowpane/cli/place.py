@@ -6,7 +6,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from windowpane.errors import InvalidSettingError
-from windowpane.server.logs import configure_logging
+from windowpane.server.process.logs import configure_logging
 from windowpane.settings import Settings
 
 

@@ -16,7 +16,7 @@ def serve(settings: Settings) -> None:
     screen.remark(f"Agents: {settings.agents_folder}, sessions: {settings.shown_database_url}")
     # Not at the top: the process that only keeps workers running loads nothing of what they need.
     if settings.workers > 1:
-        from windowpane.server.workers import run_workers as run
+        from windowpane.server.process.workers import run_workers as run
     else:
-        from windowpane.server.run import run
+        from windowpane.server.process.run import run
     run(settings, on_ready=lambda url: screen.line(f"Windowpane is at {url} (Ctrl-C stops it)"))

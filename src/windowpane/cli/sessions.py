@@ -19,7 +19,7 @@ from windowpane.insight.view import badge
 
 if TYPE_CHECKING:
     from windowpane.client import Client
-    from windowpane.server.sessions import SessionView
+    from windowpane.server.routes.sessions import SessionView
 
     AnySession = SessionState | SessionView
 

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from windowpane.context.identity_cache import once_for_each
 from windowpane.context.ids import BlobHash, content_hash
-from windowpane.context.once import once_for_each
 
 ItemType = Literal["rule", "reference", "tool"]
 IncludeMode = Literal["always", "manual", "agent"]

@@ -36,12 +36,12 @@ from windowpane.context.messages import AssistantMessage, Message, ModelReply, S
 from windowpane.context.session import SessionState
 from windowpane.errors import InvalidInputError, InvalidSettingError
 from windowpane.insight.past import PastTurn, Records, past_turn
-from windowpane.insight.scored import settings_of
+from windowpane.insight.rescore import settings_of
+from windowpane.request.gather import gather
+from windowpane.request.selector import Selection
+from windowpane.search.query import Said, said
 from windowpane.search.settings import SelectSettings, search_settings
 from windowpane.tools.base import ServerStatus
-from windowpane.turn.gather import gather
-from windowpane.turn.query import Said, said
-from windowpane.turn.selector import Selection
 
 FOLDER = "tests"
 WAIT_S = 60.0

@@ -18,14 +18,14 @@ from windowpane.context.ids import SessionId
 from windowpane.context.items import ItemRef
 from windowpane.context.session import SessionState
 from windowpane.errors import InvalidFileError, InvalidInputError, NotFoundError
-from windowpane.insight.account import SCORE_STEPS, score_step
+from windowpane.insight.analytics.count import SCORE_STEPS, score_step
+from windowpane.insight.analytics.store import Remembered
 from windowpane.insight.context_tests import WAIT_S, ContextTest, Selecting, as_messages, parse_tests
-from windowpane.insight.ledger import Remembered
 from windowpane.insight.past import Records, past_turn
-from windowpane.insight.scored import Scored, domain_of, scored, scored_candidates
+from windowpane.insight.rescore import Scored, domain_of, scored, scored_candidates
+from windowpane.request.gather import gather
 from windowpane.search.documents import DOMAINS, Domain
 from windowpane.search.settings import SearchSettings, SelectSettings
-from windowpane.turn.gather import gather
 
 SHOWN_WRONG = 50
 

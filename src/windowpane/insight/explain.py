@@ -16,13 +16,13 @@ from windowpane.context.items import BUILT_IN_SERVER, CLIENT_SERVER, DEFAULT_PRI
 from windowpane.context.request import Candidate, ContextItem, Evidence, ItemStatus
 from windowpane.errors import UnknownItemError
 from windowpane.insight.past import PastTurn
-from windowpane.insight.room import Wanted, fate_of, more_tokens, pieces_with
-from windowpane.insight.scored import Scored, domain_of, scored, settings_of
+from windowpane.insight.refit import Wanted, fate_of, more_tokens, pieces_with
+from windowpane.insight.rescore import Scored, domain_of, scored, settings_of
+from windowpane.request.assemble import item_tokens
 from windowpane.search.documents import Domain
+from windowpane.search.select import SCORE_DECIMALS, Choice, Choices
 from windowpane.search.settings import SearchSettings, SelectSettings
 from windowpane.tools.names import offer
-from windowpane.turn.assemble import item_tokens
-from windowpane.turn.select import SCORE_DECIMALS, Choice, Choices
 
 STEP = 10.0**-SCORE_DECIMALS
 MOST_TOP_N = 1000

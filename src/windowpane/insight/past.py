@@ -16,10 +16,10 @@ from windowpane.context.messages import Message, Step
 from windowpane.context.request import Request, RequestContext
 from windowpane.context.session import SessionState
 from windowpane.errors import BlobNotFoundError, TurnNotFoundError
+from windowpane.request.catalog import item_from, read_catalog
+from windowpane.request.record import context_of, damages, rebuild, texts_of
+from windowpane.request.selector import Selection
 from windowpane.stores.base import Store
-from windowpane.turn.catalog import item_from, read_catalog
-from windowpane.turn.record import context_of, damages, rebuild, texts_of
-from windowpane.turn.selector import Selection
 
 
 class Records(Protocol):

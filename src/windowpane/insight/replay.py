@@ -13,13 +13,13 @@ from windowpane.context.items import Item, ItemRef, Tool
 from windowpane.context.request import Evidence
 from windowpane.errors import InvalidInputError, UnknownItemError
 from windowpane.insight.past import PastTurn, Records
-from windowpane.insight.room import Wanted, pieces_with
-from windowpane.insight.scored import scored, settings_of
+from windowpane.insight.refit import Wanted, pieces_with
+from windowpane.insight.rescore import scored, settings_of
+from windowpane.request.assemble import item_tokens
+from windowpane.request.fit import fit
+from windowpane.request.selector import Selection
 from windowpane.search.settings import SearchSettings, search_settings, written_out
 from windowpane.tools.names import offer
-from windowpane.turn.assemble import item_tokens
-from windowpane.turn.fit import fit
-from windowpane.turn.selector import Selection
 
 WAIT_S = 60.0
 """How long a replay waits for vectors: nobody waits for a reply."""

@@ -15,8 +15,8 @@ from genai_prices import calc_price
 
 from windowpane.context.messages import Step, Usage
 from windowpane.context.request import Request
+from windowpane.text.tokens import count, message_tokens, tool_tokens
 from windowpane.turn.run import messages_now
-from windowpane.turn.tokens import count, message_tokens, tool_tokens
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ from windowpane.context.items import ItemRef, reference_ref
 from windowpane.context.request import PartKind, RequestMessage
 from windowpane.insight.past import PastTurn
 from windowpane.search.words import STOP_WORDS, words
-from windowpane.turn.tokens import rarity
+from windowpane.text.tokens import rarity
 
 How = Literal["called", "cited", "quoted", "drawn_upon"]
 """In what way an item was used."""

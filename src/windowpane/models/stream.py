@@ -34,9 +34,9 @@ from windowpane.context.text import whole
 from windowpane.errors import ModelError
 from windowpane.models.base import ModelStep, ModelText
 from windowpane.models.debug_log import log_request
-from windowpane.models.demands import force, parameters
 from windowpane.models.failures import Called, Foreseen, asked_wait_s, failure, passing, too_slow, unfinished
 from windowpane.models.messages import Replies, conversation, model_settings, own_words, tool_calls
+from windowpane.models.reply_options import force, parameters
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

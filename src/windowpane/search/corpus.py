@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from windowpane.search.base import Floats, Found, Measured, SearchQuery
 from windowpane.search.documents import Document, Domain, embedded_text, passages
-from windowpane.search.vectors import SCALE, Key, Stored, vector_key
+from windowpane.search.embedding.vectors import SCALE, Key, Stored, vector_key
 from windowpane.search.words import Words, words
 
 CLAUSE_SHARE = 0.3

@@ -27,9 +27,9 @@ from windowpane.context.ids import SessionId
 from windowpane.context.messages import AssistantMessage, Message, UserMessage
 from windowpane.search.base import Floats, SearchQuery
 from windowpane.search.chunks import Chunk, chunks
-from windowpane.search.embedder import Embedder
+from windowpane.search.embedding.base import Embedder
+from windowpane.search.embedding.vectors import SCALE, Key, Stored, VectorCache, stored, vector_key
 from windowpane.search.index import AT_ONCE_CHARACTERS, AT_ONCE_PASSAGES, DEADLINE_S, TEXTS_AT_ONCE, Clock, why_not
-from windowpane.search.vectors import SCALE, Key, Stored, VectorCache, stored, vector_key
 from windowpane.search.words import words
 
 BEFORE = 2

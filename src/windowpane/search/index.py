@@ -21,8 +21,8 @@ from windowpane.errors import EmbedderError
 from windowpane.search.base import Measured, SearchQuery, SearchResult
 from windowpane.search.corpus import Corpus
 from windowpane.search.documents import DOMAINS, Document, Domain, document
-from windowpane.search.embedder import Embedder
-from windowpane.search.vectors import Key, Stored, VectorCache, stored, vector_key
+from windowpane.search.embedding.base import Embedder
+from windowpane.search.embedding.vectors import Key, Stored, VectorCache, stored, vector_key
 
 log = structlog.get_logger()
 

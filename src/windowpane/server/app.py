@@ -20,49 +20,46 @@ from windowpane import telemetry
 from windowpane.callers import TokenFile
 from windowpane.engine import Engine
 from windowpane.errors import WindowpaneError
-from windowpane.insight.bookkeeping import Bookkeeper
-from windowpane.insight.ledger import Ledger
-from windowpane.server import (
-    agent_events,
-    agent_files,
-    agents,
-    agui,
-    analytics,
-    auth,
-    fetched,
-    files,
-    health,
-    history,
-    home,
-    insight,
-    items,
-    live,
-    lookback,
-    metrics,
-    openai,
-    push,
-    sessions,
-    tool_servers,
-    transfer,
-    turns,
-)
-from windowpane.server.access import AccessLog
-from windowpane.server.agent_events import Looking
-from windowpane.server.auth import Doorkeeper, Entrance, with_access
-from windowpane.server.described import described
-from windowpane.server.guard import LOOPBACK_NAMES, Guard
-from windowpane.server.headers import SafeHeaders
-from windowpane.server.limits import MAX_BODY_BYTES, BodyLimit, RateLimit
-from windowpane.server.metrics import Counting, Metrics
+from windowpane.insight.analytics.store import Ledger
+from windowpane.insight.analytics.update import Bookkeeper
+from windowpane.server import bookmarklet, openai, page
+from windowpane.server.agui import routes as agui
+from windowpane.server.applets import files
+from windowpane.server.applets.roots import Roots
+from windowpane.server.middleware import auth, metrics
+from windowpane.server.middleware.access_log import AccessLog
+from windowpane.server.middleware.auth import Doorkeeper, Entrance, with_access
+from windowpane.server.middleware.cross_site import LOOPBACK_NAMES, Guard
+from windowpane.server.middleware.headers import SafeHeaders
+from windowpane.server.middleware.limits import MAX_BODY_BYTES, BodyLimit, RateLimit
+from windowpane.server.middleware.metrics import Counting, Metrics
 from windowpane.server.openai.errors import as_answered
-from windowpane.server.openai.once import Once
+from windowpane.server.openai.one_off import Once
+from windowpane.server.openapi import described
 from windowpane.server.problems import (
     answer_http_error,
     answer_invalid_request,
     answer_windowpane_error,
     with_problems,
 )
-from windowpane.server.roots import Roots
+from windowpane.server.routes import (
+    agent_events,
+    agent_files,
+    agents,
+    analytics,
+    fetched,
+    health,
+    items,
+    messages,
+    past,
+    sessions,
+    statistics,
+    tool_servers,
+    transfer,
+    turns,
+    watch,
+)
+from windowpane.server.routes.agent_events import Looking
 
 ABOUT = """The context engine for chat agents: what goes into every model request, and why.
 
@@ -85,7 +82,7 @@ def create_app(
     requests_per_minute: int | None = None,
     roots: Sequence[Path] = (),
     grace_s: float = 0,
-    bundle: Path = home.BUNDLE,
+    bundle: Path = page.BUNDLE,
     ledger: Path | None = None,
 ) -> FastAPI:
     """Return the app for an engine, which is open as long as the app runs.
@@ -148,9 +145,9 @@ def create_app(
     app.state.once = Once()
     app.state.books = Bookkeeper(engine.store, Ledger(ledger))
     resources = (
-        home,
+        page,
         auth,
-        push,
+        bookmarklet,
         agents,
         agent_files,
         agent_events,
@@ -159,13 +156,13 @@ def create_app(
         sessions,
         items,
         turns,
-        history,
+        messages,
         fetched,
         files,
-        insight,
-        lookback,
+        statistics,
+        past,
         analytics,
-        live,
+        watch,
     )
     resources += (openai, agui)
     for router in (health.router, metrics.router, *(resource.router for resource in resources)):

@@ -13,9 +13,9 @@ from types import FrameType
 from fastapi import FastAPI
 
 from windowpane.server.app import begin_to_stop
-from windowpane.server.configured import app_for
-from windowpane.server.logs import configure_logging
-from windowpane.server.tracing import configure_tracing
+from windowpane.server.process.configure import app_for
+from windowpane.server.process.logs import configure_logging
+from windowpane.server.process.tracing import configure_tracing
 from windowpane.settings import Settings
 from windowpane.wiring import load_everything, open_engine
 

@@ -21,10 +21,10 @@ from windowpane.context.session import OpenTurn, SessionState, is_for_client
 from windowpane.context.text import whole
 from windowpane.errors import ModelStreamBrokenError, ToolError, TooManyModelCallsError
 from windowpane.models.base import ChatModel, ModelStep, ModelText
+from windowpane.text.render import render_step
+from windowpane.text.tokens import count, cut_to, message_tokens
 from windowpane.tools.base import Toolbox
 from windowpane.tools.permissions import Verdict
-from windowpane.turn.render import render_step
-from windowpane.turn.tokens import count, cut_to, message_tokens
 
 Append = Callable[[Sequence[Event]], Awaitable[SessionState]]
 TOO_LONG = "\n[… the rest of this result did not fit the context window]"

@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 from windowpane.context.session import SessionSettings
 from windowpane.engine import Engine
 from windowpane.integrations.django.manager import ContextManager, get_context_manager
-from windowpane.turn.prompt import build_prompt
-from windowpane.turn.settings import checked_changes
+from windowpane.request.prompt import build_prompt
+from windowpane.request.settings import checked_changes
 
 
 class PromptBuilder:

@@ -9,8 +9,8 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from windowpane.context.items import CLIENT_SERVER, ItemRef, Tool, tool_ref
 from windowpane.context.request import AnswerForm
-from windowpane.server.events import MEDIA_TYPE
 from windowpane.server.openai.errors import UnsupportedError, failures
+from windowpane.server.sse import MEDIA_TYPE
 from windowpane.tools.schemas import schema_fault
 
 SESSION = "Windowpane-Session"

@@ -27,13 +27,13 @@ from windowpane.context.request import Demands
 from windowpane.context.session import SessionState
 from windowpane.engine import Engine
 from windowpane.errors import SessionNotFoundError, StoreUnavailableError
-from windowpane.server.named import session_named
+from windowpane.server.client_names import session_named
+from windowpane.server.dependencies import own_session
 from windowpane.server.openai.asking import SESSION, TURN
 from windowpane.server.openai.errors import UnsupportedError
-from windowpane.server.openai.once import Once
-from windowpane.server.opened import own_session
+from windowpane.server.openai.one_off import Once
+from windowpane.sessions.past import Exchange
 from windowpane.tools.names import offered_name
-from windowpane.turn.past import Exchange
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,8 +5,8 @@ from typing import Literal
 
 from fastapi import APIRouter
 
+from windowpane.server.dependencies import Reading
 from windowpane.server.openai.errors import OpenAIRoute, failures
-from windowpane.server.opened import Reading
 
 router = APIRouter(prefix="/v1", tags=["openai"], route_class=OpenAIRoute)
 

@@ -17,7 +17,7 @@ from windowpane.engine import Engine
 from windowpane.errors import ApprovalPendingError, TurnNotFoundError
 from windowpane.server.openai.conversation import Answering
 from windowpane.server.openai.errors import Failure, failure_of
-from windowpane.turn.tokens import count
+from windowpane.text.tokens import count
 
 FinishReason = Literal["stop", "length", "content_filter", "tool_calls"]
 

@@ -14,14 +14,14 @@ from windowpane.context.messages import ToolCall, Usage
 from windowpane.context.request import Demands
 from windowpane.engine import Engine
 from windowpane.errors import NotFoundError, SessionNotFoundError
-from windowpane.server.events import ByteStream
+from windowpane.server.dependencies import Asking, Chatting, own_session
 from windowpane.server.openai import asking
 from windowpane.server.openai.conversation import Answering, Asked, Said, answering, call_named
 from windowpane.server.openai.errors import Failure, OpenAIRoute, UnsupportedError
-from windowpane.server.openai.once import OnceSessions
+from windowpane.server.openai.one_off import OnceSessions
 from windowpane.server.openai.reply import End, Heard, Text, hear
 from windowpane.server.openai.stream import data, until_gone
-from windowpane.server.opened import Asking, Chatting, own_session
+from windowpane.server.sse import ByteStream
 
 router = APIRouter(prefix="/v1", tags=["openai"], route_class=OpenAIRoute)
 

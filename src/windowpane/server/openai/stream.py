@@ -8,8 +8,8 @@ import anyio
 
 from windowpane.engine import Engine
 from windowpane.errors import NoTurnRunningError, SessionNotFoundError
-from windowpane.server.events import as_json
 from windowpane.server.openai.conversation import Answering
+from windowpane.server.sse import as_json
 
 DONE = b"data: [DONE]\n\n"
 

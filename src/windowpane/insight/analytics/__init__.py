@@ -1,0 +1,1 @@
+"""What turns cost over time, which items were used, and what could be better."""

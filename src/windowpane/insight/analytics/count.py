@@ -1,0 +1,395 @@
+"""What a stretch of a session's log adds to the ledger: numbers by owner, day, agent and model, and no text.
+
+A turn is counted when it has finished, once. What people do between two turns is counted with the turn before it: an
+item that is added by hand right after an answer is one that the answer had needed.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from decimal import Decimal
+from urllib.parse import urlsplit
+
+from windowpane.context.events import (
+    ApprovalRequested,
+    HistoryCleared,
+    ItemAdded,
+    ItemRemoved,
+    Recorded,
+    RequestBuilt,
+    TurnFinished,
+    TurnStarted,
+)
+from windowpane.context.ids import BlobHash, SessionId
+from windowpane.context.items import ItemRef
+from windowpane.context.messages import Step, Usage
+from windowpane.context.request import ContextItem
+from windowpane.errors import BlobNotFoundError
+from windowpane.insight.compare import agreement, prompt_bytes
+from windowpane.insight.past import PastTurn, steps_of
+from windowpane.insight.usage import price_of_steps
+from windowpane.insight.use import ItemUse, page_used, use
+from windowpane.request.record import context_of, texts_of
+
+NANO = 10**9
+"""Money is counted in billionths of a dollar, so that sums are exact."""
+
+SCORE_STEPS = 10
+SCORE_PARTS = 10_000
+"""Scores have four decimals and are added up as whole numbers."""
+
+LATENCY_BASE = 1.1
+"""Times are counted in steps, each so much longer than the one before."""
+
+Key = tuple[str | int, ...]
+"""A row: the table, owner, day, agent, model, and what else tells rows of that table apart."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """How far a session's log is counted: through which event, and its last turn: where it began, and its request."""
+
+    seq: int = 0
+    turn: int = 0
+    turn_seq: int = 0
+    day: int = 0
+    model: str = ""
+    record: BlobHash | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lesson:
+    """Which items a turn turned out to need: those that were used, and those that somebody added after the answer."""
+
+    turn: int
+    seq: int
+    day: int
+    used: tuple[ItemRef, ...] = ()
+    added: tuple[ItemRef, ...] = ()
+
+
+@dataclass(slots=True)
+class Account:
+    """What is to be added. `cleared` is the last turn whose lessons are to be forgotten."""
+
+    owner: str
+    agent: str
+    progress: Progress
+    rows: dict[Key, Counter[str]] = field(default_factory=dict[Key, Counter[str]])
+    lessons: dict[int, Lesson] = field(default_factory=dict[int, Lesson])
+    texts_bytes: int = 0
+    cleared: int = 0
+
+    def add(self, table: str, day: int, model: str, *detail: str | int, **counters: int) -> None:
+        """Add numbers to a row."""
+        row = self.rows.setdefault((table, self.owner, day, self.agent, model, *detail), Counter())
+        row.update(counters)
+
+    def learn(self, lesson: Lesson) -> None:
+        """Add to what is known about a turn."""
+        known = self.lessons.get(lesson.turn)
+        if known is not None:
+            lesson = replace(known, used=known.used + lesson.used, added=known.added + lesson.added)
+        self.lessons[lesson.turn] = lesson
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """A finished turn as the log has it, and the record of its request; None where there is none."""
+
+    turn: int
+    events: tuple[Recorded, ...]
+    record: BlobHash | None
+
+
+def stretches(events: Sequence[Recorded]) -> list[Stretch]:
+    """Return the turns that have begun and finished in a stretch of a log."""
+    found: list[Stretch] = []
+    begun: int | None = None
+    for place, entry in enumerate(events):
+        if isinstance(entry.event, TurnStarted):
+            begun = place
+        elif isinstance(entry.event, TurnFinished) and begun is not None:
+            own = tuple(events[begun : place + 1])
+            built = next((e.event.request for e in own if isinstance(e.event, RequestBuilt)), None)
+            found.append(Stretch(entry.event.turn, own, built))
+            begun = None
+    return found
+
+
+def settled(events: Sequence[Recorded]) -> int:
+    """Return the sequence number up to which a stretch of a log can be counted: where an open turn begins, it ends."""
+    through = events[0].seq - 1
+    waiting = False
+    for entry in events:
+        waiting = isinstance(entry.event, TurnStarted) or (waiting and not isinstance(entry.event, TurnFinished))
+        through = through if waiting else entry.seq
+    return through
+
+
+def account(
+    session_id: SessionId,
+    owner: str,
+    agent: str,
+    progress: Progress,
+    events: Sequence[Recorded],
+    texts: Mapping[BlobHash, str],
+) -> Account:
+    """Return what the settled part of some events adds.
+
+    `events` follow `progress`; `texts` hold the records of their turns and of the turn before, with what they name. A
+    turn whose record is not there any more is counted without it.
+    """
+    through = settled(events)
+    made = Account(owner, agent, progress)
+    turns = {stretch.events[0].seq: stretch for stretch in stretches(events) if stretch.events[-1].seq <= through}
+    before = _past(session_id, Stretch(progress.turn, (), progress.record), texts)
+    for entry in events:
+        if entry.seq > through:
+            break
+        stretch = turns.get(entry.seq)
+        if stretch is not None:
+            before = _count_turn(made, session_id, stretch, before, texts)
+        _count_act(made, entry, before)
+    made.progress = replace(made.progress, seq=through)
+    return made
+
+
+def day_of(at: datetime) -> int:
+    """Return the number of a day, in UTC."""
+    return at.astimezone(UTC).toordinal()
+
+
+def latency_step(latency_ms: float) -> int:
+    """Return the step that a time is counted in."""
+    return round(math.log(max(latency_ms, 1)) / math.log(LATENCY_BASE))
+
+
+def _past(session_id: SessionId, stretch: Stretch, texts: Mapping[BlobHash, str]) -> PastTurn | None:
+    if stretch.record is None or stretch.record not in texts:
+        return None
+    body = texts[stretch.record]
+    past = PastTurn(
+        session_id=session_id,
+        turn=stretch.turn,
+        seq=stretch.events[0].seq if stretch.events else 0,
+        record=stretch.record,
+        body=body,
+        context=context_of(body),
+        texts={name: texts[name] for name in texts_of(body) if name in texts},
+        steps=steps_of(stretch.events, stretch.turn),
+    )
+    try:
+        past.request  # noqa: B018 – asked once here, so that nobody below has to expect a lost text
+    except BlobNotFoundError:
+        return None
+    return past
+
+
+def _count_turn(
+    made: Account,
+    session_id: SessionId,
+    stretch: Stretch,
+    before: PastTurn | None,
+    texts: Mapping[BlobHash, str],
+) -> PastTurn | None:
+    past = _past(session_id, stretch, texts)
+    began, ended = stretch.events[0], stretch.events[-1]
+    day = day_of(began.at)
+    model = past.context.settings.model if past else ""
+    finished = ended.event
+    outcome = finished.outcome if isinstance(finished, TurnFinished) else "completed"
+    steps = steps_of(stretch.events, stretch.turn)
+    made.add("turn", day, model, turns=1, begun=int(made.progress.turn == 0), active=int(made.progress.day != day))
+    made.add("tally", day, model, "outcome", outcome, count=1)
+    made.add("tally", day, model, "hour", f"{began.at.astimezone(UTC).hour:02}", count=1)
+    _count_calls(made, day, model, steps, began.at)
+    _count_latency(made, day, model, stretch.events, steps)
+    if past is not None:
+        _count_request(made, day, past, before, began.at)
+    made.progress = replace(
+        made.progress,
+        turn=stretch.turn,
+        turn_seq=began.seq,
+        day=day,
+        model=model,
+        record=past.record if past else made.progress.record,
+    )
+    return past or before
+
+
+def _count_calls(made: Account, day: int, model: str, steps: Sequence[Step], at: datetime) -> None:
+    usage = sum((step.usage for step in steps), Usage())
+    cost = price_of_steps(model, steps, at=at) if steps else Decimal(0)
+    calls = [call for step in steps for call in step.tool_calls]
+    made.add(
+        "turn",
+        day,
+        model,
+        calls=len(steps),
+        input_tokens=usage.input_tokens,
+        output_tokens=usage.output_tokens,
+        cache_read_tokens=usage.cache_read_tokens,
+        cache_write_tokens=usage.cache_write_tokens,
+        cost_nano=0 if cost is None else int(cost * NANO),
+        turns_without_price=int(cost is None),
+        tool_calls=len(calls),
+        tool_errors=sum(result.is_error for step in steps for result in step.results),
+    )
+
+
+def _count_latency(made: Account, day: int, model: str, events: Sequence[Recorded], steps: Sequence[Step]) -> None:
+    began, ended = events[0], events[-1]
+    built = next((entry for entry in events if isinstance(entry.event, RequestBuilt)), None)
+    times: dict[str, float] = {}
+    if built is not None:
+        times["prepare"] = (built.at - began.at).total_seconds() * 1000
+    if steps:
+        times["model"] = sum(step.latency_ms for step in steps)
+    if any(step.results for step in steps):
+        times["tools"] = sum(result.latency_ms for step in steps for result in step.results)
+    # While a turn waits for a person, nothing of ours takes time.
+    if not any(isinstance(entry.event, ApprovalRequested) for entry in events):
+        times["whole"] = (ended.at - began.at).total_seconds() * 1000
+    for stage, latency_ms in times.items():
+        made.add("latency", day, model, stage, latency_step(latency_ms), count=1, total_ms=max(round(latency_ms), 0))
+
+
+def _count_request(made: Account, day: int, past: PastTurn, before: PastTurn | None, at: datetime) -> None:
+    context = past.context
+    model = context.settings.model
+    query = context.query
+    made.add("turn", day, model, request_tokens=context.budget.used_tokens, degraded=int(bool(context.degraded)))
+    made.add("turn", day, model, follow_ups=int(query.context_share > 0), small_talk=int(query.small_talk))
+    made.add("tally", day, model, "mode", context.settings.mode, count=1)
+    made.texts_bytes += len(past.body.encode("utf-8", "surrogatepass"))
+    known = set(before.texts if before else ())
+    made.texts_bytes += sum(len(text) for name, text in past.texts.items() if name not in known)
+    if before is not None:
+        old, new = prompt_bytes(before), prompt_bytes(past)
+        made.add("turn", day, model, compared=1, prefix_bytes=len(old), kept_bytes=agreement(old, new))
+    per_token = _nano_per_token(past, at)
+    for part in context.parts:
+        sent = part.status != "left_out"
+        tokens = part.tokens if sent else 0
+        cost, cut = round(tokens * per_token), int(part.status != "used")
+        made.add("part", day, model, part.kind, tokens=tokens, cost_nano=cost, cut=cut)
+    for kind in {part.kind for part in context.parts if part.status != "left_out"}:
+        made.add("part", day, model, kind, requests=1)
+    _count_items(made, day, past, per_token)
+    _count_sites(made, day, past)
+
+
+def _nano_per_token(past: PastTurn, at: datetime) -> float:
+    """Return what a token of the request cost over all calls of its turn: its share of what the input cost."""
+    silent = [replace(step, usage=replace(step.usage, output_tokens=0)) for step in past.steps]
+    cost = price_of_steps(past.context.settings.model, silent, at=at) if silent else None
+    tokens = past.context.budget.used_tokens
+    return float(cost * NANO) / tokens if cost is not None and tokens else 0.0
+
+
+def _count_items(made: Account, day: int, past: PastTurn, per_token: float) -> None:
+    context, model = past.context, past.context.settings.model
+    uses = {found.ref: found for found in use(past)}
+    for item in context.items:
+        _count_item(made, day, item, uses.get(item.ref), model, per_token)
+    for candidate in context.candidates:
+        name = item_key(candidate.ref)
+        made.add("item", day, model, name, considered=1)
+        if candidate.evidence is not None:
+            score = candidate.evidence.score
+            made.add("item", day, model, name, scores=_whole(score), **{f"left_out_{score_step(score)}": 1})
+    used = tuple(ref for ref, found in uses.items() if found.used)
+    selected = [item for item in context.items if item.include_mode == "agent" and item.sent]
+    hits = sum(item.ref in used for item in selected)
+    made.add("turn", day, model, selected=len(selected), selected_used=hits)
+    if used or selected or context.candidates:
+        made.learn(Lesson(turn=past.turn, seq=past.seq, day=day, used=used))
+
+
+def _count_item(
+    made: Account, day: int, item: ContextItem, found: ItemUse | None, model: str, per_token: float
+) -> None:
+    name = item_key(item.ref)
+    if not item.sent:
+        made.add("item", day, model, name, not_sent=1)
+    else:
+        used = found is not None and found.used
+        counters = {
+            "included": 1,
+            item.include_mode: 1,
+            "tokens": item.tokens,
+            "cost_nano": round(item.tokens * per_token),
+            "unused_tokens": 0 if used else item.tokens,
+        }
+        if found is not None and found.how is not None:
+            counters |= {"used": 1, found.how: 1}
+        made.add("item", day, model, name, **counters)
+    if item.include_mode == "agent":
+        made.add("item", day, model, name, considered=1, selected=1)
+        if item.evidence is not None:
+            step, hit = score_step(item.evidence.score), int(found is not None and found.used)
+            made.add("item", day, model, name, scores=_whole(item.evidence.score))
+            made.add("item", day, model, name, **{f"selected_{step}": 1, f"used_{step}": hit})
+
+
+def _count_sites(made: Account, day: int, past: PastTurn) -> None:
+    for message in past.request.messages:
+        if message.part == "fetched":
+            site = _site(message.name)
+            if site:
+                used = int(page_used(past, message))
+                made.add("site", day, past.context.settings.model, site, given=1, used=used)
+
+
+def _site(name: str) -> str:
+    """Return the host of a fetched page from the name of its part: the kind, a blank, the address."""
+    try:
+        return urlsplit(name.partition(" ")[2]).hostname or ""
+    except ValueError:
+        return ""
+
+
+def _count_act(made: Account, entry: Recorded, before: PastTurn | None) -> None:
+    """Count what a person did between two turns, or by naming an item in a message."""
+    event = entry.event
+    if isinstance(event, HistoryCleared):
+        made.cleared = event.turns
+        made.lessons = {turn: lesson for turn, lesson in made.lessons.items() if turn > event.turns}
+        return
+    now = made.progress
+    if not isinstance(event, ItemAdded | ItemRemoved) or event.actor != "user" or not now.turn:
+        return
+    day = day_of(entry.at)
+    if isinstance(event, ItemRemoved):
+        made.add("item", day, now.model, item_key(event.ref), removed_by_hand=1)
+        return
+    ref = event.item.ref
+    made.add("item", day, now.model, item_key(ref), added_by_hand=1)
+    held = before.context.item(ref) if before else None
+    # What had been selected already and is now kept for good was not missed.
+    if held is None or not held.sent or held.include_mode != "agent":
+        made.add("turn", day, now.model, missed=1)
+        made.learn(Lesson(turn=now.turn, seq=now.turn_seq, day=day, added=(ref,)))
+
+
+def item_key(ref: ItemRef) -> str:
+    """Return an item's name in the ledger; `item_ref` reads it."""
+    return "\x1f".join((ref.type, ref.server or "", ref.name))
+
+
+def score_step(score: float) -> int:
+    """Return which tenth a score lies in."""
+    return min(int(score * SCORE_STEPS), SCORE_STEPS - 1)
+
+
+def _whole(score: float) -> int:
+    return round(score * SCORE_PARTS)
+
+
+def blobs_needed(progress: Progress, turns: Iterable[Stretch]) -> list[BlobHash]:
+    """Return the records that counting some turns needs: theirs, and that of the turn before."""
+    names = [progress.record, *(stretch.record for stretch in turns)]
+    return list(dict.fromkeys(name for name in names if name is not None))

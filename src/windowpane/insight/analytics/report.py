@@ -1,0 +1,478 @@
+"""Read a dashboard from the ledger: roll-ups added up for a stretch of days.
+
+Whole months are read as such and only the days around them one by one, so that a dashboard over a million turns reads
+a few thousand rows.
+"""
+
+import csv
+import io
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from datetime import date
+from decimal import Decimal
+from typing import Any, TypeVar, cast, get_args
+
+from windowpane.context.items import IncludeMode, ItemRef
+from windowpane.insight.analytics.count import LATENCY_BASE, NANO, SCORE_PARTS, SCORE_STEPS
+from windowpane.insight.analytics.store import DAY, EVERYONE, MONTH, TABLES, Ledger, item_ref
+from windowpane.insight.analytics.update import Kept
+from windowpane.insight.analytics.values import (
+    AgentRow,
+    Choices,
+    Dashboard,
+    DayRow,
+    Filters,
+    ItemRow,
+    Listed,
+    ModelRow,
+    PartRow,
+    Patterns,
+    PrefixKept,
+    Quality,
+    ScoreStep,
+    SourceRow,
+    Spent,
+    Stage,
+    StageRow,
+    Storage,
+)
+from windowpane.insight.use import How
+
+T = TypeVar("T")
+R = TypeVar("R", ModelRow, AgentRow)
+
+
+def dashboard(ledger: Ledger, filters: Filters, kept: Kept) -> Dashboard:
+    """Return everything that the ledger says about the turns that count."""
+    turns = _Turns.read(ledger, filters)
+    whole = _added(turns.rows)
+    items = item_rows(ledger, filters)
+    tallies = _tallies(ledger, filters)
+    return Dashboard(
+        filters=filters,
+        as_of=kept.as_of,
+        behind=kept.behind,
+        sessions=whole["begun"],
+        spent=_spent(whole),
+        quality=_quality(whole),
+        prefix=_prefix(whole),
+        days=tuple(_day_row(day, counts) for day, counts in sorted(turns.by(lambda row: row.day).items())),
+        models=_most(ModelRow(model=name, spent=_spent(counts)) for name, counts in turns.by(_model).items()),
+        agents=_most(_agent_row(name, counts) for name, counts in turns.by(_agent).items()),
+        parts=_part_rows(ledger, filters),
+        items=items,
+        scores=_score_steps(step for item in items for step in item.scores),
+        latency=_stage_rows(ledger, filters),
+        sources=_source_rows(ledger, filters, items),
+        patterns=_patterns(ledger, filters, whole, tallies),
+        storage=_storage(ledger, filters),
+        choices=_choices(ledger, filters),
+    )
+
+
+def as_csv(found: Dashboard, listed: Listed) -> str:
+    """Return one of a dashboard's lists as CSV, a line for each entry, with a heading."""
+    rows = [dict(_columns(row)) for row in cast("Sequence[object]", getattr(found, listed))]
+    text = io.StringIO(newline="")
+    if rows:
+        writer = csv.DictWriter(text, list(dict.fromkeys(name for row in rows for name in row)), restval=0)
+        writer.writeheader()
+        writer.writerows(rows)
+    return text.getvalue()
+
+
+def counted_turns(ledger: Ledger, filters: Filters) -> int:
+    """Return how many turns count."""
+    return _added(_Turns.read(ledger, filters).rows)["turns"]
+
+
+def item_rows(ledger: Ledger, filters: Filters) -> tuple[ItemRow, ...]:
+    """Return what is known about each item of each agent, those that took the most tokens first."""
+    counters = TABLES["item"].counters
+    sums = ", ".join(f"sum(n_{counter})" for counter in counters)
+    rows = _read(
+        ledger,
+        "item",
+        filters,
+        f"{_text('agent')}, {_text('item')}, max(d_included), max(d_used), {sums}",
+        "GROUP BY agent, item",
+    )
+    found = [
+        _item_row(agent, key, dict(zip(counters, counts, strict=True)), included, used)
+        for agent, key, included, used, *counts in rows
+    ]
+    return tuple(sorted(found, key=lambda row: (-row.tokens, -row.considered, row.agent, row.ref.sort_key)))
+
+
+def _read(ledger: Ledger, table: str, filters: Filters, columns: str, then: str, *, by_day: bool = False) -> list[Any]:
+    """Return columns of the rows that count, of whole months where that is enough and of days around them."""
+    clauses: list[str] = []
+    values: list[Any] = []
+    for span, first, last in _spans(filters, by_day=by_day):
+        where, wanted = _where(filters)
+        clauses.append(f"SELECT * FROM {table} WHERE {where} AND span = {span} AND day BETWEEN {first} AND {last}")  # noqa: S608 – names of ours, and numbers
+        values += wanted
+    return ledger.rows(f"SELECT {columns} FROM ({' UNION ALL '.join(clauses)}) {then}", values)  # noqa: S608 – names of ours
+
+
+def _text(column: str) -> str:
+    return f"(SELECT text FROM name WHERE pk = {column})"  # noqa: S608 – a column of ours
+
+
+def _spans(filters: Filters, *, by_day: bool) -> Iterator[tuple[int, int, int]]:
+    """Return stretches of rows, each with its first and last day: whole months, and the days before and after."""
+    first = filters.since.toordinal() if filters.since else 1
+    last = filters.until.toordinal() if filters.until else date.max.toordinal()
+    # The first day of the first whole month, and of the first month that is not whole any more.
+    whole = first if filters.since is None else _month_from(filters.since)
+    end = last + 1 if filters.until in (None, date.max) else _month_of(last + 1)
+    if by_day or whole >= end:
+        yield DAY, first, last
+        return
+    yield MONTH, whole, end - 1
+    if first < whole:
+        yield DAY, first, whole - 1
+    if end <= last:
+        yield DAY, end, last
+
+
+def _month_of(day: int) -> int:
+    return date.fromordinal(day).replace(day=1).toordinal()
+
+
+def _month_from(day: date) -> int:
+    """Return the first day of a month that is not before this day; of the very last month, the day after."""
+    if day.day == 1:
+        return day.toordinal()
+    if (day.year, day.month) == (date.max.year, 12):
+        return date.max.toordinal() + 1
+    return date(day.year + day.month // 12, day.month % 12 + 1, 1).toordinal()
+
+
+def _where(filters: Filters) -> tuple[str, list[Any]]:
+    owner = f"owner = {EVERYONE}" if filters.owner is None else "owner = (SELECT pk FROM name WHERE text = ?)"
+    clauses, values = [owner], list[Any]() if filters.owner is None else [filters.owner]
+    for column in ("agent", "model"):
+        wanted = getattr(filters, column)
+        if wanted is not None:
+            clauses.append(f"{column} = (SELECT pk FROM name WHERE text = ?)")  # noqa: S608 – a column of ours
+            values.append(wanted)
+    return " AND ".join(clauses), values
+
+
+@dataclass(frozen=True, slots=True)
+class _TurnRow:
+    day: int
+    agent: str
+    model: str
+    counts: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Turns:
+    rows: tuple[_TurnRow, ...]
+
+    @staticmethod
+    def read(ledger: Ledger, filters: Filters) -> "_Turns":
+        counters = TABLES["turn"].counters
+        sums = ", ".join(f"sum(n_{counter})" for counter in counters)
+        columns = f"day, {_text('agent')}, {_text('model')}, {sums}"
+        rows = _read(ledger, "turn", filters, columns, "GROUP BY day, agent, model", by_day=True)
+        return _Turns(tuple(_TurnRow(day, agent, model, tuple(counts)) for day, agent, model, *counts in rows))
+
+    def by(self, key: Callable[[_TurnRow], T]) -> dict[T, Counter[str]]:
+        groups: dict[T, list[_TurnRow]] = {}
+        for row in self.rows:
+            groups.setdefault(key(row), []).append(row)
+        return {name: _added(rows) for name, rows in groups.items()}
+
+
+def _added(rows: Iterable[_TurnRow]) -> Counter[str]:
+    sums = map(sum, zip(*(row.counts for row in rows), strict=True))
+    return Counter(dict(zip(TABLES["turn"].counters, sums, strict=False)))
+
+
+def _model(row: _TurnRow) -> str:
+    return row.model
+
+
+def _agent(row: _TurnRow) -> str:
+    return row.agent
+
+
+def _spent(counts: Counter[str]) -> Spent:
+    return Spent(
+        turns=counts["turns"],
+        calls=counts["calls"],
+        request_tokens=counts["request_tokens"],
+        input_tokens=counts["input_tokens"],
+        output_tokens=counts["output_tokens"],
+        cache_read_tokens=counts["cache_read_tokens"],
+        cache_write_tokens=counts["cache_write_tokens"],
+        cost_usd=_dollars(counts["cost_nano"]),
+        turns_without_price=counts["turns_without_price"],
+    )
+
+
+def _dollars(nano: int) -> Decimal:
+    return Decimal(nano) / NANO
+
+
+def _quality(counts: Counter[str]) -> Quality:
+    selected, used, missed = counts["selected"], counts["selected_used"], counts["missed"]
+    return Quality(
+        selected=selected,
+        selected_used=used,
+        missed=missed,
+        precision=_share(used, selected),
+        recall=_share(used, used + missed),
+    )
+
+
+def _prefix(counts: Counter[str]) -> PrefixKept:
+    return PrefixKept(
+        compared=counts["compared"],
+        kept_share=_share(counts["kept_bytes"], counts["prefix_bytes"]),
+        cached_share=_share(counts["cache_read_tokens"], counts["input_tokens"]),
+    )
+
+
+def _share(part: int, whole: int) -> float | None:
+    return round(part / whole, 4) if whole else None
+
+
+def _day_row(day: int, counts: Counter[str]) -> DayRow:
+    return DayRow(
+        day=date.fromordinal(day),
+        sessions=counts["begun"],
+        active_sessions=counts["active"],
+        spent=_spent(counts),
+        quality=_quality(counts),
+        prefix=_prefix(counts),
+    )
+
+
+def _agent_row(name: str, counts: Counter[str]) -> AgentRow:
+    return AgentRow(agent=name, sessions=counts["begun"], spent=_spent(counts), quality=_quality(counts))
+
+
+def _most(rows: Iterable[R]) -> tuple[R, ...]:
+    """Return rows, those with the most turns first."""
+    return tuple(sorted(rows, key=lambda row: -row.spent.turns))
+
+
+def _part_rows(ledger: Ledger, filters: Filters) -> tuple[PartRow, ...]:
+    columns = f"{_text('kind')}, sum(n_requests), sum(n_tokens), sum(n_cost_nano), sum(n_cut)"
+    rows = _read(ledger, "part", filters, columns, "GROUP BY kind ORDER BY sum(n_tokens) DESC")
+    whole = sum(row[2] for row in rows)
+    return tuple(
+        PartRow(
+            kind=kind,
+            requests=requests,
+            tokens=tokens,
+            share=_share(tokens, whole) or 0.0,
+            cost_usd=_dollars(cost),
+            cut=cut,
+        )
+        for kind, requests, tokens, cost, cut in rows
+    )
+
+
+def _item_row(
+    agent: str,
+    key: str,
+    counts: Mapping[str, int],
+    last_included: int,
+    last_used: int,
+) -> ItemRow:
+    scores = [
+        ScoreStep(
+            low=step / SCORE_STEPS,
+            selected=counts[f"selected_{step}"],
+            left_out=counts[f"left_out_{step}"],
+            used=counts[f"used_{step}"],
+        )
+        for step in range(SCORE_STEPS)
+    ]
+    scored = sum(step.selected + step.left_out for step in scores)
+    return ItemRow(
+        ref=item_ref(key),
+        agent=agent,
+        included=counts["included"],
+        by_mode={mode: counts[mode] for mode in get_args(IncludeMode) if counts[mode]},
+        tokens=counts["tokens"],
+        cost_usd=_dollars(counts["cost_nano"]),
+        used=counts["used"],
+        by_use={how: counts[how] for how in get_args(How) if counts[how]},
+        used_share=_share(counts["used"], counts["included"]),
+        unused_tokens=counts["unused_tokens"],
+        considered=counts["considered"],
+        selected=counts["selected"],
+        not_sent=counts["not_sent"],
+        added_by_hand=counts["added_by_hand"],
+        removed_by_hand=counts["removed_by_hand"],
+        mean_score=round(counts["scores"] / scored / SCORE_PARTS, 4) if scored else None,
+        scores=tuple(step for step in scores if step.selected or step.left_out),
+        last_included=date.fromordinal(last_included) if last_included else None,
+        last_used=date.fromordinal(last_used) if last_used else None,
+    )
+
+
+def _score_steps(steps: Iterable[ScoreStep]) -> tuple[ScoreStep, ...]:
+    """Return the scores of all items together, every step of them."""
+    found = {step / SCORE_STEPS: (0, 0, 0) for step in range(SCORE_STEPS)}
+    for step in steps:
+        selected, left_out, used = found[step.low]
+        found[step.low] = (selected + step.selected, left_out + step.left_out, used + step.used)
+    return tuple(ScoreStep(low=low, selected=s, left_out=o, used=u) for low, (s, o, u) in found.items())
+
+
+def _stage_rows(ledger: Ledger, filters: Filters) -> tuple[StageRow, ...]:
+    columns = f"{_text('stage')}, step, sum(n_count), sum(n_total_ms)"
+    rows = _read(ledger, "latency", filters, columns, "GROUP BY stage, step ORDER BY step")
+    stages: dict[Stage, list[tuple[int, int, int]]] = {stage: [] for stage in get_args(Stage)}
+    for stage, *row in rows:
+        stages[stage].append((row[0], row[1], row[2]))
+    return tuple(_stage_row(stage, steps) for stage, steps in stages.items() if steps)
+
+
+def _stage_row(stage: Stage, steps: Sequence[tuple[int, int, int]]) -> StageRow:
+    count = sum(times for _, times, _ in steps)
+
+    def percentile(share: float) -> float:
+        passed = 0
+        for step, times, _ in steps:
+            passed += times
+            if passed >= share * count:
+                return round(LATENCY_BASE**step, 1)
+        return 0.0
+
+    return StageRow(
+        stage=stage,
+        count=count,
+        mean_ms=round(sum(total for *_, total in steps) / count, 1),
+        p50_ms=percentile(0.5),
+        p95_ms=percentile(0.95),
+        p99_ms=percentile(0.99),
+    )
+
+
+def _source_rows(ledger: Ledger, filters: Filters, items: Sequence[ItemRow]) -> tuple[SourceRow, ...]:
+    sites = _read(ledger, "site", filters, f"{_text('site')}, sum(n_given), sum(n_used)", "GROUP BY site")
+    references = Counter[str](), Counter[str]()
+    for item in items:
+        if item.ref.type == "reference" and item.included:
+            references[0][item.ref.name] += item.included
+            references[1][item.ref.name] += item.used
+    rows = [SourceRow(kind="site", name=name, given=given, used=used) for name, given, used in sites]
+    rows += [
+        SourceRow(kind="reference", name=name, given=given, used=references[1][name])
+        for name, given in references[0].items()
+    ]
+    return tuple(sorted(rows, key=lambda row: (-row.used, -row.given, row.name)))
+
+
+def _tallies(ledger: Ledger, filters: Filters) -> dict[str, dict[str, int]]:
+    columns = "(SELECT text FROM name WHERE pk = kind), (SELECT name.text FROM name WHERE pk = tallied), sum(n_count)"
+    rows = _read(ledger, "tally", filters, columns, "GROUP BY kind, tallied ORDER BY sum(n_count) DESC")
+    found: dict[str, dict[str, int]] = {}
+    for kind, name, times in rows:
+        found.setdefault(kind, {})[name] = times
+    return found
+
+
+_LENGTHS: Sequence[tuple[str, int]] = (
+    ("1", 1),
+    ("2", 2),
+    ("3-5", 5),
+    ("6-10", 10),
+    ("11-20", 20),
+    ("21-50", 50),
+    ("51+", 10**9),
+)
+
+
+def _patterns(
+    ledger: Ledger, filters: Filters, whole: Counter[str], tallies: Mapping[str, Mapping[str, int]]
+) -> Patterns:
+    hours = tallies.get("hour", {})
+    lengths = dict.fromkeys((name for name, _ in _LENGTHS), 0)
+    where, values = _of_sessions(filters)
+    rows = ledger.rows(f"SELECT turn, count(*) FROM session WHERE {where} AND turn > 0 GROUP BY turn", values)  # noqa: S608 – columns of ours
+    for turns, sessions in rows:
+        lengths[next(name for name, most in _LENGTHS if turns <= most)] += sessions
+    return Patterns(
+        outcomes=tallies.get("outcome", {}),
+        modes=tallies.get("mode", {}),
+        follow_ups=whole["follow_ups"],
+        small_talk=whole["small_talk"],
+        degraded=whole["degraded"],
+        tool_calls=whole["tool_calls"],
+        tool_errors=whole["tool_errors"],
+        hours=tuple(hours.get(f"{hour:02}", 0) for hour in range(24)),
+        lengths=lengths,
+    )
+
+
+def _of_sessions(filters: Filters) -> tuple[str, list[Any]]:
+    """Return those of the filters that mean something for a session as it is now."""
+    where, values = _where(Filters(owner=filters.owner, agent=filters.agent))
+    own = where if filters.owner is not None else where.replace(f"owner = {EVERYONE}", "1")
+    return f"NOT gone AND {own}", values
+
+
+def _storage(ledger: Ledger, filters: Filters) -> Storage:
+    where, values = _of_sessions(filters)
+    ((sessions, turns, events, texts_bytes),) = ledger.rows(
+        f"SELECT count(*), sum(turn), sum(seen_seq), sum(texts_bytes) FROM session WHERE {where}",  # noqa: S608 – columns of ours
+        values,
+    )
+    return Storage(
+        sessions=sessions,
+        turns=turns or 0,
+        events=events or 0,
+        texts_bytes=texts_bytes or 0,
+        ledger_bytes=ledger.size_bytes(),
+    )
+
+
+def _choices(ledger: Ledger, filters: Filters) -> Choices:
+    own = Filters(owner=filters.owner)
+
+    def names(column: str) -> tuple[str, ...]:
+        rows = _read(ledger, "turn", own, f"DISTINCT {_text(column)} AS text", "ORDER BY text")
+        return tuple(row[0] for row in rows if row[0])
+
+    ((first, last),) = _read(ledger, "turn", own, "min(day), max(day)", "", by_day=True)
+    return Choices(
+        agents=names("agent"),
+        models=names("model"),
+        first_day=None if first is None else date.fromordinal(first),
+        last_day=None if last is None else date.fromordinal(last),
+    )
+
+
+def _columns(row: object) -> Iterator[tuple[str, object]]:
+    """Return an entry's values by column. Values within values stand beside the others, sums by key as `name_key`."""
+    for part in fields(cast("Any", row)):
+        value: Any = getattr(row, part.name)
+        if isinstance(value, ItemRef):
+            yield "item", _harmless(str(value))
+        elif isinstance(value, Mapping):
+            counted = cast("Mapping[str, int]", value)
+            yield from ((f"{part.name}_{key}", counted.get(key, 0)) for key in _KEYS[part.name])
+        elif isinstance(value, tuple):
+            continue
+        elif is_dataclass(value):
+            yield from _columns(value)
+        else:
+            yield part.name, _harmless(value) if isinstance(value, str) else value
+
+
+_KEYS: Mapping[str, tuple[str, ...]] = {"by_mode": get_args(IncludeMode), "by_use": get_args(How)}
+
+
+def _harmless(text: str) -> str:
+    """Return a name that no spreadsheet takes for a formula."""
+    return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text

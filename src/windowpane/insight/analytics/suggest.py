@@ -1,0 +1,232 @@
+"""What would make an agent's context better, with the evidence, and how to do it and undo it.
+
+Suggestions come from counts of use over time (`values.py`) and from how the agent is now. Each says what was
+counted, what it would save, and names the settings that change; applying one changes those in the agent's files and
+gives back the settings that undo it.
+
+That no trace of an item was found does not show that it is of no use: what only shapes an answer leaves none. Rules do
+that for a living, so one that is always there is never suggested for removal because no trace of it was found.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from windowpane.agents.base import Agent
+from windowpane.agents.edit import FileText, ToolChange, change_item, change_server, item_text, server_text
+from windowpane.agents.frontmatter import read_document
+from windowpane.agents.tree import value_of
+from windowpane.context.items import Item, ItemRef, Tool
+from windowpane.errors import InvalidInputError, MissingFileError
+from windowpane.insight.analytics.values import ItemRow
+
+Kind = Literal["demote", "promote", "shorten", "remove"]
+Setting = str | bool | None
+"""What a setting becomes; None takes it away, so that its default counts."""
+
+ENOUGH_REQUESTS = 20
+"""So many requests an item must have been in before anything is said about its use."""
+
+ENOUGH_SELECTIONS = 50
+"""So many times an item must have been a candidate before it counts as one that never wins."""
+
+SELDOM = 0.1
+"""Used in at most this share of the requests is seldom."""
+
+NEARLY_ALWAYS = 0.8
+OFTEN_BY_HAND = 3
+LONG_TOKENS = 400
+"""From this size on, an item is worth shortening."""
+
+NO_PROOF = "That no trace was found does not prove that it is of no use"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edit:
+    """Settings of an item and what they become: `include` (a mode) and `enabled`; null takes one away."""
+
+    ref: ItemRef
+    settings: Mapping[str, Setting] = field(default_factory=dict[str, Setting])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Suggestion:
+    """What to do with an item, and why.
+
+    `saves_tokens` is what it would have saved over the requests that were looked at, less than zero when it would have
+    cost more; `saves_tokens_per_request` is the mean. `edit` does it, applied to the file of `revision`; None when
+    nobody but a person can. `row` is all that was counted.
+    """
+
+    kind: Kind
+    agent: str
+    ref: ItemRef
+    why: str
+    saves_tokens: int
+    saves_tokens_per_request: int
+    edit: Edit | None
+    revision: str | None
+    row: ItemRow
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Applied:
+    """A suggestion that was applied: which file was changed, its new revision, and what undoes it there."""
+
+    agent: str
+    ref: ItemRef
+    file: str
+    revision: str
+    undo: Edit
+
+
+def suggestions(agent: Agent, items: Sequence[Item], rows: Sequence[ItemRow], turns: int) -> tuple[Suggestion, ...]:
+    """Return what could be better about an agent, what saves the most first.
+
+    `items` is everything that the agent has now, tools too; `rows` is what was counted about them in `turns` turns.
+    """
+    counted = {row.ref: row for row in rows if row.agent == agent.name}
+    found = [
+        suggestion
+        for item in items
+        if (row := counted.get(item.ref)) is not None and (isinstance(item, Tool) or item.enabled)
+        for suggestion in _about(agent, item, row, turns)
+    ]
+    return tuple(sorted(found, key=lambda s: (-s.saves_tokens, s.ref.sort_key)))
+
+
+def apply(agent: Agent, edit: Edit, *, revision: str) -> Applied:
+    """Change an item's settings in the agent's files.
+
+    Raises:
+        InvalidInputError: there is no such setting, or the item cannot have it.
+        UnknownItemError: the agent has no such item.
+        MissingFileError: no file of the agent describes the tool's server.
+        StaleRevisionError: the file is not the one of `revision`.
+    """
+    _check(edit)
+    if edit.ref.type == "tool":
+        return _applied_to_tool(agent, edit, revision)
+    before = _written(item_text(agent, edit.ref), edit)
+    written = change_item(agent, edit.ref, edit.settings, text=None, revision=revision)
+    undo = Edit(ref=edit.ref, settings=before)
+    return Applied(agent=agent.name, ref=edit.ref, file=written.file, revision=written.revision, undo=undo)
+
+
+def _about(agent: Agent, item: Item, row: ItemRow, turns: int) -> Iterator[Suggestion]:
+    always = item.include == "always"
+    each = row.tokens // row.included if row.included else 0
+    seldom = row.included >= ENOUGH_REQUESTS and (row.used_share or 0.0) <= SELDOM
+    rule = item.ref.type == "rule"
+    noun = "call" if isinstance(item, Tool) else "trace"
+    counted = f"In {row.included:,} requests, {_times(row.used, noun)} of it in the answers"
+    if seldom and always and not rule:
+        why = f"{counted}, at {each:,} tokens each time. Let the selection bring it in when a message needs it."
+        yield _suggestion(agent, "demote", row, f"{why} {NO_PROOF}.", row.unused_tokens, {"include": "agent"})
+    elif seldom and item.include == "agent" and not rule and not row.used:
+        why = f"The selection took it {row.selected:,} times and no answer made use of it. {NO_PROOF}."
+        change: Mapping[str, Setting] = {"include": "manual"} if isinstance(item, Tool) else {"enabled": False}
+        yield _suggestion(agent, "remove", row, why, row.unused_tokens, change)
+    if each >= LONG_TOKENS and row.included >= ENOUGH_REQUESTS and not isinstance(item, Tool):
+        why = f"It takes {each:,} tokens in each of {row.included:,} requests. Half as long it would save half of that."
+        if rule and not row.used:
+            why += f" {NO_PROOF}: a rule that shapes the answer leaves none. It is not suggested to remove it."
+        yield _suggestion(agent, "shorten", row, why, row.tokens // 2, None)
+    if item.include == "agent" and row.considered >= ENOUGH_SELECTIONS and not row.selected:
+        best = max((step.low for step in row.scores), default=0.0)
+        why = (
+            f"It was a candidate {row.considered:,} times and never selected; its scores stayed below {best + 0.1:.1f}."
+            " Describe in its own words what people ask for, or take it out."
+        )
+        if row.added_by_hand < OFTEN_BY_HAND:
+            change = {"include": "manual"} if isinstance(item, Tool) else {"enabled": False}
+            yield _suggestion(agent, "remove", row, why, 0, change)
+    yield from _promotions(agent, item, row, turns)
+
+
+def _promotions(agent: Agent, item: Item, row: ItemRow, turns: int) -> Iterator[Suggestion]:
+    each = row.tokens // row.included if row.included else 0
+    if item.include == "manual" and row.added_by_hand >= OFTEN_BY_HAND:
+        why = f"It was added by hand {row.added_by_hand:,} times, right after an answer. Let the selection offer it."
+        yield _suggestion(agent, "promote", row, why, 0, {"include": "agent"})
+    if item.include != "agent" or turns < ENOUGH_REQUESTS:
+        return
+    by_hand = row.added_by_hand >= max(OFTEN_BY_HAND, row.selected)
+    everywhere = row.included >= NEARLY_ALWAYS * turns and (row.used_share or 0.0) >= NEARLY_ALWAYS
+    if by_hand or everywhere:
+        why = (
+            f"It was added by hand {row.added_by_hand:,} times and selected {row.selected:,} times: "
+            "the selection does not see that it is needed."
+            if by_hand
+            else f"It was in {row.included:,} of {turns:,} requests and used in {row.used:,}. "
+            "Always there, it stands where prompt caches keep it."
+        )
+        missing = max(turns - row.included, 0)
+        yield _suggestion(agent, "promote", row, why, -each * missing, {"include": "always"})
+
+
+def _suggestion(
+    agent: Agent, kind: Kind, row: ItemRow, why: str, saves_tokens: int, change: Mapping[str, Setting] | None
+) -> Suggestion:
+    file = _file(agent, row.ref)
+    return Suggestion(
+        kind=kind,
+        agent=agent.name,
+        ref=row.ref,
+        why=why,
+        saves_tokens=saves_tokens,
+        saves_tokens_per_request=saves_tokens // row.included if row.included else 0,
+        edit=Edit(ref=row.ref, settings=change) if change is not None and file is not None else None,
+        revision=file.revision if file else None,
+        row=row,
+    )
+
+
+def _file(agent: Agent, ref: ItemRef) -> FileText | None:
+    """Return the file in which an item's settings stand; None for a tool that no file describes."""
+    try:
+        return server_text(agent, ref.server) if ref.server is not None else item_text(agent, ref)
+    except MissingFileError:
+        return None
+
+
+def _times(count: int, noun: str) -> str:
+    return (
+        f"there was no {noun}"
+        if not count
+        else f"there was 1 {noun}"
+        if count == 1
+        else f"there were {count:,} {noun}s"
+    )
+
+
+def _check(edit: Edit) -> None:
+    known = {"include"} if edit.ref.type == "tool" else {"include", "enabled"}
+    unknown = sorted(set(edit.settings) - known)
+    if unknown or not edit.settings:
+        named = f"{', '.join(unknown)} cannot be set" if unknown else "nothing is to be set"
+        raise InvalidInputError(f"{named} here; there is {' and '.join(sorted(known))}")
+    include = edit.settings.get("include")
+    if include not in (None, "always", "manual", "agent"):
+        raise InvalidInputError(f"include must be always, manual or agent, not {include!r}")
+    if not isinstance(edit.settings.get("enabled", None), bool | None):
+        raise InvalidInputError("enabled must be true or false")
+
+
+def _written(file: FileText, edit: Edit) -> dict[str, Setting]:
+    """Return the settings as the file has them; None for one that it does not name."""
+    front = value_of(read_document(file.text).front)
+    return {name: front.get(name) for name in edit.settings}
+
+
+def _applied_to_tool(agent: Agent, edit: Edit, revision: str) -> Applied:
+    server, name = edit.ref.server or "", edit.ref.name
+    entry = next((entry for entry in agent.servers if entry.name == server), None)
+    if entry is None:
+        raise MissingFileError(server, "the agent's files describe no such tool server")
+    include = edit.settings["include"]
+    own = entry.body.get("tool_permission", {}).get(name)
+    change = ToolChange(include=include, permission=own)  # pyright: ignore[reportArgumentType] – checked above
+    written = change_server(agent, server, {}, {name: change}, revision=revision)
+    undo = Edit(ref=edit.ref, settings={"include": entry.body.get("tool_include", {}).get(name)})
+    return Applied(agent=agent.name, ref=edit.ref, file=written.file, revision=written.revision, undo=undo)

@@ -1,0 +1,1 @@
+"""What a session remembers: recent messages, recall, summary, facts."""

@@ -1,0 +1,114 @@
+"""Remember a conversation beyond its window: recall what bears on a message, sum up what lies behind.
+
+Vectors of messages are kept in memory alone: what a user erases must not live on in a cache.
+"""
+
+import math
+from bisect import bisect_right
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Self
+
+import anyio.to_thread
+import structlog
+
+from windowpane.context.events import SummaryMade
+from windowpane.context.ids import SessionId
+from windowpane.context.messages import AssistantMessage, Message, UserMessage
+from windowpane.context.session import SessionState, messages_of
+from windowpane.errors import WindowpaneError
+from windowpane.memory.recall import Recollection, recall
+from windowpane.memory.recent import due
+from windowpane.memory.summarise import can_summarise, summarise
+from windowpane.models.base import Models
+from windowpane.search.history import IN_A_THREAD, HistoryIndex
+from windowpane.stores.sessions import Changed, Sessions
+
+log = structlog.get_logger()
+
+
+class Memory:
+    """What sessions remember. Without an index nothing is recalled; summaries are made all the same."""
+
+    def __init__(self, sessions: Sessions, models: Models, index: HistoryIndex | None) -> None:
+        self._sessions = sessions
+        self._models = models
+        self._index = index
+
+    async def __aenter__(self) -> Self:
+        if self._index is not None:
+            await self._index.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._index is not None:
+            await self._index.__aexit__(kind, error, trace)
+
+    async def recall(
+        self, state: SessionState, question: str, window: Sequence[UserMessage | AssistantMessage]
+    ) -> Recollection:
+        """Return earlier messages that bear on a question; nothing while the window holds the whole conversation."""
+        behind = state.summary is not None or state.message_count > len(state.recent)
+        if self._index is None or not behind:
+            return Recollection()
+
+        async def read(after: int) -> Sequence[Message]:
+            return await self._messages(state, after)
+
+        return await recall(
+            self._index, state.id, question, read=read, message_count=state.message_count, window=window
+        )
+
+    async def nearness(self, message: str, texts: Sequence[str]) -> list[float | None]:
+        """Return how near texts are to a message in meaning, as cosines; None where that could not be measured."""
+        if self._index is None:
+            return [None] * len(texts)
+        measured = await self._index.nearness(message, texts)
+        return [None if math.isnan(near) else near for near in measured.tolist()]
+
+    async def sum_up(self, session_id: SessionId, model: str) -> Changed | None:
+        """Make the summary that is due, if one is. A summary that fails leaves the one before in place."""
+        state = await self._sessions.state(session_id)
+        wanted = due(state.recent, state.summary) if state.open_turn is None else None
+        if wanted is None:
+            return None
+        try:
+            chosen = self._models.open(model) if can_summarise(model) else None
+        except WindowpaneError as error:
+            log.info("summary.without_model", session=session_id, code=error.code)
+            chosen = None
+        summary = await summarise(wanted, chosen)
+        if summary is None:
+            return None
+        made = SummaryMade(summary=summary)
+
+        def newer(now: SessionState) -> list[SummaryMade]:
+            # The history may have been cleared, or another worker may have been faster.
+            covered = now.summary.through_seq if now.summary else 0
+            there = any(message.seq == summary.through_seq for message in now.recent)
+            return [made] if there and summary.through_seq > covered else []
+
+        return await self._sessions.change(session_id, newer)
+
+    def forget(self, session_id: SessionId) -> None:
+        """Drop what is held in memory about a session that was cleared or deleted."""
+        if self._index is not None:
+            self._index.forget(session_id)
+
+    async def _messages(self, state: SessionState, after: int) -> Sequence[Message]:
+        """Return a session's messages after a sequence number."""
+        if state.message_count == len(state.recent) or (state.recent and state.recent[0].seq <= after):
+            return [message for message in state.recent if message.seq > after]
+        starts = list(state.turn_starts)
+        position = bisect_right(starts, after)
+        first = starts[position - 1] if position else 1
+        events = await self._sessions.store.read(state.id, after=first - 1)
+
+        def told() -> list[Message]:
+            upto = (entry for entry in events if entry.seq <= state.seq)
+            return [message for message in messages_of(state.id, upto) if message.seq > after]
+
+        # A long log would hold up everybody else.
+        return told() if len(events) < IN_A_THREAD else await anyio.to_thread.run_sync(told)

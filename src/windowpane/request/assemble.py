@@ -1,0 +1,426 @@
+"""Put a request together: the one prompt order, what fits of it, and the record of both.
+
+System messages first, because they change least and providers cache from the front: prompt sections, rules,
+references. Then the conversation, then what was selected for this message, then the message itself, untouched.
+Every item and part is in the record, sent or not, with the reason.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from windowpane.agents.base import Agent
+from windowpane.context.identity_cache import once_for_each
+from windowpane.context.ids import BlobHash, RequestId, content_hash
+from windowpane.context.items import IncludeMode, Item, ItemRef, Reference, Rule, Tool, item_hash
+from windowpane.context.messages import AssistantMessage, Message, UserMessage
+from windowpane.context.request import (
+    Budget,
+    CallSettings,
+    ContextItem,
+    Evidence,
+    ItemStatus,
+    OfferedTool,
+    Part,
+    PlacedPiece,
+    Request,
+    RequestContext,
+    RequestMessage,
+    Tier,
+)
+from windowpane.context.session import SessionState
+from windowpane.request.fit import Fitted, Piece, fit
+from windowpane.request.gather import Gathered
+from windowpane.request.prompt import Section
+from windowpane.request.selector import Selection
+from windowpane.text.blocks import Block
+from windowpane.text.render import (
+    CUT_MARK,
+    boundary_code,
+    boundary_note,
+    enclosed,
+    render_item,
+    render_message,
+    render_references,
+    render_rules,
+)
+from windowpane.text.tokens import MESSAGE_OVERHEAD_TOKENS, count, cut_to, message_tokens, tool_tokens
+from windowpane.tools.names import offer
+
+LATEST_MESSAGES = 5
+"""How many of the last messages are kept before anything that was added by hand."""
+
+FRAME_TOKENS = 160
+"""Set aside for headings and the boundary lines around what was selected, so that adding them breaks no budget."""
+
+BOUNDARY_TOKENS = 40
+"""What a block costs beyond its text: the message and its boundary lines."""
+
+BEFORE_HISTORY = ("summary",)
+AFTER_HISTORY = ("recall", "resume", "fetched")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ingredients:
+    """Everything a request is made of."""
+
+    request_id: RequestId
+    turn: int
+    now: datetime
+    agent: Agent
+    session: SessionState
+    message: str
+    settings: CallSettings
+    window_tokens: int
+    window_source: str
+    sections: tuple[Section, ...]
+    gathered: Gathered
+    selection: Selection
+    history: tuple[Message, ...] = ()
+    blocks: tuple[Block, ...] = ()
+    notes: tuple[str, ...] = ()
+    message_count: int = 0
+    catalog: BlobHash | None = None
+
+
+def assemble(given: Ingredients) -> Request:
+    """Return the request.
+
+    Raises:
+        ContextTooLargeError: what must be sent does not fit the window.
+    """
+    entries = _entries(given)
+    offered = offer(entry.item for entry in entries if isinstance(entry.item, Tool) and entry.sendable).names
+    history = _history(given, with_tools=bool(offered))
+    code = _code(given, history)
+    sections = _sections(given, code)
+    tools = {ref: _offered_tool(entries, ref, name) for ref, name in offered.items()}
+    reply_tokens = given.settings.max_output_tokens or 0
+    pieces = _pieces(given, entries, tools, history, sections)
+    pieces_tokens = given.window_tokens - reply_tokens - FRAME_TOKENS
+    placed = fit(pieces, pieces_tokens)
+    fates = {fitted.piece.key: fitted for fitted in placed}
+    taken = [_settle(entry, fates) for entry in entries]
+    blocks = [block for block in given.blocks if fates[block.key].kept]
+    messages = _messages(given, code, sections, taken, history, [_settled(block, fates) for block in blocks], fates)
+    sent_tools = tuple(tools[entry.ref] for entry in taken if entry.ref in tools and entry.sent)
+    context = RequestContext(
+        id=given.request_id,
+        turn=given.turn,
+        timestamp=given.now,
+        agent=given.agent.name,
+        settings=given.settings,
+        query=given.selection.query,
+        items=tuple(_record(entry, tools.get(entry.ref)) for entry in taken),
+        candidates=given.selection.left_out,
+        parts=_parts(given, messages, sent_tools, history, fates),
+        budget=Budget(
+            window_tokens=given.window_tokens,
+            reply_tokens=reply_tokens,
+            used_tokens=sum(map(message_tokens, messages)) + sum(map(tool_tokens, sent_tools)),
+            window_source=given.window_source,
+            pieces_tokens=pieces_tokens,
+        ),
+        message_count=given.message_count,
+        degraded=given.notes + given.gathered.degraded + given.selection.degraded,
+        search=given.selection.search,
+        pieces=tuple(map(_placed, placed)),
+        catalog=given.catalog,
+    )
+    return Request(messages=messages, tools=sent_tools, context=context)
+
+
+def item_tokens(item: Item, offered_name: str = "") -> int:
+    """Return what sending all of an item takes."""
+    if isinstance(item, Tool):
+        return tool_tokens(_offer(item, offered_name))
+    return count(render_item(item)) + 2
+
+
+def _placed(fitted: Fitted) -> PlacedPiece:
+    piece = fitted.piece
+    return PlacedPiece(
+        key=piece.key,
+        tier=piece.tier,
+        tokens=piece.tokens,
+        sent_tokens=fitted.tokens,
+        can_shorten=piece.can_shorten,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Entry:
+    """An item on its way into the request."""
+
+    ref: ItemRef
+    item: Item | None
+    mode: IncludeMode
+    status: ItemStatus
+    reason: str
+    text: str = ""
+    tokens: int = 0
+    evidence: Evidence | None = None
+
+    @property
+    def sendable(self) -> bool:
+        return self.item is not None and self.status == "used"
+
+    @property
+    def sent(self) -> bool:
+        return self.status in ("used", "truncated")
+
+    @property
+    def priority(self) -> int:
+        return self.item.priority if isinstance(self.item, Rule | Reference) else 500
+
+
+def _entries(given: Ingredients) -> list[_Entry]:
+    session = [
+        _Entry(ref=found.ref, item=found.item, mode=found.mode, status=found.status, reason=found.reason)
+        for found in given.gathered.found
+    ]
+    selected = [
+        _Entry(
+            ref=chosen.item.ref,
+            item=chosen.item,
+            mode="agent",
+            status="used",
+            reason=chosen.reason,
+            evidence=chosen.evidence,
+        )
+        for chosen in given.selection.chosen
+        if not given.session.holds(chosen.item.ref)
+    ]
+    return [
+        replace(entry, text=render_item(entry.item)) if isinstance(entry.item, Rule | Reference) else entry
+        for entry in session + selected
+    ]
+
+
+def _offered_tool(entries: Sequence[_Entry], ref: ItemRef, name: str) -> OfferedTool:
+    tool = next(entry.item for entry in entries if entry.ref == ref)
+    if not isinstance(tool, Tool):
+        raise TypeError(f"{ref} is offered as a tool but is not one")
+    return _offer(tool, name)
+
+
+def _offer(tool: Tool, name: str) -> OfferedTool:
+    offers = _offers(tool)
+    if name not in offers:
+        # Sorted keys: the same tool is the same bytes every time, for prompt caches and for replay.
+        parameters = json.loads(json.dumps(tool.parameters, sort_keys=True))
+        offers[name] = OfferedTool(offered_name=name, ref=tool.ref, description=tool.description, parameters=parameters)
+    return offers[name]
+
+
+@once_for_each
+def _offers(tool: Tool) -> dict[str, OfferedTool]:
+    """Return the offers that were made of a tool, by the name that it was offered under."""
+    return {}
+
+
+@dataclass(frozen=True, slots=True)
+class _Past:
+    """A past message and what the model gets of it."""
+
+    message: Message
+    rendered: tuple[RequestMessage, ...]
+
+    @property
+    def key(self) -> str:
+        return f"message {self.message.seq}"
+
+
+def _history(given: Ingredients, with_tools: bool) -> list[_Past]:
+    """Return the window: the messages that are sent whole, oldest first.
+
+    A message that was sent before, failed, and is now sent again word for word is not asked twice.
+    """
+    past = given.history
+    answered = {message.turn for message in past if isinstance(message, AssistantMessage)}
+    return [
+        _Past(message, rendered)
+        for message in past
+        if not (isinstance(message, UserMessage) and message.turn not in answered and message.content == given.message)
+        and (rendered := render_message(message, with_tools))
+    ]
+
+
+def _code(given: Ingredients, history: Sequence[_Past]) -> str:
+    past = (part.content for entry in history for part in entry.rendered)
+    items = (item.text for item in (*given.agent.rules, *given.agent.references))
+    others = (block.text for block in given.blocks)
+    sections = (section.text for section in given.sections)
+    return boundary_code(given.session.id, (given.message, *past, *items, *sections, *others))
+
+
+def _sections(given: Ingredients, code: str) -> tuple[Section, ...]:
+    core, *rest = given.sections
+    return (core, Section("core", "boundary", boundary_note(code)), *rest)
+
+
+def _pieces(
+    given: Ingredients,
+    entries: Sequence[_Entry],
+    tools: Mapping[ItemRef, OfferedTool],
+    history: Sequence[_Past],
+    sections: Sequence[Section],
+) -> list[Piece]:
+    pieces = [
+        Piece(
+            key=f"prompt {section.name}", tier="must", rank=(0,), tokens=count(section.text) + MESSAGE_OVERHEAD_TOKENS
+        )
+        for section in sections
+    ]
+    message_cost = count(given.message) + MESSAGE_OVERHEAD_TOKENS
+    pieces.append(Piece(key="the message", tier="must", rank=(1,), tokens=message_cost))
+    for entry in entries:
+        if not entry.sendable:
+            continue
+        tier: Tier = "must" if entry.mode == "always" else "manual" if entry.mode == "manual" else "selected"
+        score = entry.evidence.score if entry.evidence else 0.0
+        pieces.append(
+            Piece(
+                key=str(entry.ref),
+                tier=tier,
+                rank=(-score, entry.priority, entry.ref.name),
+                tokens=tool_tokens(tools[entry.ref]) if entry.ref in tools else count(entry.text) + 2,
+                can_shorten=entry.ref.type == "reference" and tier != "must",
+            )
+        )
+    pieces += [
+        Piece(
+            key=block.key,
+            tier=block.tier,
+            rank=block.rank,
+            tokens=count(block.text) + BOUNDARY_TOKENS,
+            can_shorten=block.can_shorten,
+        )
+        for block in given.blocks
+    ]
+    newest_first = list(reversed(history))
+    for index, past in enumerate(newest_first):
+        tier = "latest" if index < LATEST_MESSAGES else "older"
+        pieces.append(Piece(key=past.key, tier=tier, rank=(index,), tokens=sum(map(message_tokens, past.rendered))))
+    return pieces
+
+
+def _settle(entry: _Entry, fates: Mapping[str, Fitted]) -> _Entry:
+    fate = fates.get(str(entry.ref)) if entry.sendable else None
+    if fate is None:
+        return entry
+    if not fate.kept:
+        return replace(entry, status="over_budget", reason=fate.reason, text="", tokens=0)
+    if not fate.whole:
+        text = cut_to(entry.text, fate.tokens - count(CUT_MARK) - 4) + CUT_MARK
+        return replace(
+            entry, status="truncated", reason=f"{entry.reason}; {fate.reason}", text=text, tokens=count(text)
+        )
+    return replace(entry, tokens=fate.tokens)
+
+
+def _messages(
+    given: Ingredients,
+    code: str,
+    sections: Sequence[Section],
+    taken: Sequence[_Entry],
+    history: Sequence[_Past],
+    blocks: Sequence[Block],
+    fates: Mapping[str, Fitted],
+) -> tuple[RequestMessage, ...]:
+    def placed(kinds: Sequence[str]) -> list[RequestMessage]:
+        chosen = sorted((block for block in blocks if block.kind in kinds), key=lambda block: kinds.index(block.kind))
+        return [
+            RequestMessage(role="user", content=enclosed(code, block.text), part=block.kind, name=block.name)
+            for block in chosen
+        ]
+
+    def texts(kind: type[Rule] | type[Reference], selected: bool) -> list[str]:
+        chosen = [e for e in taken if e.sent and isinstance(e.item, kind) and (e.mode == "agent") == selected]
+        return [entry.text for entry in sorted(chosen, key=lambda entry: (entry.priority, entry.ref.name))]
+
+    messages = [
+        RequestMessage(role="system", content=section.text, part=section.kind, name=section.name)
+        for section in sections
+    ]
+    if rules := texts(Rule, selected=False):
+        messages.append(RequestMessage(role="system", content=render_rules(rules), part="rules"))
+    if references := texts(Reference, selected=False):
+        messages.append(RequestMessage(role="system", content=render_references(references), part="references"))
+    messages += placed(BEFORE_HISTORY)
+    for past in history:
+        if fates[past.key].kept:
+            messages.extend(replace(message, name=past.key) for message in past.rendered)
+    messages += placed(AFTER_HISTORY)
+    selected: list[str] = []
+    if rules := texts(Rule, selected=True):
+        selected.append(render_rules(rules))
+    if references := texts(Reference, selected=True):
+        selected.append(render_references(references))
+    if selected:
+        messages.append(RequestMessage(role="user", content=enclosed(code, "\n\n".join(selected)), part="selected"))
+    messages.append(RequestMessage(role="user", content=given.message, part="message"))
+    return tuple(messages)
+
+
+def _record(entry: _Entry, offered: OfferedTool | None) -> ContextItem:
+    return ContextItem(
+        type=entry.ref.type,
+        name=entry.ref.name,
+        server=entry.ref.server,
+        include_mode=entry.mode,
+        status=entry.status,
+        reason=entry.reason,
+        tokens=entry.tokens if entry.sent else 0,
+        hash=item_hash(entry.item) if entry.item else None,
+        version=entry.item.version if entry.item else "",
+        priority=entry.item.priority if isinstance(entry.item, Rule | Reference) else None,
+        evidence=entry.evidence,
+        offered_name=offered.offered_name if offered and entry.sent else None,
+    )
+
+
+def _settled(block: Block, fates: Mapping[str, Fitted]) -> Block:
+    fate = fates[block.key]
+    if fate.whole:
+        return block
+    return replace(block, text=cut_to(block.text, fate.tokens - BOUNDARY_TOKENS - count(CUT_MARK) - 4) + CUT_MARK)
+
+
+def _parts(
+    given: Ingredients,
+    messages: Sequence[RequestMessage],
+    tools: Sequence[OfferedTool],
+    history: Sequence[_Past],
+    fates: Mapping[str, Fitted],
+) -> tuple[Part, ...]:
+    blocks = {(block.kind, block.name): block for block in given.blocks}
+    parts: list[Part] = []
+    for message in messages:
+        block = blocks.get((message.part, message.name))
+        cut = block is not None and not fates[block.key].whole
+        parts.append(
+            Part(
+                kind=message.part,
+                name=message.name,
+                tokens=message_tokens(message),
+                hash=content_hash(message.content),
+                status="truncated" if cut else "used",
+                reason=(fates[block.key].reason if cut else block.reason) if block else "",
+                evidence=block.evidence if block else None,
+            )
+        )
+    if tools:
+        parts.append(Part(kind="tools", name=f"{len(tools)} offered", tokens=sum(map(tool_tokens, tools))))
+    parts += [
+        Part(kind="history", name=past.key, tokens=0, status="left_out", reason=fates[past.key].reason)
+        for past in history
+        if not fates[past.key].kept
+    ]
+    parts += [
+        Part(kind=block.kind, name=block.name, tokens=0, status="left_out", reason=fates[block.key].reason)
+        for block in given.blocks
+        if not fates[block.key].kept
+    ]
+    return tuple(parts)

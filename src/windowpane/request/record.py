@@ -1,0 +1,152 @@
+"""Keep a request so that it can be read again, byte for byte, whatever happens to its agent.
+
+A record is one small JSON text that names every message and every item by content hash, and the texts themselves.
+Texts that do not change from turn to turn have the same hash and are stored once.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+from pydantic import TypeAdapter
+
+from windowpane.context.identity_cache import once_for_each
+from windowpane.context.ids import BlobHash, content_hash
+from windowpane.context.items import Item, ItemRef, definition, item_hash
+from windowpane.context.messages import ToolCall
+from windowpane.context.request import OfferedTool, PartKind, Request, RequestContext, RequestMessage, Role
+
+
+@dataclass(frozen=True, slots=True)
+class _KeptMessage:
+    role: Role
+    part: PartKind
+    content: BlobHash
+    name: str = ""
+    tool_calls: tuple[ToolCall, ...] = ()
+    tool_call_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _KeptTool:
+    offered_name: str
+    ref: ItemRef
+    offer: BlobHash
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    context: RequestContext
+    messages: tuple[_KeptMessage, ...]
+    tools: tuple[_KeptTool, ...]
+
+
+_KEPT: TypeAdapter[_Kept] = TypeAdapter(_Kept)
+_OFFER: TypeAdapter[OfferedTool] = TypeAdapter(OfferedTool)
+
+
+@lru_cache(maxsize=8)
+def _read(body: str) -> _Kept:
+    # Whoever looks at a record asks it several things in a row.
+    return _KEPT.validate_json(body)
+
+
+def record(request: Request, items: Mapping[ItemRef, Item]) -> tuple[BlobHash, dict[BlobHash, str]]:
+    """Return the name of the record and every text that must be stored with it."""
+    body, blobs = _kept_of(request)
+    for item in request.context.items:
+        if item.hash and (found := items.get(item.ref)) is not None and item_hash(found) == item.hash:
+            blobs[item.hash] = definition(found)
+    text = _KEPT.dump_json(body).decode()
+    name = content_hash(text)
+    return name, {**blobs, name: text}
+
+
+def _kept_of(request: Request) -> tuple[_Kept, dict[BlobHash, str]]:
+    blobs: dict[BlobHash, str] = {}
+
+    def kept(text: str) -> BlobHash:
+        name = content_hash(text)
+        blobs[name] = text
+        return name
+
+    body = _Kept(
+        context=request.context,
+        messages=tuple(
+            _KeptMessage(
+                role=message.role,
+                part=message.part,
+                content=kept(message.content),
+                name=message.name,
+                tool_calls=message.tool_calls,
+                tool_call_id=message.tool_call_id,
+            )
+            for message in request.messages
+        ),
+        tools=tuple(_KeptTool(tool.offered_name, tool.ref, kept(_offer_text(tool))) for tool in request.tools),
+    )
+    return body, blobs
+
+
+@once_for_each
+def _offer_text(tool: OfferedTool) -> str:
+    return _OFFER.dump_json(tool).decode()
+
+
+def texts_of(body: str) -> tuple[BlobHash, ...]:
+    """Return the names of every text that a record needs or mentions."""
+    kept = _read(body)
+    names = [message.content for message in kept.messages] + [tool.offer for tool in kept.tools]
+    names += [item.hash for item in kept.context.items if item.hash]
+    return tuple(dict.fromkeys(names))
+
+
+def damages(name: BlobHash, body: str, texts: Mapping[BlobHash, str]) -> tuple[str, ...]:
+    """Return what is not as it was recorded: nothing, when the request that is rebuilt is the one that was sent.
+
+    A record is named by its hash and names every text by its own, so this finds any change of any byte.
+    """
+    found = [] if content_hash(body) == name else ["the record itself was changed"]
+    kept = _read(body)
+    needed = [(f"the text of {m.part} {m.name}".rstrip(), m.content) for m in kept.messages]
+    needed += [(f"the tool {tool.ref}", tool.offer) for tool in kept.tools]
+    for what, blob in needed:
+        if blob not in texts:
+            found.append(f"{what} is missing")
+        elif content_hash(texts[blob]) != blob:
+            found.append(f"{what} was changed")
+    if not found:
+        rebuilt = rebuild(body, texts)
+        again, _ = _kept_of(rebuilt)
+        if (again.messages, again.tools) != (kept.messages, kept.tools):
+            found.append("the messages or tools are written differently now")
+    return tuple(found)
+
+
+def context_of(body: str) -> RequestContext:
+    """Return the request context of a record."""
+    return _read(body).context
+
+
+def rebuild(body: str, texts: Mapping[BlobHash, str]) -> Request:
+    """Return the request exactly as it was sent.
+
+    Raises:
+        KeyError: a text of the record is not among `texts`.
+    """
+    kept = _read(body)
+    return Request(
+        messages=tuple(
+            RequestMessage(
+                role=message.role,
+                content=texts[message.content],
+                part=message.part,
+                name=message.name,
+                tool_calls=message.tool_calls,
+                tool_call_id=message.tool_call_id,
+            )
+            for message in kept.messages
+        ),
+        tools=tuple(_OFFER.validate_json(texts[tool.offer]) for tool in kept.tools),
+        context=kept.context,
+    )

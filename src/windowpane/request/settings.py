@@ -1,0 +1,100 @@
+"""Work out the settings of a turn: the agent's, changed by the session's; and check changes before they are made."""
+
+from collections.abc import Mapping
+from typing import Any, get_type_hints
+
+from pydantic import TypeAdapter, ValidationError
+
+from windowpane.agents.base import Agent
+from windowpane.context.request import CallSettings
+from windowpane.context.session import SETTING_NAMES, SessionSettings, SessionState, ToolPermission
+from windowpane.errors import InvalidSettingError
+from windowpane.request.clock import known_zone, parse_user_time
+from windowpane.search.settings import search_settings as parsed_search_settings
+
+DEFAULT_WINDOW_TOKENS = 32_768
+MAX_SETTING_CHARACTERS = 100_000
+RANGES: dict[str, tuple[float, float]] = {
+    "temperature": (0, 2),
+    "top_p": (0, 1),
+    "max_output_tokens": (1, 1_000_000),
+    "max_chat_turns": (1, 1000),
+}
+_TYPES: dict[str, TypeAdapter[Any]] = {
+    name: TypeAdapter(hint) for name, hint in get_type_hints(SessionSettings).items() if name in SETTING_NAMES
+}
+
+
+def call_settings(agent: Agent, session: SessionState) -> CallSettings:
+    """Return how the model is called in this session now."""
+    own, ours = session.settings, agent.settings
+    return CallSettings(
+        model=own.model or ours.model,
+        temperature=ours.temperature if own.temperature is None else own.temperature,
+        top_p=ours.top_p if own.top_p is None else own.top_p,
+        max_output_tokens=own.max_output_tokens or ours.max_output_tokens,
+        mode=own.mode or ours.mode,
+    )
+
+
+def tool_permission(agent: Agent, session: SessionState) -> ToolPermission:
+    """Return when tool calls of this session wait for a person."""
+    return session.settings.tool_permission or agent.settings.tool_permission
+
+
+def max_model_calls(agent: Agent, session: SessionState) -> int:
+    """Return how many model calls one turn may make."""
+    return session.settings.max_chat_turns or agent.settings.max_chat_turns
+
+
+def search_settings(agent: Agent, session: SessionState) -> Mapping[str, Any]:
+    """Return the search settings: the agent's, with the session's on top."""
+    return {**agent.settings.search, **(session.settings.search or {})}
+
+
+def window_of(agent: Agent, model_window_tokens: int | None) -> tuple[int, str]:
+    """Return the size of the window in tokens, and who says so."""
+    if agent.settings.context_window:
+        return agent.settings.context_window, "agent.yaml"
+    if model_window_tokens:
+        return model_window_tokens, "model"
+    return DEFAULT_WINDOW_TOKENS, "assumed"
+
+
+def checked_changes(changes: Mapping[str, Any], time_zone: str | None = None) -> dict[str, Any]:
+    """Return settings that may be stored. A value of None clears a setting.
+
+    `time_zone` is the session's own; a user's time without an offset is read in it, unless the changes name another.
+    Times are stored as UTC.
+
+    Raises:
+        InvalidSettingError: there is no such setting, or it cannot have this value.
+    """
+    checked = {name: _checked(name, value) for name, value in changes.items()}
+    if checked.get("user_time") is not None:
+        zone = checked.get("time_zone", time_zone)
+        checked["user_time"] = parse_user_time(checked["user_time"], zone).isoformat()
+    return checked
+
+
+def _checked(name: str, value: object) -> Any:
+    """Return a value that the setting may have."""
+    if name not in _TYPES:
+        raise InvalidSettingError(name, f"there is no such setting (there are: {', '.join(SETTING_NAMES)})")
+    try:
+        checked: Any = _TYPES[name].validate_python(value, strict=True)
+    except ValidationError as error:
+        raise InvalidSettingError(name, error.errors(include_url=False)[0]["msg"]) from None
+    if name == "search" and checked is not None:
+        parsed_search_settings(checked)
+    if name == "time_zone" and checked is not None:
+        known_zone(checked)
+    length = len(value) if isinstance(value, str) else 0
+    if length > MAX_SETTING_CHARACTERS:
+        raise InvalidSettingError(name, f"has {length:,} characters and {MAX_SETTING_CHARACTERS:,} is the limit")
+    low, high = RANGES.get(name, (0, 0))
+    if name in RANGES and checked is not None and not low <= checked <= high:
+        raise InvalidSettingError(
+            name, f"must be between {low:g} and {high:g}, not {str(checked).removesuffix('.0')[:20]}"
+        )
+    return checked

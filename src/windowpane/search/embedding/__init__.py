@@ -1,0 +1,1 @@
+"""Texts as vectors: the port, the local model, remote endpoints, and caches."""

@@ -1,0 +1,170 @@
+"""Work out what a message asks for.
+
+Most messages speak for themselves. A follow-up ("what about resizing?") does not: its
+meaning is mixed with that of the turns before it, more so the more it depends on them.
+Mixed, not pasted: where a message stands alone after all, old turns do little harm. A
+message that asks for several things is also searched for clause by clause, and one that asks for
+nothing ("thanks, that's all") is known as such.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import exp, log1p
+from typing import Literal
+
+from windowpane.context.messages import AssistantMessage, Message, UserMessage
+from windowpane.search.base import SearchQuery
+from windowpane.search.topic import BEGINS_CONNECTED, POINTS_BACK, new_subject, telling
+
+MOST_CLAUSES = 4
+SHORTEST_CLAUSE_WORDS = 3
+LONGEST_EARLIER_CHARS = 600
+"""What is taken of each earlier turn: its end, where the question or the answer is."""
+
+MOST_CONTEXT_SHARE = 0.7
+"""How much of the meaning may come from earlier turns."""
+
+LEAST_CONTEXT_SHARE = 0.05
+"""Below this, earlier turns are not worth embedding."""
+
+RELATED_CONTEXT_SHARE = 0.35
+"""How much comes from earlier turns at least, when a message names a document that is related to their sources."""
+
+MOST_RELATED = 2
+LIKELY_NEW = 0.5
+"""From here on a message is said to begin a new subject. It is told, and changes nothing about the search."""
+
+# How much a message depends on the turns before it. Rounded by hand from a logistic regression over the turns of three
+# public sets of dialogues (docs/lab-notes.md); length says most: short messages lean on others.
+_BASE = 5.0
+_PER_LOG_WORD = -2.0
+_CONNECTIVE = 1.4
+_POINTING = 0.4
+_ANSWERING = 0.6
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """One earlier message as text."""
+
+    role: Literal["user", "assistant"]
+    text: str
+
+
+def query(message: str, recent: Sequence[Said] = (), related: Sequence[str] = ()) -> SearchQuery:
+    """Return what to search for on behalf of a message, given the conversation before it, oldest first.
+
+    `related` are the titles of documents that the sources of earlier answers point to, latest first. A message that
+    names one of them is a follow-up, and the title is searched for with it.
+    """
+    if _is_small_talk(message):
+        return SearchQuery(message, small_talk=True, reason="the message asks for nothing")
+    clauses = _clauses(message)
+    meant = _meant(message, related)
+    earlier = "\n".join((_earlier(recent), *meant)) if _earlier(recent) else ""
+    share = round(MOST_CONTEXT_SHARE * _dependence(message, recent), 3) if earlier else 0.0
+    if meant and earlier:
+        share = max(share, RELATED_CONTEXT_SHARE)
+    begins_anew = bool(recent) and new_subject(message, [turn.text for turn in recent]) >= LIKELY_NEW
+    notes = (
+        "it seems to begin a new subject" if begins_anew else "",
+        f"searched as a whole and as {len(clauses)} clauses" if clauses else "",
+    )
+    if share < LEAST_CONTEXT_SHARE:
+        return SearchQuery(message, clauses=clauses, reason="; ".join(note for note in notes if note))
+    about = f" on {' and '.join(repr(title) for title in meant)}" if meant else ""
+    follow_up = f"a follow-up{about}: {share:.0%} of its meaning is taken from the turns before it"
+    return SearchQuery(
+        message,
+        context=f"{earlier}\n{message}",
+        context_share=share,
+        earlier=earlier,
+        clauses=clauses,
+        reason="; ".join(note for note in (follow_up, *notes) if note),
+    )
+
+
+def said(messages: Sequence[Message]) -> tuple[Said, ...]:
+    """Return what users and assistants said, without notes, errors and approvals."""
+    return tuple(
+        Said("user", m.content) if isinstance(m, UserMessage) else Said("assistant", m.model_reply.text)
+        for m in messages
+        if isinstance(m, UserMessage | AssistantMessage)
+    )
+
+
+def related(messages: Sequence[Message]) -> tuple[str, ...]:
+    """Return the titles of documents that are related to the sources of these answers, the latest first."""
+    answers = (m for m in reversed(messages) if isinstance(m, AssistantMessage))
+    return tuple(dict.fromkeys(title for answer in answers for title in answer.related))
+
+
+_WORD = re.compile(r"[\w']+")
+_CLOSING = re.compile(
+    r"\b(thanks?|thank you|bye|goodbye|that'?s (it|all|everything)|that is (it|all|everything)"
+    r"|that('ll| will| would) be (it|all)|nothing (else|more)|all (set|done)|not (right )?(now|yet|away)"
+    r"|not at (the|this) (moment|time)|maybe later|cheers|hello|hi|hey|good (morning|evening|afternoon|night|day))\b",
+    re.IGNORECASE,
+)
+_LONGEST_SMALL_TALK_WORDS = 16
+_POLITE = frozenset(
+    re.findall(
+        r"\S+",
+        """'ll a again all am amazing and any anything appreciate appreciated are assist assistance at away
+        awesome be been being but bye care cheers cool day did do don't done dont efforts else evening every
+        everything excellent few fine first for get go good goodbye got grateful great has have hello help
+        helped helpful helping hey hi i i'd i'll i'm im in info information informative is it it's its just
+        kind know later let little lot lots maybe me minute moment more morning much nah need needed nice
+        night no nope not nothing now of ok okay one other perfect questions really right see set so soon
+        take thank thanks that that'll that's thats the there thing things this time to today ton ty u very
+        wait want wanted was we we're welcome well while will wonderful would yet you your""",
+    )
+)
+
+
+def _is_small_talk(message: str) -> bool:
+    words = _WORD.findall(message.lower().replace("’", "'"))
+    polite = len(words) <= _LONGEST_SMALL_TALK_WORDS and all(word in _POLITE for word in words)
+    return polite and _CLOSING.search(message.replace("’", "'")) is not None
+
+
+_CLAUSE_END = re.compile(
+    r"(?<=[.!?;])\s+|\n+|,?\s+(?:and|then|also|plus|as well as|but)\s+(?:then\s+|also\s+)?", re.IGNORECASE
+)
+
+
+def _clauses(message: str) -> tuple[str, ...]:
+    """Return the clauses of a message that has several, its first ones."""
+    parts = (part.strip(" ,") for part in _CLAUSE_END.split(message))
+    clauses = tuple(part for part in parts if len(part.split()) >= SHORTEST_CLAUSE_WORDS)
+    return clauses[:MOST_CLAUSES] if len(clauses) > 1 else ()
+
+
+def _earlier(recent: Sequence[Said]) -> str:
+    """Return the last thing the user said and the answer to it."""
+    last_user = next((turn for turn in reversed(recent) if turn.role == "user"), None)
+    answer = recent[-1] if recent and recent[-1].role == "assistant" else None
+    texts = (turn.text.strip()[-LONGEST_EARLIER_CHARS:] for turn in (last_user, answer) if turn is not None)
+    return "\n".join(text for text in texts if text)
+
+
+def _meant(message: str, related: Sequence[str]) -> tuple[str, ...]:
+    """Return the related titles that share the most words with a message; none when there is no word in common."""
+    own = telling(message)
+    shared = {title: len(own & telling(title)) for title in dict.fromkeys(related)}
+    best = max(shared.values(), default=0)
+    return tuple(title for title, count in shared.items() if count == best > 0)[:MOST_RELATED]
+
+
+def _dependence(message: str, recent: Sequence[Said]) -> float:
+    """Return between 0 and 1 how much a message leans on what was said before."""
+    answers = recent[-1].role == "assistant" and recent[-1].text.rstrip().endswith("?")
+    evidence = (
+        _BASE
+        + _PER_LOG_WORD * log1p(len(message.split()))
+        + _CONNECTIVE * (BEGINS_CONNECTED.match(message) is not None)
+        + _POINTING * (POINTS_BACK.search(message) is not None)
+        + _ANSWERING * answers
+    )
+    return 1 / (1 + exp(-evidence))

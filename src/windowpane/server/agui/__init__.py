@@ -1,0 +1,1 @@
+"""AG-UI: turns for AG-UI frontends."""

@@ -1,0 +1,1 @@
+"""Files and changes for the applets of the page."""

@@ -1,0 +1,117 @@
+"""Files for the applets of the page: list, read and write them below the roots, and see what git says changed."""
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Annotated, cast
+
+import anyio.to_thread
+from fastapi import APIRouter, Query, Request, Response
+from pydantic import BaseModel, ConfigDict
+
+from windowpane.errors import InvalidInputError
+from windowpane.server.applets.gitdiff import REVISION, Diff, diff
+from windowpane.server.applets.roots import Entry, OpenedFile, Roots
+from windowpane.server.dependencies import Managing
+from windowpane.server.problems import BODY, problems
+from windowpane.server.revisions import IfMatch, IfNoneMatch, expected_or_new, tag
+
+router = APIRouter(prefix="/api/files", tags=["files"])
+
+FilePath = Annotated[
+    str, Query(alias="path", min_length=1, max_length=4096, description="The whole path.", examples=["/srv/notes.md"])
+]
+
+
+class FileText(BaseModel):
+    """The whole text of a file."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, json_schema_extra={"examples": [{"text": "Hello\n"}]})
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class RootList:
+    """The folders whose files may be shown and edited; `WINDOWPANE_ROOTS` names them."""
+
+    roots: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FolderView:
+    """What a folder holds, folders first, and the cursor of the next page; null when this was the last."""
+
+    path: str
+    entries: tuple[Entry, ...]
+    cursor: str | None
+
+
+def roots_of(request: Request) -> Roots:
+    """Return the folders that this server may look into."""
+    return cast("Roots", getattr(request.app.state, "roots", None) or Roots())
+
+
+@router.get("", summary="List the folders that may be looked into", responses=problems())
+async def list_roots(engine: Managing, request: Request) -> RootList:
+    """Return the roots."""
+    return RootList(await anyio.to_thread.run_sync(lambda: roots_of(request).paths))
+
+
+@router.get("/list", summary="List a folder", responses=problems(404))
+async def list_folder(
+    engine: Managing,
+    request: Request,
+    path: FilePath,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 200,
+    cursor: Annotated[str | None, Query(description="The cursor of the page before.")] = None,
+) -> FolderView:
+    """Return what a folder below a root holds."""
+    entries = await anyio.to_thread.run_sync(roots_of(request).entries, path)
+    names = [_cursor(entry) for entry in entries]
+    if cursor is not None and cursor not in names:
+        raise InvalidInputError("this is not the cursor of an entry that is there now; start again without one")
+    start = 0 if cursor is None else names.index(cursor) + 1
+    page = entries[start : start + limit]
+    return FolderView(path=path, entries=page, cursor=names[start + limit - 1] if start + limit < len(names) else None)
+
+
+def _cursor(entry: Entry) -> str:
+    return f"{'d' if entry.kind == 'folder' else 'f'}.{entry.name}"
+
+
+@router.get("/content", summary="Read a file", responses=problems(404))
+async def read_file(engine: Managing, request: Request, response: Response, path: FilePath) -> OpenedFile:
+    """Return a text file below a root. Its `ETag` is what a change of it names."""
+    found = await anyio.to_thread.run_sync(roots_of(request).read, path)
+    tag(response, found.revision)
+    return found
+
+
+@router.put("/content", summary="Write a file", responses=problems(*BODY, 404, 409, 412, 428))
+async def write_file(
+    engine: Managing,
+    request: Request,
+    response: Response,
+    path: FilePath,
+    body: FileText,
+    if_match: IfMatch = None,
+    if_none_match: IfNoneMatch = None,
+) -> OpenedFile:
+    """Write a text file below a root, whole or not at all. A new one is sent with `If-None-Match: *`."""
+    revision = expected_or_new(if_match, if_none_match)
+    written = await anyio.to_thread.run_sync(partial(roots_of(request).write, path, body.text, revision=revision))
+    tag(response, written.revision)
+    return written
+
+
+@router.get("/diff", summary="See what changed in a repository", responses=problems(404))
+async def read_diff(
+    engine: Managing,
+    request: Request,
+    path: FilePath,
+    base: Annotated[
+        str, Query(max_length=200, pattern=REVISION, description="Since this commit, branch or tag.")
+    ] = "HEAD",
+) -> Diff:
+    """Return what changed at a path since a commit, by asking git. Nothing that the repository names is run."""
+    return await diff(roots_of(request), path, base)

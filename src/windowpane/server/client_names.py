@@ -1,0 +1,47 @@
+"""Sessions under names that clients give them.
+
+A client that was not made for Windowpane has a name of its own for a conversation, such as a thread's id, and no way to
+ask for a session first. Such a name stands for one session of its owner and agent, which begins when it is first used.
+A name that is a session's id stands for that session.
+"""
+
+from windowpane.callers import Caller
+from windowpane.context.ids import named_session_id
+from windowpane.context.session import SessionState
+from windowpane.engine import Engine
+from windowpane.errors import InvalidInputError, SequenceConflictError, SessionNotFoundError
+from windowpane.server.dependencies import own_session
+
+LONGEST_NAME = 200
+
+
+async def session_named(engine: Engine, caller: Caller, agent: str, name: str) -> SessionState:
+    """Return the caller's session of this name, which begins now if there is none.
+
+    Raises:
+        SessionNotFoundError: the name is an id, and the caller has no such session.
+        AgentNotFoundError: no such agent.
+        InvalidInputError: the name cannot be used, or the session is another agent's.
+    """
+    if not name.strip() or len(name) > LONGEST_NAME or not name.isprintable():
+        raise InvalidInputError(f"a session's name has 1 to {LONGEST_NAME} characters, all of them printing ones")
+    if name.startswith("ses_"):
+        state = await engine.session(await own_session(engine, caller, name))
+    else:
+        state = await _begun(engine, caller, agent, name)
+    if state.agent != agent:
+        raise InvalidInputError(f"the session {name!r} is one of the agent {state.agent!r}, not of {agent!r}")
+    return state
+
+
+async def _begun(engine: Engine, caller: Caller, agent: str, name: str) -> SessionState:
+    session_id = named_session_id(caller.owner, agent, name)
+    try:
+        return await engine.session(session_id)
+    except SessionNotFoundError:
+        pass
+    try:
+        return await engine.create_session(agent, owner=caller.owner, name=name, session_id=session_id)
+    except SequenceConflictError:
+        # Another request with the same name was a little faster.
+        return await engine.session(session_id)

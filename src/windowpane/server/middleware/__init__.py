@@ -1,0 +1,1 @@
+"""What every request passes through: logging, limits, authentication, headers, metrics."""

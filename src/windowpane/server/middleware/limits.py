@@ -1,0 +1,110 @@
+"""Limits: how large a body may be, kept while it is read, and how many requests one caller may send.
+
+A caller is a token, or, without one, an address. Each may send a minute's worth of requests at once and is refilled
+steadily. Every worker counts for itself.
+"""
+
+import math
+from collections import OrderedDict
+from collections.abc import Callable
+from time import monotonic
+
+import anyio
+from fastapi import HTTPException
+from starlette.datastructures import Headers
+from starlette.requests import HTTPConnection
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from windowpane.errors import TooManyRequestsError
+from windowpane.server.dependencies import known_caller_of
+from windowpane.server.problems import problem_of, response_of
+
+MAX_BODY_BYTES = 4 * 1024 * 1024
+LARGER = {"/api/sessions/import": 16}
+"""How many times larger than others a body may be that is sent to these paths."""
+
+READ_ON_BYTES = 64 * 1024 * 1024
+READ_ON_S = 5.0
+MAX_CALLERS = 10_000
+"""How many callers are remembered; who was longest not heard of is forgotten first, with a full allowance."""
+
+
+class BodyLimit:
+    """Ends a request whose body is too large."""
+
+    def __init__(self, app: ASGIApp, max_bytes: int = MAX_BODY_BYTES) -> None:
+        self._app = app
+        self._max_bytes = max_bytes
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on, with a body that cannot grow beyond the limit."""
+        if scope["type"] != "http":
+            return await self._app(scope, receive, send)
+        declared = Headers(scope=scope).get("content-length", "")
+        max_bytes = self._max_bytes * LARGER.get(scope["path"], 1)
+        read = 0
+
+        async def limited() -> Message:
+            nonlocal read
+            message = await receive()
+            read += len(message.get("body", b""))
+            if read > max_bytes or (declared.isdecimal() and int(declared) > max_bytes):
+                await _read_on(receive, message)
+                raise HTTPException(413, f"the body is larger than {max_bytes:,} bytes")
+            return message
+
+        return await self._app(scope, limited, send)
+
+
+async def _read_on(receive: Receive, message: Message) -> None:
+    """Throw the rest of a body away, up to a point: a client that is still sending would not see the answer."""
+    seen = 0
+    with anyio.move_on_after(READ_ON_S):
+        while message.get("more_body") and seen < READ_ON_BYTES:
+            message = await receive()
+            seen += len(message.get("body", b""))
+
+
+class Allowance:
+    """How many more requests each caller may send now."""
+
+    def __init__(self, per_minute: int, clock: Callable[[], float] = monotonic) -> None:
+        self._per_minute = per_minute
+        self._clock = clock
+        self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
+
+    def take(self, caller: str) -> float:
+        """Use one request up and return 0, or return how many seconds there is to wait for one."""
+        now = self._clock()
+        left, at = self._left.pop(caller, (float(self._per_minute), now))
+        left = min(float(self._per_minute), left + (now - at) * self._per_minute / 60)
+        wait_s = 0.0 if left >= 1 else (1 - left) * 60 / self._per_minute
+        self._left[caller] = (left if wait_s else left - 1, now)
+        if len(self._left) > MAX_CALLERS:
+            self._left.popitem(last=False)
+        return wait_s
+
+
+class RateLimit:
+    """Refuses requests of a caller that sends too many."""
+
+    def __init__(self, app: ASGIApp, per_minute: int) -> None:
+        self._app = app
+        self._allowance = Allowance(per_minute)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on, or say how long to wait."""
+        wait_s = self._allowance.take(_sender(scope)) if scope["type"] in ("http", "websocket") else 0
+        if not wait_s:
+            return await self._app(scope, receive, send)
+        refusal = TooManyRequestsError(math.ceil(wait_s))
+        headers = {"Retry-After": str(refusal.retry_after_s)}
+        return await response_of(problem_of(refusal), headers)(scope, receive, send)
+
+
+def _sender(scope: Scope) -> str:
+    connection = HTTPConnection(scope)
+    caller = known_caller_of(connection)
+    if caller is not None and caller.token is not None:
+        return f"token {caller.token}"
+    return f"address {connection.client.host if connection.client else ''}"

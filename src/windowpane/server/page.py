@@ -1,0 +1,150 @@
+"""The page: the files that `web/` is built into, at every address that the page itself understands.
+
+Files under `assets` carry a hash of their content in their names, so browsers may keep them for ever; the others are
+asked for each time and answered with 304 when nothing changed. Where the page was not built, a plain one says what to
+do, and that everything else works.
+"""
+
+import gzip
+from dataclasses import dataclass
+from functools import lru_cache
+from hashlib import sha256
+from html import escape
+from mimetypes import guess_type
+from pathlib import Path
+
+import anyio.to_thread
+from fastapi import APIRouter, Request
+from starlette.exceptions import HTTPException
+from starlette.responses import HTMLResponse, Response
+
+from windowpane.agents.base import Agent
+from windowpane.server.dependencies import AnyonesEngine, MaybeAsking
+from windowpane.server.middleware.headers import PAGE_POLICY
+
+router = APIRouter(include_in_schema=False)
+
+BUNDLE = Path(__file__).parent.parent / "static"
+"""Where the package's build puts the page."""
+
+PLACES = ("/", "/s/{rest:path}", "/agents", "/agents/{rest:path}", "/analytics")
+"""The addresses of the page, after `web/src/route.ts`. What is not here is not found."""
+
+FOR_EVER = "public, max-age=31536000, immutable"
+ASK_EACH_TIME = "no-cache"
+WORTH_PACKING_BYTES = 1024
+
+PLAIN = """<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Windowpane</title>
+<style>
+  :root {{ color-scheme: light dark; }}
+  body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 44rem; margin: 3rem auto; padding: 0 1rem; }}
+  code, pre {{ font-family: ui-monospace, monospace; font-size: .9em; }}
+  pre {{ padding: .75rem 1rem; overflow-x: auto; border: 1px solid color-mix(in srgb, currentColor 25%, transparent); }}
+  li {{ margin: .25rem 0; }}
+</style>
+<h1>Windowpane is running</h1>
+<p>Its page was not built. In a clone of the repository, <code>make serve</code> builds it; an installed package
+has it inside.</p>
+<h2>Agents</h2>
+{agents}
+<h2>Try</h2>
+<pre><code>windowpane chat
+windowpane sessions
+windowpane context SESSION
+windowpane doctor</code></pre>
+<p>Or talk to it: <a href="/api/agents">/api/agents</a>, <a href="/api/sessions">/api/sessions</a>;
+<a href="/openapi.json">/openapi.json</a> describes everything.</p>
+</html>
+"""
+NO_CALLER = "<p>Show a token to see them.</p>"
+NO_AGENTS = "<p>There is none yet: <code>windowpane init</code> makes one.</p>"
+PLAIN_POLICY = (
+    "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+
+
+async def home(request: Request, engine: AnyonesEngine, caller: MaybeAsking) -> Response:
+    """Return the page, whichever of its places is asked for, or the plain one where it was not built."""
+    built = await _answer(request, Path("index.html"), ASK_EACH_TIME)
+    if built is not None:
+        # Also with 304: browsers take its headers for those of the page that they have kept.
+        built.headers["Content-Security-Policy"] = PAGE_POLICY
+        return built
+    lines = "\n".join(_line(engine.agents.current(name)) for name in engine.agents.names()) if caller else ""
+    page = PLAIN.format(agents=f"<ul>\n{lines}\n</ul>" if lines else NO_AGENTS if caller else NO_CALLER)
+    return HTMLResponse(page, headers={"Content-Security-Policy": PLAIN_POLICY})
+
+
+for place in PLACES:
+    router.add_api_route(place, home)
+
+
+@router.get("/assets/{name}")
+async def asset(request: Request, name: str) -> Response:
+    """Return a script, a style or a picture of the page."""
+    return await _answer(request, Path("assets", name), FOR_EVER) or _missing()
+
+
+@router.get("/theme.js")
+@router.get("/icon.svg")
+async def file(request: Request) -> Response:
+    """Return a file that keeps its name when it changes."""
+    return await _answer(request, Path(request.url.path[1:]), ASK_EACH_TIME) or _missing()
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    body: bytes
+    packed: bytes | None
+    tag: str
+    media_type: str
+
+
+async def _answer(request: Request, path: Path, caching: str) -> Response | None:
+    """Return a file of the bundle, or None when there is no such file."""
+    bundle: Path = request.app.state.bundle
+    found = await anyio.to_thread.run_sync(_found, bundle / path)
+    if found is None:
+        return None
+    headers = {"Cache-Control": caching, "ETag": found.tag, "Vary": "Accept-Encoding"}
+    if found.tag in request.headers.get("if-none-match", ""):
+        return Response(status_code=304, headers=headers)
+    body = found.body
+    if found.packed is not None and "gzip" in request.headers.get("accept-encoding", ""):
+        body = found.packed
+        headers["Content-Encoding"] = "gzip"
+    return Response(body, headers=headers, media_type=found.media_type)
+
+
+def _found(path: Path) -> _File | None:
+    try:
+        changed = path.stat().st_mtime_ns
+        return _read(path, changed) if path.is_file() else None
+    except (OSError, ValueError):
+        # A name may hold what no file name can.
+        return None
+
+
+@lru_cache(maxsize=256)
+def _read(path: Path, changed: int) -> _File:
+    body = path.read_bytes()
+    packed = gzip.compress(body, mtime=0) if len(body) >= WORTH_PACKING_BYTES else None
+    media_type = guess_type(path.name)[0] or "application/octet-stream"
+    return _File(body, packed, f'"{sha256(body).hexdigest()[:32]}"', media_type)
+
+
+def _missing() -> Response:
+    raise HTTPException(404)
+
+
+def _line(agent: Agent) -> str:
+    name, about = escape(agent.name), escape(agent.description)
+    problems = f", {len(agent.problems)} problems" if agent.problems else ""
+    return (
+        f'<li><a href="/api/agents/{name}">{name}</a>{f": {about}" if about else ""}'
+        f" ({len(agent.rules)} rules, {len(agent.references)} references{problems})</li>"
+    )

@@ -1,0 +1,1 @@
+"""The server as a process: settings, sockets, workers, logs, tracing."""

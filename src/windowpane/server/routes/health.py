@@ -1,0 +1,67 @@
+"""Whether the server runs, and whether it can do its work. Anybody may ask, so nothing else is told."""
+
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import Literal
+
+import anyio
+from fastapi import APIRouter, Request
+
+from windowpane.engine import Engine
+from windowpane.errors import StoreUnavailableError, WindowpaneError
+from windowpane.server.dependencies import AnyonesEngine
+from windowpane.server.problems import problems
+
+router = APIRouter(tags=["server"])
+
+PATIENCE_S = 5.0
+"""How long the store may take to answer a question that it can always answer."""
+
+
+VERSION = version("windowpane")
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """The server runs."""
+
+    status: Literal["ok"]
+    version: str
+
+
+@dataclass(frozen=True, slots=True)
+class Readiness:
+    """The server can do its work: the store answers, and the agents can be read."""
+
+    status: Literal["ready"]
+
+
+@router.get("/healthz", summary="Tell whether the server runs", responses=problems())
+async def health(engine: AnyonesEngine) -> Health:
+    """Answer once everything is open. A server that does not answer this should be started again."""
+    return Health("ok", VERSION)
+
+
+@router.get("/readyz", summary="Tell whether the server can do its work", responses=problems())
+async def readiness(engine: AnyonesEngine, request: Request) -> Readiness:
+    """Answer when the store can be reached, agents can be read and nobody has asked the server to stop.
+
+    A server that says no should get no requests for now; it may become ready by itself.
+    """
+    if request.app.state.stopping:
+        raise StoreUnavailableError("the server is stopping")
+    if not await _store_answers(engine):
+        raise StoreUnavailableError("the store cannot be reached")
+    if not engine.agents.names():
+        raise StoreUnavailableError("there is no agent that can be read; `windowpane init` writes one")
+    return Readiness("ready")
+
+
+async def _store_answers(engine: Engine) -> bool:
+    with anyio.move_on_after(PATIENCE_S):
+        try:
+            await engine.store.sessions(limit=1)
+        except WindowpaneError:
+            return False
+        return True
+    return False

@@ -1,0 +1,110 @@
+"""Sessions as documents: export one, import one, and fork one at a turn.
+
+To edit a message and run it again, fork before its turn and send the edited message to the fork. The session itself
+is left as it was.
+"""
+
+import json
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Body, Query, Response
+from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
+
+from windowpane.context.ids import keyed_session_id
+from windowpane.errors import KeyReusedError, SequenceConflictError
+from windowpane.server.dependencies import Asking, Chatting, Reading
+from windowpane.server.json_numbers import Whole
+from windowpane.server.problems import BODY, problems
+from windowpane.server.revisions import Key
+from windowpane.server.routes.sessions import Id, SessionView, view_of
+from windowpane.sessions.export import EXPORT, SessionExport, read_export
+
+router = APIRouter(prefix="/api/sessions", tags=["sessions"])
+
+SessionName = Annotated[
+    str | None, Query(max_length=200, description="The new session's name; without, the old one's.")
+]
+
+
+ExportBody = Annotated[
+    dict[str, Any],
+    Body(),
+    WithJsonSchema({"$ref": "#/components/schemas/SessionExport"}),
+]
+"""What may be in it is checked where exports are read."""
+
+
+class Fork(BaseModel):
+    """Where to fork: before this turn; without one, after everything that is finished."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    turn: Annotated[Whole, Field(ge=1, le=2**31)] | None = None
+    name: Annotated[str | None, Field(max_length=200)] = None
+
+
+@router.get(
+    "/{session_id}/export",
+    summary="Export a session",
+    response_model=SessionExport,
+    responses=problems(404),
+)
+async def export_session(engine: Reading, session_id: Id) -> Response:
+    """Return the whole session as one document: every event with its time, every request with its texts."""
+    body = EXPORT.dump_python(await engine.export_session(session_id), mode="json")
+    # Written by hand: what a tool server said may hold half a character, and JSON can carry it as an escape.
+    return Response(
+        json.dumps(body),
+        media_type="application/json",
+        headers={"Content-Disposition": 'attachment; filename="session.json"'},
+    )
+
+
+@router.post("/import", status_code=201, summary="Import a session", responses=problems(*BODY, 409))
+async def import_session(
+    engine: Chatting,
+    caller: Asking,
+    response: Response,
+    body: ExportBody,
+    name: SessionName = None,
+    key: Key = None,
+) -> SessionView:
+    """Store an exported session as a new one of the caller's, with another id, and the times and texts that it had.
+
+    Its agent need not be there: the session can be read all the same.
+    """
+    document = read_export(body)
+    new_id = keyed_session_id(caller.owner, "import", key) if key else None
+    try:
+        state = await engine.import_session(document, owner=caller.owner, name=name, session_id=new_id)
+    except SequenceConflictError:
+        if new_id is None or key is None:
+            raise
+        state = await engine.session(new_id)
+        first = await engine.store.read(new_id, limit=1)
+        if not document.events or first[0].at != document.events[0].at or state.seq < len(document.events):
+            raise KeyReusedError(key) from None
+    response.headers["Location"] = f"/api/sessions/{state.id}"
+    return view_of(state)
+
+
+@router.post("/{session_id}/fork", status_code=201, summary="Fork a session", responses=problems(*BODY, 404, 409))
+async def fork_session(
+    engine: Chatting,
+    caller: Asking,
+    response: Response,
+    session_id: Id,
+    fork: Fork | None = None,
+    key: Key = None,
+) -> SessionView:
+    """Begin a new session that is this one as it was before a turn. This one stays as it is."""
+    fork = fork or Fork()
+    new_id = keyed_session_id(caller.owner, "fork", session_id, str(fork.turn), key) if key else None
+    try:
+        state = await engine.fork_session(session_id, fork.turn, name=fork.name, new_id=new_id)
+    except SequenceConflictError:
+        if new_id is None:
+            raise
+        state = await engine.session(new_id)
+    response.headers["Location"] = f"/api/sessions/{state.id}"
+    return view_of(state)

@@ -1,0 +1,203 @@
+"""A session as one document: everything that happened, when, and every text that its requests were made of.
+
+Importing what was exported gives the same session under another id and, maybe, another owner. What is imported may
+come from anywhere: it is read again from beginning to end before anything of it is stored, and what could not have
+happened is refused.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, TypeAdapter, ValidationError
+
+from windowpane.context.events import Event, Recorded, RequestBuilt, SessionCreated, TurnStarted
+from windowpane.context.ids import BlobHash, SessionId, content_hash
+from windowpane.context.session import SessionState, apply
+from windowpane.context.sets import replace_all
+from windowpane.errors import InvalidInputError, InvalidSettingError, TurnNotFoundError
+from windowpane.request.catalog import read_catalog
+from windowpane.request.record import rebuild, texts_of
+from windowpane.request.settings import checked_changes
+from windowpane.stores.base import Store
+from windowpane.stores.codec import decode_state, encode_state
+
+MAX_NAME_CHARACTERS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class ExportedEvent:
+    """An event in its place, as in the log."""
+
+    seq: int
+    at: datetime
+    event: Annotated[Event, Field(discriminator="type")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionExport:
+    """A whole session. `blobs` are texts by the hash of their content."""
+
+    id: SessionId
+    events: tuple[ExportedEvent, ...]
+    blobs: Mapping[BlobHash, str]
+    exported_at: datetime
+    format: Literal["windowpane.session"] = "windowpane.session"
+    version: Literal[1] = 1
+
+
+EXPORT: TypeAdapter[SessionExport] = TypeAdapter(SessionExport)
+"""Reads and writes exports as JSON."""
+
+_BLOBS: TypeAdapter[dict[BlobHash, str]] = TypeAdapter(dict[BlobHash, str])
+
+
+async def export(store: Store, session_id: SessionId) -> SessionExport:
+    """Return a session as one document.
+
+    Raises:
+        SessionNotFoundError: no such session.
+    """
+    log = await store.read(session_id)
+    return SessionExport(
+        id=session_id,
+        events=tuple(ExportedEvent(entry.seq, entry.at, entry.event) for entry in log),
+        blobs=await store.blobs(session_id, await store.blob_hashes(session_id)),
+        exported_at=datetime.now(UTC),
+    )
+
+
+def read_export(body: Mapping[str, Any]) -> SessionExport:
+    """Return the export that some JSON describes.
+
+    Raises:
+        InvalidInputError: it is not one.
+    """
+    try:
+        # Texts may hold half a character, as tools sent it, which only Python's own JSON carries.
+        blobs = _BLOBS.validate_python(body.get("blobs"), strict=True)
+        whole = EXPORT.validate_json(json.dumps({**body, "blobs": {}}, allow_nan=False), strict=True)
+        return replace(whole, blobs=blobs)
+    except ValueError as error:
+        if not isinstance(error, ValidationError):
+            raise InvalidInputError(f"this is not an exported session: {error}") from None
+        first = error.errors(include_url=False)[0]
+        where = ": ".join(filter(None, (".".join(map(str, first["loc"])), first["msg"])))
+        raise InvalidInputError(f"this is not an exported session: {where}") from None
+
+
+def own_copy(document: SessionExport, *, owner: str, name: str | None = None) -> SessionExport:
+    """Return an export that can be stored for this owner, under another name if one is given.
+
+    Raises:
+        InvalidInputError: it is not a session that could have happened here.
+    """
+    events = document.events
+    if not events or not isinstance(events[0].event, SessionCreated):
+        raise InvalidInputError("an exported session begins with session.created")
+    created = events[0].event
+    begins = replace(created, owner=owner, name=created.name if name is None else name)
+    events = (replace(events[0], event=begins), *events[1:])
+    _check_order(events)
+    _check_texts(events, document.blobs)
+    _check_state(fold_checked(events))
+    return replace(document, events=events)
+
+
+def before_turn(document: SessionExport, turn: int | None) -> SessionExport:
+    """Return the session as it was before a turn began, or, with None, before a turn that has not finished.
+
+    Only the texts that the turns before were made of come along.
+
+    Raises:
+        TurnNotFoundError: no such turn, or it was erased.
+    """
+    state = fold_checked(document.events)
+    if turn is None:
+        turn = state.open_turn.turn if state.open_turn else state.turn_count + 1
+    start = len(document.events) + 1 if turn == state.turn_count + 1 else state.turn_starts.of(turn)
+    if start is None:
+        raise TurnNotFoundError(document.id, turn)
+    kept = document.events[: start - 1]
+    names = needed_texts(kept, document.blobs)
+    return replace(
+        document, events=kept, blobs={name: document.blobs[name] for name in names if name in document.blobs}
+    )
+
+
+def needed_texts(events: Iterable[ExportedEvent], blobs: Mapping[BlobHash, str]) -> tuple[BlobHash, ...]:
+    """Return the names of every text that these events speak of."""
+    names: dict[BlobHash, None] = {}
+    for entry in events:
+        if isinstance(entry.event, RequestBuilt):
+            request, catalog = entry.event.request, entry.event.catalog
+            names[request] = None
+            names |= dict.fromkeys(texts_of(blobs[request]) if request in blobs else ())
+            if catalog is not None:
+                names[catalog] = None
+                names |= {
+                    each.hash: None for each in (read_catalog(blobs[catalog]).entries if catalog in blobs else ())
+                }
+    return tuple(names)
+
+
+def fold_checked(events: Iterable[ExportedEvent]) -> SessionState:
+    """Return the state after these events.
+
+    Raises:
+        InvalidInputError: a turn begins out of its place.
+    """
+    state = SessionState(id=SessionId(""))
+    for entry in events:
+        if isinstance(entry.event, TurnStarted) and entry.event.turn != state.turn_count + 1:
+            raise InvalidInputError(f"event {entry.seq} begins turn {entry.event.turn}, and it is not its turn")
+        state = apply(state, Recorded(entry.seq, entry.at, entry.event))
+    return state
+
+
+def _check_order(events: Iterable[ExportedEvent]) -> None:
+    for place, entry in enumerate(events, 1):
+        if entry.seq != place:
+            raise InvalidInputError(f"the event in place {place} says that it is number {entry.seq}")
+        if entry.at.tzinfo is None:
+            raise InvalidInputError(f"event {place} does not say in which time zone its time is")
+        if place > 1 and isinstance(entry.event, SessionCreated):
+            raise InvalidInputError(f"event {place} begins the session a second time")
+
+
+def _check_texts(events: Iterable[ExportedEvent], blobs: Mapping[BlobHash, str]) -> None:
+    for name, text in blobs.items():
+        if content_hash(text) != name:
+            raise InvalidInputError(f"the text given for hash {name[:12]!r} has another hash")
+    for entry in events:
+        if not isinstance(entry.event, RequestBuilt):
+            continue
+        try:
+            record = blobs[entry.event.request]
+            context = rebuild(record, blobs).context
+            # A record holds the parts of a name; not all that can be written down is one.
+            tuple(each.ref for each in (*context.items, *context.candidates))
+            if entry.event.catalog is not None:
+                read_catalog(blobs[entry.event.catalog])
+        except KeyError as error:
+            raise InvalidInputError(f"event {entry.seq} needs the text {error}, which is not there") from None
+        except ValueError:
+            raise InvalidInputError(f"event {entry.seq} names a record that is none") from None
+
+
+def _check_state(state: SessionState) -> None:
+    # What a session is named and set to stands in its events as plain values, of whatever kind.
+    if type(state.name) is not str or len(state.name) > MAX_NAME_CHARACTERS:
+        raise InvalidSettingError("name", f"must be a text of no more than {MAX_NAME_CHARACTERS} characters")
+    checked_changes({name: value for name, value in asdict(state.settings).items() if value is not None})
+    sets = replace_all(state.sets)
+    if sets.refused:
+        raise InvalidInputError(sets.reply)
+    try:
+        decode_state(encode_state(state))
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(map(str, first["loc"]))
+        raise InvalidInputError(f"this session is in no state that there is: {where}: {first['msg']}") from None

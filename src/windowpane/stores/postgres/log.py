@@ -1,0 +1,208 @@
+"""The store's operations as SQL: plain functions over one connection. Appending is in `postgres_writer.py`.
+
+Each is one statement, so it needs no transaction of its own and works through a pooler; each comes to the same when it
+is done twice (see `postgres_link.py`). A session that does not exist is None here.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from datetime import UTC, datetime
+
+from windowpane.context.events import Erased, Recorded
+from windowpane.context.ids import BlobHash, SessionId
+from windowpane.stores.base import SessionPage, SessionRow, Snapshot
+from windowpane.stores.clock import from_us, to_us
+from windowpane.stores.codec import decode_event
+from windowpane.stores.cursor import Place, page
+from windowpane.stores.packing import pack, unpack
+from windowpane.stores.postgres.connections import Connection
+
+Row = tuple[str, str, str, int, datetime, datetime]
+
+_COLUMNS = "id, owner, agent, last_seq, created_at, touched_at"
+_LARGEST = 2**63 - 1
+_LATEST_US = to_us(datetime.max.replace(tzinfo=UTC))
+
+
+def name_in_sql(name: str) -> str:
+    """Return a name as it is kept: PostgreSQL's text cannot hold NUL."""
+    return name.replace("\\", "\\\\").replace("\0", "\\0")
+
+
+def name_from_sql(kept: str) -> str:
+    """Return a name as it was given."""
+    return "\\".join(part.replace("\\0", "\0") for part in kept.split("\\\\"))
+
+
+def within_bigint(number: int) -> int:
+    """Return the nearest number that a bigint holds. No log is so long that it makes a difference."""
+    return max(-_LARGEST, min(number, _LARGEST))
+
+
+async def read(db: Connection, session_id: SessionId, after: int, limit: int | None) -> list[Recorded] | None:
+    """Return the events after a sequence number, in order."""
+    found: list[tuple[int, datetime, str | None]] = await db.fetch(
+        "SELECT seq, at, body FROM windowpane.event WHERE session = $1 AND seq > $2 ORDER BY seq LIMIT $3",
+        name_in_sql(session_id),
+        within_bigint(after),
+        None if limit is None else within_bigint(limit),
+    )
+    if not found:
+        about = await row(db, session_id)
+        if about is None:
+            return None
+        if about.last_seq > after:
+            # It came between the two looks.
+            return await read(db, session_id, after, limit)
+    return [Recorded(seq, at, Erased() if body is None else decode_event(body)) for seq, at, body in found]
+
+
+async def now(db: Connection) -> datetime:
+    """Return what time it is on the server."""
+    told: datetime = await db.fetchval("SELECT clock_timestamp()")
+    return told
+
+
+async def row(db: Connection, session_id: SessionId) -> SessionRow | None:
+    """Return what is known about a session."""
+    found: Row | None = await db.fetchrow(
+        f"SELECT {_COLUMNS} FROM windowpane.session WHERE id = $1",  # noqa: S608
+        name_in_sql(session_id),
+    )
+    return found and _session_row(found)
+
+
+async def sessions(
+    db: Connection, owner: str | None, agent: str | None, limit: int, before: Place | None
+) -> SessionPage:
+    """Return sessions, last touched first."""
+    asked: dict[str, tuple[object, ...]] = {}
+    if owner is not None:
+        asked["owner = ${}"] = (name_in_sql(owner),)
+    if agent is not None:
+        asked["agent = ${}"] = (name_in_sql(agent),)
+    if before is not None:
+        asked["(touched_at, id) < (${}, ${})"] = (from_us(min(before[0], _LATEST_US)), name_in_sql(before[1]))
+    values = [value for values in asked.values() for value in values]
+    where = " AND ".join(asked).format(*range(1, len(values) + 1)) or "true"
+    found: list[Row] = await db.fetch(
+        f"SELECT {_COLUMNS} FROM windowpane.session WHERE {where} "  # noqa: S608
+        f"ORDER BY touched_at DESC, id DESC LIMIT ${len(values) + 1}",
+        *values,
+        within_bigint(limit + 1),
+    )
+    return page([_session_row(one) for one in found], limit)
+
+
+async def last_seqs(db: Connection, session_ids: Collection[SessionId]) -> Mapping[SessionId, int]:
+    """Return where the logs of those sessions stand that exist."""
+    found: list[tuple[str, int]] = await db.fetch(
+        "SELECT id, last_seq FROM windowpane.session WHERE id = ANY ($1::text[])",
+        [name_in_sql(session_id) for session_id in session_ids],
+    )
+    return {SessionId(name_from_sql(session_id)): last_seq for session_id, last_seq in found}
+
+
+async def touch(db: Connection, session_id: SessionId) -> bool | None:
+    """Note that the session was used now, by the server's clock."""
+    return await db.fetchval(
+        """UPDATE windowpane.session SET touched_at = greatest(touched_at, clock_timestamp())
+           WHERE id = $1 RETURNING true""",
+        name_in_sql(session_id),
+    )
+
+
+async def delete(db: Connection, session_id: SessionId) -> bool | None:
+    """Remove everything of a session."""
+    return await db.fetchval("SELECT windowpane.forget($1)", name_in_sql(session_id))
+
+
+async def delete_idle(db: Connection, idle: SessionRow, holder: str | None) -> bool | None:
+    """Remove everything of a session that is as this row says and that nobody but `holder` holds."""
+    return await db.fetchval(
+        "SELECT windowpane.forget($1, $2, $3, $4)",
+        name_in_sql(idle.id),
+        idle.last_seq,
+        idle.touched_at,
+        None if holder is None else name_in_sql(holder),
+    )
+
+
+async def erase(db: Connection, session_id: SessionId, seqs: Sequence[int], blobs: Sequence[BlobHash]) -> bool:
+    """Empty events; forget blobs and the snapshot."""
+    return await db.fetchval(
+        "SELECT windowpane.erase($1, $2, $3)",
+        name_in_sql(session_id),
+        [within_bigint(seq) for seq in seqs],
+        [name_in_sql(blob_hash) for blob_hash in blobs],
+    )
+
+
+async def blobs(db: Connection, session_id: SessionId, hashes: Sequence[BlobHash]) -> dict[BlobHash, str]:
+    """Return those of the texts that are stored with the session."""
+    found: list[tuple[BlobHash, bytes]] = await db.fetch(
+        "SELECT hash, body FROM windowpane.blob WHERE session = $1 AND hash = ANY ($2::text[])",
+        name_in_sql(session_id),
+        [name_in_sql(blob_hash) for blob_hash in hashes],
+    )
+    return {blob_hash: unpack(body).decode("utf-8", "surrogatepass") for blob_hash, body in found}
+
+
+async def blob_hashes(db: Connection, session_id: SessionId) -> list[BlobHash] | None:
+    """Return the hashes of all texts that are stored with the session."""
+    return await db.fetchval(
+        """SELECT ARRAY(SELECT hash FROM windowpane.blob WHERE session = $1 ORDER BY hash)
+           FROM windowpane.session WHERE id = $1""",
+        name_in_sql(session_id),
+    )
+
+
+async def put_snapshot(db: Connection, session_id: SessionId, snapshot: Snapshot) -> None:
+    """Keep a folded state, unless a later one is kept or the text in it may have been erased since."""
+    await db.execute(
+        """INSERT INTO windowpane.snapshot AS kept
+           SELECT id, $2, $3 FROM windowpane.session WHERE id = $1 AND erased_seq < $2 FOR SHARE
+           ON CONFLICT (session) DO UPDATE SET seq = excluded.seq, body = excluded.body
+           WHERE kept.seq < excluded.seq""",
+        name_in_sql(session_id),
+        snapshot.seq,
+        pack(snapshot.body),
+    )
+
+
+async def snapshot(db: Connection, session_id: SessionId) -> Snapshot | None:
+    """Return the latest folded state, or None."""
+    found: tuple[int, bytes] | None = await db.fetchrow(
+        "SELECT seq, body FROM windowpane.snapshot WHERE session = $1", name_in_sql(session_id)
+    )
+    return found and Snapshot(found[0], unpack(found[1]))
+
+
+async def acquire(db: Connection, session_id: SessionId, holder: str, ttl_s: float) -> bool | None:
+    """Take or renew the session's lease."""
+    return await db.fetchval(
+        "SELECT windowpane.acquire($1, $2, $3)", name_in_sql(session_id), name_in_sql(holder), float(ttl_s)
+    )
+
+
+async def release(db: Connection, session_id: SessionId, holder: str) -> None:
+    """Give the lease back."""
+    await db.execute(
+        "DELETE FROM windowpane.lease WHERE session = $1 AND holder = $2", name_in_sql(session_id), name_in_sql(holder)
+    )
+
+
+async def wake(db: Connection, message: str) -> None:
+    """Tell all who listen."""
+    await db.execute("SELECT windowpane.wake($1)", message)
+
+
+def _session_row(found: Row) -> SessionRow:
+    session_id, owner, agent, last_seq, created_at, touched_at = found
+    return SessionRow(
+        SessionId(name_from_sql(session_id)),
+        name_from_sql(owner),
+        name_from_sql(agent),
+        last_seq,
+        created_at,
+        touched_at,
+    )

@@ -1,0 +1,201 @@
+"""Sessions in a PostgreSQL database, which any number of workers on any number of machines share.
+
+Appends go through one connection per process, all that wait in one statement (`postgres_writer.py`). Everything else
+uses a pool of connections (`postgres_link.py`); the SQL is in `postgres_log.py` and, where several steps must be one,
+in functions of the schema (`postgres_migrations/`). All times are those of the server's clock. Processes wake one
+another through NOTIFY (`postgres_bell.py`).
+"""
+
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
+from datetime import datetime
+from functools import partial
+from typing import Any, Self, TypeVar
+from uuid import uuid4
+
+import anyio
+
+from windowpane.context.events import Event, Recorded
+from windowpane.context.ids import BlobHash, SessionId
+from windowpane.errors import BlobNotFoundError, SessionNotFoundError, StoreUnavailableError
+from windowpane.stores.base import Appended, Moved, SessionPage, SessionRow, Snapshot
+from windowpane.stores.batch import check_name, prepare
+from windowpane.stores.cursor import check_limit, place
+from windowpane.stores.postgres import log
+from windowpane.stores.postgres.connections import Connection, Link, hang_up, parse, plainly
+from windowpane.stores.postgres.notify import Bell
+from windowpane.stores.postgres.schema import migrate
+from windowpane.stores.postgres.writer import Writer
+from windowpane.stores.watch import Watchers
+
+T = TypeVar("T")
+
+
+class PostgresStore:
+    """A store in the schema `windowpane` of one database, named as `postgresql://user:password@host:port/database`.
+
+    Raises:
+        InvalidSettingError: the URL says something that cannot be used.
+    """
+
+    def __init__(self, url: str) -> None:
+        self._address = parse(url)
+        self._link = Link(self._address)
+        self._watchers = Watchers()
+        self._writer: Writer | None = None
+
+    async def __aenter__(self) -> Self:
+        """Connect, creating or updating the schema as needed.
+
+        Raises:
+            StoreTooNewError: a newer version wrote it.
+            StoreUnavailableError: the server cannot be reached or used.
+        """
+        connection = await self._link.persist(self._link.connect)
+        with plainly(self._address):
+            try:
+                await migrate(self._address, connection)
+            finally:
+                await hang_up(connection)
+        await self._link.open()
+        me = uuid4()
+        self._watchers = Watchers()
+        self._bell = Bell(self._link, me, self._watchers)
+        self._writer = Writer(self._link, me, self._bell.tell)
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        writer, self._writer = self._writer, None
+        self._watchers.close()
+        if writer is None:
+            return
+        with anyio.CancelScope(shield=True):
+            await writer.close()
+            await self._bell.close()
+            await self._link.close()
+
+    async def append(
+        self,
+        session_id: SessionId,
+        events: Sequence[Event],
+        *,
+        expected_seq: int | None = None,
+        key: str | None = None,
+        blobs: Mapping[BlobHash, str] | None = None,
+        moved: Moved | None = None,
+    ) -> Appended:
+        """Add events to the end of the log; see `Store.append`."""
+        batch = prepare(session_id, events, expected_seq=expected_seq, key=key, blobs=blobs, moved=moved)
+        if self._writer is None:
+            raise StoreUnavailableError("the store is closed")
+        return await self._writer.append(session_id, batch)
+
+    async def read(self, session_id: SessionId, *, after: int = 0, limit: int | None = None) -> list[Recorded]:
+        """Return the events after a sequence number, in order; see `Store.read`."""
+        check_limit(limit)
+        return _of(session_id, await self._run(lambda db: log.read(db, session_id, after, limit), session_id))
+
+    async def row(self, session_id: SessionId) -> SessionRow:
+        """Return what is known about a session without reading its log; see `Store.row`."""
+        return _of(session_id, await self._run(lambda db: log.row(db, session_id), session_id))
+
+    async def sessions(
+        self, owner: str | None = None, *, agent: str | None = None, limit: int = 50, cursor: str | None = None
+    ) -> SessionPage:
+        """Return sessions, last touched first; see `Store.sessions`."""
+        check_limit(limit)
+        before = place(cursor)
+        return await self._run(
+            lambda db: log.sessions(db, owner, agent, limit, before), owner or "", agent or "", cursor or ""
+        )
+
+    async def now(self) -> datetime:
+        """Return the time by the clock that this store tells time by; see `Store.now`."""
+        return await self._run(log.now)
+
+    async def touch(self, session_id: SessionId) -> None:
+        """Note that the session was used now; see `Store.touch`."""
+        _of(session_id, await self._run(lambda db: log.touch(db, session_id), session_id))
+
+    async def delete(self, session_id: SessionId) -> None:
+        """Remove a session so that nothing of it is left; see `Store.delete`."""
+        _of(session_id, await self._remove(session_id, partial(log.delete, session_id=session_id)))
+
+    async def delete_idle(self, row: SessionRow, *, holder: str | None = None) -> bool:
+        """Remove a session unless somebody uses it; see `Store.delete_idle`."""
+        check_name(holder or "")
+        return await self._remove(row.id, partial(log.delete_idle, idle=row, holder=holder)) or False
+
+    async def erase(self, session_id: SessionId, seqs: Sequence[int], *, blobs: Sequence[BlobHash] = ()) -> None:
+        """Replace events with `Erased` and forget blobs and the snapshot, for good; see `Store.erase`."""
+        found = await self._run(lambda db: log.erase(db, session_id, seqs, blobs), session_id, *blobs)
+        _of(session_id, found or None)
+
+    async def blob(self, session_id: SessionId, blob_hash: BlobHash) -> str:
+        """Return a text that was stored with the session; see `Store.blob`."""
+        found = await self.blobs(session_id, [blob_hash])
+        if blob_hash not in found:
+            raise BlobNotFoundError(blob_hash)
+        return found[blob_hash]
+
+    async def blobs(self, session_id: SessionId, hashes: Sequence[BlobHash]) -> dict[BlobHash, str]:
+        """Return those of the texts that are stored with the session; see `Store.blobs`."""
+        return await self._run(lambda db: log.blobs(db, session_id, hashes), session_id, *hashes)
+
+    async def blob_hashes(self, session_id: SessionId) -> list[BlobHash]:
+        """Return the hashes of all texts that are stored with the session; see `Store.blob_hashes`."""
+        return _of(session_id, await self._run(lambda db: log.blob_hashes(db, session_id), session_id))
+
+    async def put_snapshot(self, session_id: SessionId, snapshot: Snapshot) -> None:
+        """Keep a folded state, unless a later one is kept already; see `Store.put_snapshot`."""
+        await self._run(lambda db: log.put_snapshot(db, session_id, snapshot), session_id)
+
+    async def snapshot(self, session_id: SessionId) -> Snapshot | None:
+        """Return the latest folded state, or None; see `Store.snapshot`."""
+        return await self._run(lambda db: log.snapshot(db, session_id), session_id)
+
+    async def acquire(self, session_id: SessionId, holder: str, ttl_s: float) -> bool:
+        """Take or renew the session's one lease; see `Store.acquire`."""
+        found = await self._run(lambda db: log.acquire(db, session_id, holder, ttl_s), session_id, holder)
+        return _of(session_id, found)
+
+    async def release(self, session_id: SessionId, holder: str) -> None:
+        """Give the lease back; see `Store.release`."""
+        await self._run(lambda db: log.release(db, session_id, holder), session_id, holder)
+
+    async def subscribe(self, session_id: SessionId, *, after: int) -> AsyncGenerator[Recorded]:
+        """Yield every event after a sequence number, old ones first, then new ones; see `Store.subscribe`."""
+        if self._writer is None:
+            raise StoreUnavailableError("the store is closed")
+        self._bell.listen()
+        async for recorded in self._watchers.follow(self.read, session_id, after):
+            yield recorded
+
+    async def _run(self, work: Callable[[Connection], Coroutine[Any, Any, T]], *names: str) -> T:
+        for name in names:
+            check_name(name)
+        if self._writer is None:
+            raise StoreUnavailableError("the store is closed")
+        return await self._link.run(work)
+
+    async def _remove(
+        self, session_id: SessionId, work: Callable[[Connection], Coroutine[Any, Any, bool | None]]
+    ) -> bool | None:
+        """Remove a session. It is also removed if it is gone after an attempt whose answer was lost."""
+        attempts = 0
+
+        async def attempt(db: Connection) -> bool | None:
+            nonlocal attempts
+            attempts += 1
+            removed = await work(db)
+            return True if removed is None and attempts > 1 else removed
+
+        removed = await self._run(attempt, session_id)
+        if removed:
+            self._bell.tell(session_id)
+        return removed
+
+
+def _of(session_id: SessionId, found: T | None) -> T:
+    if found is None:
+        raise SessionNotFoundError(session_id)
+    return found

@@ -1,0 +1,189 @@
+"""One writer per process: everything that waits to be appended goes to the server in one statement.
+
+While the server stores one batch, more appends queue up; the next batch takes all of them, so a hundred callers wait
+for one commit, not for a hundred. Each append succeeds or fails by itself.
+
+A batch has a number. When the connection is lost in the middle, the same batch is sent again with the same number, and
+the server, which keeps the number and the answers of the writer's last batch, stores it once. A request that comes
+late, after its writer has gone on, is refused.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from windowpane.context.ids import SessionId
+from windowpane.errors import SequenceConflictError, SessionNotFoundError, StoreUnavailableError
+from windowpane.stores.base import Appended
+from windowpane.stores.batch import Batch
+from windowpane.stores.packing import pack
+from windowpane.stores.postgres.connections import REFUSED, Connection, Link, ask, hang_up
+from windowpane.stores.postgres.log import name_in_sql, within_bigint
+
+_MOST_AT_ONCE = 256
+_MOST_BYTES_AT_ONCE = 4 * 2**20
+
+_APPEND = """SELECT outcomes, first_seqs, last_seqs, ats FROM windowpane.append(
+    $1::uuid, $2::bigint, $3::text[], $4::bigint[], $5::text[], $6::text[], $7::text[], $8::integer[],
+    $9::timestamptz[], $10::timestamptz[], $11::timestamptz[],
+    $12::text[], $13::integer[], $14::integer[], $15::timestamptz[],
+    $16::integer[], $17::text[], $18::bytea[])"""
+
+Answers = tuple[list[str], list[int], list[int], list[datetime]]
+"""For each append what became of it, where it went and when."""
+
+
+@dataclass(slots=True, eq=False)
+class Job:
+    """One append that waits."""
+
+    session_id: SessionId
+    batch: Batch
+    future: asyncio.Future[Appended]
+    deadline: float
+
+    @property
+    def size(self) -> int:
+        """Return about how many bytes are sent for it."""
+        return sum(map(len, self.batch.bodies)) + sum(map(len, self.batch.blobs.values()))
+
+
+class Writer:
+    """Appends through one connection of its own.
+
+    `changed` is called for each append that was stored.
+    """
+
+    def __init__(self, link: Link, writer_id: UUID, changed: Callable[[SessionId], None]) -> None:
+        self._link = link
+        self._id = writer_id
+        self._changed = changed
+        self._number = 0
+        self._loop = asyncio.get_running_loop()
+        # As long as there are callers: each waits for its own job, so the queue needs no size.
+        self._queue: deque[Job] = deque()
+        self._bell = asyncio.Event()
+        self._closing = False
+        self._connection: Connection | None = None
+        self._task = asyncio.create_task(self._serve())
+
+    async def append(self, session_id: SessionId, batch: Batch) -> Appended:
+        """Append in the next batch and return once that is durable.
+
+        When the caller is cancelled, the append is stored either wholly or not at all.
+
+        Raises:
+            SessionNotFoundError: the session does not exist and this append does not begin it.
+            SequenceConflictError: the log does not stand where it was expected to.
+            StoreUnavailableError: no answer came in time.
+        """
+        if self._closing:
+            raise StoreUnavailableError("the store is closed")
+        deadline = self._loop.time() + self._link.address.timeout_s
+        job = Job(session_id, batch, self._loop.create_future(), deadline)
+        self._queue.append(job)
+        self._bell.set()
+        return await job.future
+
+    async def close(self) -> None:
+        """Finish what waits and disconnect."""
+        self._closing = True
+        self._bell.set()
+        await self._task
+
+    async def _serve(self) -> None:
+        try:
+            while not (self._closing and not self._queue):
+                await self._bell.wait()
+                while jobs := self._waiting():
+                    await self._store(jobs)
+                if not self._closing:
+                    self._bell.clear()
+        finally:
+            if self._connection is not None:
+                await hang_up(self._connection)
+
+    def _waiting(self) -> list[Job]:
+        """Take what waits, in order; what nobody waits for any more, or has waited too long, is left out."""
+        jobs: list[Job] = []
+        room = _MOST_BYTES_AT_ONCE
+        while self._queue and len(jobs) < _MOST_AT_ONCE and (room > 0 or not jobs):
+            job = self._queue.popleft()
+            if job.future.done():
+                continue
+            if job.deadline < self._loop.time():
+                why = f"{self._link.address.shown} gave no answer for too long; nothing was stored"
+                job.future.set_exception(StoreUnavailableError(why))
+                continue
+            jobs.append(job)
+            room -= job.size
+        return jobs
+
+    async def _store(self, jobs: Sequence[Job]) -> None:
+        """Store jobs together; when the server refuses a text in them, one by one, so that only that one fails."""
+        self._number += 1
+        # All writers lock sessions in the same order. Sorting is stable: a caller's appends stay in theirs.
+        ordered = sorted(jobs, key=lambda job: job.session_id)
+        arguments = (self._id, self._number, *_arrays(ordered))
+        try:
+            found = await self._link.persist(lambda: self._ask(arguments))
+        except Exception as error:  # noqa: BLE001 - whatever it is, a caller is told and the writer goes on
+            if len(jobs) > 1 and isinstance(error.__cause__, REFUSED):
+                for job in jobs:
+                    await self._store([job])
+                return
+            for job in jobs:
+                if not job.future.done():
+                    job.future.set_exception(error)
+            return
+        for job, outcome, first_seq, last_seq, at in zip(ordered, *found, strict=True):
+            self._settle(job, outcome, first_seq, last_seq, at)
+
+    async def _ask(self, arguments: tuple[object, ...]) -> Answers:
+        # After a failure nobody knows what the server has done, and the next attempt asks on another connection.
+        if self._connection is None or self._connection.is_closed():
+            self._connection = await self._link.connect()
+        return await ask(self._connection, self._connection.fetchrow(_APPEND, *arguments))
+
+    def _settle(self, job: Job, outcome: str, first_seq: int, last_seq: int, at: datetime) -> None:
+        if outcome == "stored":
+            self._changed(job.session_id)
+        if job.future.done():
+            return
+        match outcome:
+            case "missing":
+                job.future.set_exception(SessionNotFoundError(job.session_id))
+            case "conflict":
+                expected = job.batch.expected_seq or 0
+                job.future.set_exception(SequenceConflictError(job.session_id, expected, last_seq))
+            case _:
+                job.future.set_result(Appended(first_seq, last_seq, at, repeated=outcome == "repeated"))
+
+
+def _arrays(jobs: Sequence[Job]) -> tuple[list[object], ...]:
+    """Return the appends as the server's function takes them, column by column. Places are counted from 1."""
+    batches = [job.batch for job in jobs]
+    placed = list(enumerate(batches, 1))
+    bodies = [(of, part, batch) for of, batch in placed for part in range(len(batch.bodies))]
+    blobs = [(of, blob_hash, text) for of, batch in placed for blob_hash, text in batch.blobs.items()]
+    return (
+        [name_in_sql(job.session_id) for job in jobs],
+        [None if batch.expected_seq is None else within_bigint(batch.expected_seq) for batch in batches],
+        [None if batch.key is None else name_in_sql(batch.key) for batch in batches],
+        [batch.begins and name_in_sql(batch.begins.owner) for batch in batches],
+        [batch.begins and name_in_sql(batch.begins.agent) for batch in batches],
+        [len(batch.bodies) for batch in batches],
+        [batch.moved and batch.moved.times[0] for batch in batches],
+        [batch.moved and batch.moved.times[-1] for batch in batches],
+        [batch.moved and batch.moved.touched_at for batch in batches],
+        [batch.bodies[part].decode() for _, part, batch in bodies],
+        [of for of, _, _ in bodies],
+        [part for _, part, _ in bodies],
+        [batch.moved and batch.moved.times[part] for _, part, batch in bodies],
+        [of for of, _, _ in blobs],
+        [blob_hash for _, blob_hash, _ in blobs],
+        [pack(text.encode("utf-8", "surrogatepass")) for _, _, text in blobs],
+    )

@@ -1,0 +1,482 @@
+"""Sessions in Redis or Valkey, on one server or in a cluster, which any number of processes share.
+
+The log of a session is a stream whose ids are the sequence numbers. Everything that changes a session is one step on
+the server (`redis_scripts.py`); what waits in this process goes out together (`redis_link.py`). A command whose
+connection broke is given again, and stored once.
+
+Sessions are listed by an index that is not a session's: on one server the same step keeps it. In a cluster it stands
+on other servers, so a session is put there before it begins and put in order after each use. A process that dies in
+between leaves a name without a session, which listing passes over and removes, or a session some places too low,
+which the next use or the next listing of that page puts right.
+"""
+
+import asyncio
+import secrets
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from datetime import datetime
+from itertools import count
+from typing import Self
+
+import structlog
+
+from windowpane.context.events import Erased, Event, Recorded
+from windowpane.context.ids import BlobHash, SessionId
+from windowpane.errors import (
+    BlobNotFoundError,
+    InvalidSettingError,
+    SequenceConflictError,
+    SessionNotFoundError,
+    StoreCorruptError,
+    StoreRolledBackError,
+    StoreUnavailableError,
+)
+from windowpane.stores.base import Appended, Moved, SessionPage, SessionRow, Snapshot
+from windowpane.stores.batch import Batch, check_name, prepare
+from windowpane.stores.clock import from_us, to_us
+from windowpane.stores.codec import decode_event, encode_event
+from windowpane.stores.cursor import check_limit, place
+from windowpane.stores.packing import pack, unpack
+from windowpane.stores.redis import scripts
+from windowpane.stores.redis.clock import ServerClock
+from windowpane.stores.redis.durability import Durability, read_durability
+from windowpane.stores.redis.index import Index
+from windowpane.stores.redis.keys import Keys
+from windowpane.stores.redis.nodes import Nodes
+from windowpane.stores.redis.positions import Positions
+from windowpane.stores.redis.protocol import Command, Reply
+from windowpane.stores.redis.rewrite import Rewrite
+from windowpane.stores.redis.scripts import Script
+from windowpane.stores.redis.url import read_place
+from windowpane.stores.redis.wakeups import LOOK_EVERY_S, Wakeups
+from windowpane.stores.watch import Watchers
+
+ANSWER_S = 10.0
+"""How long to wait for an answer before the connection is taken for broken."""
+
+_OPENING_S = 3.0
+_CLOCKS_APART_US = 600_000_000
+_LARGEST_SEQ = 2**63 - 1
+_ERASED = encode_event(Erased())
+
+log = structlog.get_logger()
+
+
+class RedisStore:
+    """A store on a Redis or Valkey server or cluster; `redis_place.py` describes the URL."""
+
+    def __init__(self, url: str, *, answer_s: float = ANSWER_S, look_every_s: float = LOOK_EVERY_S) -> None:
+        self._place = read_place(url)
+        self._answer_s = answer_s
+        self._look_every_s = look_every_s
+        self._keys = Keys(self._place.prefix)
+        index, wake = (b"", b"SPUBLISH") if self._place.cluster else (self._keys.index, b"PUBLISH")
+        self._common = (index, wake, b"" if self._place.expire_ms is None else b"%d" % self._place.expire_ms)
+        self._writer = secrets.token_hex(6).encode()
+        self._numbers = count()
+        self._durability: Durability | None = None
+        self._nodes: Nodes | None = None
+        self._watchers = Watchers()
+        self._positions = Positions()
+        self._server_clock = ServerClock()
+
+    @property
+    def durability(self) -> Durability:
+        """Return what the servers promise about acknowledged writes, once the store was opened."""
+        if self._durability is None:
+            raise StoreUnavailableError("the store was not opened yet")
+        return self._durability
+
+    async def __aenter__(self) -> Self:
+        """Connect.
+
+        Raises:
+            StoreUnavailableError: the server does not answer, or does not let us in.
+            InvalidSettingError: the server may forget what it acknowledged, and the URL does not accept that.
+        """
+        nodes = Nodes(self._place, patience_s=self._place.patience_s, answer_s=self._answer_s)
+        try:
+            await nodes.open(min(_OPENING_S, self._place.patience_s))
+            self._durability = await read_durability(nodes)
+            self._check_durability(self._durability)
+            self._server_clock.heard(await _server_us(nodes))
+        except BaseException:
+            await nodes.close()
+            raise
+        self._nodes = nodes
+        self._watchers = Watchers()
+        self._index = Index(nodes, self._keys)
+        self._rewrite = Rewrite(nodes)
+        self._wakeups = Wakeups(self._place, nodes, self._keys, self._watchers.ring, self._look, self._look_every_s)
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        nodes, self._nodes = self._nodes, None
+        self._watchers.close()
+        if nodes is not None:
+            await asyncio.shield(self._close(nodes))
+
+    async def append(
+        self,
+        session_id: SessionId,
+        events: Sequence[Event],
+        *,
+        expected_seq: int | None = None,
+        key: str | None = None,
+        blobs: Mapping[BlobHash, str] | None = None,
+        moved: Moved | None = None,
+    ) -> Appended:
+        """Add events to the end of the log; see `Store.append`.
+
+        Raises:
+            StoreRolledBackError: the log does not hold any more what this process was told stands at `expected_seq`.
+        """
+        batch = prepare(session_id, events, expected_seq=expected_seq, key=key, blobs=blobs, moved=moved)
+        if batch.begins is not None and self._place.cluster:
+            owner, agent = batch.begins.owner.encode(), batch.begins.agent.encode()
+            await self._index.announce(session_id, owner, agent, batch.touched(self._server_clock.now()))
+        op = b"%b.%x" % (self._writer, next(self._numbers))
+        known_at = None if expected_seq is None else self._positions.at(session_id, expected_seq)
+        words = _append_words(batch, known_at)
+        mark = b"op:" + op if key is None else b"key:" + key.encode()
+        began_us = self._server_clock.now()
+
+        def commands(attempted: bool) -> list[Command]:
+            # With a key, an earlier attempt that was done is found by it.
+            since = b"%d" % (began_us - _CLOCKS_APART_US) if attempted and key is None else b""
+            return [self._step(scripts.APPEND, row, session_id, op, mark, since, *words)]
+
+        row = self._keys.row(session_id)
+        (reply,) = await self._open_nodes().run(row, commands)
+        match reply:
+            case [b"appended" | b"found", bytes(where), *unlisted]:
+                first, last, at, of = _place(where)
+                # Found by another attempt of the same call, it is not repeated.
+                appended = Appended(first, last, from_us(at), repeated=of != op)
+            case [b"conflict", int(actual)]:
+                expected = expected_seq or 0
+                if known_at is not None and actual < expected:
+                    raise StoreRolledBackError(session_id, expected, actual)
+                raise SequenceConflictError(session_id, expected, actual)
+            case [b"rewritten", int(actual)]:
+                raise StoreRolledBackError(session_id, expected_seq or 0, actual)
+            case [b"missing"]:
+                raise SessionNotFoundError(session_id)
+            case _:
+                raise self._unexpected(reply)
+        if moved is None and not appended.repeated:
+            self._server_clock.heard(at)
+        await self._list(session_id, unlisted)
+        if not appended.repeated:
+            self._positions.note(session_id, last, at)
+            self._watchers.ring(session_id)
+        return appended
+
+    async def read(self, session_id: SessionId, *, after: int = 0, limit: int | None = None) -> list[Recorded]:
+        """Return the events after a sequence number, in order; see `Store.read`.
+
+        Raises:
+            StoreRolledBackError: the log does not hold any more what this process was told stands at `after`.
+        """
+        check_limit(limit)
+        check_name(session_id)
+        start = min(max(after, 0), _LARGEST_SEQ)
+        known_at = self._positions.at(session_id, start)
+        row = self._keys.row(session_id)
+        # With the event before the first one, when somebody was told about it: it must still be the same.
+        first = b"(%d-0" % start if known_at is None else b"%d-0" % start
+        most = () if limit is None else (b"COUNT", b"%d" % (limit if known_at is None else limit + 1))
+        while True:
+            entries, about = await self._open_nodes().run(
+                row,
+                lambda _: [(b"XRANGE", self._keys.log(row), first, b"+", *most), (b"HGET", row, b"seq")],
+                reads=True,
+            )
+            if not isinstance(about, bytes):
+                raise SessionNotFoundError(session_id)
+            last = int(about)
+            if known_at is not None:
+                match entries:
+                    case [[seq, [b"a", at, *_]], *entries] if (seq, at) == (b"%d-0" % start, b"%d" % known_at):
+                        pass
+                    case _:
+                        raise StoreRolledBackError(session_id, start, last)
+            log = _recorded(entries)
+            # The session began between the two commands.
+            if log or last <= start:
+                break
+        if log:
+            self._positions.note(session_id, log[-1].seq, to_us(log[-1].at))
+        return log
+
+    async def row(self, session_id: SessionId) -> SessionRow:
+        """Return what is known about a session without reading its log; see `Store.row`."""
+        check_name(session_id)
+        (found,) = await self._index.rows([session_id])
+        if found is None:
+            raise SessionNotFoundError(session_id)
+        return found
+
+    async def sessions(
+        self, owner: str | None = None, *, agent: str | None = None, limit: int = 50, cursor: str | None = None
+    ) -> SessionPage:
+        """Return sessions, last touched first; see `Store.sessions`."""
+        check_limit(limit)
+        for name in (owner, agent, cursor):
+            check_name(name or "")
+        before = place(cursor)
+        self._open_nodes()
+        return await self._index.page(owner, agent, limit, before)
+
+    async def now(self) -> datetime:
+        """Return the time by the clock that this store tells time by; see `Store.now`."""
+        self._server_clock.heard(await _server_us(self._open_nodes()))
+        return from_us(self._server_clock.now())
+
+    async def touch(self, session_id: SessionId) -> None:
+        """Note that the session was used now; see `Store.touch`."""
+        match await self._change(scripts.TOUCH, session_id):
+            case [b"touched", *unlisted]:
+                await self._list(session_id, unlisted)
+            case reply:
+                raise self._refused(session_id, reply)
+
+    async def delete(self, session_id: SessionId) -> None:
+        """Remove a session so that nothing of it is left; see `Store.delete`.
+
+        It is gone from the server's memory at once, and from its append-only file when the server has written that
+        anew, which it is asked to do.
+        """
+        if not await self._delete(session_id):
+            raise SessionNotFoundError(session_id)
+
+    async def delete_idle(self, row: SessionRow, *, holder: str | None = None) -> bool:
+        """Remove a session unless somebody uses it; see `Store.delete_idle`."""
+        check_name(holder or "")
+        as_seen = (b"%d" % row.last_seq, b"%d" % to_us(row.touched_at))
+        return await self._delete(row.id, b"1", *as_seen, b"" if holder is None else b"h" + holder.encode())
+
+    async def erase(self, session_id: SessionId, seqs: Sequence[int], *, blobs: Sequence[BlobHash] = ()) -> None:
+        """Replace events with `Erased` and forget blobs and the snapshot, for good; see `Store.erase`.
+
+        As with `delete`, the append-only file follows.
+        """
+        for name in blobs:
+            check_name(name)
+        words = (b"%d" % len(seqs), *(b"%d" % seq for seq in seqs), *(name.encode() for name in blobs))
+        reply = await self._change(scripts.ERASE, session_id, _ERASED, *words)
+        if reply != [b"erased"]:
+            raise self._refused(session_id, reply)
+        self._rewrite.ask()
+
+    async def blob(self, session_id: SessionId, blob_hash: BlobHash) -> str:
+        """Return a text that was stored with the session; see `Store.blob`."""
+        found = await self.blobs(session_id, [blob_hash])
+        if blob_hash not in found:
+            raise BlobNotFoundError(blob_hash)
+        return found[blob_hash]
+
+    async def blobs(self, session_id: SessionId, hashes: Sequence[BlobHash]) -> dict[BlobHash, str]:
+        """Return those of the texts that are stored with the session; see `Store.blobs`."""
+        for name in (session_id, *hashes):
+            check_name(name)
+        nodes = self._open_nodes()
+        if not hashes:
+            return {}
+        row = self._keys.row(session_id)
+        (found,) = await nodes.run(
+            row, (b"HMGET", self._keys.blobs(row), *(name.encode() for name in hashes)), reads=True
+        )
+        if not isinstance(found, list):
+            raise self._unexpected(found)
+        texts = zip(hashes, found, strict=True)
+        return {name: unpack(body).decode("utf-8", "surrogatepass") for name, body in texts if isinstance(body, bytes)}
+
+    async def blob_hashes(self, session_id: SessionId) -> list[BlobHash]:
+        """Return the hashes of all texts that are stored with the session; see `Store.blob_hashes`."""
+        check_name(session_id)
+        row = self._keys.row(session_id)
+        names, there = await self._open_nodes().run(
+            row, lambda _: [(b"HKEYS", self._keys.blobs(row)), (b"EXISTS", row)], reads=True
+        )
+        if not there or not isinstance(names, list):
+            raise SessionNotFoundError(session_id)
+        return sorted(BlobHash(name.decode()) for name in names if isinstance(name, bytes))
+
+    async def put_snapshot(self, session_id: SessionId, snapshot: Snapshot) -> None:
+        """Keep a folded state, unless a later one is kept already; see `Store.put_snapshot`."""
+        await self._change(scripts.PUT_SNAPSHOT, session_id, b"%d" % snapshot.seq, pack(snapshot.body))
+
+    async def snapshot(self, session_id: SessionId) -> Snapshot | None:
+        """Return the latest folded state, or None; see `Store.snapshot`."""
+        check_name(session_id)
+        row = self._keys.row(session_id)
+        (found,) = await self._open_nodes().run(row, (b"HMGET", self._keys.snapshot(row), b"seq", b"body"), reads=True)
+        match found:
+            case [bytes(seq), bytes(body)]:
+                return Snapshot(int(seq), unpack(body))
+            case _:
+                return None
+
+    async def acquire(self, session_id: SessionId, holder: str, ttl_s: float) -> bool:
+        """Take or renew the session's one lease, by the server's clock; see `Store.acquire`."""
+        check_name(holder)
+        ttl_us = b"%d" % round(ttl_s * 1_000_000)
+        match await self._change(scripts.ACQUIRE, session_id, holder.encode(), ttl_us):
+            case [b"taken"]:
+                return True
+            case [b"held"]:
+                return False
+            case reply:
+                raise self._refused(session_id, reply)
+
+    async def release(self, session_id: SessionId, holder: str) -> None:
+        """Give the lease back; see `Store.release`."""
+        check_name(holder)
+        await self._change(scripts.RELEASE, session_id, holder.encode())
+
+    async def subscribe(self, session_id: SessionId, *, after: int) -> AsyncGenerator[Recorded]:
+        """Yield every event after a sequence number, old ones first, then new ones; see `Store.subscribe`.
+
+        Raises:
+            StoreRolledBackError: the log does not hold any more what was yielded.
+        """
+        check_name(session_id)
+        self._open_nodes()
+        async with self._wakeups.listening(session_id):
+            async for recorded in self._watchers.follow(self.read, session_id, after):
+                yield recorded
+
+    async def repair_index(self) -> int:
+        """List every session that the servers hold, and return how many. For a cluster that lost a part of its index.
+
+        It reads every key, so it takes a while; the store can be used meanwhile.
+        """
+        self._open_nodes()
+        return await self._index.rebuild()
+
+    def _check_durability(self, found: Durability) -> None:
+        if found.keeps:
+            return
+        if self._place.durable:
+            raise InvalidSettingError(
+                "store_url",
+                f"Redis at {self._place} would lose sessions: {found}. Start it with --appendonly yes "
+                "--maxmemory-policy noeviction, or add durable=no to the URL if they may be lost.",
+            )
+        log.warning("redis.not_durable", server=str(self._place), why=str(found))
+
+    async def _close(self, nodes: Nodes) -> None:
+        await self._wakeups.close()
+        await self._rewrite.close()
+        await nodes.close()
+
+    async def _delete(self, session_id: SessionId, *conditions: bytes) -> bool:
+        check_name(session_id)
+        again = False
+
+        def commands(attempted: bool) -> list[Command]:
+            nonlocal again
+            again = attempted
+            return [self._step(scripts.DELETE, row, session_id, *conditions)]
+
+        row = self._keys.row(session_id)
+        (reply,) = await self._open_nodes().run(row, commands)
+        match reply:
+            case [b"deleted", bytes(owner), bytes(agent)]:
+                if self._place.cluster:
+                    await self._index.remove(session_id, owner, agent)
+            case [b"missing"] if again:
+                # The first attempt was done, and its answer was lost.
+                pass
+            case [b"missing"] | [b"used"]:
+                return False
+            case _:
+                raise self._unexpected(reply)
+        self._positions.forget(session_id)
+        self._watchers.ring(session_id)
+        self._rewrite.ask()
+        return True
+
+    async def _change(self, script: Script, session_id: SessionId, *words: bytes) -> Reply:
+        check_name(session_id)
+        row = self._keys.row(session_id)
+        (reply,) = await self._open_nodes().run(row, self._step(script, row, session_id, *words))
+        return reply
+
+    def _step(self, script: Script, row: bytes, session_id: SessionId, *words: bytes) -> Command:
+        keys = self._keys.of_session(row)
+        return (b"EVALSHA", script.sha, b"%d" % len(keys), *keys, *self._common, session_id.encode(), *words)
+
+    async def _list(self, session_id: SessionId, unlisted: Sequence[Reply]) -> None:
+        """In a cluster, put a session where it belongs in the index, when its script said so."""
+        match unlisted:
+            case [int(touched), bytes(owner), bytes(agent)]:
+                await self._index.used(session_id, owner, agent, touched)
+            case _:
+                pass
+
+    async def _look(self) -> None:
+        """Ring for those whose log does not stand where they have seen it."""
+        nodes, seen = self._open_nodes(), self._watchers.seen
+        rows = [self._keys.row(session_id) for session_id in seen]
+        stands = await asyncio.gather(*(nodes.run(row, (b"HGET", row, b"seq"), reads=True) for row in rows))
+        for (session_id, seq), (stand,) in zip(seen.items(), stands, strict=True):
+            if stand != b"%d" % seq:
+                self._watchers.ring(session_id)
+
+    def _open_nodes(self) -> Nodes:
+        if self._nodes is None:
+            raise StoreUnavailableError("the store is closed")
+        return self._nodes
+
+    def _refused(self, session_id: SessionId, reply: Reply) -> SessionNotFoundError | StoreCorruptError:
+        return SessionNotFoundError(session_id) if reply == [b"missing"] else self._unexpected(reply)
+
+    def _unexpected(self, reply: Reply) -> StoreCorruptError:
+        return StoreCorruptError(f"Redis at {self._place}", f"it answered {reply!r:.100}")
+
+
+def _append_words(batch: Batch, known_at: int | None) -> tuple[bytes, ...]:
+    begins = batch.begins
+    return (
+        b"" if batch.expected_seq is None else b"%d" % batch.expected_seq,
+        b"" if known_at is None else b"%d" % known_at,
+        b"" if begins is None else b"1",
+        b"" if begins is None else begins.owner.encode(),
+        b"" if begins is None else begins.agent.encode(),
+        b"" if batch.moved is None else b"%d" % batch.touched(0),
+        b"%d" % len(batch.bodies),
+        *batch.bodies,
+        *(() if batch.moved is None else (b"%d" % at for at in batch.times(0))),
+        *(word for name, text in batch.blobs.items() for word in (name.encode(), _packed(text))),
+    )
+
+
+def _place(where: bytes) -> tuple[int, int, int, bytes]:
+    """Return where an append stands: its first and last event, its time, and which call it was."""
+    first, last, at, of = where.split(b" ")
+    return int(first), int(last), int(at), of
+
+
+def _packed(text: str) -> bytes:
+    return pack(text.encode("utf-8", "surrogatepass"))
+
+
+def _recorded(entries: Reply) -> list[Recorded]:
+    found: list[Recorded] = []
+    if isinstance(entries, list):
+        for entry in entries:
+            match entry:
+                case [bytes(seq), [b"a", bytes(at), b"o", bytes(), b"e", bytes(body)]]:
+                    found.append(Recorded(int(seq[:-2]), from_us(int(at)), decode_event(body)))
+                case _:
+                    raise StoreCorruptError("the log in Redis", f"it holds {entry!r:.100}")
+    return found
+
+
+async def _server_us(nodes: Nodes) -> int:
+    match await nodes.run_at(nodes.primaries[0], (b"TIME",)):
+        case [bytes(seconds), bytes(microseconds)]:
+            return int(seconds) * 1_000_000 + int(microseconds)
+        case reply:
+            raise StoreUnavailableError(f"Redis does not tell the time: {reply!r:.100}")

@@ -1,0 +1,270 @@
+"""The store's operations as SQL: plain functions over one connection.
+
+Functions that write run inside a transaction that others share (`sqlite_writer.py`). Each therefore looks before it
+writes: when it raises one of our errors, it has changed nothing.
+"""
+
+import sqlite3
+from collections.abc import Collection, Sequence
+
+from windowpane.context.events import Erased, Recorded
+from windowpane.context.ids import BlobHash, SessionId
+from windowpane.errors import SequenceConflictError, SessionNotFoundError
+from windowpane.stores.base import Appended, SessionPage, SessionRow, Snapshot
+from windowpane.stores.batch import Batch
+from windowpane.stores.clock import from_us, now_us, to_us
+from windowpane.stores.codec import decode_event
+from windowpane.stores.cursor import Place, page
+from windowpane.stores.packing import pack, unpack
+from windowpane.stores.sqlite.file import PAGE_BYTES
+
+Row = tuple[str, str, str, int, int, int]
+
+_COLUMNS = "id, owner, agent, last_seq, created_at, touched_at"
+_CUSHION = bytes(PAGE_BYTES)
+"""Stands before a snapshot, so that its text lies in pages of its own, which SQLite zeroes when they are freed."""
+
+
+def append(db: sqlite3.Connection, session_id: SessionId, batch: Batch) -> Appended:
+    """Add events to a log, with their key and their blobs."""
+    now = now_us()
+    times, touched_at = batch.times(now), batch.touched(now)
+    found: tuple[int, int] | None = db.execute(
+        "SELECT pk, last_seq FROM session WHERE id = ?", (session_id,)
+    ).fetchone()
+    if found is None:
+        session, before = _begin(db, session_id, batch, times[0], touched_at), 0
+    else:
+        session, before = found
+        if batch.key is not None and (earlier := _appended_before(db, session, batch.key)):
+            return earlier
+        if batch.expected_seq is not None and batch.expected_seq != before:
+            raise SequenceConflictError(session_id, batch.expected_seq, before)
+    last = before
+    for at, body in zip(times, batch.bodies, strict=True):
+        last += 1
+        text = _add_text(db, body.decode())
+        db.execute("INSERT INTO event VALUES (?, ?, ?, ?)", (session, last, at, text))
+    db.execute(
+        "UPDATE session SET last_seq = ?, touched_at = max(touched_at, ?) WHERE pk = ?",
+        (last, touched_at, session),
+    )
+    if batch.key is not None:
+        db.execute("INSERT INTO append_key VALUES (?, ?, ?, ?, ?)", (session, batch.key, before + 1, last, times[-1]))
+    for blob_hash, blob in batch.blobs.items():
+        _add_blob(db, session, blob_hash, blob)
+    return Appended(before + 1, last, from_us(times[-1]))
+
+
+def _begin(db: sqlite3.Connection, session_id: SessionId, batch: Batch, created_at: int, touched_at: int) -> int:
+    if batch.begins is None:
+        raise SessionNotFoundError(session_id)
+    added = db.execute(
+        "INSERT INTO session (id, owner, agent, last_seq, created_at, touched_at) VALUES (?, ?, ?, 0, ?, ?)",
+        (session_id, batch.begins.owner, batch.begins.agent, created_at, touched_at),
+    )
+    return added.lastrowid or 0
+
+
+def _appended_before(db: sqlite3.Connection, session: int, key: str) -> Appended | None:
+    found: tuple[int, int, int] | None = db.execute(
+        "SELECT first_seq, last_seq, at FROM append_key WHERE session = ? AND key = ?", (session, key)
+    ).fetchone()
+    return found and Appended(found[0], found[1], from_us(found[2]), repeated=True)
+
+
+def _add_text(db: sqlite3.Connection, body: str | bytes) -> int:
+    return db.execute("INSERT INTO text (live, body) VALUES (1, ?)", (body,)).lastrowid or 0
+
+
+def _add_blob(db: sqlite3.Connection, session: int, blob_hash: BlobHash, blob: str) -> None:
+    if db.execute("SELECT 1 FROM blob WHERE hash = ?", (blob_hash,)).fetchone() is None:
+        text = _add_text(db, pack(blob.encode("utf-8", "surrogatepass")))
+        db.execute("INSERT INTO blob VALUES (?, ?)", (blob_hash, text))
+    db.execute("INSERT OR IGNORE INTO session_blob VALUES (?, ?)", (session, blob_hash))
+
+
+def read(db: sqlite3.Connection, session_id: SessionId, after: int, limit: int | None) -> list[Recorded]:
+    """Return the events after a sequence number, in order."""
+    found: list[tuple[int, int, str | None]] = db.execute(
+        """SELECT event.seq, event.at, text.body
+           FROM session JOIN event ON event.session = session.pk LEFT JOIN text ON text.pk = event.text
+           WHERE session.id = ? AND event.seq > ? ORDER BY event.seq LIMIT ?""",
+        (session_id, after, -1 if limit is None else limit),
+    ).fetchall()
+    if not found and row(db, session_id).last_seq > after:
+        # It came between the two looks.
+        return read(db, session_id, after, limit)
+    return [Recorded(seq, from_us(at), Erased() if body is None else decode_event(body)) for seq, at, body in found]
+
+
+def row(db: sqlite3.Connection, session_id: SessionId) -> SessionRow:
+    """Return what is known about a session."""
+    found: Row | None = db.execute(f"SELECT {_COLUMNS} FROM session WHERE id = ?", (session_id,)).fetchone()  # noqa: S608
+    if found is None:
+        raise SessionNotFoundError(session_id)
+    return _session_row(found)
+
+
+def sessions(
+    db: sqlite3.Connection, owner: str | None, agent: str | None, limit: int, before: Place | None
+) -> SessionPage:
+    """Return sessions, last touched first."""
+    conditions = {
+        "owner = ?": None if owner is None else (owner,),
+        "agent = ?": None if agent is None else (agent,),
+        "(touched_at, id) < (?, ?)": before,
+    }
+    asked = {condition: values for condition, values in conditions.items() if values is not None}
+    where = " AND ".join(asked) or "true"
+    found: list[Row] = db.execute(
+        f"SELECT {_COLUMNS} FROM session WHERE {where} ORDER BY touched_at DESC, id DESC LIMIT ?",  # noqa: S608
+        (*(value for values in asked.values() for value in values), limit + 1),
+    ).fetchall()
+    return page([_session_row(one) for one in found], limit)
+
+
+def last_seqs(db: sqlite3.Connection, session_ids: Collection[SessionId]) -> dict[SessionId, int]:
+    """Return where the logs of these sessions stand. A session that does not exist is left out."""
+    stand: dict[SessionId, int] = {}
+    for session_id in session_ids:
+        found: tuple[int] | None = db.execute("SELECT last_seq FROM session WHERE id = ?", (session_id,)).fetchone()
+        if found is not None:
+            stand[session_id] = found[0]
+    return stand
+
+
+def touch(db: sqlite3.Connection, session_id: SessionId) -> None:
+    """Note that the session was used now."""
+    session = _session(db, session_id)
+    db.execute("UPDATE session SET touched_at = max(touched_at, ?) WHERE pk = ?", (now_us(), session))
+
+
+def delete(db: sqlite3.Connection, session_id: SessionId) -> None:
+    """Remove everything of a session."""
+    session = _session(db, session_id)
+    _wipe(db, "SELECT text FROM event WHERE session = ?", session)
+    hashes: list[tuple[BlobHash]] = db.execute("SELECT hash FROM session_blob WHERE session = ?", (session,)).fetchall()
+    _forget_blobs(db, session, [blob_hash for (blob_hash,) in hashes])
+    for statement in (
+        "DELETE FROM event WHERE session = ?",
+        "DELETE FROM append_key WHERE session = ?",
+        "DELETE FROM snapshot WHERE session = ?",
+        "DELETE FROM lease WHERE session = ?",
+        "DELETE FROM session WHERE pk = ?",
+    ):
+        db.execute(statement, (session,))
+
+
+def delete_idle(db: sqlite3.Connection, row: SessionRow, holder: str | None) -> bool:
+    """Remove everything of a session that is as this row says and that nobody but `holder` holds."""
+    idle = db.execute(
+        """SELECT 1 FROM session LEFT JOIN lease ON lease.session = pk AND lease.until > ? AND lease.holder IS NOT ?
+           WHERE id = ? AND last_seq = ? AND touched_at = ? AND lease.session IS NULL""",
+        (now_us(), holder, row.id, row.last_seq, to_us(row.touched_at)),
+    ).fetchone()
+    if idle is not None:
+        delete(db, row.id)
+    return idle is not None
+
+
+def erase(db: sqlite3.Connection, session_id: SessionId, seqs: Sequence[int], blobs: Sequence[BlobHash]) -> None:
+    """Replace events with `Erased`; forget blobs and the snapshot."""
+    session = _session(db, session_id)
+    kept: set[int] = {seq for (seq,) in db.execute("SELECT seq FROM event WHERE session = ?", (session,))}
+    for seq in kept.intersection(seqs):
+        _wipe(db, "SELECT text FROM event WHERE session = ? AND seq = ?", session, seq)
+        db.execute("UPDATE event SET text = NULL WHERE session = ? AND seq = ?", (session, seq))
+    _forget_blobs(db, session, blobs)
+    db.execute("DELETE FROM snapshot WHERE session = ?", (session,))
+    db.execute("UPDATE session SET erased_seq = last_seq WHERE pk = ?", (session,))
+
+
+def _forget_blobs(db: sqlite3.Connection, session: int, hashes: Sequence[BlobHash]) -> None:
+    for blob_hash in hashes:
+        db.execute("DELETE FROM session_blob WHERE session = ? AND hash = ?", (session, blob_hash))
+        if db.execute("SELECT 1 FROM session_blob WHERE hash = ?", (blob_hash,)).fetchone() is None:
+            _wipe(db, "SELECT text FROM blob WHERE hash = ?", blob_hash)
+            db.execute("DELETE FROM blob WHERE hash = ?", (blob_hash,))
+
+
+def _wipe(db: sqlite3.Connection, which: str, *values: int | str) -> None:
+    """Overwrite texts where they stand: the new body has the size of the old one, so the row does not move."""
+    texts = f"FROM text WHERE pk IN ({which})"
+    db.execute(f"UPDATE wiped SET bytes = bytes + (SELECT total(length(CAST(body AS BLOB))) {texts})", values)  # noqa: S608
+    db.execute(
+        f"UPDATE text SET live = 0, body = zeroblob(length(CAST(body AS BLOB))) WHERE pk IN ({which})",  # noqa: S608
+        values,
+    )
+
+
+def blobs(db: sqlite3.Connection, session_id: SessionId, hashes: Sequence[BlobHash]) -> dict[BlobHash, str]:
+    """Return those of the texts that are stored with the session."""
+    found: dict[BlobHash, str] = {}
+    for blob_hash in hashes:
+        kept: tuple[bytes] | None = db.execute(
+            """SELECT text.body
+               FROM session JOIN session_blob ON session_blob.session = session.pk
+               JOIN blob ON blob.hash = session_blob.hash JOIN text ON text.pk = blob.text
+               WHERE session.id = ? AND session_blob.hash = ?""",
+            (session_id, blob_hash),
+        ).fetchone()
+        if kept is not None:
+            found[blob_hash] = unpack(kept[0]).decode("utf-8", "surrogatepass")
+    return found
+
+
+def blob_hashes(db: sqlite3.Connection, session_id: SessionId) -> list[BlobHash]:
+    """Return the hashes of all texts that are stored with the session."""
+    found: list[tuple[BlobHash]] = db.execute(
+        "SELECT hash FROM session_blob WHERE session = ? ORDER BY hash", (_session(db, session_id),)
+    ).fetchall()
+    return [blob_hash for (blob_hash,) in found]
+
+
+def put_snapshot(db: sqlite3.Connection, session_id: SessionId, snapshot: Snapshot) -> None:
+    """Keep a folded state, unless a later one is kept or the text in it may have been erased since."""
+    db.execute(
+        """INSERT INTO snapshot SELECT pk, ?1, ?2 FROM session WHERE id = ?3 AND erased_seq < ?1
+           ON CONFLICT (session) DO UPDATE SET seq = excluded.seq, body = excluded.body WHERE seq < excluded.seq""",
+        (snapshot.seq, _CUSHION + pack(snapshot.body), session_id),
+    )
+
+
+def snapshot(db: sqlite3.Connection, session_id: SessionId) -> Snapshot | None:
+    """Return the latest folded state, or None."""
+    found: tuple[int, bytes] | None = db.execute(
+        "SELECT seq, body FROM snapshot JOIN session ON session.pk = snapshot.session WHERE id = ?", (session_id,)
+    ).fetchone()
+    return found and Snapshot(found[0], unpack(found[1][len(_CUSHION) :]))
+
+
+def acquire(db: sqlite3.Connection, session_id: SessionId, holder: str, ttl_s: float) -> bool:
+    """Take or renew the session's lease."""
+    now = now_us()
+    taken = db.execute(
+        """INSERT INTO lease VALUES (?, ?, ?)
+           ON CONFLICT (session) DO UPDATE SET holder = excluded.holder, until = excluded.until
+           WHERE holder = excluded.holder OR until <= ?""",
+        (_session(db, session_id), holder, now + round(ttl_s * 1_000_000), now),
+    )
+    return taken.rowcount == 1
+
+
+def release(db: sqlite3.Connection, session_id: SessionId, holder: str) -> None:
+    """Give the lease back."""
+    db.execute(
+        "DELETE FROM lease WHERE session = (SELECT pk FROM session WHERE id = ?) AND holder = ?", (session_id, holder)
+    )
+
+
+def _session(db: sqlite3.Connection, session_id: SessionId) -> int:
+    found: tuple[int] | None = db.execute("SELECT pk FROM session WHERE id = ?", (session_id,)).fetchone()
+    if found is None:
+        raise SessionNotFoundError(session_id)
+    return found[0]
+
+
+def _session_row(found: Row) -> SessionRow:
+    session_id, owner, agent, last_seq, created_at, touched_at = found
+    return SessionRow(SessionId(session_id), owner, agent, last_seq, from_us(created_at), from_us(touched_at))

@@ -1,0 +1,259 @@
+"""Sessions in one SQLite file, which any number of processes share.
+
+Writes go through one thread with group commit (`sqlite_writer.py`); reads have connections of their own and wait for
+nobody. The SQL is in `sqlite_log.py`, the file itself in `sqlite_file.py`.
+"""
+
+import asyncio
+import sqlite3
+from collections import deque
+from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import Self, TypeVar
+
+import anyio
+import anyio.to_thread
+
+from windowpane.context.events import Event, Recorded
+from windowpane.context.ids import BlobHash, SessionId
+from windowpane.errors import BlobNotFoundError, InvalidSettingError, StoreUnavailableError
+from windowpane.stores.base import Appended, Moved, SessionPage, SessionRow, Snapshot
+from windowpane.stores.batch import check_name, prepare
+from windowpane.stores.clock import from_us, now_us
+from windowpane.stores.cursor import check_limit, place
+from windowpane.stores.sqlite import log
+from windowpane.stores.sqlite.file import Synchronous, connect, open_file, plainly
+from windowpane.stores.sqlite.writer import Writer
+from windowpane.stores.watch import Watchers
+
+T = TypeVar("T")
+
+_READERS = 8
+_LOOK_EVERY_S = 0.01
+_FEW = 20
+"""So many sessions are looked up sooner than a thread is asked to."""
+
+_LARGEST_INTEGER = 2**63 - 1
+
+
+class SQLiteStore:
+    """A store in one file. With `synchronous="FULL"` what was acknowledged survives a power cut."""
+
+    def __init__(self, path: str | Path, synchronous: Synchronous = "FULL") -> None:
+        if synchronous not in ("FULL", "NORMAL"):
+            raise InvalidSettingError("synchronous", f"FULL or NORMAL, not {synchronous!r}")
+        self._path = Path(path).absolute()
+        self._synchronous: Synchronous = synchronous
+        self._watchers = Watchers()
+        self._writer: Writer | None = None
+        self._lookout: asyncio.Task[None] | None = None
+        self._idle: deque[sqlite3.Connection] = deque()
+        self._glancing: sqlite3.Connection | None = None
+
+    async def __aenter__(self) -> Self:
+        """Open the file, creating or updating it as needed.
+
+        Raises:
+            StoreCorruptError: the file is damaged or not ours.
+            StoreTooNewError: a newer version wrote it.
+            StoreUnavailableError: it cannot be opened or written.
+        """
+        await anyio.to_thread.run_sync(open_file, self._path, self._synchronous)
+        self._readers = anyio.CapacityLimiter(_READERS)
+        self._watchers = Watchers()
+        with plainly(self._path):
+            self._writer = Writer(self._path, self._synchronous, self._watchers.ring)
+            self._glancing = connect(self._path)
+            self._glancing.execute("PRAGMA busy_timeout = 0")
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        writer, self._writer = self._writer, None
+        self._watchers.close()
+        if self._glancing is not None:
+            self._glancing.close()
+            self._glancing = None
+        if writer is None:
+            return
+        with anyio.CancelScope(shield=True):
+            if self._lookout is not None:
+                self._lookout.cancel()
+                await asyncio.wait([self._lookout])
+            await anyio.to_thread.run_sync(writer.close)
+            for _ in range(_READERS):
+                await self._readers.acquire_on_behalf_of(object())
+            while self._idle:
+                self._idle.pop().close()
+
+    async def append(
+        self,
+        session_id: SessionId,
+        events: Sequence[Event],
+        *,
+        expected_seq: int | None = None,
+        key: str | None = None,
+        blobs: Mapping[BlobHash, str] | None = None,
+        moved: Moved | None = None,
+    ) -> Appended:
+        """Add events to the end of the log; see `Store.append`."""
+        batch = prepare(session_id, events, expected_seq=expected_seq, key=key, blobs=blobs, moved=moved)
+        return await self._write(lambda db: log.append(db, session_id, batch), changed=session_id)
+
+    async def read(self, session_id: SessionId, *, after: int = 0, limit: int | None = None) -> list[Recorded]:
+        """Return the events after a sequence number, in order; see `Store.read`."""
+        check_limit(limit)
+        if self._has_nothing_after(session_id, after):
+            return []
+        return await self._read(lambda db: log.read(db, session_id, min(after, _LARGEST_INTEGER), limit), session_id)
+
+    async def row(self, session_id: SessionId) -> SessionRow:
+        """Return what is known about a session without reading its log; see `Store.row`."""
+        return await self._read(lambda db: log.row(db, session_id), session_id)
+
+    async def sessions(
+        self, owner: str | None = None, *, agent: str | None = None, limit: int = 50, cursor: str | None = None
+    ) -> SessionPage:
+        """Return sessions, last touched first; see `Store.sessions`."""
+        check_limit(limit)
+        before = place(cursor)
+        return await self._read(
+            lambda db: log.sessions(db, owner, agent, limit, before), owner or "", agent or "", cursor or ""
+        )
+
+    async def now(self) -> datetime:
+        """Return the time by the clock that this store tells time by; see `Store.now`."""
+        self._open_writer()
+        return from_us(now_us())
+
+    async def touch(self, session_id: SessionId) -> None:
+        """Note that the session was used now; see `Store.touch`."""
+        await self._write(lambda db: log.touch(db, session_id), session_id)
+
+    async def delete(self, session_id: SessionId) -> None:
+        """Remove a session so that nothing of it is left, in the file either; see `Store.delete`."""
+        await self._write(lambda db: log.delete(db, session_id), session_id, changed=session_id, erases=True)
+
+    async def delete_idle(self, row: SessionRow, *, holder: str | None = None) -> bool:
+        """Remove a session unless somebody uses it; see `Store.delete_idle`."""
+        names = (row.id, holder or "")
+        return await self._write(lambda db: log.delete_idle(db, row, holder), *names, changed=row.id, erases=True)
+
+    async def erase(self, session_id: SessionId, seqs: Sequence[int], *, blobs: Sequence[BlobHash] = ()) -> None:
+        """Replace events with `Erased` and forget blobs and the snapshot, for good; see `Store.erase`."""
+        await self._write(lambda db: log.erase(db, session_id, seqs, blobs), session_id, *blobs, erases=True)
+
+    async def blob(self, session_id: SessionId, blob_hash: BlobHash) -> str:
+        """Return a text that was stored with the session; see `Store.blob`."""
+        found = await self.blobs(session_id, [blob_hash])
+        if blob_hash not in found:
+            raise BlobNotFoundError(blob_hash)
+        return found[blob_hash]
+
+    async def blobs(self, session_id: SessionId, hashes: Sequence[BlobHash]) -> dict[BlobHash, str]:
+        """Return those of the texts that are stored with the session; see `Store.blobs`."""
+        return await self._read(lambda db: log.blobs(db, session_id, hashes), session_id, *hashes)
+
+    async def blob_hashes(self, session_id: SessionId) -> list[BlobHash]:
+        """Return the hashes of all texts that are stored with the session; see `Store.blob_hashes`."""
+        return await self._read(lambda db: log.blob_hashes(db, session_id), session_id)
+
+    async def put_snapshot(self, session_id: SessionId, snapshot: Snapshot) -> None:
+        """Keep a folded state, unless a later one is kept already; see `Store.put_snapshot`."""
+        await self._write(lambda db: log.put_snapshot(db, session_id, snapshot), session_id)
+
+    async def snapshot(self, session_id: SessionId) -> Snapshot | None:
+        """Return the latest folded state, or None; see `Store.snapshot`."""
+        return await self._read(lambda db: log.snapshot(db, session_id), session_id)
+
+    async def acquire(self, session_id: SessionId, holder: str, ttl_s: float) -> bool:
+        """Take or renew the session's one lease; see `Store.acquire`."""
+        return await self._write(
+            lambda db: log.acquire(db, session_id, holder, ttl_s), session_id, holder, lasting=False
+        )
+
+    async def release(self, session_id: SessionId, holder: str) -> None:
+        """Give the lease back; see `Store.release`."""
+        await self._write(lambda db: log.release(db, session_id, holder), session_id, holder, lasting=False)
+
+    async def subscribe(self, session_id: SessionId, *, after: int) -> AsyncGenerator[Recorded]:
+        """Yield every event after a sequence number, old ones first, then new ones; see `Store.subscribe`."""
+        self._open_writer()
+        if self._glancing is not None and (self._lookout is None or self._lookout.done()):
+            self._lookout = asyncio.create_task(self._look_out(self._glancing))
+        async for recorded in self._watchers.follow(self.read, session_id, after):
+            yield recorded
+
+    async def _write(
+        self,
+        work: Callable[[sqlite3.Connection], T],
+        *names: str,
+        changed: SessionId | None = None,
+        erases: bool = False,
+        lasting: bool = True,
+    ) -> T:
+        for name in names:
+            check_name(name)
+        return await self._open_writer().run(work, changed=changed, erases=erases, lasting=lasting)
+
+    async def _read(self, work: Callable[[sqlite3.Connection], T], *names: str) -> T:
+        for name in names:
+            check_name(name)
+        self._open_writer()
+        return await anyio.to_thread.run_sync(self._with_reader, work, limiter=self._readers)
+
+    def _has_nothing_after(self, session_id: SessionId, after: int) -> bool:
+        """Tell whether a log surely ends there, without the detour over a thread: that is what is asked most often.
+
+        It is one look into an index, which waits for nobody; where it would have to, others find out.
+        """
+        self._open_writer()
+        check_name(session_id)
+        if after < 1 or self._glancing is None:
+            return False
+        try:
+            return log.last_seqs(self._glancing, [session_id]).get(session_id) == after
+        except sqlite3.Error:
+            return False
+
+    def _open_writer(self) -> Writer:
+        if self._writer is None:
+            raise StoreUnavailableError("the store is closed")
+        return self._writer
+
+    def _with_reader(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        with plainly(self._path):
+            try:
+                db = self._idle.pop()
+            except IndexError:
+                db = connect(self._path)
+                db.execute("PRAGMA query_only = ON")
+            try:
+                return work(db)
+            finally:
+                if self._writer is None:
+                    db.close()
+                else:
+                    self._idle.append(db)
+
+    async def _look_out(self, db: sqlite3.Connection) -> None:
+        """While somebody watches, notice what other processes append and delete."""
+        version = None
+        while seen := self._watchers.seen:
+            try:
+                before, (version,) = version, db.execute("PRAGMA data_version").fetchone()
+                if version != before:
+                    stand = await self._stand(seen)
+                    for session_id, seq in seen.items():
+                        if stand.get(session_id) != seq:
+                            self._watchers.ring(session_id)
+            except (sqlite3.Error, StoreUnavailableError):
+                # A busy moment is no reason to hold up the event loop: the next look comes soon.
+                version = None
+            await asyncio.sleep(_LOOK_EVERY_S)
+
+    async def _stand(self, session_ids: Collection[SessionId]) -> dict[SessionId, int]:
+        if self._glancing is not None and len(session_ids) <= _FEW:
+            return log.last_seqs(self._glancing, session_ids)
+        return await self._read(partial(log.last_seqs, session_ids=session_ids))

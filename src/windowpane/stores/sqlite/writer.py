@@ -1,0 +1,184 @@
+"""One writer thread per process: everything that waits goes into one transaction.
+
+A commit that survives a power cut costs a wait for the disk. While the thread waits for its turn and for the disk,
+more work queues up; the next transaction takes all of it, so a hundred callers wait for the disk once, not a hundred
+times. Each piece of work succeeds or fails by itself.
+"""
+
+import asyncio
+import sqlite3
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from threading import Thread
+from typing import Any, Generic, TypeVar
+
+from windowpane.context.ids import SessionId
+from windowpane.errors import StoreUnavailableError, WindowpaneError
+from windowpane.stores.sqlite.file import BUSY_S, Synchronous, Turnstile, compact, connect, in_our_words
+
+T = TypeVar("T")
+
+_MOST_AT_ONCE = 256
+_PATIENCE_S = 120.0
+
+
+@dataclass(slots=True, eq=False)
+class Job(Generic[T]):
+    """Work for one caller. `erases`: it is done when the old bytes are gone from the files.
+
+    Work that is not `lasting` need not survive a power cut, as leases need not: whoever held one is gone then.
+    """
+
+    work: Callable[[sqlite3.Connection], T]
+    future: asyncio.Future[T]
+    changed: SessionId | None
+    erases: bool
+    lasting: bool
+
+
+Outcome = tuple[Job[Any], Any, Exception | None]
+"""A job with its result, or with the error that its caller gets."""
+
+
+class Writer:
+    """Runs work on the one connection that writes.
+
+    `changed` is called in the event loop for each session whose log was changed, after the commit.
+    """
+
+    def __init__(self, path: Path, synchronous: Synchronous, changed: Callable[[SessionId], None]) -> None:
+        self._path = path
+        self._synchronous: Synchronous = synchronous
+        self._changed = changed
+        self._loop = asyncio.get_running_loop()
+        self._turnstile = Turnstile(path)
+        self._db = connect(path, synchronous)
+        # As long as there are callers: each waits for its own job, so the queue needs no size.
+        self._queue: SimpleQueue[Job[Any] | None] = SimpleQueue()
+        self._closing = False
+        self._erasure_due = False
+        self._thread = Thread(target=self._serve, name="windowpane-writer", daemon=True)
+        self._thread.start()
+
+    async def run(
+        self,
+        work: Callable[[sqlite3.Connection], T],
+        *,
+        changed: SessionId | None = None,
+        erases: bool = False,
+        lasting: bool = True,
+    ) -> T:
+        """Run work in the next transaction and return its result once that is durable, if it is to be `lasting`.
+
+        When the caller is cancelled, the work is done either wholly or not at all.
+        """
+        if self._closing:
+            raise StoreUnavailableError("the store is closed")
+        future: asyncio.Future[T] = self._loop.create_future()
+        self._queue.put(Job(work, future, changed, erases, lasting))
+        try:
+            async with asyncio.timeout(_PATIENCE_S):
+                return await future
+        except TimeoutError:
+            raise StoreUnavailableError(
+                f"{self._path}: nothing could be written for {_PATIENCE_S:g} s; "
+                f"does another process hold {self._path.name}-lock?"
+            ) from None
+
+    def close(self) -> None:
+        """Finish what waits and end the thread. Blocks."""
+        self._closing = True
+        self._queue.put(None)
+        self._thread.join(_PATIENCE_S)
+
+    def _serve(self) -> None:
+        while (job := self._queue.get()) is not None:
+            with self._turnstile:
+                outcomes = self._commit([job, *self._waiting()])
+            try:
+                self._loop.call_soon_threadsafe(self._settle, outcomes)
+            except RuntimeError:
+                break  # The event loop is closed, and with it went everybody who waited.
+        with self._turnstile:
+            # The last connection to close writes the log back into the database, as a writer does.
+            self._db.close()
+        self._turnstile.close()
+
+    def _waiting(self) -> list[Job[Any]]:
+        jobs: list[Job[Any]] = []
+        with suppress(Empty):
+            while len(jobs) < _MOST_AT_ONCE:
+                job = self._queue.get_nowait()
+                if job is None:
+                    self._queue.put(None)
+                    break
+                jobs.append(job)
+        return jobs
+
+    def _commit(self, jobs: list[Job[Any]]) -> list[Outcome]:
+        try:
+            return self._erased(self._transaction(jobs))
+        except Exception as error:  # noqa: BLE001 - whatever it is, a caller is told and the thread goes on
+            if len(jobs) == 1:
+                return [(jobs[0], None, self._told(error))]
+            return [outcome for job in jobs for outcome in self._commit([job])]
+
+    def _transaction(self, jobs: list[Job[Any]]) -> list[Outcome]:
+        self._wait_for_disk(any(job.lasting for job in jobs))
+        self._db.execute("BEGIN IMMEDIATE")
+        try:
+            outcomes = [self._attempt(job) for job in jobs if not job.future.cancelled()]
+            self._db.execute("COMMIT")
+        finally:
+            if self._db.in_transaction:
+                self._db.execute("ROLLBACK")
+        return outcomes
+
+    def _wait_for_disk(self, wanted: bool) -> None:
+        """Choose whether the next commit waits for the disk. One that did not is on it when a later one has."""
+        synchronous: Synchronous = "FULL" if wanted and self._synchronous == "FULL" else "NORMAL"
+        self._db.execute(f"PRAGMA synchronous = {synchronous}")
+
+    def _attempt(self, job: Job[Any]) -> Outcome:
+        try:
+            return job, job.work(self._db), None
+        except WindowpaneError as error:
+            return job, None, error
+
+    def _erased(self, outcomes: list[Outcome]) -> list[Outcome]:
+        """Empty the write-ahead log, where old bytes stand, when something was erased."""
+        asked = any(job.erases and error is None for job, _, error in outcomes)
+        self._erasure_due = self._erasure_due or asked
+        if not self._erasure_due:
+            return outcomes
+        try:
+            if asked:
+                compact(self._db)
+            # Whoever erases waits for readers to let go of the old bytes; those who come after only try.
+            self._db.execute(f"PRAGMA busy_timeout = {int(BUSY_S * 1000) if asked else 0}")
+            (self._erasure_due, _, _) = self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            self._db.execute(f"PRAGMA busy_timeout = {int(BUSY_S * 1000)}")
+            why = "another program still reads them"
+        except sqlite3.Error as error:
+            why = str(error)
+        if not self._erasure_due:
+            return outcomes
+        left = StoreUnavailableError(f"{self._path}: erased, but old bytes remain in the file for now: {why}")
+        return [(job, result, error or (left if job.erases else None)) for job, result, error in outcomes]
+
+    def _told(self, error: Exception) -> Exception:
+        return in_our_words(self._path, error) if isinstance(error, sqlite3.Error) else error
+
+    def _settle(self, outcomes: list[Outcome]) -> None:
+        for job, result, error in outcomes:
+            if error is None and job.changed is not None:
+                self._changed(job.changed)
+            if job.future.done():
+                continue
+            if error is None:
+                job.future.set_result(result)
+            else:
+                job.future.set_exception(error)

@@ -1,0 +1,1 @@
+"""Texts for models: how they are written down, marked and counted."""

@@ -1,0 +1,91 @@
+"""Count tokens with a real tokenizer, offline.
+
+OpenAI's `o200k_base` stands in for every provider's own vocabulary: the counts that providers report are kept beside
+ours, so the difference is visible. The vocabulary is loaded at the first count.
+"""
+
+import json
+from functools import cache, lru_cache
+from typing import Protocol
+
+from windowpane.context.identity_cache import once_for_each
+from windowpane.context.request import OfferedTool, RequestMessage
+
+MESSAGE_OVERHEAD_TOKENS = 4
+"""What a message costs beyond its text: role and separators."""
+
+
+def count(text: str) -> int:
+    """Return the number of tokens of a text."""
+    return _count(text) if len(text) <= _AT_ONCE else _count_long(text)
+
+
+def message_tokens(message: RequestMessage) -> int:
+    """Return what a message costs, tool calls included."""
+    calls = sum(count(call.offered_name) + count(call.arguments) for call in message.tool_calls)
+    return MESSAGE_OVERHEAD_TOKENS + count(message.content) + calls
+
+
+@once_for_each
+def tool_tokens(tool: OfferedTool) -> int:
+    """Return what offering a tool costs."""
+    return count(tool.offered_name) + count(tool.description) + count(json.dumps(tool.parameters)) + 8
+
+
+def cut_to(text: str, budget_tokens: int) -> str:
+    """Return the longest beginning of a text, whole tokens, that costs at most this much."""
+    if budget_tokens <= 0:
+        return ""
+    tokens = _tokens(text)
+    if len(tokens) <= budget_tokens:
+        return text
+    # A token may end inside a character; what is left of it is dropped.
+    return _encoding().decode_bytes(tokens[:budget_tokens]).decode("utf-8", "ignore")
+
+
+@lru_cache(maxsize=8192)
+def _count(text: str) -> int:
+    return len(_encoding().encode_ordinary(text)) if text else 0
+
+
+@lru_cache(maxsize=64)
+def _count_long(text: str) -> int:
+    # Remembered apart from the others: so many that are so long would fill the memory.
+    return len(_tokens(text))
+
+
+def _tokens(text: str) -> list[int]:
+    # The tokenizer refuses more than 200,000 tokens at once; a character is four bytes and as many tokens at most.
+    pieces = (text[start : start + _AT_ONCE] for start in range(0, len(text), _AT_ONCE))
+    return [token for piece in pieces for token in _encoding().encode_ordinary(piece)]
+
+
+_AT_ONCE = 50_000
+
+
+RAREST = 200_019
+"""Beyond the last place of the vocabulary."""
+
+
+@lru_cache(maxsize=65_536)
+def rarity(word: str) -> int:
+    """Return how far down a word stands in the vocabulary, which was made of the most common first.
+
+    A word that is no token of its own is rarer than any that is one.
+    """
+    tokens = _encoding().encode_ordinary(f" {word}") if len(word) <= _AT_ONCE else ()
+    return tokens[0] if len(tokens) == 1 else RAREST
+
+
+class _Encoding(Protocol):
+    def encode_ordinary(self, text: str) -> list[int]: ...
+
+    def decode_bytes(self, tokens: list[int]) -> bytes: ...
+
+
+@cache
+def _encoding() -> _Encoding:
+    # Imported late: it maps 70 MB that a process without turns need not load. The package ships no type stubs.
+    from bpe_openai import get_encoding  # pyright: ignore[reportMissingTypeStubs]
+
+    return get_encoding("o200k_base")

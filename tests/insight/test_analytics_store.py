@@ -1,0 +1,252 @@
+"""The ledger and the bookkeeper: everything is counted once, whoever counts and whenever."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+
+import anyio
+import pytest
+
+from engine.world import World, drain, tool
+from insight.counted import PAPER, PAPER_ANSWER, REFUND, ask, counted, everything, talking
+from stores.kinds import KINDS, Kind
+from windowpane.context.events import Recorded
+from windowpane.context.ids import SessionId
+from windowpane.context.items import reference_ref, rule_ref
+from windowpane.engine import Engine
+from windowpane.insight.analytics.count import Lesson
+from windowpane.insight.analytics.report import dashboard
+from windowpane.insight.analytics.store import Ledger, Remembered
+from windowpane.insight.analytics.update import Bookkeeper
+from windowpane.insight.analytics.values import Filters
+from windowpane.models.scripted import Call, Reply
+from windowpane.stores.memory import MemoryStore
+
+BILLING, PRINTING, HIDDEN = reference_ref("billing"), reference_ref("printing"), reference_ref("hidden")
+
+
+@pytest.mark.parametrize("seed", range(8))
+async def test_counting_bit_by_bit_gives_what_counting_at_once_gives(tmp_path: Path, seed: int) -> None:
+    random = Random(seed)
+    async with talking(tmp_path / "agents") as engine:
+        ledger = Ledger(tmp_path / "ledger.db")
+        sessions = [(await engine.create_session(owner=owner)).id for owner in ("ana", "ana", "ben")]
+        waiting = None
+        for _ in range(25):
+            session = random.choice([one for one in sessions if waiting is None or one != waiting.session_id])
+            act = random.choice(("ask", "ask", "ask", "wait", "add", "remove", "name", "fail", "count", "count"))
+            if act == "ask":
+                await ask(engine, session, *random.choice(((REFUND,), (PAPER, PAPER_ANSWER), ("Hello", "Hello."))))
+            elif act == "wait" and waiting is None:
+                waiting = await engine.prepare(session, REFUND)
+            elif act == "wait" and waiting is not None:
+                await engine.record(waiting, "Five working days to reach the bank account.")
+                waiting = None
+            elif act == "add":
+                await engine.add_item(session, random.choice((HIDDEN, PRINTING)))
+            elif act == "remove":
+                await engine.remove_item(session, random.choice((HIDDEN, PRINTING, rule_ref("tone"))))
+            elif act == "name":
+                await engine.update_session(session, {"name": f"named {random.random()}"})
+            elif act == "fail":
+                await engine.abandon(await engine.prepare(session, PAPER), "no model")
+            elif act == "count":
+                await counted(engine, ledger)
+
+        assert everything(await counted(engine, ledger)) == everything(await counted(engine))
+        ledger.close()
+
+
+@pytest.mark.spec("S0.89")
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+async def test_every_store_is_counted_alike(tmp_path: Path, kind: Kind) -> None:
+    async def told(engine: Engine) -> dict[str, object]:
+        session = (await engine.create_session(owner="ana", session_id=SessionId("ses_everywhere"))).id
+        await ask(engine, session)
+        await engine.add_item(session, HIDDEN)
+        first = await counted(engine)
+        await ask(engine, session, PAPER, PAPER_ANSWER)
+        rows = everything(await counted(engine, first))
+        return {name: rows[name] for name in ("turn", "part", "item")}
+
+    async with talking(tmp_path / "one", MemoryStore()) as engine:
+        wanted = await told(engine)
+    async with talking(tmp_path / "two", kind.open(kind.fresh(tmp_path))) as engine:
+        assert await told(engine) == wanted
+
+
+async def test_two_who_count_at_once_count_nothing_twice(tmp_path: Path) -> None:
+    async with talking(tmp_path / "agents") as engine:
+        for _ in range(3):
+            session = (await engine.create_session()).id
+            for _ in range(4):
+                await ask(engine, session)
+        ledgers = [Ledger(tmp_path / "ledger.db") for _ in range(4)]
+        async with anyio.create_task_group() as tasks:
+            for ledger in ledgers:
+                tasks.start_soon(counted, engine, ledger)
+
+        found = everything(await counted(engine, ledgers[0]))
+
+        assert found == everything(await counted(engine))
+        assert sum(row[5] for row in found["turn"]) == 12 * 4
+        for ledger in ledgers:
+            ledger.close()
+
+
+async def test_a_turn_that_waits_for_a_person_is_counted_when_it_has_finished(tmp_path: Path) -> None:
+    world = World(tmp_path / "agents")
+    world.toolbox.put("files", [tool("read")])
+    world.says(Reply("Reading.", calls=(Call("files__read", "{}"),)), "Done.")
+    async with world.engine() as engine:
+        session = (await engine.create_session()).id
+        await drain(engine.turn(session, "Read it."))
+        ledger = await counted(engine)
+        before = ledger.rows("SELECT count(*) FROM turn")
+        state = await engine.session(session)
+        assert state.open_turn is not None
+        waiting = state.open_turn.undecided[0].id
+        await drain(engine.approve(session, {waiting: "allow_once"}))
+        found = dashboard(await counted(engine, ledger), Filters(), await Bookkeeper(engine.store, ledger).update())
+
+    assert before == [(0,)]
+    assert (found.spent.turns, found.spent.calls, found.patterns.tool_calls) == (1, 2, 1)
+    assert {row.stage for row in found.latency} == {"prepare", "model", "tools"}
+
+
+async def test_what_deleted_sessions_cost_stays_counted_and_what_they_taught_is_forgotten(tmp_path: Path) -> None:
+    async with talking(tmp_path / "agents") as engine:
+        session, other = [(await engine.create_session(owner="ana")).id for _ in range(2)]
+        await ask(engine, session)
+        await ask(engine, other)
+        ledger = await counted(engine)
+        taught = ledger.lessons("ana", "pane", limit=10)
+        await engine.delete_session(session)
+        await engine.clear_history(other)
+        ledger.rows("DELETE FROM mark")
+        found = dashboard(await counted(engine, ledger), Filters(), await Bookkeeper(engine.store, ledger).update())
+
+    assert {entry.session_id for entry in taught} == {session, other}
+    assert ledger.lessons("ana", "pane", limit=10) == []
+    assert found.spent.turns == 2
+    assert (found.storage.sessions, ledger.known()) == (1, {other})
+
+
+async def test_a_session_that_comes_back_is_not_counted_twice_and_a_new_one_of_its_name_is(tmp_path: Path) -> None:
+    async with talking(tmp_path / "agents") as engine:
+        session = (await engine.create_session(owner="ana", session_id=SessionId("ses_named"))).id
+        for _ in range(3):
+            await ask(engine, session)
+        ledger = await counted(engine)
+        ledger.forget(session)
+        gone = ledger.known()
+        await ask(engine, session)
+        ledger.rows("DELETE FROM mark")
+        back = dashboard(await counted(engine, ledger), Filters(), await Bookkeeper(engine.store, ledger).update())
+        await engine.delete_session(session)
+        await engine.create_session(owner="ana", session_id=session)
+        await ask(engine, session)
+        anew = dashboard(await counted(engine, ledger), Filters(), await Bookkeeper(engine.store, ledger).update())
+
+    assert gone == set()
+    assert (back.spent.turns, back.sessions, back.storage.turns) == (4, 1, 4)
+    assert (anew.spent.turns, anew.sessions, anew.storage.turns) == (5, 2, 1)
+    assert [entry.lesson.turn for entry in ledger.lessons("ana", "pane", limit=10)] == [1]
+
+
+async def test_lessons_are_what_was_used_and_what_was_added_right_after_the_answer(tmp_path: Path) -> None:
+    async with talking(tmp_path / "agents") as engine:
+        session = (await engine.create_session(owner="ana")).id
+        await engine.add_item(session, HIDDEN)
+        await engine.remove_item(session, HIDDEN)
+        await ask(engine, session)
+        ledger = await counted(engine)
+        await engine.add_item(session, PRINTING)
+        await engine.add_item(session, BILLING)
+        await counted(engine, ledger)
+        day = (await engine.session(session)).updated_at
+        start = (await engine.session(session)).turn_starts.of(1)
+
+    assert day is not None
+    assert start is not None
+    lesson = Lesson(turn=1, seq=start, day=day.toordinal(), used=(BILLING,), added=(PRINTING,))
+    assert ledger.lessons("ana", "pane", limit=10) == [Remembered(session, lesson)]
+    assert ledger.lessons(None, "pane", limit=10) == [Remembered(session, lesson)]
+    assert ledger.lessons("ben", "pane", limit=10) == []
+    assert ledger.lessons("ana", "other", limit=10) == []
+
+
+@pytest.mark.spec("S0.90", "S1.110")
+async def test_no_word_of_what_was_said_is_in_the_ledger(tmp_path: Path) -> None:
+    async with talking(tmp_path / "agents") as engine:
+        session = (await engine.create_session(name="Secret name")).id
+        await ask(
+            engine, session, "My password is xylophone-9, how long does a refund take?", "Xylophone-9? Five days."
+        )
+        ledger = await counted(engine, Ledger(tmp_path / "ledger.db"))
+        ledger.close()
+
+    written = b"".join(file.read_bytes() for file in tmp_path.glob("ledger.db*")).lower()
+    assert b"billing" in written
+    for word in (b"xylophone", b"password", b"secret", b"working days"):
+        assert word not in written
+
+
+@pytest.mark.parametrize("damage", ["garbage", "version"])
+async def test_a_ledger_that_cannot_be_used_is_counted_again(tmp_path: Path, damage: str) -> None:
+    file = tmp_path / "cache" / "ledger.db"
+    async with talking(tmp_path / "agents") as engine:
+        await ask(engine, (await engine.create_session()).id)
+        first = await counted(engine, Ledger(file))
+        wanted = everything(first)
+        if damage == "version":
+            first.rows("PRAGMA user_version = 99")
+        first.close()
+        if damage == "garbage":
+            file.write_bytes(b"This is no database." * 1000)
+        again = await counted(engine, Ledger(file))
+
+        assert everything(again) == wanted
+        again.close()
+
+
+async def test_only_what_is_new_is_read(tmp_path: Path) -> None:
+    class Watched(MemoryStore):
+        def __init__(self) -> None:
+            super().__init__()
+            self.asked: list[tuple[str, int]] = []
+
+        async def read(self, session_id: SessionId, *, after: int = 0, limit: int | None = None) -> list[Recorded]:
+            self.asked.append((session_id, after))
+            return await super().read(session_id, after=after, limit=limit)
+
+    store = Watched()
+    async with talking(tmp_path / "agents", store) as engine:
+        one, two = [(await engine.create_session()).id for _ in range(2)]
+        await ask(engine, one)
+        await ask(engine, two)
+        ledger = await counted(engine)
+        seq = (await engine.session(one)).seq
+        await ask(engine, one, PAPER, PAPER_ANSWER)
+        store.asked.clear()
+        await counted(engine, ledger)
+        first = list(store.asked)
+        store.asked.clear()
+        await counted(engine, ledger)
+
+    assert first == [(one, seq)]
+    assert store.asked == []
+
+
+async def test_whoever_has_no_time_is_told_how_much_is_missing(tmp_path: Path) -> None:
+    async with talking(tmp_path / "agents") as engine:
+        for _ in range(3):
+            await ask(engine, (await engine.create_session()).id)
+        ledger = Ledger()
+        books = Bookkeeper(engine.store, ledger)
+        hurried = await books.update(within_s=0)
+        patient = await books.update(within_s=None)
+
+    assert hurried.behind == 3
+    assert patient.behind == 0

@@ -1,0 +1,90 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memory.talk import AT, chatter, seqs, talk, user
+from windowpane.context.messages import ErrorMessage, Message, SystemMessage
+from windowpane.context.summary import Summary
+from windowpane.memory.recent import LEAST_WINDOW, LONG_CHARACTERS, UNCOVERED, WINDOW, Due, conversation, due, window
+
+lengths = st.lists(st.sampled_from([1, 20, 400, 3000]), max_size=60)
+
+
+def summary(through_seq: int) -> Summary:
+    return Summary(overview="so far", through_seq=through_seq)
+
+
+@pytest.mark.spec("S3.13", "S3.26", "S3.27")
+def test_a_short_conversation_is_sent_whole() -> None:
+    assert window((), None) == ()
+    assert seqs(window(chatter(8), None)) == [1, 2, 3, 4, 5, 6, 7, 8]
+
+
+@pytest.mark.spec("S3.31", "S3.32")
+def test_a_summary_is_due_once_more_than_five_messages_lie_before_the_last_eight() -> None:
+    assert due(chatter(WINDOW + UNCOVERED), None) is None
+    assert due(chatter(WINDOW + UNCOVERED + 1), None) == Due(chatter(6), None)
+
+
+@pytest.mark.spec("S3.36", "S4.86")
+def test_a_summary_is_due_sooner_when_the_conversation_is_long() -> None:
+    long = talk(*("x" * (LONG_CHARACTERS // WINDOW) for _ in range(WINDOW + 1)))
+
+    assert due(long, None) == Due(long[:-LEAST_WINDOW], None)
+    assert due(chatter(WINDOW + 1), None) is None
+
+
+def test_long_messages_do_not_ask_for_a_summary_after_every_turn() -> None:
+    long = talk(*("x" * 5000 for _ in range(20)))
+
+    assert due(long[:10], summary(3)) is None
+    assert due(long[:12], summary(3)) == Due(long[3:7], summary(3))
+
+
+def test_the_next_summary_takes_in_what_the_last_one_does_not_cover() -> None:
+    messages = chatter(20)
+
+    assert due(messages, summary(6)) == Due(messages[6:12], summary(6))
+    assert due(messages, summary(12)) is None
+
+
+@pytest.mark.spec("S3.13")
+def test_summary_and_window_do_not_overlap_and_leave_no_gap() -> None:
+    assert seqs(window(chatter(20), summary(12))) == [13, 14, 15, 16, 17, 18, 19, 20]
+
+
+def test_notes_and_errors_are_not_part_of_the_conversation() -> None:
+    messages: tuple[Message, ...] = (
+        user(1, "hi"),
+        SystemMessage(content="note", seq=2, at=AT),
+        ErrorMessage(content="failed", code="x", seq=3, at=AT),
+    )
+
+    assert conversation(messages) == (user(1, "hi"),)
+
+
+@pytest.mark.spec("S3.30")
+@given(lengths)
+def test_however_a_conversation_grows_summary_and_window_share_it_between_them(sizes: list[int]) -> None:
+    messages = talk(*("x" * size for size in sizes))
+    latest: Summary | None = None
+    for end in range(len(messages) + 1):
+        said = messages[:end]
+        found = due(said, latest)
+        if found is not None:
+            assert found.before == latest
+            assert seqs(found.messages)[0] == (latest.through_seq if latest else 0) + 1
+            latest = summary(found.through_seq)
+        sent = window(said, latest)
+        covered = latest.through_seq if latest else 0
+        assert list(range(1, covered + 1)) + seqs(sent) == list(range(1, end + 1))
+        assert len(sent) >= min(end, LEAST_WINDOW)
+        assert len(sent) <= WINDOW + UNCOVERED
+        assert due(said, latest) is None
+
+
+@given(lengths)
+def test_whether_a_summary_is_due_depends_on_the_log_alone(sizes: list[int]) -> None:
+    messages = talk(*("x" * size for size in sizes))
+
+    assert due(messages, None) == due(list(messages), None)

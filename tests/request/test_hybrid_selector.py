@@ -1,0 +1,39 @@
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+
+from windowpane.context.items import Reference
+from windowpane.context.messages import AssistantMessage, Message, ModelReply, Step, UserMessage
+from windowpane.request.hybrid_selector import HybridSelector
+from windowpane.search.index import Index
+
+AT = datetime(2026, 1, 1, tzinfo=UTC)
+ASKED = UserMessage(content="How are photos uploaded?", seq=2, at=AT)
+ANSWER = AssistantMessage(model_reply=ModelReply(steps=(Step(text="Press Upload."),)), seq=4, at=AT)
+REFERENCES = (
+    Reference(
+        name="sizes",
+        title="Photo Resizing Guide",
+        description="Widths and heights",
+        text="Choose a width.",
+    ),
+    Reference(name="sharing", title="Sharing Albums", description="Links for friends", text="Send a link."),
+)
+
+
+@pytest.mark.spec("S3.43", "S3.68")
+async def test_a_follow_up_on_a_related_document_brings_that_document_nearer() -> None:
+    related = replace(ANSWER, related=("Photo Resizing Guide", "Sharing Albums"))
+
+    plain = await scores(ASKED, ANSWER)
+    known = await scores(ASKED, related)
+
+    assert known["sizes"] > plain["sizes"]
+    assert known["sharing"] <= plain["sharing"]
+
+
+async def scores(*recent: Message) -> dict[str, float]:
+    selection = await HybridSelector(Index(None)).select("What about resizing?", recent, REFERENCES, {})
+    chosen = {one.item.name: one.evidence.score for one in selection.chosen if one.evidence}
+    return chosen | {one.name: one.evidence.score for one in selection.left_out if one.evidence}

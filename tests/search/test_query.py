@@ -1,0 +1,120 @@
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from windowpane.context.messages import AssistantMessage, ErrorMessage, ModelReply, Step, SystemMessage, UserMessage
+from windowpane.search.base import SearchQuery
+from windowpane.search.query import (
+    LONGEST_EARLIER_CHARS,
+    MOST_CLAUSES,
+    MOST_CONTEXT_SHARE,
+    RELATED_CONTEXT_SHARE,
+    Said,
+    query,
+    related,
+    said,
+)
+
+TALK = (Said("user", "How do I crop an image?"), Said("assistant", "Use the crop tool."))
+
+
+def test_a_first_message_is_searched_as_it_is() -> None:
+    assert query("How do I crop an image?") == SearchQuery("How do I crop an image?")
+
+
+def test_a_follow_up_takes_part_of_its_meaning_from_the_turns_before_it() -> None:
+    found = query("what about resizing?", TALK)
+
+    assert found.message == "what about resizing?"
+    assert found.context == "How do I crop an image?\nUse the crop tool.\nwhat about resizing?"
+    assert 0.5 < found.context_share <= MOST_CONTEXT_SHARE
+    assert found.earlier == "How do I crop an image?\nUse the crop tool."
+    assert found.reason == f"a follow-up: {found.context_share:.0%} of its meaning is taken from the turns before it"
+
+
+@pytest.mark.spec("S3.68")
+def test_a_message_that_names_a_document_related_to_earlier_sources_is_a_follow_up_on_it() -> None:
+    message = "Please explain resizing with the batch editor of the archive in some detail, step by step"
+    titles = ("Photo Resizing Guide", "Sharing Albums")
+
+    found = query(message, TALK, titles)
+
+    assert query(message, TALK).context_share < RELATED_CONTEXT_SHARE == found.context_share
+    assert found.earlier == "How do I crop an image?\nUse the crop tool.\nPhoto Resizing Guide"
+    assert found.context == f"{found.earlier}\n{message}"
+    assert found.reason.startswith("a follow-up on 'Photo Resizing Guide': 35% of its meaning")
+
+
+def test_related_documents_that_the_message_does_not_name_change_nothing() -> None:
+    assert query("what about resizing?", TALK, ("Sharing Albums",)) == query("what about resizing?", TALK)
+    assert query("what about resizing?", (), ("Photo Resizing Guide",)) == query("what about resizing?")
+
+
+def test_related_documents_are_those_of_the_answers_the_latest_first() -> None:
+    def answer(seq: int, *titles: str) -> AssistantMessage:
+        at = datetime(2026, 1, 1, tzinfo=UTC)
+        return AssistantMessage(model_reply=ModelReply(steps=(Step(text="Yes."),)), related=titles, seq=seq, at=at)
+
+    assert related((answer(2, "A", "B"), answer(4, "C", "A"))) == ("C", "A", "B")
+
+
+def test_a_message_that_says_everything_itself_takes_less() -> None:
+    long = "Please read the file report.csv in the folder invoices, add up the second column by month, show totals"
+
+    assert query(long, TALK).context_share < query("and by month?", TALK).context_share
+
+
+def test_only_the_end_of_a_long_turn_is_taken() -> None:
+    found = query("and this?", (Said("user", "x" * 5000 + " end"),))
+
+    assert len(found.earlier) == LONGEST_EARLIER_CHARS
+    assert found.earlier.endswith(" end")
+
+
+def test_a_message_that_asks_for_several_things_is_searched_clause_by_clause() -> None:
+    found = query("Book a table for two and then send the address to Ann. Also check the weather in Rome.")
+
+    assert found.clauses == ("Book a table for two", "send the address to Ann.", "Also check the weather in Rome.")
+    assert found.reason == "searched as a whole and as 3 clauses"
+
+
+@pytest.mark.parametrize(
+    "message",
+    ["thanks!", "Thank you very much, that's all.", "No, not right now.", "hello", "Great, thanks again. Bye!"],
+)
+def test_a_message_that_asks_for_nothing_is_known_as_such(message: str) -> None:
+    found = query(message, TALK)
+
+    assert found.small_talk
+    assert found.reason == "the message asks for nothing"
+
+
+@pytest.mark.parametrize(
+    "message", ["yes please", "thanks, now resize it", "hello world program in C", "no", "that one", ""]
+)
+def test_politeness_around_a_request_is_no_small_talk(message: str) -> None:
+    assert not query(message, TALK).small_talk
+
+
+@given(st.text(max_size=500), st.lists(st.builds(Said, st.sampled_from(["user", "assistant"]), st.text(max_size=200))))
+def test_whatever_is_said_gives_a_query_that_keeps_the_message(message: str, recent: list[Said]) -> None:
+    found = query(message, recent)
+
+    assert found.message == message
+    assert 0 <= found.context_share <= MOST_CONTEXT_SHARE
+    assert len(found.clauses) <= MOST_CLAUSES
+    assert found == query(message, recent)
+
+
+def test_notes_and_errors_are_not_part_of_what_was_said() -> None:
+    now = datetime.now(UTC)
+    messages = (
+        UserMessage(content="hi", seq=1, at=now),
+        SystemMessage(content="note", seq=2, at=now),
+        AssistantMessage(model_reply=ModelReply((Step(text="a"), Step(text="b"))), seq=3, at=now),
+        ErrorMessage(content="failed", code="x", seq=4, at=now),
+    )
+
+    assert said(messages) == (Said("user", "hi"), Said("assistant", "a\n\nb"))
