@@ -21,15 +21,27 @@ async def test_a_page_that_points_its_own_name_here_is_refused(client: httpx2.As
 
 
 @pytest.mark.parametrize(
-    "headers", [{"Origin": "https://evil.example"}, {"Origin": "null"}, {"Sec-Fetch-Site": "cross-site"}]
+    "headers",
+    [
+        {"Origin": "https://evil.example"},
+        {"Origin": "null"},
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Site": "same-site"},
+        {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors", "Sec-Fetch-Dest": "image"},
+    ],
 )
-async def test_a_page_of_another_site_changes_nothing(client: httpx2.AsyncClient, headers: dict[str, str]) -> None:
+async def test_a_page_of_another_site_changes_nothing_and_reads_nothing(
+    client: httpx2.AsyncClient, headers: dict[str, str]
+) -> None:
     refused = await client.post("/api/sessions", json={}, headers=headers)
-    read = await client.get("/api/sessions", headers=headers)
+    read = [await client.get(path, headers=headers) for path in ("/api/sessions", "/api/files/diff", "/v1/models")]
+    linked = [await client.get(path, headers=headers) for path in ("/", "/push", "/healthz")]
 
     assert problem_in(refused) == problem(403, "foreign_origin", "pages of other sites may not change anything here")
-    assert read.json() == {"sessions": [], "cursor": None}
-    assert "access-control-allow-origin" not in read.headers
+    unread = problem(403, "foreign_origin", "pages of other sites may not read anything here")
+    assert [problem_in(response) for response in read] == [unread] * 3
+    assert [response.status_code for response in linked] == [200] * 3
+    assert not any("access-control-allow-origin" in response.headers for response in (*read, *linked))
 
 
 async def test_its_own_page_may_do_everything(client: httpx2.AsyncClient) -> None:

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -159,30 +161,165 @@ async def test_what_changed_in_a_repository_is_shown(world: World, root: Path, r
     assert problem_in(none)["code"] == "missing_file"
 
 
-async def test_no_program_that_a_repository_names_is_run(world: World, root: Path, repository: Path) -> None:
-    ran = root / "ran"
-    program = root / "program.sh"
-    program.write_text(f"#!/bin/sh\ntouch {ran}\ncat\n")
-    program.chmod(0o755)
-    for setting in (
-        "filter.evil.clean",
-        "filter.evil.smudge",
-        "filter.evil.process",
-        "diff.evil.textconv",
-        "diff.evil.command",
-        "diff.external",
-        "core.fsmonitor",
-        "core.pager",
-    ):
+PROGRAMS = (
+    "filter.evil.clean",
+    "filter.evil.smudge",
+    "filter.evil.process",
+    "diff.evil.textconv",
+    "diff.evil.command",
+    "diff.external",
+    "core.fsmonitor",
+    "core.pager",
+    "core.sshCommand",
+    "core.askPass",
+    "core.editor",
+    "core.gitProxy",
+    "credential.helper",
+    "pager.diff",
+    "uploadpack.packObjectsHook",
+    "gpg.program",
+    "alias.diff",
+    "remote.origin.uploadpack",
+)
+
+
+@pytest.fixture
+def program(root: Path) -> Path:
+    """A program that leaves the file `ran` beside it when it runs."""
+    file = root / "program.sh"
+    file.write_text(f"#!/bin/sh\ntouch {root / 'ran'}\ncat\n")
+    file.chmod(0o755)
+    return file
+
+
+def name_in_config(repository: Path, program: Path) -> None:
+    for setting in PROGRAMS:
         git(repository, "config", setting, str(program))
+
+
+def name_in_worktree_config(repository: Path, program: Path) -> None:
+    git(repository, "config", "extensions.worktreeConfig", "true")
+    for setting in PROGRAMS:
+        git(repository, "config", "--worktree", setting, str(program))
+
+
+def name_in_an_included_file(repository: Path, program: Path) -> None:
+    for setting in PROGRAMS:
+        git(repository, "config", "--file", str(repository / "included"), setting, str(program))
+    git(repository, "config", "include.path", "../included")
+    git(repository, "config", f"includeIf.gitdir:{repository}/.path", "../included")
+
+
+def name_as_hooks(repository: Path, program: Path) -> None:
+    for hook in ("post-index-change", "fsmonitor-watchman", "post-checkout", "reference-transaction"):
+        shutil.copy(program, repository / ".git" / "hooks" / hook)
+    git(repository, "config", "core.fsmonitor", ".git/hooks/fsmonitor-watchman")
+
+
+def name_in_a_submodule(repository: Path, program: Path) -> None:
+    inner = repository / "inner"
+    inner.mkdir()
+    git(inner, "init", "-q")
+    (inner / "x.txt").write_text("x")
+    git(inner, "add", ".")
+    git(inner, "commit", "-q", "-m", "inner")
+    git(repository, "add", "inner")
+    git(repository, "commit", "-q", "-m", "with a submodule")
+    name_in_config(inner, program)
+    (inner / ".gitattributes").write_text("* filter=evil diff=evil\n")
+    (inner / "x.txt").write_text("y")
+
+
+def name_as_a_promisor(repository: Path, program: Path) -> None:
+    """Let git believe that missing objects can be fetched by running the program."""
+    git(repository, "config", "core.repositoryFormatVersion", "1")
+    git(repository, "config", "extensions.partialClone", "origin")
+    git(repository, "config", "remote.origin.url", f"ext::{program}")
+    git(repository, "config", "remote.origin.promisor", "true")
+    git(repository, "config", "protocol.ext.allow", "always")
+    blob = subprocess.run(
+        ["git", "rev-parse", "HEAD:b.txt"], cwd=repository, env=GIT, check=True, capture_output=True, text=True
+    ).stdout.strip()
+    (repository / "b.txt").write_text("changed\n")
+    (repository / ".git" / "objects" / blob[:2] / blob[2:]).unlink()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        name_in_config,
+        name_in_worktree_config,
+        name_in_an_included_file,
+        name_as_hooks,
+        name_in_a_submodule,
+        name_as_a_promisor,
+    ],
+)
+async def test_no_program_that_a_repository_names_is_run(
+    world: World,
+    root: Path,
+    repository: Path,
+    program: Path,
+    name: Callable[[Path, Path], None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    name(repository, program)
     (repository / ".gitattributes").write_text("*.txt filter=evil diff=evil\n")
+    (repository / "a.txt").write_text("one\nTHREE\n")
+    (root / "ran").unlink(missing_ok=True)
+    for variable in ("GIT_EXTERNAL_DIFF", "GIT_SSH_COMMAND", "GIT_PAGER", "GIT_ASKPASS", "GIT_PROXY_COMMAND"):
+        monkeypatch.setenv(variable, str(program))
+    monkeypatch.setenv("GIT_CONFIG_COUNT", "1")
+    monkeypatch.setenv("GIT_CONFIG_KEY_0", "diff.external")
+    monkeypatch.setenv("GIT_CONFIG_VALUE_0", str(program))
+    async with served(world, roots=[root]) as client:
+        whole = await client.get("/api/files/diff", params={"path": str(repository)})
+        one = await client.get("/api/files/diff", params={"path": str(repository / "a.txt")})
+
+    assert not (root / "ran").exists()
+    assert one.status_code == 200, one.text
+    assert "+THREE" in one.json()["patch"]
+    # An object that is missing cannot be shown, and is not fetched.
+    assert whole.status_code == (422 if name is name_as_a_promisor else 200), whole.text
+
+
+async def test_a_repository_with_very_many_filters_is_read(world: World, root: Path, repository: Path) -> None:
+    config = repository / ".git" / "config"
+    config.write_text(config.read_text() + "".join(f'[filter "f{n}"]\n\tclean = x\n' for n in range(60_000)))
     (repository / "a.txt").write_text("one\nTHREE\n")
     async with served(world, roots=[root]) as client:
         response = await client.get("/api/files/diff", params={"path": str(repository)})
 
-    assert response.status_code == 200, response.text
-    assert "+THREE" in response.json()["patch"]
-    assert not ran.exists()
+    assert [file["path"] for file in response.json()["files"]] == ["a.txt"]
+
+
+async def test_a_linked_worktree_and_line_endings_are_read_as_git_reads_them(
+    world: World, root: Path, repository: Path
+) -> None:
+    git(repository, "config", "core.autocrlf", "true")
+    git(repository, "branch", "side")
+    git(repository, "worktree", "add", "-q", str(root / "linked"), "side")
+    (root / "linked" / "a.txt").write_bytes(b"one\r\nTHREE\r\n")
+    async with served(world, roots=[root]) as client:
+        response = await client.get("/api/files/diff", params={"path": str(root / "linked"), "base": "main"})
+
+    assert response.json()["files"] == [
+        {"path": "a.txt", "old_path": None, "status": "modified", "added": 1, "deleted": 1}
+    ]
+
+
+async def test_objects_outside_of_the_roots_are_not_read(
+    world: World, root: Path, repository: Path, tmp_path: Path
+) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    git(elsewhere, "init", "-q")
+    alternates = repository / ".git" / "objects" / "info" / "alternates"
+    alternates.write_text(f"{elsewhere / '.git' / 'objects'}\n")
+    async with served(world, roots=[root]) as client:
+        response = await client.get("/api/files/diff", params={"path": str(repository)})
+
+    assert problem_in(response)["code"] == "missing_file"
 
 
 async def test_a_repository_that_is_kept_elsewhere_is_not_read(

@@ -1,7 +1,9 @@
 """Keep other people's web pages out.
 
 A server on loopback can be reached by every page that the user's browser shows. So a request must name this server
-as its host (a page that points its own name here is refused), and a browser must not have been sent by another site.
+as its host (a page that points its own name here is refused), and a browser must not have been sent by another site:
+not to change anything, and not to read anything but the page itself, because reading can cost, and an image or a
+script of another site can measure what it cannot see.
 Programs, which send no such headers, are not concerned. Where everybody needs a token the host's name does not matter:
 a page that points its own name there has none.
 """
@@ -18,6 +20,12 @@ from windowpane.server.problems import ProblemDocument, problem, response_of
 
 LOOPBACK_NAMES = ("127.0.0.1", "localhost", "::1")
 READING = ("GET", "HEAD", "OPTIONS")
+FOREIGN = ("cross-site", "same-site")
+"""What a browser says in `Sec-Fetch-Site` of requests that another site, or another port of this machine, caused."""
+
+GUARDED = ("/api", "/v1", "/mcp", "/metrics")
+"""Below these, another site may not even read. The page itself, its files and health checks can be linked to."""
+
 PORTS = {"http": 80, "https": 443}
 
 
@@ -59,12 +67,19 @@ class Guard:
         origin = headers.get("origin")
         known = origin in self._origins
         foreign = not known and (
-            headers.get("sec-fetch-site") == "cross-site" if origin is None else not _same(_place(origin), host)
+            headers.get("sec-fetch-site") in FOREIGN if origin is None else not _same(_place(origin), host)
         )
         # Browsers let any page open a socket anywhere, and read from it.
         if foreign and scope.get("method") not in READING:
             return problem(403, "foreign_origin", "pages of other sites may not change anything here")
+        # A preflight asks on behalf of a page, and its answer says no.
+        if foreign and scope.get("method") != "OPTIONS" and _guarded(scope["path"]):
+            return problem(403, "foreign_origin", "pages of other sites may not read anything here")
         return None
+
+
+def _guarded(path: str) -> bool:
+    return any(path == prefix or path.startswith(f"{prefix}/") for prefix in GUARDED)
 
 
 def _same(origin: _Place, host: _Place) -> bool:
