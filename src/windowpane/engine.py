@@ -46,7 +46,7 @@ from windowpane.context.fetched import Fetched, FetchedKind, capped
 from windowpane.context.ids import Actor, BlobHash, SessionId, new_session_id, unlisted
 from windowpane.context.items import Item, ItemRef, Tool, item_hash
 from windowpane.context.messages import Decision, Message, Source, Step, ToolResult, Usage
-from windowpane.context.request import ContextItem, Demands, Request, RequestContext
+from windowpane.context.request import ContextItem, ReplyOptions, Request, RequestContext
 from windowpane.context.session import SessionState, apply, messages_of
 from windowpane.context.sets import ChangeMode, ContextSets, SetChange, change_set, replace_all
 from windowpane.errors import (
@@ -205,14 +205,14 @@ class Engine:
         key: str | None = None,
         wait_s: float = 0,
         brought: Sequence[Tool] = (),
-        demands: Demands | None = None,
+        reply_options: ReplyOptions | None = None,
     ) -> AsyncGenerator[Live]:
         """Answer a message, yielding everything as it happens.
 
         The turn runs on when the caller goes away; its answer is in the session. With `key`, sending the same
         message again joins the first turn instead of starting another. `brought` are tools of the server `client`,
-        which the caller runs itself; `demands` is what the answer must be. The stream ends when the turn is finished,
-        or when it waits for an approval or for the results of such tools (`answer_calls`).
+        which the caller runs itself; `reply_options` what the answer must be. The stream ends when the turn is
+        finished, or when it waits for an approval or for the results of such tools (`answer_calls`).
 
         Raises:
             SessionNotFoundError: no such session.
@@ -228,7 +228,7 @@ class Engine:
             begun = await self._carrier.begin(session_id, holder, message, key)
             turn = begun.turn
             if begun.recorded:
-                self._carrier.launch(session_id, turn, holder, begun.recorded, brought, demands)
+                self._carrier.launch(session_id, turn, holder, begun.recorded, brought, reply_options)
         async for event in self._carrier.follow(session_id, turn):
             yield event
 
@@ -285,7 +285,7 @@ class Engine:
             yield event
 
     async def carry_on(
-        self, session_id: SessionId, *, brought: Sequence[Tool] = (), demands: Demands | None = None
+        self, session_id: SessionId, *, brought: Sequence[Tool] = (), reply_options: ReplyOptions | None = None
     ) -> AsyncGenerator[Live]:
         """Run on with a turn that began elsewhere, in a session that was created with such a past.
 
@@ -296,7 +296,7 @@ class Engine:
         """
         turn = open_turn(await self._sessions.state(session_id)).turn
         holder = await self._carrier.lease(session_id)
-        self._carrier.launch(session_id, turn, holder, (), brought, demands)
+        self._carrier.launch(session_id, turn, holder, (), brought, reply_options)
         async for event in self._carrier.follow(session_id, turn):
             yield event
 

@@ -6,7 +6,7 @@ import pytest
 
 from models.talking import HI, KEY, READ, anthropic_models, google_models, listen, message, openai_models
 from windowpane.context.messages import ToolCall
-from windowpane.context.request import AnswerForm, CallSettings, Demands
+from windowpane.context.request import CallSettings, ReplyOptions, ResponseFormat
 from windowpane.errors import ModelRejectedError
 from wire import anthropic_messages, google_gemini, openai_chat, openai_responses
 from wire.reply import WireReply
@@ -203,16 +203,16 @@ async def test_google_gets_the_same_order() -> None:
 @pytest.mark.filterwarnings("ignore:invalid escape sequence:DeprecationWarning")  # compiling google-genai
 async def test_google_is_held_to_a_tool_and_to_a_schema_and_to_any_json_only_without_tools() -> None:
     name = "google:gemini-2.5-flash"
-    forced = CallSettings(model=name, demands=Demands(must_call=(READ.ref,)))
-    formed = CallSettings(model=name, demands=Demands(form=AnswerForm(schema=SCHEMA)))
-    free = CallSettings(model=name, demands=Demands(form=AnswerForm()))
+    forced = CallSettings(model=name, reply_options=ReplyOptions(must_call=(READ.ref,)))
+    formed = CallSettings(model=name, reply_options=ReplyOptions(response_format=ResponseFormat(schema=SCHEMA)))
+    free = CallSettings(model=name, reply_options=ReplyOptions(response_format=ResponseFormat()))
     answers = [google_gemini.answer(OK)] * 3
     async with running(*answers) as wire, google_models(wire.url) as models:
         model = models.open(name)
         await listen(model, HI, [READ], forced)
         await listen(model, HI, [], formed)
         await listen(model, HI, [], free)
-        with pytest.raises(ModelRejectedError, match="cannot be held to JSON of any form while it has tools"):
+        with pytest.raises(ModelRejectedError, match="does not support JSON without a schema while it has tools"):
             await listen(model, HI, [READ], free)
 
     calling = wire.asked[0].body["toolConfig"]["functionCallingConfig"]

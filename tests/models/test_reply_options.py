@@ -10,7 +10,7 @@ import pytest
 
 from models.talking import HI, READ, anthropic_models, listen, openai_models
 from windowpane.context.items import tool_ref
-from windowpane.context.request import AnswerForm, CallSettings, Demands, OfferedTool
+from windowpane.context.request import CallSettings, OfferedTool, ReplyOptions, ResponseFormat
 from windowpane.errors import ModelRejectedError
 from windowpane.models.provider import PydanticModels
 from wire import anthropic_messages, openai_chat, openai_responses
@@ -24,8 +24,8 @@ SCHEMA = {
     "required": ["city"],
     "additionalProperties": False,
 }
-FORM = AnswerForm(schema=SCHEMA, name="Place", strict=True)
-ANY = AnswerForm()
+FORM = ResponseFormat(schema=SCHEMA, name="Place", strict=True)
+ANY = ResponseFormat()
 SAID = WireReply(('{"city": "Oslo"}',))
 
 Wire = tuple[Callable[[str], PydanticModels], str, Callable[[WireReply], Answer]]
@@ -34,11 +34,11 @@ RESPONSES: Wire = (openai_models, "openai-responses:gpt-4o", openai_responses.an
 ANTHROPIC: Wire = (anthropic_models, "anthropic:claude-opus-4-6", anthropic_messages.answer)
 
 
-async def asked(wire: Wire, demands: Demands, *tools: OfferedTool) -> Any:
+async def asked(wire: Wire, reply_options: ReplyOptions, *tools: OfferedTool) -> Any:
     """Return what reached the provider."""
     models, name, answer = wire
     async with running(answer(SAID)) as server, models(server.url) as opened:
-        await listen(opened.open(name), HI, tools, CallSettings(model=name, demands=demands))
+        await listen(opened.open(name), HI, tools, CallSettings(model=name, reply_options=reply_options))
     return server.asked[0].body
 
 
@@ -52,7 +52,7 @@ async def asked(wire: Wire, demands: Demands, *tools: OfferedTool) -> Any:
     ids=["chat", "responses", "anthropic"],
 )
 async def test_a_tool_that_must_be_called_is_the_only_one_that_can_be(wire: Wire, field: str, reached: Any) -> None:
-    body = await asked(wire, Demands(must_call=(READ.ref,)), READ, WRITE)
+    body = await asked(wire, ReplyOptions(must_call=(READ.ref,)), READ, WRITE)
 
     assert body[field] == reached
 
@@ -67,21 +67,26 @@ async def test_a_tool_that_must_be_called_is_the_only_one_that_can_be(wire: Wire
     ids=["chat", "responses", "anthropic"],
 )
 async def test_a_schema_reaches_the_provider(wire: Wire, place: tuple[str, str]) -> None:
-    body = await asked(wire, Demands(form=FORM))
+    body = await asked(wire, ReplyOptions(response_format=FORM))
 
     assert body[place[0]][place[1]]["schema"] == SCHEMA
 
 
 @pytest.mark.parametrize(
-    ("wire", "demands", "tools", "why"),
+    ("wire", "reply_options", "tools", "why"),
     [
-        (ANTHROPIC, Demands(form=ANY), (), "cannot be held to JSON of any form; give it a schema"),
-        (CHAT, Demands(must_call=(WRITE.ref,)), (READ,), "was to call files:write, which had no room in the request"),
+        (ANTHROPIC, ReplyOptions(response_format=ANY), (), "does not support JSON without a schema; give it a schema"),
+        (
+            CHAT,
+            ReplyOptions(must_call=(WRITE.ref,)),
+            (READ,),
+            "must call files:write, which did not fit in the request",
+        ),
     ],
     ids=["anthropic", "no such tool"],
 )
 async def test_what_a_model_cannot_be_held_to_is_refused(
-    wire: Wire, demands: Demands, tools: tuple[OfferedTool, ...], why: str
+    wire: Wire, reply_options: ReplyOptions, tools: tuple[OfferedTool, ...], why: str
 ) -> None:
     with pytest.raises(ModelRejectedError, match=why):
-        await asked(wire, demands, *tools)
+        await asked(wire, reply_options, *tools)

@@ -1,4 +1,4 @@
-"""What OpenAI's own Python client demands of an answer reaches the model's provider, and stands in the record."""
+"""What OpenAI's own Python client asks of an answer reaches the model's provider, and stands in the record."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ async def asking(world: World) -> AsyncGenerator[tuple[openai.AsyncOpenAI, httpx
 async def demands_of(http: httpx2.AsyncClient, headers: Any) -> Any:
     session, turn = headers["windowpane-session"], headers["windowpane-turn"]
     context = await http.get(f"/api/sessions/{session}/turns/{turn}/context")
-    return context.json()["settings"]["demands"]
+    return context.json()["settings"]["reply_options"]
 
 
 NAMED = {"type": "function", "function": {"name": "client__weather"}}
@@ -102,7 +102,7 @@ async def test_a_forced_function_is_forced_at_the_provider_until_it_has_been_cal
     assert last.choices[0].message.content == '{"city": "Oslo", "degrees": 12}'
     assert recorded == {
         "must_call": [{"type": "tool", "name": name, "server": "client"} for name in must_call],
-        "form": None,
+        "response_format": None,
     }
 
 
@@ -128,7 +128,7 @@ async def test_an_answer_is_held_to_a_schema_by_the_provider(world: World) -> No
     ] * 3
     assert recorded == {
         "must_call": [],
-        "form": {"name": "Weather", "description": "", "strict": True, "schema": schema},
+        "response_format": {"name": "Weather", "description": "", "strict": True, "schema": schema},
     }
 
 
@@ -146,7 +146,10 @@ async def test_an_answer_is_held_to_json_and_echoes_its_form(world: World) -> No
     assert [asked.body["response_format"] for asked in wire.asked] == [{"type": "json_object"}] * 2
     assert response.text is not None
     assert response.text.to_dict() == {"format": {"type": "json_object"}}
-    assert recorded == {"must_call": [], "form": {"name": "", "description": "", "strict": None, "schema": None}}
+    assert recorded == {
+        "must_call": [],
+        "response_format": {"name": "", "description": "", "strict": None, "schema": None},
+    }
 
 
 async def test_what_is_said_between_the_agents_own_calls_is_no_part_of_a_document(world: World) -> None:
@@ -175,20 +178,20 @@ async def test_what_is_said_between_the_agents_own_calls_is_no_part_of_a_documen
 
 async def test_a_model_that_cannot_be_held_to_it_says_so(world: World) -> None:
     world.write("agent.yaml", "model: echo\nworking_context: false\n")
-    demands: list[dict[str, Any]] = [
+    unsupported: list[dict[str, Any]] = [
         {"response_format": {"type": "json_object"}},
         {"response_format": {"type": "json_schema", "json_schema": {"name": "any", "schema": {"type": "object"}}}},
         {"tools": FUNCTIONS, "tool_choice": "required"},
     ]
     async with served(world) as http:
         answers = [
-            await http.post("/v1/chat/completions", json={"model": "pane", "messages": HI, **demand})
-            for demand in demands
+            await http.post("/v1/chat/completions", json={"model": "pane", "messages": HI, **options})
+            for options in unsupported
         ]
 
     assert [(answer.status_code, answer.json()["error"]["code"]) for answer in answers] == [(502, "model_rejected")] * 3
     assert [answer.json()["error"]["message"] for answer in answers] == [
-        "echo cannot be held to JSON of any form; give it a schema",
+        "echo does not support JSON without a schema; give it a schema",
         "echo refused the request: Native structured output is not supported by this model",
-        "echo cannot be made to call a tool; leave the choice to it",
+        "echo does not support a forced tool choice; let the model choose",
     ]

@@ -162,10 +162,10 @@ class PlacedPiece:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AnswerForm:
-    """The form of JSON that an answer must have. `schema` None: any object.
+class ResponseFormat:
+    """The JSON that an answer must be. `schema` None: any object.
 
-    `strict` is the provider's to read: whether the schema is followed to the letter.
+    `strict` is passed to the provider: whether the schema is followed to the letter.
     """
 
     schema: Mapping[str, Any] | None = None
@@ -175,14 +175,14 @@ class AnswerForm:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Demands:
-    """What the caller of a turn demands of its answer.
+class ReplyOptions:
+    """What the caller of a turn requires of its answer.
 
-    With `must_call` the turn's first model call must call one of these tools. `form` None: text as it comes.
+    With `must_call` the turn's first model call must call one of these tools. `response_format` None: plain text.
     """
 
     must_call: tuple[ItemRef, ...] = ()
-    form: AnswerForm | None = None
+    response_format: ResponseFormat | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,7 +194,7 @@ class CallSettings:
     top_p: float | None = None
     max_output_tokens: int | None = None
     mode: Literal["normal", "thinking", "research"] = "normal"
-    demands: Demands = field(default_factory=Demands)
+    reply_options: ReplyOptions = field(default_factory=ReplyOptions)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -109,10 +109,10 @@ def _lines(
     yield "stream: true"
     yield f"mode: {settings.mode}"
     yield "settings: " + (", ".join(f"{key}={value}" for key, value in chosen.items() if value is not None) or "none")
-    if forced := settings.demands.must_call:
+    if forced := settings.reply_options.must_call:
         yield f"must call: {', '.join(map(str, forced))}"
-    if form := settings.demands.form:
-        yield f"form: {'any JSON object' if form.schema is None else f'JSON {form.name}'.rstrip()}"
+    if form := settings.reply_options.response_format:
+        yield f"response format: {'any JSON object' if form.schema is None else f'JSON {form.name}'.rstrip()}"
     yield f"tools: {len(tools)}{' – ' if tools else ''}{', '.join(tool.offered_name for tool in tools)}"
     for tool in tools if limit is None else ():
         yield f"  {tool.offered_name}"

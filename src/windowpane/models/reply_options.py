@@ -1,7 +1,7 @@
-"""What a caller demands of an answer, in pydantic-ai's words: a tool that must be called, or JSON of some form.
+"""Reply options in pydantic-ai's words: a tool that must be called, or a JSON response format.
 
-A demand is passed on to the provider, which sees to it. Where a model or its provider cannot be held to it the call is
-refused: an answer that only looks as if it had been is worse than none.
+They are passed on to the provider, which enforces them. Where a model or its provider cannot, the call is refused: an
+answer that only looks as if it followed them is worse than none.
 """
 
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from pydantic_ai.output import OutputObjectDefinition
 from pydantic_ai.settings import ModelSettings
 
 from windowpane.context.items import ItemRef
-from windowpane.context.request import AnswerForm, OfferedTool
+from windowpane.context.request import OfferedTool, ResponseFormat
 from windowpane.errors import ModelRejectedError
 from windowpane.models.messages import definitions
 
@@ -19,24 +19,24 @@ GOOGLE = "google"
 
 
 def parameters(
-    model: Model, name: str, tools: Sequence[OfferedTool], form: AnswerForm | None
+    model: Model, name: str, tools: Sequence[OfferedTool], response_format: ResponseFormat | None
 ) -> ModelRequestParameters:
-    """Return the tools and the form of a call.
+    """Return the tools and the response format of a call.
 
     Raises:
-        ModelRejectedError: the model cannot be held to the form.
+        ModelRejectedError: the model does not support the response format.
     """
     offered = definitions(tools)
-    if form is None:
+    if response_format is None:
         return ModelRequestParameters(function_tools=offered)
-    if form.schema is None:
+    if response_format.schema is None:
         _check_json(model, name, tools)
         return ModelRequestParameters(function_tools=offered, output_mode="prompted", prompted_output_template=False)
     described = OutputObjectDefinition(
-        json_schema=dict(form.schema),
-        name=form.name or None,
-        description=form.description or None,
-        strict=form.strict,
+        json_schema=dict(response_format.schema),
+        name=response_format.name or None,
+        description=response_format.description or None,
+        strict=response_format.strict,
     )
     return ModelRequestParameters(function_tools=offered, output_mode="native", output_object=described)
 
@@ -52,17 +52,17 @@ def force(
     if not must_call:
         return
     if not model.profile.get("supports_forced_tool_choice", True):
-        raise ModelRejectedError(f"{name} cannot be made to call a tool; leave the choice to it")
+        raise ModelRejectedError(f"{name} does not support a forced tool choice; let the model choose")
     names = [tool.offered_name for tool in tools if tool.ref in must_call]
     if not names:
         wanted = ", ".join(map(str, must_call))
-        raise ModelRejectedError(f"{name} was to call {wanted}, which had no room in the request; send less with it")
+        raise ModelRejectedError(f"{name} must call {wanted}, which did not fit in the request; send less with it")
     chosen["tool_choice"] = names
 
 
 def _check_json(model: Model, name: str, tools: Sequence[OfferedTool]) -> None:
     """Refuse what pydantic-ai would pass over in silence."""
     if not model.profile.get("supports_json_object_output", False):
-        raise ModelRejectedError(f"{name} cannot be held to JSON of any form; give it a schema")
+        raise ModelRejectedError(f"{name} does not support JSON without a schema; give it a schema")
     if tools and model.system.startswith(GOOGLE):
-        raise ModelRejectedError(f"{name} cannot be held to JSON of any form while it has tools; give it a schema")
+        raise ModelRejectedError(f"{name} does not support JSON without a schema while it has tools; give it a schema")

@@ -135,11 +135,11 @@ class PydanticChatModel:
         if "max_retries" not in self._model.unsupported_settings:
             # The clients' own retries wait as long as they are told to, an hour if need be.
             chosen["max_retries"] = 0
-        force(chosen, self._model, self.name, tools, settings.demands.must_call)
+        force(chosen, self._model, self.name, tools, settings.reply_options.must_call)
         return _Request(
             messages=conversation(messages, self._replies),
             settings=chosen,
-            parameters=parameters(self._model, self.name, tools, settings.demands.form),
+            parameters=parameters(self._model, self.name, tools, settings.reply_options.response_format),
         )
 
     async def _attempt(self, request: "_Request", heard: "_Heard") -> AsyncGenerator[ModelText]:

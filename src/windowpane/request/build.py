@@ -9,7 +9,7 @@ from windowpane.agents.base import Agent
 from windowpane.context.events import Event, ItemAdded, ServerArrived, SessionItem
 from windowpane.context.ids import BlobHash, new_request_id
 from windowpane.context.items import Item, ItemRef, Tool
-from windowpane.context.request import Demands, Request
+from windowpane.context.request import ReplyOptions, Request
 from windowpane.context.session import SessionState
 from windowpane.memory.memory import Memory
 from windowpane.memory.recent import window
@@ -46,20 +46,20 @@ async def build(
     message: str,
     notes: tuple[str, ...] = (),
     brought: Sequence[Tool] = (),
-    demands: Demands | None = None,
+    reply_options: ReplyOptions | None = None,
     catalog: BlobHash | None = None,
 ) -> Built:
     """Return the request for a message. `notes` say what was amiss before and go into its record.
 
-    `brought` are tools that the client runs itself, `demands` what it demands of the answer. `catalog` names what the
-    agent has, for the record.
+    `brought` are tools that the client runs itself, `reply_options` what it asks of the answer. `catalog` names what
+    the agent has, for the record.
 
     Raises:
         MissingCorePromptError: the agent cannot start.
         UnknownModelError: the session's model cannot be opened.
         ContextTooLargeError: what must be sent does not fit the model's window.
     """
-    settings = replace(call_settings(agent, session), demands=demands or Demands())
+    settings = replace(call_settings(agent, session), reply_options=reply_options or ReplyOptions())
     window_tokens, window_source = window_of(agent, models.open(settings.model).window_tokens)
     gathered = gather(agent, servers, session, brought)
     recent = [entry for entry in session.recent if entry.turn is None or entry.turn < turn]

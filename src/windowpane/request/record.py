@@ -7,8 +7,10 @@ Texts that do not change from turn to turn have the same hash and are stored onc
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 from pydantic import TypeAdapter
+from pydantic_core import from_json
 
 from windowpane.context.identity_cache import once_for_each
 from windowpane.context.ids import BlobHash, content_hash
@@ -47,8 +49,17 @@ _OFFER: TypeAdapter[OfferedTool] = TypeAdapter(OfferedTool)
 
 @lru_cache(maxsize=8)
 def _read(body: str) -> _Kept:
-    # Whoever looks at a record asks it several things in a row.
-    return _KEPT.validate_json(body)
+    # A reader of a record asks it several things in a row.
+    kept = from_json(body)
+    settings = kept["context"]["settings"]
+    if "demands" in settings:
+        settings["reply_options"] = _reply_options(settings.pop("demands"))
+    return _KEPT.validate_python(kept)
+
+
+def _reply_options(demands: dict[str, Any]) -> dict[str, Any]:
+    """Return the reply options of a record that was written when they were called demands."""
+    return {"must_call": demands["must_call"], "response_format": demands["form"]}
 
 
 def record(request: Request, items: Mapping[ItemRef, Item]) -> tuple[BlobHash, dict[BlobHash, str]]:

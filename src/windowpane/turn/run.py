@@ -192,7 +192,7 @@ async def _call_model(turn: Turn, messages: Sequence[RequestMessage], *, first: 
     settings = turn.request.context.settings
     if not first:
         # A tool that had to be called has been; forced again, the model could never answer.
-        settings = replace(settings, demands=replace(settings.demands, must_call=()))
+        settings = replace(settings, reply_options=replace(settings.reply_options, must_call=()))
     async with aclosing(turn.model.stream(messages, turn.request.tools, settings)) as events:
         async for event in events:
             match event:

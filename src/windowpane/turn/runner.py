@@ -33,7 +33,7 @@ from windowpane.context.events import (
 from windowpane.context.ids import BlobHash, SessionId, new_holder_id
 from windowpane.context.items import ItemRef, Tool
 from windowpane.context.messages import Outcome, Step
-from windowpane.context.request import Demands, Request
+from windowpane.context.request import ReplyOptions, Request
 from windowpane.context.session import OpenTurn, SessionState
 from windowpane.errors import (
     ApprovalPendingError,
@@ -81,7 +81,7 @@ class Begun:
 class _Running:
     turn: int
     brought: Sequence[Tool] = ()
-    demands: Demands | None = None
+    reply_options: ReplyOptions | None = None
     feed: Feed = field(default_factory=Feed)
     scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
     cancelled_by_user: bool = False
@@ -206,13 +206,13 @@ class Carrier:
         holder: str,
         recorded: Iterable[Recorded],
         brought: Sequence[Tool] = (),
-        demands: Demands | None = None,
+        reply_options: ReplyOptions | None = None,
     ) -> None:
         """Run a turn in the background from wherever it stands.
 
-        `brought` are tools that the client runs itself, `demands` what it demands of the answer.
+        `brought` are tools that the client runs itself, `reply_options` what it asks of the answer.
         """
-        running = _Running(turn, brought, demands)
+        running = _Running(turn, brought, reply_options)
         self._running[session_id] = running
         _publish(running, recorded)
         self._tasks.start_soon(self._audience.relay, session_id, running.feed.listen())
@@ -289,7 +289,7 @@ class Carrier:
             running.scope.cancel()
 
     async def request(
-        self, session_id: SessionId, turn: int, brought: Sequence[Tool] = (), demands: Demands | None = None
+        self, session_id: SessionId, turn: int, brought: Sequence[Tool] = (), reply_options: ReplyOptions | None = None
     ) -> tuple[Request, tuple[Recorded, ...]]:
         """Return the open turn's request: the one it began with, or a new one, stored before it is used."""
         state = await self._sessions.state(session_id)
@@ -314,7 +314,7 @@ class Carrier:
             message=open_turn(found.state).message,
             notes=notes,
             brought=brought,
-            demands=demands,
+            reply_options=reply_options,
             catalog=catalog.name,
         )
         name, blobs = record(built.request, built.items)
@@ -401,7 +401,7 @@ class Carrier:
             running.feed.publish(delta)
 
         try:
-            request, recorded = await self.request(session_id, running.turn, running.brought, running.demands)
+            request, recorded = await self.request(session_id, running.turn, running.brought, running.reply_options)
             _publish(running, recorded)
             state = await self._sessions.state(session_id)
             agent = self._agents.current(state.agent)

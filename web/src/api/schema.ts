@@ -60,14 +60,6 @@ export type AgentView = {
   problems: Problem[]
 }
 
-/** The form of JSON that an answer must have. `schema` None: any object. `strict` is the provider's to read: whether the schema is followed to the letter. */
-export type AnswerForm = {
-  schema: Record<string, unknown> | null
-  name: string
-  description: string
-  strict: boolean | null
-}
-
 /** What the agent says, and which calls it waits for. */
 export type AnswerMessage = {
   role: "assistant"
@@ -175,7 +167,7 @@ export type CallSettings = {
   top_p: number | null
   max_output_tokens: number | null
   mode: "normal" | "thinking" | "research"
-  demands: Demands
+  reply_options: ReplyOptions
 }
 
 /** One model call. `residual_tokens` is how many input tokens the provider counted beyond ours; null: it said none. `cost_usd` is null when the model has no known price. */
@@ -477,12 +469,6 @@ export type DayRow = {
 /** What a person decided, by call id. */
 export type Decisions = {
   decisions: Record<string, "allow_once" | "allow_session" | "deny">
-}
-
-/** What the caller of a turn demands of its answer. With `must_call` the turn's first model call must call one of these tools. `form` None: text as it comes. */
-export type Demands = {
-  must_call: ItemRef[]
-  form: AnswerForm | null
 }
 
 /** Instructions from the application developer. */
@@ -1347,6 +1333,12 @@ export type Rebuilt = {
   used_tokens: number
 }
 
+/** What the caller of a turn requires of its answer. With `must_call` the turn's first model call must call one of these tools. `response_format` None: plain text. */
+export type ReplyOptions = {
+  must_call: ItemRef[]
+  response_format: ResponseFormat | null
+}
+
 /** How all tests of an agent went. Files that cannot be used count as failures. */
 export type Report = {
   agent: string
@@ -1407,6 +1399,14 @@ export type Rerun = {
   entered: ItemRef[]
   left: ItemRef[]
   degraded: string[]
+}
+
+/** The JSON that an answer must be. `schema` None: any object. `strict` is passed to the provider: whether the schema is followed to the letter. */
+export type ResponseFormat = {
+  schema: Record<string, unknown> | null
+  name: string
+  description: string
+  strict: boolean | null
 }
 
 /** Something to be answered by an agent. Parameters that have no effect here are taken and passed over. */

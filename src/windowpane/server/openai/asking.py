@@ -8,7 +8,7 @@ from fastapi import Header
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, JsonValue
 
 from windowpane.context.items import CLIENT_SERVER, ItemRef, Tool, tool_ref
-from windowpane.context.request import AnswerForm
+from windowpane.context.request import ResponseFormat
 from windowpane.server.openai.errors import UnsupportedError, failures
 from windowpane.server.sse import MEDIA_TYPE
 from windowpane.tools.schemas import schema_fault
@@ -187,7 +187,7 @@ def forced(tools: Sequence[Tool], tool_choice: JsonValue) -> tuple[ItemRef, ...]
     return tuple(tool_ref(CLIENT_SERVER, name) for name in wanted)
 
 
-def form_of(kind: FormKind, described: NamedSchema | None, where: str) -> AnswerForm | None:
+def form_of(kind: FormKind, described: NamedSchema | None, where: str) -> ResponseFormat | None:
     """Return the form that the answer must have; None: text as it comes.
 
     Raises:
@@ -196,11 +196,11 @@ def form_of(kind: FormKind, described: NamedSchema | None, where: str) -> Answer
     if kind == "text":
         return None
     if kind == "json_object":
-        return AnswerForm()
+        return ResponseFormat()
     if described is None or described.described is None:
         missing = f"{where}.schema"
         raise UnsupportedError(missing, f"Missing required parameter: '{missing}'.", "missing_required_parameter")
-    return AnswerForm(
+    return ResponseFormat(
         schema=described.described,
         name=described.name or "",
         description=described.description or "",

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Response
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from windowpane.context.messages import ToolCall, Usage
-from windowpane.context.request import Demands
+from windowpane.context.request import ReplyOptions
 from windowpane.engine import Engine
 from windowpane.server.dependencies import Asking, Chatting
 from windowpane.server.openai import asking
@@ -249,9 +249,9 @@ def _asked(body: ChatRequest, session: str | None, key: str | None) -> Asked:
             if message.role not in ("system", "developer")
         ),
         brought=asking.offered(given, body.tool_choice),
-        demands=Demands(
+        reply_options=ReplyOptions(
             must_call=asking.forced(given, body.tool_choice),
-            form=asking.form_of(form.type, form.json_schema, f"{FORM}.json_schema") if form else None,
+            response_format=asking.form_of(form.type, form.json_schema, f"{FORM}.json_schema") if form else None,
         ),
         form_param=FORM,
         settings={name: value for name, value in settings.items() if value is not None}

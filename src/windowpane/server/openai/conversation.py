@@ -23,7 +23,7 @@ from windowpane.context.events import (
 from windowpane.context.ids import SessionId
 from windowpane.context.items import CLIENT_SERVER, Tool, tool_ref
 from windowpane.context.messages import Step, ToolCall, ToolResult
-from windowpane.context.request import Demands
+from windowpane.context.request import ReplyOptions
 from windowpane.context.session import SessionState
 from windowpane.engine import Engine
 from windowpane.errors import SessionNotFoundError, StoreUnavailableError
@@ -57,7 +57,7 @@ class Asked:
     agent: str
     said: tuple[Said, ...]
     brought: tuple[Tool, ...] = ()
-    demands: Demands = field(default_factory=Demands)
+    reply_options: ReplyOptions = field(default_factory=ReplyOptions)
     form_param: str = ""
     settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
     session: str | None = None
@@ -99,16 +99,18 @@ async def answering(engine: Engine, caller: Caller, once: Once, asked: Asked) ->
     """Begin the turn that a request asks for, or carry it on with the results of the client's tools.
 
     Raises:
-        UnsupportedError: the conversation ends with neither a user's message nor a tool's result, or it demands what
-            its turn did not begin with.
+        UnsupportedError: the conversation ends with neither a user's message nor a tool's result, or it asks for
+            other reply options than its turn began with.
         WindowpaneError: the turn could not be begun; see `Engine.turn` and `Engine.answer_calls`.
     """
     if not asked.said or asked.said[-1].role == "assistant":
         raise UnsupportedError("messages", "The last message must be the user's or a tool's result.", "invalid_value")
-    if asked.said[-1].role == "tool" and asked.demands.must_call:
+    if asked.said[-1].role == "tool" and asked.reply_options.must_call:
         why = "A function can be forced with a user's message; after a result the turn goes on as it began. Use 'auto'."
         raise UnsupportedError("tool_choice", why)
-    return replace(await _answering(engine, caller, once, asked), formed=asked.demands.form is not None)
+    return replace(
+        await _answering(engine, caller, once, asked), formed=asked.reply_options.response_format is not None
+    )
 
 
 async def _answering(engine: Engine, caller: Caller, once: Once, asked: Asked) -> Answering:
@@ -126,7 +128,7 @@ async def _answering(engine: Engine, caller: Caller, once: Once, asked: Asked) -
     live = (
         _continued(engine, state.id, asked)
         if state.open_turn is None
-        else engine.carry_on(state.id, brought=asked.brought, demands=asked.demands)
+        else engine.carry_on(state.id, brought=asked.brought, reply_options=asked.reply_options)
     )
     return await begun(state.id, live, once=True)
 
@@ -135,8 +137,8 @@ async def _check_form(engine: Engine, state: SessionState, asked: Asked) -> None
     """Refuse another form for a turn that goes on: its request is the one that it began with."""
     if asked.said[-1].role != "tool" or state.open_turn is None or state.open_turn.request is None:
         return
-    begun_with = (await engine.request_context(state.id, state.open_turn.turn)).settings.demands.form
-    if begun_with != asked.demands.form:
+    begun_with = (await engine.request_context(state.id, state.open_turn.turn)).settings.reply_options.response_format
+    if begun_with != asked.reply_options.response_format:
         raise UnsupportedError(asked.form_param, "The turn goes on with the form that it began with: send the same.")
 
 
@@ -150,7 +152,7 @@ def _continued(engine: Engine, session_id: SessionId, asked: Asked) -> AsyncGene
     last = asked.said[-1]
     if last.role == "tool":
         return engine.answer_calls(session_id, _results(asked.said))
-    return engine.turn(session_id, last.text, key=asked.key, brought=asked.brought, demands=asked.demands)
+    return engine.turn(session_id, last.text, key=asked.key, brought=asked.brought, reply_options=asked.reply_options)
 
 
 def _results(said: Sequence[Said]) -> list[ToolResult]:

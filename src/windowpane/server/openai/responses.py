@@ -11,7 +11,7 @@ from starlette.responses import JSONResponse, Response
 
 from windowpane.callers import Caller
 from windowpane.context.messages import ToolCall, Usage
-from windowpane.context.request import Demands
+from windowpane.context.request import ReplyOptions
 from windowpane.engine import Engine
 from windowpane.errors import NotFoundError, SessionNotFoundError
 from windowpane.server.dependencies import Asking, Chatting, own_session
@@ -174,9 +174,9 @@ async def _asked(engine: Engine, caller: Caller, body: ResponseRequest, session:
         agent=body.model,
         said=tuple(said for index, item in enumerate(items) if (said := _said(item, index)) is not None),
         brought=asking.offered(given, body.tool_choice),
-        demands=Demands(
+        reply_options=ReplyOptions(
             must_call=asking.forced(given, body.tool_choice),
-            form=asking.form_of(form.type, form, FORM) if form else None,
+            response_format=asking.form_of(form.type, form, FORM) if form else None,
         ),
         form_param=FORM,
         settings={name: value for name, value in settings.items() if value is not None},
