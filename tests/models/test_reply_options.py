@@ -80,7 +80,7 @@ async def test_a_schema_reaches_the_provider(wire: Wire, place: tuple[str, str])
             CHAT,
             ReplyOptions(must_call=(WRITE.ref,)),
             (READ,),
-            "must call files:write, which did not fit in the request",
+            "must call files:write, which did not fit",
         ),
     ],
     ids=["anthropic", "no such tool"],

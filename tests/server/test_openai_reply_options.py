@@ -47,7 +47,7 @@ async def asking(world: World) -> AsyncGenerator[tuple[openai.AsyncOpenAI, httpx
             yield client, http, wire
 
 
-async def demands_of(http: httpx2.AsyncClient, headers: Any) -> Any:
+async def reply_options_of(http: httpx2.AsyncClient, headers: Any) -> Any:
     session, turn = headers["windowpane-session"], headers["windowpane-turn"]
     context = await http.get(f"/api/sessions/{session}/turns/{turn}/context")
     return context.json()["settings"]["reply_options"]
@@ -89,7 +89,7 @@ async def test_a_forced_function_is_forced_at_the_provider_until_it_has_been_cal
         with pytest.raises(openai.BadRequestError) as again:
             await client.chat.completions.create(model="pane", messages=told, tools=FUNCTIONS, tool_choice=choice)
         last = await client.chat.completions.create(model="pane", messages=told, tools=FUNCTIONS)
-        recorded = await demands_of(http, first.headers)
+        recorded = await reply_options_of(http, first.headers)
 
     assert [asked.body["tool_choice"] for asked in wire.asked] == [reached, "auto"]
     assert [offer["function"]["name"] for offer in wire.asked[0].body["tools"]] == [
@@ -115,7 +115,7 @@ async def test_an_answer_is_held_to_a_schema_by_the_provider(world: World) -> No
         )
         async with client.chat.completions.stream(model="pane", messages=HI, response_format=Weather) as stream:
             streamed = await stream.get_final_completion()
-        recorded = await demands_of(http, response.headers)
+        recorded = await reply_options_of(http, response.headers)
 
     expected = Weather(city="Oslo", degrees=12)
     assert chat.choices[0].message.parsed == expected
@@ -141,7 +141,7 @@ async def test_an_answer_is_held_to_json_and_echoes_its_form(world: World) -> No
         response = await client.responses.create(
             model="pane", input="Weather in Oslo, as JSON?", text={"format": {"type": "json_object"}}
         )
-        recorded = await demands_of(http, chat.headers)
+        recorded = await reply_options_of(http, chat.headers)
 
     assert [asked.body["response_format"] for asked in wire.asked] == [{"type": "json_object"}] * 2
     assert response.text is not None
