@@ -9,7 +9,7 @@ export NODE_USE_SYSTEM_CA := 1
 unexport PYTHONDONTWRITEBYTECODE
 WEB := $(shell find web -name node_modules -prune -o -type f -print)
 
-.PHONY: serve page types test check bench fuzz screenshots spec lock clean
+.PHONY: serve page types test check docs docs-tables bench fuzz screenshots spec lock clean
 serve: .venv/installed ## run the server with the example agent
 	$(BIN)/windowpane serve
 
@@ -19,16 +19,24 @@ page: .venv/installed ## build the page again, if its sources changed
 types: .venv/installed ## write the page's types from the HTTP API
 	$(BIN)/python web/typescript.py
 
-test: .venv/tested-with check ## run every check and every test
+test: .venv/tested-with check docs ## run every check and every test
 	cd web && npm test
 	$(BIN)/pytest -n auto --dist loadfile
 
-check: .venv/tested-with ## lint, types, layers
+check: .venv/tested-with ## lint, types, layers, generated pages
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/pyright
 	$(BIN)/lint-imports
+	$(BIN)/python docs/generate.py --check
 	cd web && npm run check
+
+docs: .venv/tested-with ## build the documentation as a searchable site; the server offers it under /docs/guide
+	rm -rf src/windowpane/guide
+	$(BIN)/zensical build --strict --clean
+
+docs-tables: .venv/tested-with ## write docs/reference from the code
+	$(BIN)/python docs/generate.py
 
 bench: .venv/tested-with .venv/peers/installed ## measure; each file in bench/ can be run alone
 	for file in bench/*.py; do $(BIN)/python $$file || exit 1; done
@@ -84,4 +92,4 @@ lock: .venv/bin/uv ## pin every dependency again
 	! grep -nE -e '"resolved"|--(extra-)?index-url|--find-links|file:/' *.lock web/package-lock.json tests/*/package-lock.json
 
 clean:
-	rm -rf .venv web/node_modules tests/*/node_modules src/windowpane/static
+	rm -rf .venv .cache web/node_modules tests/*/node_modules src/windowpane/static src/windowpane/guide

@@ -23,7 +23,7 @@ class Settings(BaseSettings):
     port: int = Field(default=8470, ge=0, le=65535, description="Port to listen on; 0 takes any free one.")
     data: Path = Field(
         default_factory=lambda: user_data_path("windowpane"),
-        description="Folder for the database, the agents and caches.",
+        description="Folder for the database, the agents and caches. Default: the user's data folder.",
     )
     store_url: str | None = Field(
         default=None,

@@ -83,19 +83,33 @@ class SessionSettings:
     """What a session changes about its agent. None: as the agent has it."""
 
     model: str | None = None
+    """The model that answers."""
     temperature: float | None = None
+    """The sampling temperature."""
     top_p: float | None = None
+    """The nucleus sampling share."""
     max_output_tokens: int | None = None
+    """How long one reply may be, in tokens."""
     max_chat_turns: int | None = None
+    """How many model calls one turn may make."""
     tool_permission: ToolPermission | None = None
+    """Which tool calls need approval: every one, none, or as each tool says."""
     search: Mapping[str, Any] | None = None
+    """How freely items are selected. Keys that are left out are the agent's."""
     mode: Mode | None = None
+    """How a message is answered. `research` searches the web first."""
     current_url: str | None = None
+    """The address of the page that the user has open. It chooses the site skill."""
     time_zone: str | None = None
+    """The user's time zone, such as `Europe/Paris`."""
     user_time: str | None = None
+    """The user's time, as ISO 8601. Default: the server's clock."""
     environment_hint: str | None = None
+    """Where the session takes place. The model is told when the session is resumed."""
     current_intent: str | None = None
+    """What the user wants to do, for clients that show it. It is not sent to the model."""
     system_prompt: str | None = None
+    """The session's own instructions. They stand last in the system prompt."""
 
 
 SETTING_NAMES = tuple(setting.name for setting in fields(SessionSettings))

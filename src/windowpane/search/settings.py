@@ -19,18 +19,20 @@ from windowpane.search.documents import Domain
 
 @dataclass(frozen=True, slots=True)
 class SelectSettings:
-    """How freely the items of one domain are taken. The defaults are the preset `normal`.
-
-    `top_k` candidates are reported in detail; at most `top_n` are taken, and beyond that whatever scores
-    `include_score`; nothing below `floor`, nor below `share_of_best` of the best score.
-    """
+    """How freely the items of one domain are taken. The defaults are the preset `normal`."""
 
     enabled: bool = True
+    """Whether items are selected at all."""
     top_k: int = 20
+    """How many candidates are recorded in detail."""
     top_n: int = 5
+    """How many items are included at most, beside those that reach `include_score`."""
     include_score: float = 0.7
+    """An item with this score or more is always included."""
     floor: float = 0.2
+    """An item with a lower score is never included."""
     share_of_best: float = 0.6
+    """An item is included only if it scores at least this share of the best score."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,7 @@ class SearchSettings:
     text: SelectSettings = SelectSettings()
     tools: SelectSettings = SelectSettings()
     deadline_s: float = 1.0
+    """How long a search may wait for embeddings, in seconds. After that, keywords decide alone."""
 
     def of(self, domain: Domain) -> SelectSettings:
         """Return the settings of a domain."""
