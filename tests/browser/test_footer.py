@@ -12,7 +12,7 @@ HOSTILE = "/srv/<img src=x onerror=alert(1)>"
 
 
 @pytest.mark.spec("S2.41", "S2.42", "S2.44", "S2.48", "S2.49", "S2.51", "S2.52", "S2.55", "S2.56", "S2.57", "S2.58")
-@pytest.mark.spec("S2.59", "S2.60", "S2.61")
+@pytest.mark.spec("S2.59", "S2.60", "S2.61", "S2.90")
 def test_the_footer_shows_what_the_session_works_on_as_it_changes(phone: Sight, place: Place) -> None:
     session = place.new_session("Footer")
     page = phone.page
@@ -65,3 +65,28 @@ def test_the_footer_is_never_that_of_another_session(desktop: Sight, place: Plac
     page.get_by_role("link", name=re.compile("^With files")).click()
     expect(footer.get_by_role("link", name="spec.md")).to_be_visible()
     assert empty
+
+
+@pytest.mark.spec("S2.50", "S2.53")
+def test_the_footer_is_one_line_of_links_that_ends_in_an_ellipsis(desktop: Sight, place: Place) -> None:
+    session = place.new_session("One line")
+    context = {"files": ["/srv/spec.md", "/srv/notes.md"], "applet": ["git-diff", "path=/srv"]}
+    desktop.goto(f"/s/{session}")
+    footer = desktop.page.locator("#contextFooter")
+    expect(footer).to_have_css("display", "none")
+
+    place.call("PATCH", f"/api/sessions/{session}", {"context": context})
+
+    expect(footer).to_have_class(re.compile(r"\bcontext-footer\b.*\bhas-context\b"))
+    for name, value in (
+        ("display", "block"),
+        ("white-space", "nowrap"),
+        ("overflow", "hidden"),
+        ("text-overflow", "ellipsis"),
+    ):
+        expect(footer).to_have_css(name, value)
+    expect(footer.locator(".context-icon svg")).to_have_count(1)
+    expect(footer.locator(".context-links a")).to_have_text(["spec.md", "notes.md", "[git-diff]"])
+    expect(footer.locator(".context-sep")).to_have_text(["·", "·"])
+    expect(footer.locator(".context-sep").first).to_have_css("opacity", "0.5")
+    expect(footer.locator("a.context-applet")).to_have_css("font-style", "italic")

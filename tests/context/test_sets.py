@@ -99,7 +99,7 @@ def test_a_set_of_another_name_is_kept_with_a_warning_that_catches_typos() -> No
     assert change.text == f"Set fles: 1 items\n{UNKNOWN}"
 
 
-@pytest.mark.spec("S2.24", "S2.90")
+@pytest.mark.spec("S2.24")
 @pytest.mark.parametrize("mode", ["replace", "merge"])
 def test_the_fifty_first_item_changes_nothing(mode: ChangeMode) -> None:
     full = {f"set{number}": tuple(map(str, range(10))) for number in range(5)}
@@ -185,7 +185,7 @@ CHANGES = st.lists(
 )
 
 
-@pytest.mark.spec("S2.23", "S2.24", "S2.90")
+@pytest.mark.spec("S2.23", "S2.24")
 @given(CHANGES)
 def test_no_series_of_changes_breaks_a_cap_or_loses_what_it_did_not_name(
     changes: list[tuple[str, list[str], ChangeMode]],

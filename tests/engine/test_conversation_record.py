@@ -11,7 +11,7 @@ from windowpane.context.messages import AssistantMessage, Step, Usage, UserMessa
 from windowpane.models.scripted import Call, Reply
 
 
-@pytest.mark.spec("S4.3", "S4.6", "S4.9", "S4.26", "S4.70")
+@pytest.mark.spec("S4.3", "S4.9", "S4.26", "S4.70")
 async def test_a_session_keeps_its_settings_and_none_of_the_prompt(world: World) -> None:
     async with world.engine() as engine:
         session = await engine.create_session(

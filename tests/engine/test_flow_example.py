@@ -9,7 +9,7 @@ from windowpane.context.items import rule_ref
 from windowpane.request.selector import FixedSelector
 
 
-@pytest.mark.spec("S0.15-S0.19", "S0.21", "S0.26", "S0.29-S0.31", "S0.47-S0.49", "S0.63", "S0.64")
+@pytest.mark.spec("S0.15", "S0.16", "S0.18", "S0.19", "S0.21", "S0.26", "S0.29-S0.31", "S0.47-S0.49", "S0.63", "S0.64")
 @pytest.mark.spec("S1.7-S1.9", "S1.17", "S1.18", "S1.21", "S1.22")
 async def test_session_items_stay_and_selected_ones_come_and_go(world: World) -> None:
     world.rule("A", include="always")

@@ -40,7 +40,7 @@ async def _summed_up(engine: Engine, session_id: SessionId) -> None:
             return
 
 
-@pytest.mark.spec("S3.26", "S3.31", "S3.32", "S4.86")
+@pytest.mark.spec("S3.26", "S3.31", "S4.86")
 async def test_after_enough_messages_a_summary_carries_the_facts_and_the_window_the_rest(
     world: World, tmp_path: Path
 ) -> None:
@@ -106,7 +106,7 @@ async def test_what_lies_before_the_window_is_recalled_when_a_message_needs_it(w
     assert all(part.evidence is not None and part.reason for part in parts)
 
 
-@pytest.mark.spec("S3.14", "S3.42")
+@pytest.mark.spec("S3.42")
 async def test_an_answer_names_its_sources_and_what_is_related_to_them(world: World) -> None:
     world.reference("upload", include="agent", title="Photo Upload Guide", related="[resize]")
     world.reference("resize", include="agent", title="Photo Resizing Guide")

@@ -58,9 +58,7 @@ def library(world: World, cache_folder: Path) -> World:
     return world
 
 
-@pytest.mark.spec(
-    "S0.16", "S0.17", "S0.74", "S0.75", "S1.2", "S1.20", "S1.32", "S1.34", "S1.71", "S1.74", "S1.78", "S1.99"
-)
+@pytest.mark.spec("S0.16", "S0.74", "S0.75", "S1.2", "S1.20", "S1.32", "S1.34", "S1.71", "S1.74", "S1.78", "S1.99")
 async def test_each_message_gets_the_items_it_needs_and_no_others(library: World) -> None:
     library.says("In five days.", "To 3000 pixels.", "Hello.")
     async with library.engine() as engine:
@@ -99,7 +97,7 @@ async def test_a_selected_tool_can_be_called_in_its_turn(library: World) -> None
     assert "weather__get_forecast" in [offered.offered_name for offered in library.model.calls[0].tools]
 
 
-@pytest.mark.spec("S1.39", "S1.41", "S1.72")
+@pytest.mark.spec("S1.39", "S1.72")
 async def test_items_can_be_searched_without_a_session(library: World) -> None:
     refs = [reference_ref("billing"), reference_ref("printing"), rule_ref("legal"), rule_ref("missing")]
     async with library.engine() as engine:
@@ -121,7 +119,7 @@ async def test_a_session_can_switch_selection_off_for_itself(library: World) -> 
     assert [candidate.code for candidate in request.context.candidates] == ["selection_off"] * 4
 
 
-@pytest.mark.spec("S1.23", "S1.75")
+@pytest.mark.spec("S1.23")
 async def test_without_the_model_words_decide_and_the_record_says_so(library: World, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     library.selector = HybridSelector(Index(MiniLM(tmp_path / "model", tmp_path / "empty")))
@@ -177,7 +175,6 @@ async def test_what_is_selected_still_has_to_fit_the_window(library: World) -> N
     assert context.budget.room_tokens >= 0
 
 
-@pytest.mark.spec("S1.58")
 async def test_an_agent_without_candidates_never_loads_the_model(world: World, tmp_path: Path) -> None:
     world.rule("tone", include="always")
     world.selector = HybridSelector(Index(MiniLM(tmp_path / "model")))

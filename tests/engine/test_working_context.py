@@ -455,7 +455,7 @@ async def test_a_restart_in_the_middle_brings_back_sets_approval_and_reminder(wo
 # Many at once
 
 
-@pytest.mark.spec("S2.24", "S2.25", "S2.90")
+@pytest.mark.spec("S2.24", "S2.25")
 async def test_two_processes_that_change_one_session_lose_nothing_and_keep_to_the_caps(tmp_path: Path) -> None:
     world = World(tmp_path / "agents", store=SQLiteStore(tmp_path / "windowpane.db"))
     async with world.engine() as engine, AsyncExitStack() as stack:

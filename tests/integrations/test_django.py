@@ -105,7 +105,7 @@ def test_the_standard_flow_of_existing_code_is_a_recorded_turn(manager: ContextM
     assert manager.running.ask(recorded) == ["rule:tone"]
 
 
-@pytest.mark.spec("S4.24", "S4.25", "S4.26", "S4.27", "S4.43", "S4.44", "S4.45", "S4.46", "S4.50")
+@pytest.mark.spec("S4.24", "S4.26", "S4.27", "S4.43", "S4.44", "S4.45", "S4.46", "S4.50")
 def test_what_a_session_holds_can_be_read_as_one_object(manager: ContextManager) -> None:
     manager.update_metadata("s", mode="research", current_url="https://a.example/")
     about = {"title": "Title", "site_name": "Site"}
@@ -245,6 +245,24 @@ def test_the_views_search_the_web_and_fetch_the_page(folder: Path, monkeypatch: 
     assert (answer["mode"], answer["fetched_context_counts"]) == ("research", {"web_search": 1, "js_scraping": 0})
     assert done
     assert fetched["fetched_context_counts"] == {"web_search": 1, "js_scraping": 1}
+
+
+@pytest.mark.spec("S4.16")
+def test_a_request_says_which_session_it_is_about_and_the_view_which_mode(folder: Path) -> None:
+    client: Any = Client()
+
+    query = client.get("/get_chat_response/", {"session_id": "a", "question": "Hello?"}).json()
+    form = client.post("/get_agent_response/", {"session_id": "b", "question": "Hello?"}).json()
+    body = json.dumps({"session_id": "a", "question": "Hello?"})
+    json_body = client.post("/get_agent_response/", body, content_type="application/json").json()
+    unnamed = client.get("/get_chat_response/", {"question": "Hello?"})
+
+    assert [(answer["mode"], answer["message_count"]) for answer in (query, form, json_body)] == [
+        ("thinking", 2),
+        ("normal", 2),
+        ("normal", 4),
+    ]
+    assert (unnamed.status_code, unnamed.json()["error"]) == (400, "session_id is missing")
 
 
 def test_what_a_view_cannot_do_it_says(folder: Path) -> None:

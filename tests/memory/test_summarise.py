@@ -34,7 +34,7 @@ def writing(**changes: object) -> ScriptedModel:
     return ScriptedModel("writer", [Reply(calls=(Call("record_summary", json.dumps(GOOD | changes)),))])
 
 
-@pytest.mark.spec("S3.12", "S3.16")
+@pytest.mark.spec("S3.16")
 def test_without_a_model_a_summary_quotes_the_conversation() -> None:
     assert extract(due_of(*DEPLOY)) == Summary(
         overview="I want to deploy the shop to staging. The port is 8443. "

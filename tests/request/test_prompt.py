@@ -59,7 +59,6 @@ def test_sections_stand_in_the_one_order() -> None:
     )
 
 
-@pytest.mark.spec("S4.25")
 def test_a_session_that_says_nothing_has_core_and_default_only() -> None:
     assert build_prompt(AGENT, SessionSettings(), now=NOW) == (
         Section("core", "core", "You are Pane.\n"),
@@ -67,7 +66,7 @@ def test_a_session_that_says_nothing_has_core_and_default_only() -> None:
     )
 
 
-@pytest.mark.spec("S2.80", "S2.82-S2.85")
+@pytest.mark.spec("S2.80", "S2.82", "S2.83", "S2.85")
 def test_the_model_is_asked_to_keep_the_working_context_unless_the_agent_says_no() -> None:
     agent = Agent(name="pane", folder="agents/pane", prompts=PROMPTS)
 

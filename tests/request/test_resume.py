@@ -14,7 +14,7 @@ from windowpane.request.resume import WORKING_CONTEXT_TEXT, is_taken_up_again, r
 NOON = datetime(2030, 1, 1, 12, tzinfo=UTC)
 
 
-@pytest.mark.spec("S2.1", "S2.4", "S2.7", "S2.8", "S2.62-S2.67", "S2.77")
+@pytest.mark.spec("S2.1", "S2.4", "S2.7", "S2.8", "S2.62-S2.67", "S2.77", "S2.79")
 def test_the_reminder_names_everything_in_one_order() -> None:
     text = resume_text(
         {

@@ -25,7 +25,6 @@ def test_a_tool_is_indexed_as_name_and_description_with_its_parameters() -> None
     )
 
 
-@pytest.mark.spec("S1.112")
 def test_rules_and_references_are_one_domain_and_tools_another() -> None:
     items = [Rule("a", ""), Reference("b", ""), Tool("s", "c")]
 

@@ -51,7 +51,7 @@ async def test_the_nearest_item_of_each_domain_is_found_with_its_passage(minilm:
     assert result.degraded == ()
 
 
-@pytest.mark.spec("S1.52", "S1.53", "S1.54", "S1.55", "S1.57", "S1.59")
+@pytest.mark.spec("S1.52", "S1.53", "S1.54", "S1.55", "S1.59")
 async def test_only_what_is_new_is_embedded(endpoint: Endpoint, client: httpx2.AsyncClient) -> None:
     index = Index(RemoteEmbedder(client, endpoint.url, "m"))
     await index.search(SearchQuery("resize"), index.documents(ITEMS))
@@ -105,7 +105,7 @@ async def test_two_first_searches_at_once_embed_nothing_twice(endpoint: Endpoint
     assert len(endpoint.texts) == len(set(endpoint.texts))
 
 
-@pytest.mark.spec("S1.56", "S1.104")
+@pytest.mark.spec("S1.104")
 async def test_an_edit_embeds_only_the_passages_that_changed(endpoint: Endpoint, client: httpx2.AsyncClient) -> None:
     index = Index(RemoteEmbedder(client, endpoint.url, "m"))
     first, second = "The first paragraph is long enough. " * 5, "The second paragraph says something else. " * 5

@@ -39,7 +39,6 @@ async def test_one_model_serves_every_search(minilm: MiniLM) -> None:
     assert (first == second).all()
 
 
-@pytest.mark.spec("S1.41", "S1.51", "S1.58", "S1.75")
 def test_nothing_is_loaded_before_the_first_search(tmp_path: Path) -> None:
     source = Path(__file__).parents[2] / "src"
     script = f"""

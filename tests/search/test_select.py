@@ -136,7 +136,6 @@ def test_no_candidates_give_no_choices() -> None:
     assert list(select(measured({}), QUERY, SelectSettings())) == []
 
 
-@pytest.mark.spec("S1.101")
 @given(items)
 def test_a_more_aggressive_preset_takes_whatever_a_less_aggressive_one_does(
     evidence: dict[str, tuple[float | None, float]],

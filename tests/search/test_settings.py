@@ -12,7 +12,7 @@ def test_the_defaults_are_those_of_the_design() -> None:
     assert (SelectSettings().top_k, SelectSettings().top_n, SelectSettings().include_score) == (20, 5, 0.7)
 
 
-@pytest.mark.spec("S1.101", "S1.114")
+@pytest.mark.spec("S1.114")
 def test_a_preset_stands_for_a_combination_and_aggressive_takes_more() -> None:
     aggressive, normal, conservative = (search_settings({"preset": name}).text for name in PRESETS)
 

@@ -68,7 +68,7 @@ async def test_a_private_address_is_not_fetched(client: httpx2.AsyncClient) -> N
     assert (refused.status_code, problem_in(refused)["code"]) == (422, "fetch_refused")
 
 
-@pytest.mark.spec("S3.1-S3.3", "S3.24", "S3.29", "S3.65")
+@pytest.mark.spec("S3.1", "S3.2", "S3.24", "S3.29", "S3.65")
 async def test_what_a_turns_model_remembered_and_cost_can_be_read(world: World) -> None:
     world.says("Hello.", "Again.")
     async with served(world) as client:

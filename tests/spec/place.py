@@ -133,12 +133,15 @@ def texts(body: Mapping[str, Any], role: str) -> list[str]:
 
 @contextmanager
 def product(data: Path, **more: str) -> Generator[Product]:
-    """Run the product on a data folder until the block ends. `more` are further environment variables."""
+    """Run the product on a data folder until the block ends.
+
+    `more` are further environment variables; `{wire}` in one is the provider's address.
+    """
     (data / "agents").mkdir(parents=True, exist_ok=True)
     with _provider() as wire:
         keys = {"OPENAI_BASE_URL": f"{wire.url}/v1", "OPENAI_API_KEY": "sk-test-1234567890"}
         command = [sys.executable, "-m", "windowpane", "serve", "--port", "0"]
-        env = environment(data, **keys, **more)
+        env = environment(data, **keys, **{name: value.format(wire=wire.url) for name, value in more.items()})
         with (
             (data / "log").open("w") as log,
             subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, env=env, text=True) as server,

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.anyio
 NOBODY = SessionId("ses_nobody")
 
 
-@pytest.mark.spec("S4.2", "S4.6", "S4.64")
+@pytest.mark.spec("S4.2", "S4.64")
 async def test_events_come_back_in_order_as_they_were_given_numbered_from_one_with_the_time_in_utc(
     store: Store,
 ) -> None:

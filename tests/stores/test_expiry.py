@@ -97,7 +97,7 @@ async def test_it_is_too_late_to_use_a_session_that_is_over_also_before_it_was_s
     assert await listed(store) == []
 
 
-@pytest.mark.spec("S4.20", "S4.67", "S4.68")
+@pytest.mark.spec("S4.20", "S4.68")
 async def test_of_more_than_five_hundred_exactly_the_least_recently_used_go() -> None:
     async with MemoryStore() as store:
         expiring = ExpiringStore(store)
