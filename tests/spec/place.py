@@ -11,7 +11,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -154,7 +154,7 @@ def product(data: Path, **more: str) -> Generator[Product]:
 
 
 @contextmanager
-def _provider() -> Iterator[WireServer]:
+def _provider() -> Generator[WireServer]:
     with start_blocking_portal() as portal, portal.wrap_async_context_manager(running()) as wire:
         yield wire
 
