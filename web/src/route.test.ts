@@ -6,7 +6,10 @@ const ADDRESSES: Address[] = [
   { place: { view: 'new' }, applet: null },
   { place: { view: 'session', session: 'ses_1' }, applet: null },
   { place: { view: 'session', session: 'ses_1', turn: 12 }, applet: null },
-  { place: { view: 'session', session: 'ses_1', turn: 1, item: { type: 'tool', name: NAME, server: 'my server' } }, applet: null },
+  {
+    place: { view: 'session', session: 'ses_1', turn: 1, item: { type: 'tool', name: NAME, server: 'my server' } },
+    applet: null,
+  },
   { place: { view: 'agents' }, applet: null },
   { place: { view: 'agent', agent: NAME }, applet: null },
   { place: { view: 'agent', agent: 'pane', item: { type: 'rule', name: NAME } }, applet: null },
@@ -16,13 +19,31 @@ const ADDRESSES: Address[] = [
   { place: { view: 'agent', agent: 'pane', part: { kind: 'settings' } }, applet: null },
   { place: { view: 'analytics' }, applet: null },
   { place: { view: 'analytics', filters: { days: '30', agent: NAME, model: 'openai:gpt-4o' } }, applet: null },
-  { place: { view: 'session', session: 'ses_1' }, applet: { slug: 'text-editor', params: [['path', '/a b/ü&=.md'], ['line', '2']] } },
+  {
+    place: { view: 'session', session: 'ses_1' },
+    applet: {
+      slug: 'text-editor',
+      params: [
+        ['path', '/a b/ü&=.md'],
+        ['line', '2'],
+      ],
+    },
+  },
 ]
 
 test.each(ADDRESSES)('every place has an address that leads to it: %j', (address) => {
   expect(parse(href(address.place, address.applet))).toEqual(address)
 })
 
-test.each(['/nowhere', '/s', '/s/a/t/0', '/s/a/t/x', '/s/a/t/1/items/thing/x', '/agents/a/rule', '/agents/a/new/tool', '/%E0%A4%A'])('%s leads nowhere', (path) => {
+test.each([
+  '/nowhere',
+  '/s',
+  '/s/a/t/0',
+  '/s/a/t/x',
+  '/s/a/t/1/items/thing/x',
+  '/agents/a/rule',
+  '/agents/a/new/tool',
+  '/%E0%A4%A',
+])('%s leads nowhere', (path) => {
   expect(parse(path).place.view).toBe('unknown')
 })

@@ -4,7 +4,10 @@ export type ItemType = 'rule' | 'reference' | 'tool'
 export type ItemName = { type: ItemType; name: string; server?: string }
 
 /** A part of an agent beside its items: something new, a prompt or site skill, its settings, or any file as it is. */
-export type AgentPart = { kind: 'new'; type: 'rule' | 'reference' | 'site' } | { kind: 'prompt' | 'file'; name: string } | { kind: 'settings' }
+export type AgentPart =
+  | { kind: 'new'; type: 'rule' | 'reference' | 'site' }
+  | { kind: 'prompt' | 'file'; name: string }
+  | { kind: 'settings' }
 
 export type Place =
   | { view: 'new' }
@@ -35,7 +38,8 @@ export function href(place: Place, applet: Applet | null = null): string {
   const [path, server] = pathOf(place)
   const search = new URLSearchParams()
   if (server !== undefined) search.append('server', server)
-  if (place.view === 'analytics') for (const [name, value] of Object.entries(place.filters ?? {})) search.append(name, value)
+  if (place.view === 'analytics')
+    for (const [name, value] of Object.entries(place.filters ?? {})) search.append(name, value)
   if (applet) search.append('applet', applet.slug)
   for (const [name, value] of applet?.params ?? []) search.append(name, value)
   const query = search.toString()

@@ -83,7 +83,11 @@ export class LiveAgent {
       const puts = this.#puts
       try {
         const path = { agent: this.name }
-        const [view, prompts] = await Promise.all([call('read_agent', { path }), call('list_agent_prompts', { path }), agents.loadItems(this.name)])
+        const [view, prompts] = await Promise.all([
+          call('read_agent', { path }),
+          call('list_agent_prompts', { path }),
+          agents.loadItems(this.name),
+        ])
         const servers = await Promise.all(view.servers.map(({ name }) => this.#server(name)))
         this.view = view
         this.problems = view.problems
@@ -114,7 +118,10 @@ export class LiveAgent {
     if (this.#early) return void this.#early.push(told)
     switch (told.type) {
       case 'agent.files':
-        this.#stamps = { ...this.#stamps, ...Object.fromEntries(told.files.map((file) => [file, this.stamp(file) + 1])) }
+        this.#stamps = {
+          ...this.#stamps,
+          ...Object.fromEntries(told.files.map((file) => [file, this.stamp(file) + 1])),
+        }
         void this.read()
         return
       case 'agent.problems':
@@ -135,7 +142,11 @@ export class LiveAgent {
   #knows(name: string, now: ServerView | null): boolean {
     const known = this.servers.find((server) => server.name === name)
     if (!now || !known) return !now && !known
-    return known.state === now.state && known.error === now.error && known.tools.map((tool) => tool.name).join('\n') === now.tools.join('\n')
+    return (
+      known.state === now.state &&
+      known.error === now.error &&
+      known.tools.map((tool) => tool.name).join('\n') === now.tools.join('\n')
+    )
   }
 
   /** Put a server's new state in without reading everything. */

@@ -67,7 +67,9 @@ class Agents {
   /** Tell whether the items hold just the tools that the servers are known to have. */
   #complete(agent: string): boolean {
     return Object.entries(this.#servers[agent] ?? {}).every(([name, server]) => {
-      const known = this.items(agent).filter((item) => item.server === name).map((item) => item.name)
+      const known = this.items(agent)
+        .filter((item) => item.server === name)
+        .map((item) => item.name)
       return known.sort().join('\n') === (server?.tools ?? []).toSorted().join('\n')
     })
   }

@@ -45,7 +45,11 @@ class Leaving {
   async #delete(key: string): Promise<void> {
     const { live, file, revision, timer } = this.#files[key]!
     clearTimeout(timer)
-    await call('delete_agent_file', { path: { agent: live.name, file } }, { headers: ifMatch(revision), keepalive: true }).catch(toasts.failed)
+    await call(
+      'delete_agent_file',
+      { path: { agent: live.name, file } },
+      { headers: ifMatch(revision), keepalive: true },
+    ).catch(toasts.failed)
     await live.read()
     this.#keep(key)
   }

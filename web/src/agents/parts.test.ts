@@ -18,5 +18,9 @@ test('the text of a file begins after its front matter', () => {
 
 test('names and titles', () => {
   expect(namesIn(' a, b\nc,,')).toEqual(['a', 'b', 'c'])
-  expect(['core', 'default_site', 'sites/example.org'].map(promptTitle)).toEqual(['Core prompt', 'Default for sites', 'example.org'])
+  expect(['core', 'default_site', 'sites/example.org'].map(promptTitle)).toEqual([
+    'Core prompt',
+    'Default for sites',
+    'example.org',
+  ])
 })

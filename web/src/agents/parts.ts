@@ -7,7 +7,9 @@ export function partOfFile(file: string): AgentPart | null {
   if (file === 'agent.yaml') return { kind: 'settings' }
   const prompt = /^prompts\/(core|default_site|sites\/[^/]+)\.md$/.exec(file)?.[1]
   if (prompt) return { kind: 'prompt', name: prompt }
-  return file === 'mcp.json' || /^(rules|references|prompts\/sites)\/.+\.md$/i.test(file) ? { kind: 'file', name: file } : null
+  return file === 'mcp.json' || /^(rules|references|prompts\/sites)\/.+\.md$/i.test(file)
+    ? { kind: 'file', name: file }
+    : null
 }
 
 /** A file's text without its front matter. */

@@ -14,7 +14,15 @@ export type ItemValues = {
 
 export type WrittenType = 'rule' | 'reference'
 
-export const NEW: ItemValues = { description: '', priority: 500, include: 'manual', enabled: true, title: '', related: [], text: '' }
+export const NEW: ItemValues = {
+  description: '',
+  priority: 500,
+  include: 'manual',
+  enabled: true,
+  title: '',
+  related: [],
+  text: '',
+}
 
 export const NAMES: Record<keyof ItemValues, string> = {
   description: 'Description',
@@ -41,7 +49,11 @@ export function valuesOf(item: ItemDetail): ItemValues {
 /** What an edit sends: what changed, and nothing for a title that was emptied, so that the first heading counts. */
 export function editOf(changed: Partial<ItemValues>): ItemEdit {
   const { related, title, ...rest } = changed
-  return { ...rest, ...(related ? { related: [...related] } : {}), ...(title === undefined ? {} : { title: title || null }) }
+  return {
+    ...rest,
+    ...(related ? { related: [...related] } : {}),
+    ...(title === undefined ? {} : { title: title || null }),
+  }
 }
 
 export function newItemOf(type: WrittenType, name: string, values: ItemValues): NewItem {

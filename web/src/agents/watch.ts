@@ -43,7 +43,10 @@ export function watchAgent(agent: string, listener: Listener): () => void {
       events = null
       listener.onRefused()
     }
-    for (const type of TYPES) events.addEventListener(type, (event) => listener.onTold(JSON.parse((event as MessageEvent<string>).data) as Told))
+    for (const type of TYPES)
+      events.addEventListener(type, (event) =>
+        listener.onTold(JSON.parse((event as MessageEvent<string>).data) as Told),
+      )
   }
 
   function end(): void {

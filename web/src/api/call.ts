@@ -5,7 +5,9 @@ import { OPERATIONS, type Operations, type ProblemDocument } from './schema.ts'
 export type Operation = keyof Operations
 
 type Given<O extends Operation> = Part<'path', Operations[O]['path']> &
-  (Record<string, never> extends Operations[O]['query'] ? { query?: Operations[O]['query'] } : { query: Operations[O]['query'] }) &
+  (Record<string, never> extends Operations[O]['query']
+    ? { query?: Operations[O]['query'] }
+    : { query: Operations[O]['query'] }) &
   (undefined extends Operations[O]['body'] ? { body?: Operations[O]['body'] } : { body: Operations[O]['body'] })
 type Part<Name extends string, Values> = Values extends Record<string, never> ? object : { [name in Name]: Values }
 
@@ -94,7 +96,11 @@ async function problemIn(response: Response): Promise<ProblemDocument> {
 }
 
 function unreachable(): ProblemDocument {
-  return problem(0, 'unreachable', 'The server cannot be reached. Check that `windowpane serve` is running, then try again.')
+  return problem(
+    0,
+    'unreachable',
+    'The server cannot be reached. Check that `windowpane serve` is running, then try again.',
+  )
 }
 
 function problem(status: number, code: string, detail: string): ProblemDocument {

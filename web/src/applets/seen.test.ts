@@ -15,13 +15,27 @@ function said(turn: number, tool: string, args: object, content: string, is_erro
     finish_reason: '',
     latency_ms: 0,
   }
-  return { role: 'assistant', model_reply: { steps: [step] }, request: null, outcome: 'completed', sources: [], related: [], turn, seq: turn, at: '' }
+  return {
+    role: 'assistant',
+    model_reply: { steps: [step] },
+    request: null,
+    outcome: 'completed',
+    sources: [],
+    related: [],
+    turn,
+    seq: turn,
+    at: '',
+  }
 }
 
 const PATH = '/srv/a.md'
 
 test('the last text that a tool gave for the path counts', () => {
-  const messages = [said(1, 'read_file', { path: PATH }, 'one\ntwo\n'), said(2, 'read_file', { path: PATH }, 'one\n2\n'), said(3, 'read_file', { path: '/srv/b.md' }, 'one\nx')]
+  const messages = [
+    said(1, 'read_file', { path: PATH }, 'one\ntwo\n'),
+    said(2, 'read_file', { path: PATH }, 'one\n2\n'),
+    said(3, 'read_file', { path: '/srv/b.md' }, 'one\nx'),
+  ]
   expect(lastSeen(messages, null, PATH, 'one\nthree\n')).toEqual({ text: 'one\n2\n', tool: 'read_file', turn: 2 })
 })
 
@@ -35,6 +49,9 @@ test('numbers of lines are no part of the text', () => {
 })
 
 test('a call that failed, or said something else, shows nothing', () => {
-  const messages = [said(1, 'read_file', { path: PATH }, 'one\ntwo', true), said(2, 'delete_file', { path: PATH }, 'done')]
+  const messages = [
+    said(1, 'read_file', { path: PATH }, 'one\ntwo', true),
+    said(2, 'delete_file', { path: PATH }, 'done'),
+  ]
   expect(lastSeen(messages, null, PATH, 'one\n')).toBeNull()
 })

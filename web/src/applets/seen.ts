@@ -12,7 +12,9 @@ const LINE_NUMBER = /^\s*\d+(\t|→|: |\| ?)/
 /** Return the last of them that reads like the file; null when the agent has not seen it in these messages. */
 export function lastSeen(messages: readonly Message[], open: OpenTurn | null, path: string, now: string): Seen | null {
   const lines = new Set(now.split('\n'))
-  const turns: { turn: number | null; steps: Step[] }[] = messages.flatMap((message) => (message.role === 'assistant' ? [{ turn: message.turn, steps: message.model_reply.steps }] : []))
+  const turns: { turn: number | null; steps: Step[] }[] = messages.flatMap((message) =>
+    message.role === 'assistant' ? [{ turn: message.turn, steps: message.model_reply.steps }] : [],
+  )
   if (open) turns.push({ turn: open.turn, steps: open.steps })
   for (const { turn, steps } of turns.toReversed()) {
     for (const step of steps.toReversed()) {
@@ -22,8 +24,11 @@ export function lastSeen(messages: readonly Message[], open: OpenTurn | null, pa
         const result = step.results.find(({ call_id }) => call_id === call.id)
         if (!result || result.is_error) continue
         const texts = [result.content, ...given.filter((text) => text !== path)].map(withoutNumbers)
-        const best = texts.map((text) => ({ text, share: share(text, lines) })).sort((one, other) => other.share - one.share || other.text.length - one.text.length)[0]
-        if (best && (best.share >= LEAST_SHARE || best.text.includes('\n'))) return { text: best.text, tool: call.ref?.name ?? call.offered_name, turn }
+        const best = texts
+          .map((text) => ({ text, share: share(text, lines) }))
+          .sort((one, other) => other.share - one.share || other.text.length - one.text.length)[0]
+        if (best && (best.share >= LEAST_SHARE || best.text.includes('\n')))
+          return { text: best.text, tool: call.ref?.name ?? call.offered_name, turn }
       }
     }
   }
@@ -52,5 +57,7 @@ function share(text: string, lines: ReadonlySet<string>): number {
 function withoutNumbers(text: string): string {
   const lines = text.split('\n')
   const written = lines.filter((line) => line.trim())
-  return written.length && written.every((line) => LINE_NUMBER.test(line)) ? lines.map((line) => line.replace(LINE_NUMBER, '')).join('\n') : text
+  return written.length && written.every((line) => LINE_NUMBER.test(line))
+    ? lines.map((line) => line.replace(LINE_NUMBER, '')).join('\n')
+    : text
 }

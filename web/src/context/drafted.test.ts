@@ -4,7 +4,12 @@ import { drafted } from './drafted.ts'
 
 const evidence = (score: number | null) =>
   score === null ? null : { score, meaning: null, words: null, rank: null, passage: null, cut_off: null, floor: null }
-const item = (name: string, include_mode: ContextItem['include_mode'], score: number | null = null, server: string | null = null): ContextItem => ({
+const item = (
+  name: string,
+  include_mode: ContextItem['include_mode'],
+  score: number | null = null,
+  server: string | null = null,
+): ContextItem => ({
   type: server ? 'tool' : 'rule',
   name,
   server,
@@ -18,13 +23,28 @@ const item = (name: string, include_mode: ContextItem['include_mode'], score: nu
   evidence: evidence(score),
   offered_name: null,
 })
-const left = (name: string, score: number | null): Candidate => ({ type: 'rule', name, server: null, reason: '', code: '', evidence: evidence(score) })
+const left = (name: string, score: number | null): Candidate => ({
+  type: 'rule',
+  name,
+  server: null,
+  reason: '',
+  code: '',
+  evidence: evidence(score),
+})
 
 test('a draft shows what it alone brings in: names first, then scores, without what every request has', () => {
-  const items = [item('held', 'always'), item('low', 'agent', 0.3), item('named', 'manual'), item('high', 'agent', 0.9), item('set', 'always', null, 'windowpane')]
+  const items = [
+    item('held', 'always'),
+    item('low', 'agent', 0.3),
+    item('named', 'manual'),
+    item('high', 'agent', 0.9),
+    item('set', 'always', null, 'windowpane'),
+  ]
   const candidates = [left('unmeasured', null), left('far', 0.01), left('near', 0.19)]
 
-  const found = drafted({ items, candidates }, [{ ref: { type: 'rule', name: 'held', server: null }, mode: 'always' }] as never)
+  const found = drafted({ items, candidates }, [
+    { ref: { type: 'rule', name: 'held', server: null }, mode: 'always' },
+  ] as never)
 
   expect(found.selected.map(({ name }) => name)).toEqual(['named', 'high', 'low'])
   expect(found.leftOut.map(({ name }) => name)).toEqual(['near', 'far', 'unmeasured'])

@@ -8,7 +8,11 @@ test('the first five files are shown by their last part, the others are counted'
   const footer = footerOf({ files, ports: ['80'], endpoints: ['http://x'] })
 
   expect(footer.files.map(({ text }) => text)).toEqual(['a.md', 'b.md', 'c.md', 'd.md', 'e.md'])
-  expect(footer.files[0]).toEqual({ text: 'a.md', title: '/srv/docs/a.md', href: '/?applet=text-editor&path=%2Fsrv%2Fdocs%2Fa.md' })
+  expect(footer.files[0]).toEqual({
+    text: 'a.md',
+    title: '/srv/docs/a.md',
+    href: '/?applet=text-editor&path=%2Fsrv%2Fdocs%2Fa.md',
+  })
   expect(footer.more).toEqual(['/srv/docs/f.md', '/srv/docs/g.md'])
   expect(footer.applet).toBeNull()
 })

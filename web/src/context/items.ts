@@ -13,7 +13,11 @@ const TITLES: [ItemType, string][] = [
 ]
 
 export function grouped<I extends Shown>(items: readonly I[]): Group<I>[] {
-  return TITLES.map(([type, title]) => ({ type, title, items: items.filter((item) => item.type === type).sort(inOrder) }))
+  return TITLES.map(([type, title]) => ({
+    type,
+    title,
+    items: items.filter((item) => item.type === type).sort(inOrder),
+  }))
 }
 
 export function inOrder(one: Shown, other: Shown): number {
@@ -45,7 +49,12 @@ const MODES = ['agent', 'always', 'manual'] as const
 /** What the model was given, in one line: "5 rules (3 agent, 2 always), 1 reference (manual); 1 not sent". */
 export function summaryLine(items: readonly Sent[]): string {
   const sent = items.filter(({ status }) => status === 'used' || status === 'truncated')
-  const groups = TITLES.map(([type]) => groupSummary(type, sent.filter((item) => item.type === type))).filter(Boolean)
+  const groups = TITLES.map(([type]) =>
+    groupSummary(
+      type,
+      sent.filter((item) => item.type === type),
+    ),
+  ).filter(Boolean)
   const missed = items.length - sent.length
   return (groups.join(', ') || 'no items') + (missed ? `; ${missed} not sent` : '')
 }
@@ -53,7 +62,9 @@ export function summaryLine(items: readonly Sent[]): string {
 function groupSummary(noun: string, items: readonly Sent[]): string {
   if (!items.length) return ''
   if (items.length === 1) return `1 ${noun} (${items[0]!.include_mode})`
-  const counts = MODES.map((mode) => [items.filter((item) => item.include_mode === mode).length, mode] as const).filter(([count]) => count)
+  const counts = MODES.map((mode) => [items.filter((item) => item.include_mode === mode).length, mode] as const).filter(
+    ([count]) => count,
+  )
   const modes = counts.length === 1 ? `all ${counts[0]![1]}` : counts.map((pair) => pair.join(' ')).join(', ')
   return `${items.length} ${noun}s (${modes})`
 }

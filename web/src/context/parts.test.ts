@@ -2,7 +2,15 @@ import { expect, test } from 'vitest'
 import type { ContextItem, Part } from '../api/schema.ts'
 import { percent, tokensText, windowUse } from './parts.ts'
 
-const part = (kind: Part['kind'], tokens: number): Part => ({ kind, name: '', tokens, hash: null, status: 'used', reason: '', evidence: null })
+const part = (kind: Part['kind'], tokens: number): Part => ({
+  kind,
+  name: '',
+  tokens,
+  hash: null,
+  status: 'used',
+  reason: '',
+  evidence: null,
+})
 const item = (type: ContextItem['type'], tokens: number): ContextItem => ({
   type,
   name: type,
@@ -20,7 +28,16 @@ const item = (type: ContextItem['type'], tokens: number): ContextItem => ({
 const budget = { window_tokens: 1000, reply_tokens: 100, used_tokens: 0, window_source: '', pieces_tokens: null }
 
 test('parts are put together in the groups that people know, and what is selected counts as what it is', () => {
-  const parts = [part('core', 10), part('override', 5), part('rules', 20), part('history', 7), part('history', 8), part('selected', 40), part('message', 9), part('tools', 100)]
+  const parts = [
+    part('core', 10),
+    part('override', 5),
+    part('rules', 20),
+    part('history', 7),
+    part('history', 8),
+    part('selected', 40),
+    part('message', 9),
+    part('tools', 100),
+  ]
 
   const use = windowUse({ parts, items: [item('rule', 10), item('reference', 30)], budget })
 
@@ -45,5 +62,11 @@ test('without its message a request takes what any message would find taken', ()
 
 test('a request that is larger than its window leaves no room, and counts are read as words', () => {
   expect(windowUse({ parts: [part('core', 5000)], items: [], budget }).room).toBe(0)
-  expect([tokensText(1), tokensText(1234), percent(0, 10), percent(1, 1000), percent(1, 4)]).toEqual(['1 token', '1,234 tokens', '0%', 'under 1%', '25%'])
+  expect([tokensText(1), tokensText(1234), percent(0, 10), percent(1, 1000), percent(1, 4)]).toEqual([
+    '1 token',
+    '1,234 tokens',
+    '0%',
+    'under 1%',
+    '25%',
+  ])
 })

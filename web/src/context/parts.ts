@@ -2,7 +2,8 @@
 
 import type { ContextItem, Part, RequestContext } from '../api/schema.ts'
 
-export type PartGroup = 'system' | 'rules' | 'references' | 'tools' | 'summary' | 'recall' | 'fetched' | 'history' | 'message'
+export type PartGroup =
+  'system' | 'rules' | 'references' | 'tools' | 'summary' | 'recall' | 'fetched' | 'history' | 'message'
 export type Share = { group: PartGroup; title: string; tokens: number }
 
 /** All in tokens. `reply` is kept free for the answer; `room` is what a longer request could still take. */
@@ -38,7 +39,9 @@ export function windowUse(
       add('references', part.tokens - rules)
     } else add(groupOf(part.kind), part.tokens)
   }
-  const shares = TITLES.map(([group, title]) => ({ group, title, tokens: found.get(group) ?? 0 })).filter(({ tokens }) => tokens > 0)
+  const shares = TITLES.map(([group, title]) => ({ group, title, tokens: found.get(group) ?? 0 })).filter(
+    ({ tokens }) => tokens > 0,
+  )
   const used = shares.reduce((sum, { tokens }) => sum + tokens, 0)
   const { window_tokens: window, reply_tokens: reply } = context.budget
   return { shares, used, reply, window, room: Math.max(0, window - reply - used) }
@@ -51,7 +54,9 @@ export function groupOf(kind: Exclude<Part['kind'], 'selected'>): PartGroup {
 /** What was selected stands in one block; its headings are shared out as its items are. */
 function ruleShare(items: readonly ContextItem[]): number {
   const sum = (type: ContextItem['type']) =>
-    items.filter((item) => item.include_mode === 'agent' && item.type === type).reduce((tokens, item) => tokens + item.tokens, 0)
+    items
+      .filter((item) => item.include_mode === 'agent' && item.type === type)
+      .reduce((tokens, item) => tokens + item.tokens, 0)
   const rules = sum('rule')
   return rules ? rules / (rules + sum('reference')) : 0
 }

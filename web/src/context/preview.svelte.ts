@@ -41,7 +41,11 @@ export class Preview {
     const asked = (this.#asked = new AbortController())
     const content = message.trim() ? message : NOTHING
     try {
-      const { context } = await call('preview', { path: { session_id: this.session }, query: { texts: false }, body: { content } }, { signal: asked.signal })
+      const { context } = await call(
+        'preview',
+        { path: { session_id: this.session }, query: { texts: false }, body: { content } },
+        { signal: asked.signal },
+      )
       if (asked.signal.aborted) return
       this.context = context
       this.message = message.trim() ? message : ''

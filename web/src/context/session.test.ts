@@ -1,7 +1,17 @@
 import { describe, expect, test } from 'vitest'
 import type { MessagePage, SessionView, Step } from '../api/schema.ts'
 import type { Watched } from './events.ts'
-import { apply, holds, keyOf, opened, reconnected, stillPending, undecided, withEarlier, type SessionState } from './session.ts'
+import {
+  apply,
+  holds,
+  keyOf,
+  opened,
+  reconnected,
+  stillPending,
+  undecided,
+  withEarlier,
+  type SessionState,
+} from './session.ts'
 
 const AT = '2026-01-02T03:04:05Z'
 const SETTINGS = { model: null, mode: null } as unknown as SessionView['settings']
@@ -21,16 +31,52 @@ const CALL = { id: 'call_1', offered_name: 'notes__read', arguments: '{}', ref: 
 
 function step(text: string, more: Partial<Step> = {}): Step {
   const usage = { input_tokens: 0, output_tokens: 0, cache_read_tokens: 0, cache_write_tokens: 0 }
-  return { text, thinking: '', tool_calls: [], results: [], usage, model: '', finish_reason: '', latency_ms: 0, ...more }
+  return {
+    text,
+    thinking: '',
+    tool_calls: [],
+    results: [],
+    usage,
+    model: '',
+    finish_reason: '',
+    latency_ms: 0,
+    ...more,
+  }
 }
 
 function after(events: object[], start: SessionState = opened(SESSION, EMPTY)): SessionState {
   return (events as Watched[]).reduce(apply, start)
 }
 
-const started = (seq: number, turn = 1, key: string | null = null) => ({ seq, at: AT, type: 'turn.started', turn, message: 'Hello', key, tokens: 1, resumed: false })
-const replied = (seq: number, text: string, more: Partial<Step> = {}) => ({ seq, at: AT, type: 'model.replied', turn: 1, step: step(text, more), tokens: 1 })
-const finished = (seq: number, more: object = {}) => ({ seq, at: AT, type: 'turn.finished', turn: 1, outcome: 'completed', error: null, sources: [], related: [], ...more })
+const started = (seq: number, turn = 1, key: string | null = null) => ({
+  seq,
+  at: AT,
+  type: 'turn.started',
+  turn,
+  message: 'Hello',
+  key,
+  tokens: 1,
+  resumed: false,
+})
+const replied = (seq: number, text: string, more: Partial<Step> = {}) => ({
+  seq,
+  at: AT,
+  type: 'model.replied',
+  turn: 1,
+  step: step(text, more),
+  tokens: 1,
+})
+const finished = (seq: number, more: object = {}) => ({
+  seq,
+  at: AT,
+  type: 'turn.finished',
+  turn: 1,
+  outcome: 'completed',
+  error: null,
+  sources: [],
+  related: [],
+  ...more,
+})
 const delta = (text: string) => ({ type: 'reply.delta', turn: 1, text, kind: 'text' })
 
 describe('a turn', () => {
@@ -40,7 +86,10 @@ describe('a turn', () => {
 
     expect(speaking.openTurn?.saying).toEqual({ text: 'Hello', thinking: '' })
     expect(ended.openTurn).toBeNull()
-    expect(ended.messages.map(({ role, seq }) => [role, seq])).toEqual([['user', 4], ['assistant', 6]])
+    expect(ended.messages.map(({ role, seq }) => [role, seq])).toEqual([
+      ['user', 4],
+      ['assistant', 6],
+    ])
     expect(ended.seq).toBe(6)
   })
 
@@ -54,13 +103,35 @@ describe('a turn', () => {
 
   test('waits until every call is decided, and the decisions are a message', () => {
     const other = { ...CALL, id: 'call_2' }
-    const asked = after([started(4), replied(5, '', { tool_calls: [CALL, other] }), { seq: 6, at: AT, type: 'approval.requested', turn: 1, calls: [CALL, other] }])
-    const half = after([{ seq: 7, at: AT, type: 'approval.decided', turn: 1, decisions: { call_1: 'deny' }, actor: 'user' }], asked)
-    const whole = after([{ seq: 8, at: AT, type: 'approval.decided', turn: 1, decisions: { call_2: 'allow_once', call_1: 'allow_once' }, actor: 'user' }], half)
+    const asked = after([
+      started(4),
+      replied(5, '', { tool_calls: [CALL, other] }),
+      { seq: 6, at: AT, type: 'approval.requested', turn: 1, calls: [CALL, other] },
+    ])
+    const half = after(
+      [{ seq: 7, at: AT, type: 'approval.decided', turn: 1, decisions: { call_1: 'deny' }, actor: 'user' }],
+      asked,
+    )
+    const whole = after(
+      [
+        {
+          seq: 8,
+          at: AT,
+          type: 'approval.decided',
+          turn: 1,
+          decisions: { call_2: 'allow_once', call_1: 'allow_once' },
+          actor: 'user',
+        },
+      ],
+      half,
+    )
 
     expect(undecided(asked.openTurn).map(({ id }) => id)).toEqual(['call_1', 'call_2'])
     expect(undecided(half.openTurn).map(({ id }) => id)).toEqual(['call_2'])
-    expect(whole.messages.at(-1)).toMatchObject({ role: 'approval', tool_call_approvals: [{ decision: 'deny' }, { decision: 'allow_once' }] })
+    expect(whole.messages.at(-1)).toMatchObject({
+      role: 'approval',
+      tool_call_approvals: [{ decision: 'deny' }, { decision: 'allow_once' }],
+    })
   })
 
   test('takes the result of a call once', () => {
@@ -106,7 +177,10 @@ describe('opening', () => {
     const state = opened(SESSION, { messages: [user], before: 2 })
     const earlier = { ...user, seq: 1 }
 
-    expect(withEarlier(state, { messages: [earlier, user], before: null })).toMatchObject({ messages: [earlier, user], before: null })
+    expect(withEarlier(state, { messages: [earlier, user], before: null })).toMatchObject({
+      messages: [earlier, user],
+      before: null,
+    })
   })
 })
 
@@ -123,7 +197,12 @@ test('items, settings, the name and the working context follow their events', ()
     { seq: 4, at: AT, type: 'item.added', item: { ref, mode: 'manual' }, actor: 'user' },
     { seq: 5, at: AT, type: 'item.removed', ref: { type: 'rule', name: 'tone' }, actor: 'user' },
     { seq: 6, at: AT, type: 'session.updated', changes: { name: null, mode: 'thinking' }, actor: 'user' },
-    { seq: 7, at: AT, type: 'session.context', data: { reason: 'changed', context: { ports: ['80'] }, setName: 'ports' } },
+    {
+      seq: 7,
+      at: AT,
+      type: 'session.context',
+      data: { reason: 'changed', context: { ports: ['80'] }, setName: 'ports' },
+    },
   ])
 
   expect(state.items).toEqual([{ ref, mode: 'manual' }])

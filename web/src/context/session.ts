@@ -188,11 +188,30 @@ function meaning(state: SessionState, event: Recorded): SessionState {
         const { outcome, sources, related } = event
         const model_reply = { steps: turn.steps }
         const request = turn.request
-        after = withMessage(after, { role: 'assistant', model_reply, request, outcome, sources, related, turn: event.turn, seq, at })
+        after = withMessage(after, {
+          role: 'assistant',
+          model_reply,
+          request,
+          outcome,
+          sources,
+          related,
+          turn: event.turn,
+          seq,
+          at,
+        })
       }
       if (event.error) {
         const { message: content, code, partial } = event.error
-        after = withMessage(after, { role: 'error', content, code, partial, request: turn.request, turn: event.turn, seq, at })
+        after = withMessage(after, {
+          role: 'error',
+          content,
+          code,
+          partial,
+          request: turn.request,
+          turn: event.turn,
+          seq,
+          at,
+        })
       }
       return after
     }
@@ -268,7 +287,9 @@ export function keyOf(message: Message): string {
 }
 
 /** What a person decided about tool calls, by turn and call. */
-export function decisionsOf(messages: readonly Message[]): Record<number, Record<string, NonNullable<ToolCallApproval['decision']>>> {
+export function decisionsOf(
+  messages: readonly Message[],
+): Record<number, Record<string, NonNullable<ToolCallApproval['decision']>>> {
   const found: ReturnType<typeof decisionsOf> = {}
   for (const message of messages) {
     if (message.role !== 'approval' || message.turn === null) continue

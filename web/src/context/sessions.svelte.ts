@@ -52,7 +52,9 @@ class Sessions {
 
   async refresh(): Promise<void> {
     try {
-      const { sessions, cursor } = await call('list_sessions', { query: { limit: Math.min(200, Math.max(PAGE, this.#known)) } })
+      const { sessions, cursor } = await call('list_sessions', {
+        query: { limit: Math.min(200, Math.max(PAGE, this.#known)) },
+      })
       this.#all = sessions
       this.#known = sessions.length
       this.#cursor = cursor
@@ -139,7 +141,10 @@ class Sessions {
 
 function matches(session: SessionView, query: string): boolean {
   const text = `${nameOf(session)} ${session.agent}`.toLowerCase()
-  return query.toLowerCase().split(/\s+/).every((word) => text.includes(word))
+  return query
+    .toLowerCase()
+    .split(/\s+/)
+    .every((word) => text.includes(word))
 }
 
 export const sessions = new Sessions()

@@ -6,15 +6,25 @@ const RULE = { ...TOOL, type: 'rule' } as const
 
 test('a tool whose server is on its way is not taken for one that is gone', () => {
   expect(standing(TOOL)).toBe('')
-  expect(standing({ ...TOOL, server: { state: 'connecting', error: '' }, sent: { status: 'missing', reason: 'the agent no longer has it' } })).toBe('Its server is starting')
-  expect(standing({ ...TOOL, server: { state: 'failed', error: 'no such program' } })).toBe('Its server is not available: no such program')
+  expect(
+    standing({
+      ...TOOL,
+      server: { state: 'connecting', error: '' },
+      sent: { status: 'missing', reason: 'the agent no longer has it' },
+    }),
+  ).toBe('Its server is starting')
+  expect(standing({ ...TOOL, server: { state: 'failed', error: 'no such program' } })).toBe(
+    'Its server is not available: no such program',
+  )
   expect(standing({ ...TOOL, server: { state: 'disabled', error: '' } })).toBe('Its server is switched off')
   expect(standing({ ...TOOL, server: { state: 'ready', error: '' } })).toBe('The agent does not have it any more')
 })
 
 test('what the next request says counts, and an item that is in neither list is gone', () => {
   expect(standing({ ...RULE, sent: { status: 'used', reason: 'in every session' } })).toBe('')
-  expect(standing({ ...RULE, sent: { status: 'disabled', reason: 'the agent has switched it off' } })).toBe('the agent has switched it off')
+  expect(standing({ ...RULE, sent: { status: 'disabled', reason: 'the agent has switched it off' } })).toBe(
+    'the agent has switched it off',
+  )
   expect(standing(RULE)).toBe('The agent does not have it any more')
   expect(standing({ ...RULE, listed: false })).toBe('')
 })

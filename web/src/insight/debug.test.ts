@@ -8,7 +8,10 @@ const debug = { recent_sources_used: ['Upload', 'Albums'], available_related_doc
 test('what the answer used stands before what was used earlier, each once and only so many', () => {
   const many = { sources: ['Resizing', 'Upload', 'C', 'D', 'E'].map(source), related: ['Formats', 'Colours'] }
 
-  expect(afterAnswer(debug, many)).toEqual({ sources: ['Resizing', 'Upload', 'C', 'D', 'E'], related: ['Formats', 'Colours'] })
+  expect(afterAnswer(debug, many)).toEqual({
+    sources: ['Resizing', 'Upload', 'C', 'D', 'E'],
+    related: ['Formats', 'Colours'],
+  })
   expect(afterAnswer(debug, null)).toEqual({ sources: ['Upload', 'Albums'], related: ['Formats'] })
 })
 
@@ -22,7 +25,11 @@ test('a follow-up that nothing related could help is a warning', () => {
 
 test('the latest turn is the last that ended', () => {
   const at = { seq: 1, at: '', content: '' }
-  const messages = [{ role: 'user', turn: 1, ...at }, { role: 'error', turn: 1, ...at }, { role: 'user', turn: 2, ...at }] as Message[]
+  const messages = [
+    { role: 'user', turn: 1, ...at },
+    { role: 'error', turn: 1, ...at },
+    { role: 'user', turn: 2, ...at },
+  ] as Message[]
 
   expect(latestTurn(messages)).toBe(1)
   expect(latestTurn([])).toBe(null)

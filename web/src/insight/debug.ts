@@ -18,13 +18,19 @@ export function afterAnswer(
   answer: { sources: readonly Source[]; related: readonly string[] } | null,
 ): { sources: string[]; related: string[] } {
   return {
-    sources: first([...(answer?.sources ?? []).map(({ title }) => title), ...debug.recent_sources_used], RECENT_SOURCES),
+    sources: first(
+      [...(answer?.sources ?? []).map(({ title }) => title), ...debug.recent_sources_used],
+      RECENT_SOURCES,
+    ),
     related: first([...(answer?.related ?? []), ...debug.available_related_documents], RELATED_TOPICS),
   }
 }
 
 /** What looks wrong; a follow-up that nothing related could help counts too. */
-export function warningsOf(debug: Pick<ContextDebug, 'warnings' | 'available_related_documents'>, followUp: boolean): string[] {
+export function warningsOf(
+  debug: Pick<ContextDebug, 'warnings' | 'available_related_documents'>,
+  followUp: boolean,
+): string[] {
   const alone = followUp && !debug.available_related_documents.length
   return alone ? [...debug.warnings, 'Related doc not available for follow-up'] : debug.warnings
 }

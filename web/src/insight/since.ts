@@ -7,15 +7,32 @@ import { refKey } from '../context/items.ts'
 
 export type Later = { since: SentItem['changed_since']; description: string }
 
-export const MARKS: Record<SentItem['changed_since'], string> = { unchanged: '', changed: 'Changed since', deleted: 'Deleted since', unknown: '' }
+export const MARKS: Record<SentItem['changed_since'], string> = {
+  unchanged: '',
+  changed: 'Changed since',
+  deleted: 'Deleted since',
+  unknown: '',
+}
 
-export async function laterOf(session: string, turn: number, items: readonly ContextItem[], now: readonly ItemView[]): Promise<Map<string, Later>> {
+export async function laterOf(
+  session: string,
+  turn: number,
+  items: readonly ContextItem[],
+  now: readonly ItemView[],
+): Promise<Map<string, Later>> {
   const known = new Map(now.map((item) => [refKey(item), item]))
   const found = await Promise.all(
     items.map(async (item): Promise<[string, Later]> => {
       const key = refKey(item)
       const current = known.get(key)
-      if (current) return [key, { since: !item.hash || item.hash === current.hash ? 'unchanged' : 'changed', description: current.description }]
+      if (current)
+        return [
+          key,
+          {
+            since: !item.hash || item.hash === current.hash ? 'unchanged' : 'changed',
+            description: current.description,
+          },
+        ]
       return [key, await asked(session, turn, item)]
     }),
   )

@@ -34,7 +34,9 @@ export function withSettings(values: Values, given: Record<string, Record<string
 }
 
 function known(given: Record<string, unknown>): Partial<Record<Tunable, number>> {
-  return Object.fromEntries(TUNABLE.filter((name) => typeof given[name] === 'number').map((name) => [name, given[name] as number]))
+  return Object.fromEntries(
+    TUNABLE.filter((name) => typeof given[name] === 'number').map((name) => [name, given[name] as number]),
+  )
 }
 
 function picked(from: Record<Tunable, number>): Record<Tunable, number> {

@@ -89,7 +89,10 @@ export class LiveSession {
   #hear(event: Watched): void {
     this.#heard.push(event)
     if (this.#frame) return
-    this.#frame = document.visibilityState === 'visible' ? requestAnimationFrame(() => this.#settled()) : window.setTimeout(() => this.#settled(), 100)
+    this.#frame =
+      document.visibilityState === 'visible'
+        ? requestAnimationFrame(() => this.#settled())
+        : window.setTimeout(() => this.#settled(), 100)
   }
 
   #settled(): SessionState {
@@ -110,7 +113,10 @@ export class LiveSession {
     if (!before || this.loadingEarlier) return
     this.loadingEarlier = true
     try {
-      const page = await call('list_messages', { path: { session_id: this.id }, query: { before, limit: EARLIER_PAGE } })
+      const page = await call('list_messages', {
+        path: { session_id: this.id },
+        query: { before, limit: EARLIER_PAGE },
+      })
       if (this.state) this.state = withEarlier(this.state, page)
     } finally {
       this.loadingEarlier = false
@@ -122,7 +128,11 @@ export class LiveSession {
     const others = this.pending.filter((one) => one.key !== key)
     this.pending = [...others, { key, content, problem: null }]
     try {
-      await begin('send_message', { path: { session_id: this.id }, body: { content } }, { headers: { 'Idempotency-Key': key } })
+      await begin(
+        'send_message',
+        { path: { session_id: this.id }, body: { content } },
+        { headers: { 'Idempotency-Key': key } },
+      )
     } catch (error) {
       this.pending = this.pending.map((one) => (one.key === key ? { ...one, problem: said(error) } : one))
     }

@@ -56,7 +56,10 @@ test('a lost connection goes on after what was heard last', () => {
   vi.runOnlyPendingTimers()
   Socket.all[1]!.onopen!()
 
-  expect(Socket.all.map(({ url }) => url)).toEqual(['ws://localhost:3000/api/sessions/ses%201/events?after=3', 'ws://localhost:3000/api/sessions/ses%201/events?after=4'])
+  expect(Socket.all.map(({ url }) => url)).toEqual([
+    'ws://localhost:3000/api/sessions/ses%201/events?after=3',
+    'ws://localhost:3000/api/sessions/ses%201/events?after=4',
+  ])
   expect(listener.said).toEqual(['connecting', 'begin', 'live', { seq: 4 }, 'offline', 'begin', 'live'])
   stop()
 })

@@ -1,8 +1,20 @@
 import { expect, test } from 'vitest'
 import { completed, matching, mentionAt, type Mentionable } from './mentions.ts'
 
-const item = (type: 'rule' | 'reference' | 'tool', name: string, description = '', enabled = true): Mentionable => ({ type, name, title: '', description, enabled })
-const ITEMS = [item('rule', 'tone'), item('reference', 'photo-upload', 'uploading'), item('reference', 'upload'), item('tool', 'upload'), item('rule', 'uploads-off', '', false)]
+const item = (type: 'rule' | 'reference' | 'tool', name: string, description = '', enabled = true): Mentionable => ({
+  type,
+  name,
+  title: '',
+  description,
+  enabled,
+})
+const ITEMS = [
+  item('rule', 'tone'),
+  item('reference', 'photo-upload', 'uploading'),
+  item('reference', 'upload'),
+  item('tool', 'upload'),
+  item('rule', 'uploads-off', '', false),
+]
 
 test.each([
   ['@', 1, { start: 0, end: 1, query: '' }],

@@ -18,7 +18,9 @@ export function mentionAt(text: string, caret: number): Mention | null {
 
 /** Return what can be named so, best first: names that begin with it before names and descriptions that hold it. */
 export function matching<I extends Mentionable>(items: readonly I[], query: string): I[] {
-  const [kind, rest] = query.includes(':') ? (query.toLowerCase().split(':', 2) as [string, string]) : ['', query.toLowerCase()]
+  const [kind, rest] = query.includes(':')
+    ? (query.toLowerCase().split(':', 2) as [string, string])
+    : ['', query.toLowerCase()]
   return items
     .filter((item) => item.type !== 'tool' && item.enabled && item.type.startsWith(kind))
     .map((item) => ({ item, rank: rankOf(item, rest) }))

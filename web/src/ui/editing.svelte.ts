@@ -44,7 +44,9 @@ export class Editing<D extends Draft> {
   /** It was saved here, and not touched since. */
   saved = $state(false)
 
-  readonly changed: (keyof D & string)[] = $derived(this.base && this.values ? differing(this.base.values, this.values) : [])
+  readonly changed: (keyof D & string)[] = $derived(
+    this.base && this.values ? differing(this.base.values, this.values) : [],
+  )
   readonly dirty = $derived(this.changed.length > 0)
 
   #saves = 0
@@ -151,12 +153,14 @@ export class Editing<D extends Draft> {
       this.#take(saved)
       this.saved = !later.length
       // What was typed while it was being saved is not saved yet.
-      if (later.length) this.#again({ ...saved.values, ...Object.fromEntries(later.map((name) => [name, typed[name]])) })
+      if (later.length)
+        this.#again({ ...saved.values, ...Object.fromEntries(later.map((name) => [name, typed[name]])) })
       return true
     } catch (error) {
       if (!(error instanceof ProblemError)) throw error
       if (error.code === 'stale_revision') await this.#compare()
-      else if (error.code === 'invalid_file') this.faults = (error.problem.facts['problems'] as Fault[] | undefined) ?? []
+      else if (error.code === 'invalid_file')
+        this.faults = (error.problem.facts['problems'] as Fault[] | undefined) ?? []
       if (error.code !== 'stale_revision' && !this.faults.length) this.problem = said(error)
       return false
     } finally {
@@ -207,5 +211,7 @@ export class Editing<D extends Draft> {
 
 /** Return the names of values that are not the same in both. */
 export function differing<D extends Draft>(one: D, other: D): (keyof D & string)[] {
-  return (Object.keys(other) as (keyof D & string)[]).filter((name) => JSON.stringify(one[name]) !== JSON.stringify(other[name]))
+  return (Object.keys(other) as (keyof D & string)[]).filter(
+    (name) => JSON.stringify(one[name]) !== JSON.stringify(other[name]),
+  )
 }

@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest'
 import { hunks, lineDiff, type Line } from './lines.ts'
 
-const written = (lines: readonly Line[]) => lines.map(({ kind, text }) => ({ same: ' ', old: '-', new: '+' })[kind] + text)
+const written = (lines: readonly Line[]) =>
+  lines.map(({ kind, text }) => ({ same: ' ', old: '-', new: '+' })[kind] + text)
 
 test('equal texts differ in no line', () => {
   expect(lineDiff('a\nb\n', 'a\nb\n').every(({ kind }) => kind === 'same')).toBe(true)
@@ -22,10 +23,17 @@ test.each([
   ['', 'a\nb'],
   ['a\nb', ''],
   ['x\ny\nz', 'y\nz\nx'],
-  [Array.from({ length: 4000 }, (_, n) => `a${n}`).join('\n'), Array.from({ length: 4000 }, (_, n) => `b${n}`).join('\n')],
+  [
+    Array.from({ length: 4000 }, (_, n) => `a${n}`).join('\n'),
+    Array.from({ length: 4000 }, (_, n) => `b${n}`).join('\n'),
+  ],
 ])('the lines make up both texts again', (before, after) => {
   const lines = lineDiff(before, after)
-  const side = (kind: 'old' | 'new') => lines.filter((line) => line.kind === 'same' || line.kind === kind).map(({ text }) => text).join('\n')
+  const side = (kind: 'old' | 'new') =>
+    lines
+      .filter((line) => line.kind === 'same' || line.kind === kind)
+      .map(({ text }) => text)
+      .join('\n')
   expect([side('old'), side('new')]).toEqual([before, after])
 })
 

@@ -65,7 +65,8 @@ function script(old: readonly string[], now: readonly string[]): LineKind[] {
   for (let count = 0; count <= most; count++) {
     history.push(new Map(furthest))
     for (let diagonal = -count; diagonal <= count; diagonal += 2) {
-      const down = diagonal === -count || (diagonal !== count && furthest.get(diagonal - 1)! < furthest.get(diagonal + 1)!)
+      const down =
+        diagonal === -count || (diagonal !== count && furthest.get(diagonal - 1)! < furthest.get(diagonal + 1)!)
       let x = down ? furthest.get(diagonal + 1)! : furthest.get(diagonal - 1)! + 1
       while (x < old.length && x - diagonal < now.length && old[x] === now[x - diagonal]) x++
       furthest.set(diagonal, x)
@@ -81,7 +82,8 @@ function walked(history: readonly Map<number, number>[], x: number, y: number): 
   for (let count = history.length - 1; count > 0; count--) {
     const furthest = history[count]!
     const diagonal = x - y
-    const down = diagonal === -count || (diagonal !== count && furthest.get(diagonal - 1)! < furthest.get(diagonal + 1)!)
+    const down =
+      diagonal === -count || (diagonal !== count && furthest.get(diagonal - 1)! < furthest.get(diagonal + 1)!)
     const previous = down ? diagonal + 1 : diagonal - 1
     const fromX = furthest.get(previous)!
     const fromY = fromX - previous

@@ -2,7 +2,10 @@
 import { describe, expect, test } from 'vitest'
 import { blocks } from './markdown.ts'
 
-const html = (text: string) => blocks(text).map((block) => (block.kind === 'html' ? block.html : `[${block.language}]${block.text}`)).join('')
+const html = (text: string) =>
+  blocks(text)
+    .map((block) => (block.kind === 'html' ? block.html : `[${block.language}]${block.text}`))
+    .join('')
 
 describe('what a model writes', () => {
   test.each([
@@ -15,11 +18,15 @@ describe('what a model writes', () => {
     '<form action="/api/logout"><button>x</button></form>',
     '<svg><use href="#x"/></svg>',
   ])('can do nothing: %s', (text) => {
-    expect(html(text)).not.toMatch(/<script|<img|onerror|onclick|javascript:|data:|style=|class="shell"|<iframe|<form|<button|<svg/i)
+    expect(html(text)).not.toMatch(
+      /<script|<img|onerror|onclick|javascript:|data:|style=|class="shell"|<iframe|<form|<button|<svg/i,
+    )
   })
 
   test('loads nothing from elsewhere: a picture is a link', () => {
-    expect(html('![a cat](https://example.org/cat.png)')).toContain('<a href="https://example.org/cat.png" target="_blank" rel="noopener noreferrer nofollow">a cat</a>')
+    expect(html('![a cat](https://example.org/cat.png)')).toContain(
+      '<a href="https://example.org/cat.png" target="_blank" rel="noopener noreferrer nofollow">a cat</a>',
+    )
   })
 
   test('has headings that fit below those of the page', () => {
@@ -27,7 +34,11 @@ describe('what a model writes', () => {
   })
 
   test('gives code apart, with its language', () => {
-    expect(blocks('a\n\n```Python title=x\nprint()\n```')[1]).toEqual({ kind: 'code', text: 'print()', language: 'python' })
+    expect(blocks('a\n\n```Python title=x\nprint()\n```')[1]).toEqual({
+      kind: 'code',
+      text: 'print()',
+      language: 'python',
+    })
   })
 })
 

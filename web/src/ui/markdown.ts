@@ -44,7 +44,10 @@ const marked = new Marked({
 
 export function blocks(text: string): Block[] {
   if (!DOMPurify.isSupported) throw new Error('this browser cannot show untrusted text safely')
-  return marked.lexer(text).filter((token) => token.type !== 'space' && token.type !== 'def').map(block)
+  return marked
+    .lexer(text)
+    .filter((token) => token.type !== 'space' && token.type !== 'def')
+    .map(block)
 }
 
 function block(token: Token): Block {
@@ -60,8 +63,23 @@ function block(token: Token): Block {
   return { kind: 'html', html }
 }
 
-const ALLOWED_TAGS = 'a abbr b blockquote br code dd del details div dl dt em h3 hr i input kbd li mark ol p pre q s samp small span strong sub summary sup table tbody td th thead tr u ul var'.split(' ')
-const ALLOWED_ATTR = ['href', 'title', 'class', 'start', 'tabindex', 'type', 'checked', 'disabled', 'target', 'rel', 'aria-label']
+const ALLOWED_TAGS =
+  'a abbr b blockquote br code dd del details div dl dt em h3 hr i input kbd li mark ol p pre q s samp small span strong sub summary sup table tbody td th thead tr u ul var'.split(
+    ' ',
+  )
+const ALLOWED_ATTR = [
+  'href',
+  'title',
+  'class',
+  'start',
+  'tabindex',
+  'type',
+  'checked',
+  'disabled',
+  'target',
+  'rel',
+  'aria-label',
+]
 const OWN_CLASSES = /^(depth-[1-4]|align-(left|right|center)|scroll)$/
 
 const purifier = DOMPurify()
@@ -79,7 +97,12 @@ purifier.addHook('afterSanitizeAttributes', (node) => {
 })
 
 function sanitised(html: string): string {
-  return purifier.sanitize(html, { ALLOWED_TAGS, ALLOWED_ATTR, ALLOW_DATA_ATTR: false, ALLOWED_URI_REGEXP: /^(?:https?:|mailto:|#|\/)/i })
+  return purifier.sanitize(html, {
+    ALLOWED_TAGS,
+    ALLOWED_ATTR,
+    ALLOW_DATA_ATTR: false,
+    ALLOWED_URI_REGEXP: /^(?:https?:|mailto:|#|\/)/i,
+  })
 }
 
 function escaped(text: string): string {

@@ -2,7 +2,17 @@ import { expect, test } from 'vitest'
 import type { DayRow, ItemRow, PartRow } from '../../api/schema.ts'
 import { bytes, columnsOf, MEASURES, ordered, partShares, queryOf, share, ticks, tokensInAll } from './measures.ts'
 
-const nothing = { turns: 0, calls: 0, request_tokens: 0, input_tokens: 0, output_tokens: 0, cache_read_tokens: 0, cache_write_tokens: 0, cost_usd: '0', turns_without_price: 0 }
+const nothing = {
+  turns: 0,
+  calls: 0,
+  request_tokens: 0,
+  input_tokens: 0,
+  output_tokens: 0,
+  cache_read_tokens: 0,
+  cache_write_tokens: 0,
+  cost_usd: '0',
+  turns_without_price: 0,
+}
 const day = (name: string, turns: number, precision: number | null): DayRow => ({
   day: name,
   sessions: 1,
@@ -27,7 +37,10 @@ test('days on which nothing happened have their place, as nothing or as unknown'
 })
 
 test('tokens that no provider counted are those that we counted, for each day and for all of them', () => {
-  const counted = (name: string, tokens: Partial<DayRow['spent']>) => ({ ...day(name, 1, null), spent: { ...nothing, ...tokens } })
+  const counted = (name: string, tokens: Partial<DayRow['spent']>) => ({
+    ...day(name, 1, null),
+    spent: { ...nothing, ...tokens },
+  })
   const ours = counted('2026-02-27', { request_tokens: 90, output_tokens: 3 })
   const theirs = counted('2026-02-28', { request_tokens: 90, input_tokens: 100, output_tokens: 5 })
 
@@ -59,7 +72,14 @@ test('the last days are counted from today, today included', () => {
 })
 
 test('parts are added up in groups, the largest first', () => {
-  const row = (kind: PartRow['kind'], tokens: number): PartRow => ({ kind, tokens, requests: 1, share: 0, cost_usd: '0.5', cut: 1 })
+  const row = (kind: PartRow['kind'], tokens: number): PartRow => ({
+    kind,
+    tokens,
+    requests: 1,
+    share: 0,
+    cost_usd: '0.5',
+    cut: 1,
+  })
 
   expect(partShares([row('core', 10), row('site', 5), row('history', 40), row('summary', 0)])).toEqual([
     { group: 'history', title: 'History', tokens: 40, cost: 0.5, cut: 1 },
@@ -68,7 +88,10 @@ test('parts are added up in groups, the largest first', () => {
 })
 
 test('items are ordered by what matters', () => {
-  const rows = [{ tokens: 1, unused_tokens: 9 }, { tokens: 5, unused_tokens: 2 }] as ItemRow[]
+  const rows = [
+    { tokens: 1, unused_tokens: 9 },
+    { tokens: 5, unused_tokens: 2 },
+  ] as ItemRow[]
 
   expect(ordered(rows, 'tokens').map(({ tokens }) => tokens)).toEqual([5, 1])
   expect(ordered(rows, 'unused').map(({ tokens }) => tokens)).toEqual([1, 5])

@@ -14,7 +14,10 @@ export const RANGES = [
 ] as const
 
 /** What the server is asked for: days back from today, which counts as the last of them. */
-export function queryOf(filters: AnalyticsFilters, today: Date): { since?: string; agent?: string; model?: string; everyone?: boolean } {
+export function queryOf(
+  filters: AnalyticsFilters,
+  today: Date,
+): { since?: string; agent?: string; model?: string; everyone?: boolean } {
   const days = Number(filters.days)
   return {
     ...(days > 0 ? { since: dayOf(new Date(today.getTime() - (days - 1) * DAY_MS)) } : {}),
@@ -42,17 +45,63 @@ export function tokensInAll(days: readonly DayRow[]): { tokens: number; counted:
   }
 }
 
-export type Measure = { name: string; title: string; about: string; of: (row: DayRow) => number | null; text: (value: number) => string; most?: number }
+export type Measure = {
+  name: string
+  title: string
+  about: string
+  of: (row: DayRow) => number | null
+  text: (value: number) => string
+  most?: number
+}
 
 /** What can be looked at day by day. A share goes up to 1; where nothing was counted it is null. */
 export const MEASURES: readonly Measure[] = [
-  { name: 'cost', title: 'Cost', about: 'Turns whose model has a known price', of: ({ spent }) => Number(spent.cost_usd), text: dollars },
-  { name: 'tokens', title: 'Tokens', about: 'Input and output, as providers counted them; where they did not, what was sent by our own count', of: ({ spent }) => tokensOf(spent), text: inDigits },
+  {
+    name: 'cost',
+    title: 'Cost',
+    about: 'Turns whose model has a known price',
+    of: ({ spent }) => Number(spent.cost_usd),
+    text: dollars,
+  },
+  {
+    name: 'tokens',
+    title: 'Tokens',
+    about: 'Input and output, as providers counted them; where they did not, what was sent by our own count',
+    of: ({ spent }) => tokensOf(spent),
+    text: inDigits,
+  },
   { name: 'turns', title: 'Turns', about: 'Questions asked', of: ({ spent }) => spent.turns, text: inDigits },
-  { name: 'sessions', title: 'Sessions', about: 'Sessions that were begun', of: ({ sessions }) => sessions, text: inDigits },
-  { name: 'precision', title: 'Selected and used', about: 'The share of selected items in which the answer left a trace', of: ({ quality }) => quality.precision, text: share, most: 1 },
-  { name: 'recall', title: 'Needed and selected', about: 'The share of needed items that were selected, as far as anybody can tell', of: ({ quality }) => quality.recall, text: share, most: 1 },
-  { name: 'prefix', title: 'Stable prompt', about: 'How much of the prompt began as the one before, which is what prompt caches live on', of: ({ prefix }) => prefix.kept_share, text: share, most: 1 },
+  {
+    name: 'sessions',
+    title: 'Sessions',
+    about: 'Sessions that were begun',
+    of: ({ sessions }) => sessions,
+    text: inDigits,
+  },
+  {
+    name: 'precision',
+    title: 'Selected and used',
+    about: 'The share of selected items in which the answer left a trace',
+    of: ({ quality }) => quality.precision,
+    text: share,
+    most: 1,
+  },
+  {
+    name: 'recall',
+    title: 'Needed and selected',
+    about: 'The share of needed items that were selected, as far as anybody can tell',
+    of: ({ quality }) => quality.recall,
+    text: share,
+    most: 1,
+  },
+  {
+    name: 'prefix',
+    title: 'Stable prompt',
+    about: 'How much of the prompt began as the one before, which is what prompt caches live on',
+    of: ({ prefix }) => prefix.kept_share,
+    text: share,
+    most: 1,
+  },
 ]
 
 export type Column = { key: string; label: string; value: number | null }
@@ -103,7 +152,12 @@ export function partShares(rows: readonly PartRow[]): PartShare[] {
   for (const row of rows) {
     const group = row.kind === 'selected' ? 'selected' : groupOf(row.kind)
     const sum = found.get(group) ?? { group, title: TITLES[group], tokens: 0, cost: 0, cut: 0 }
-    found.set(group, { ...sum, tokens: sum.tokens + row.tokens, cost: sum.cost + Number(row.cost_usd), cut: sum.cut + row.cut })
+    found.set(group, {
+      ...sum,
+      tokens: sum.tokens + row.tokens,
+      cost: sum.cost + Number(row.cost_usd),
+      cut: sum.cut + row.cut,
+    })
   }
   return [...found.values()].filter(({ tokens }) => tokens > 0).sort((one, other) => other.tokens - one.tokens)
 }
