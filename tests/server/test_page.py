@@ -11,7 +11,7 @@ from engine.world import World
 from server.place import problem_in, served
 from windowpane.server.page import BUNDLE, PLACES
 
-ROUTES = Path(__file__).parents[2] / "web" / "src" / "route.ts"
+ROUTES = Path(__file__).parents[2] / "web" / "src" / "routing" / "route.ts"
 SCRIPT = "console.log('pane');\n" * 200
 
 

@@ -1,8 +1,10 @@
 /** The places beside the conversation, each loaded when somebody goes there. Add a view here and its place in `route.ts`. */
 
 import type { Component } from 'svelte'
-import type { Place } from './route.ts'
+import type { Place } from './routing/route.ts'
 
+// Each view has properties of its own, which `viewOf` gives it.
+// eslint-disable-next-line @typescript-eslint/no-explicit-any
 type View = { load: () => Promise<{ default: Component<any> }>; props: object }
 
 // The same function for the same view: what is open stays open when only its properties change.

@@ -28,7 +28,7 @@ BUNDLE = Path(__file__).parent.parent / "static"
 """Where the package's build puts the page."""
 
 PLACES = ("/", "/s/{rest:path}", "/agents", "/agents/{rest:path}", "/analytics")
-"""The addresses of the page, after `web/src/route.ts`. What is not here is not found."""
+"""The addresses of the page, after `web/src/routing/route.ts`. What is not here is not found."""
 
 FOR_EVER = "public, max-age=31536000, immutable"
 ASK_EACH_TIME = "no-cache"

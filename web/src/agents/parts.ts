@@ -1,6 +1,6 @@
 /** Which part of an agent a file of its folder is, and small facts about such files. */
 
-import type { AgentPart } from '../route.ts'
+import type { AgentPart } from '../routing/route.ts'
 
 /** Return the part of an agent by which a file can be corrected, or null for one that is not read. */
 export function partOfFile(file: string): AgentPart | null {

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { appletIn } from '../context/footer.ts'
-import { parse } from '../route.ts'
+import { parse } from '../routing/route.ts'
 import { itemsOf } from './capture.ts'
 
 test('an applet is kept as its slug and its parameters in their order', () => {

@@ -2,7 +2,7 @@
 
 import { call } from '../api/call.ts'
 import type { LiveSession } from '../live/session.svelte.ts'
-import type { Applet } from '../route.ts'
+import type { Applet } from '../routing/route.ts'
 
 /** Views of the page itself: they look at the session, and are no part of its work. */
 const OF_THE_PAGE = ['debug']

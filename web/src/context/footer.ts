@@ -1,7 +1,7 @@
 /** The context footer: which links the working context gives, in which order, and how many are not shown. */
 
-import type { Applet } from '../route.ts'
-import { href } from '../route.ts'
+import type { Applet } from '../routing/route.ts'
+import { href } from '../routing/route.ts'
 import type { ContextSets } from './events.ts'
 
 export const SHOWN_FILES = 5

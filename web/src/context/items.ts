@@ -1,6 +1,6 @@
 /** Items in groups, in the order in which they are shown everywhere: by priority and name, tools by server and name. */
 
-import type { ItemName } from '../route.ts'
+import type { ItemName } from '../routing/route.ts'
 
 export type ItemType = 'rule' | 'reference' | 'tool'
 export type Shown = { type: ItemType; name: string; server?: string | null; priority?: number | null }

@@ -2,7 +2,7 @@
 
 import type { DayRow, ItemRow, PartRow, Spent } from '../../api/schema.ts'
 import { groupOf, inDigits, type PartGroup } from '../../context/parts.ts'
-import type { AnalyticsFilters } from '../../route.ts'
+import type { AnalyticsFilters } from '../../routing/route.ts'
 import { dollars } from '../../ui/money.ts'
 
 const DAY_MS = 86_400_000

@@ -72,7 +72,7 @@ function placeOf(pathname: string, server: string | null): Place {
 }
 
 function withFilters(search: URLSearchParams): Place {
-  const given = FILTERS.flatMap((name) => (search.get(name) ? [[name, search.get(name)!]] : []))
+  const given = FILTERS.flatMap((name) => (search.get(name) ? [[name, search.get(name)!] as const] : []))
   return given.length ? { view: 'analytics', filters: Object.fromEntries(given) } : { view: 'analytics' }
 }
 

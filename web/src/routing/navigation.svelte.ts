@@ -1,7 +1,7 @@
 /** Where the page is now. Links are plain `<a href>`; a click on one of ours changes the place without a reload. */
 
 import { href, parse, type Address, type Applet, type Place } from './route.ts'
-import { kept } from './ui/kept.ts'
+import { kept } from '../ui/kept.ts'
 
 const LAST_SESSION = 'last-session'
 /** Addresses of the server that are not places of this page. */
