@@ -23,6 +23,7 @@ from random import Random
 import anyio
 
 from windowpane.agents.folder import FolderAgents
+from windowpane.api.analytics import Filters
 from windowpane.context.ids import SessionId
 from windowpane.context.messages import Usage
 from windowpane.engine import Engine
@@ -30,7 +31,6 @@ from windowpane.insight.analytics.count import Account, Progress
 from windowpane.insight.analytics.report import dashboard
 from windowpane.insight.analytics.store import Ledger
 from windowpane.insight.analytics.update import Bookkeeper, Kept
-from windowpane.insight.analytics.values import Filters
 from windowpane.models.provider import PydanticModels
 from windowpane.request.hybrid_selector import HybridSelector
 from windowpane.search.index import Index

@@ -17,13 +17,14 @@ from pathlib import Path
 import anyio
 
 from windowpane.agents.folder import FolderAgents
+from windowpane.api.replay import WhatIf
 from windowpane.context.ids import SessionId
 from windowpane.context.items import reference_ref
 from windowpane.engine import Engine
 from windowpane.insight.compare import compare
 from windowpane.insight.explain import explain, explain_all
 from windowpane.insight.past import PastTurn, past_turn
-from windowpane.insight.replay import WhatIf, rebuilt, rerun
+from windowpane.insight.replay import rebuilt, rerun
 from windowpane.models.provider import PydanticModels
 from windowpane.request.hybrid_selector import HybridSelector
 from windowpane.search.index import Index

@@ -24,12 +24,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from windowpane.context.items import ItemRef
+from windowpane.context.messages import Said
 from windowpane.search.base import Measured, SearchQuery
 from windowpane.search.corpus import Corpus
 from windowpane.search.documents import Document
 from windowpane.search.embedding.minilm import MiniLM
 from windowpane.search.embedding.vectors import Key, Stored, VectorCache, stored, vector_key
-from windowpane.search.query import Said, query
+from windowpane.search.query import query
 from windowpane.search.select import CALIBRATION, Calibration, evidence, select
 from windowpane.search.settings import SelectSettings
 

@@ -43,7 +43,7 @@ def _text(path: Path) -> str | None:
 
 def settings_page() -> str:
     """Return every setting: of a process, of an agent, of a session, and the keys of providers."""
-    from windowpane.agents.base import AgentSettings
+    from windowpane.context.agents import AgentSettings
     from windowpane.context.session import SessionSettings
     from windowpane.models.provider import SETUPS
     from windowpane.request.settings import RANGES

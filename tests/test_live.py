@@ -18,17 +18,20 @@ from windowpane.context.events import (
     HistoryCleared,
     Live,
     MessageAdded,
+    Missed,
     ModelReplied,
     Recorded,
     SessionContext,
     SessionCreated,
+    SessionDeleted,
     TurnFinished,
     TurnStarted,
+    Watched,
 )
 from windowpane.context.ids import SessionId
 from windowpane.context.messages import Step
 from windowpane.errors import StoreUnavailableError
-from windowpane.live import Audience, Feed, Hub, Missed, SessionDeleted, Watched
+from windowpane.live import Audience, Feed, Hub
 from windowpane.stores.memory import MemoryStore
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)

@@ -19,6 +19,28 @@ from urllib.parse import quote
 import httpx2
 from pydantic import TypeAdapter
 
+from windowpane.api.agents import AgentList, AgentView, FoundItems, ItemDetail, ItemList, ProblemList, ServerList
+from windowpane.api.analytics import Dashboard
+from windowpane.api.comparison import Comparison
+from windowpane.api.context_tests import ContextTest, Report, SavedTest
+from windowpane.api.evaluation import Evaluation, Proposal, Tuning
+from windowpane.api.explanation import Explanation
+from windowpane.api.export import EXPORT, SessionExport, read_export
+from windowpane.api.replay import Rebuilt, Rerun, WhatIf
+from windowpane.api.sessions import (
+    ChangedSession,
+    FetchedList,
+    ItemsChange,
+    ItemsView,
+    MessagePage,
+    SessionListView,
+    SessionView,
+    Statistics,
+    SummaryView,
+)
+from windowpane.api.suggestions import Applied, Edit, SuggestionList
+from windowpane.api.turns import ContextDebug, ItemUse, TurnRecord, TurnUsage, TurnUse, TurnView
+from windowpane.api.wire import unflat
 from windowpane.context.events import Delta, Recorded
 from windowpane.context.ids import SessionId
 from windowpane.context.items import ItemRef
@@ -26,34 +48,6 @@ from windowpane.context.messages import Decision
 from windowpane.context.request import Request, RequestContext
 from windowpane.context.sets import ChangeMode
 from windowpane.errors import RemoteError, UnreachableError
-from windowpane.insight.analytics.suggest import Applied, Edit
-from windowpane.insight.analytics.values import Dashboard
-from windowpane.insight.compare import Comparison
-from windowpane.insight.context_tests import ContextTest, Report
-from windowpane.insight.debug import ContextDebug
-from windowpane.insight.evaluate import Evaluation
-from windowpane.insight.explain import Explanation
-from windowpane.insight.replay import Rebuilt, Rerun, WhatIf
-from windowpane.insight.tune import Proposal
-from windowpane.insight.use import ItemUse
-from windowpane.server.routes.agents import (
-    AgentList,
-    AgentView,
-    FoundItems,
-    ItemDetail,
-    ItemList,
-    ProblemList,
-    ServerList,
-)
-from windowpane.server.routes.analytics import SuggestionList, Tuning, TurnUse
-from windowpane.server.routes.fetched import FetchedList
-from windowpane.server.routes.items import ItemsChange, ItemsView
-from windowpane.server.routes.messages import MessagePage, TurnRecord, TurnView
-from windowpane.server.routes.past import SavedTest
-from windowpane.server.routes.sessions import ChangedSession, SessionListView, SessionView
-from windowpane.server.routes.statistics import Statistics, SummaryView, TurnUsage
-from windowpane.server.sse import unflat
-from windowpane.sessions.export import EXPORT, SessionExport, read_export
 
 T = TypeVar("T")
 

@@ -16,6 +16,8 @@ import anyio
 import anyio.abc
 
 from windowpane.agents.base import Agents
+from windowpane.api.export import SessionExport
+from windowpane.api.sessions import SetWish
 from windowpane.context.events import (
     ApprovalDecided,
     CancelRequested,
@@ -41,6 +43,7 @@ from windowpane.context.events import (
     TurnError,
     TurnFinished,
     TurnStarted,
+    Watched,
 )
 from windowpane.context.fetched import Fetched, FetchedKind, capped
 from windowpane.context.ids import Actor, BlobHash, SessionId, new_session_id, unlisted
@@ -62,7 +65,7 @@ from windowpane.errors import (
     WindowpaneError,
 )
 from windowpane.fetch.base import PageReader, SearchEngine
-from windowpane.live import Audience, Watched
+from windowpane.live import Audience
 from windowpane.memory.memory import Memory
 from windowpane.models.base import Models
 from windowpane.request.build import arrivals, build, mentioned
@@ -76,7 +79,7 @@ from windowpane.request.resume import RESUME_AFTER_S
 from windowpane.request.selector import NoSelector, Selection, Selector
 from windowpane.request.settings import call_settings, checked_changes, search_settings
 from windowpane.search.history import HistoryIndex
-from windowpane.sessions.export import SessionExport, before_turn, export, own_copy
+from windowpane.sessions.export import before_turn, export, own_copy
 from windowpane.sessions.fetching import Fetching
 from windowpane.sessions.past import Exchange, past_events
 from windowpane.sessions.toolboxes import Toolboxes
@@ -107,15 +110,6 @@ class SessionList:
 
     sessions: tuple[SessionState, ...]
     cursor: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class SetWish:
-    """A change of one set of the working context, as somebody asks for it."""
-
-    set_name: str
-    items: Sequence[str]
-    mode: ChangeMode = "replace"
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,10 +22,13 @@ from windowpane.context.events import (
     FetchedCleared,
     HistoryCleared,
     Live,
+    Missed,
     ModelReplied,
     Recorded,
     SessionContext,
+    SessionDeleted,
     TurnFinished,
+    Watched,
 )
 from windowpane.context.ids import SessionId
 from windowpane.context.sets import ContextSets
@@ -39,28 +42,6 @@ KEPT = 512
 PAGE = 200
 """How many events are read from the log at once."""
 
-
-@dataclass(frozen=True, slots=True)
-class Missed:
-    """A listener fell behind.
-
-    Every event after `after` follows, from the log. Of the text that was being written parts are lost: what is still
-    unfinished comes again from its beginning.
-    """
-
-    after: int
-    type: Literal["missed"] = "missed"
-
-
-@dataclass(frozen=True, slots=True)
-class SessionDeleted:
-    """The session is no more, and nothing follows."""
-
-    type: Literal["session.deleted"] = "session.deleted"
-
-
-Watched = Live | SessionContext | Missed | SessionDeleted
-"""What somebody who watches a session sees. A context event that is not in an envelope is not in the log either."""
 
 Read = Callable[[int], Awaitable[list[Recorded]]]
 """Return some events after a sequence number."""

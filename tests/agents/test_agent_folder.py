@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from windowpane.agents.agent import WRITE_CORE
-from windowpane.agents.base import Agent, AgentSettings, Problem, Prompts
+from windowpane.agents.base import Agent, Prompts
 from windowpane.agents.folder import AgentFolder, FolderAgents
+from windowpane.context.agents import AgentSettings, Problem
 from windowpane.context.items import Reference, Rule
 from windowpane.errors import AgentNotFoundError
 from windowpane.search.settings import search_settings

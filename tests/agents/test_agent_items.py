@@ -4,8 +4,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from windowpane.agents.base import Problem
 from windowpane.agents.items import read_reference, read_rule, render_item
+from windowpane.context.agents import Problem
 from windowpane.context.items import Reference, Rule
 
 NAMES = st.from_regex(r"[A-Za-z0-9_-]{1,40}", fullmatch=True)

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from windowpane.agents.base import Problem, ServerEntry
+from windowpane.agents.base import ServerEntry
 from windowpane.agents.folder import AgentFolder
+from windowpane.context.agents import Problem
 from windowpane.tools.base import ServerConfig
 
 ENVIRON = {"TOKEN": "t0k", "EMPTY": "", "HOME": "/home/someone"}

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from insight.counted import PAPER, PAPER_ANSWER, ask, counted, talking
+from windowpane.api.analytics import Dashboard, Filters, PrefixKept, Quality, ScoreStep
 from windowpane.context.events import ModelReplied, Recorded, TurnFinished, TurnStarted
 from windowpane.context.ids import SessionId
 from windowpane.context.items import reference_ref, rule_ref
@@ -19,7 +20,6 @@ from windowpane.insight.analytics.count import Account, Progress, account, item_
 from windowpane.insight.analytics.report import as_csv, dashboard, item_rows
 from windowpane.insight.analytics.store import Ledger
 from windowpane.insight.analytics.update import Kept
-from windowpane.insight.analytics.values import Dashboard, Filters, PrefixKept, Quality, ScoreStep
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 KEPT = Kept(NOW, 0)

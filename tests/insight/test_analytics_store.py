@@ -11,6 +11,7 @@ import pytest
 from engine.world import World, drain, tool
 from insight.counted import PAPER, PAPER_ANSWER, REFUND, ask, counted, everything, talking
 from stores.kinds import KINDS, Kind
+from windowpane.api.analytics import Filters
 from windowpane.context.events import Recorded
 from windowpane.context.ids import SessionId
 from windowpane.context.items import reference_ref, rule_ref
@@ -19,7 +20,6 @@ from windowpane.insight.analytics.count import Lesson
 from windowpane.insight.analytics.report import dashboard
 from windowpane.insight.analytics.store import Ledger, Remembered
 from windowpane.insight.analytics.update import Bookkeeper
-from windowpane.insight.analytics.values import Filters
 from windowpane.models.scripted import Call, Reply
 from windowpane.stores.memory import MemoryStore
 

@@ -10,10 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from insight.turns import NOW, Scene, played
+from windowpane.api.comparison import Comparison, ItemChange, PartChange, Prefix
 from windowpane.context.ids import SessionId
 from windowpane.context.items import Item, Reference, Rule, Tool, rule_ref
 from windowpane.context.messages import AssistantMessage, ModelReply, Step, Usage, UserMessage
-from windowpane.insight.compare import Comparison, ItemChange, PartChange, Prefix, compare, prompt_bytes
+from windowpane.insight.compare import compare, prompt_bytes
 from windowpane.search.settings import SearchSettings
 
 TONE = Rule("tone", "Be kind.\nBe brief.", include="always", priority=100)

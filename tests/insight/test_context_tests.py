@@ -10,14 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.world import World, drain, tool
-from windowpane.agents.base import Problem
+from windowpane.api.context_tests import Breach, ContextTest, ContextTests
+from windowpane.context.agents import Problem
 from windowpane.context.items import Reference, reference_ref, rule_ref, tool_ref
+from windowpane.context.messages import Said
 from windowpane.context.request import Candidate, Evidence, Query
 from windowpane.errors import InvalidInputError
 from windowpane.insight.context_tests import (
-    Breach,
-    ContextTest,
-    ContextTests,
     judge,
     keep_turn,
     parse_tests,
@@ -29,7 +28,6 @@ from windowpane.insight.context_tests import (
 from windowpane.request.hybrid_selector import HybridSelector
 from windowpane.request.selector import Chosen, Selection
 from windowpane.search.index import Index
-from windowpane.search.query import Said
 
 BILLING, LEGAL, TONE = reference_ref("billing"), rule_ref("legal"), rule_ref("tone")
 SELECTION = Selection(

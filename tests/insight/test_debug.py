@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from windowpane.api.turns import ContextDebug
 from windowpane.context.ids import RequestId
 from windowpane.context.messages import AssistantMessage, Message, ModelReply, Source, Step, UserMessage
 from windowpane.context.request import (
@@ -17,7 +18,7 @@ from windowpane.context.request import (
     Role,
 )
 from windowpane.context.summary import Summary
-from windowpane.insight.debug import ContextDebug, context_debug
+from windowpane.insight.debug import context_debug
 from windowpane.search.query import query, said
 from windowpane.text.blocks import summary_block
 from windowpane.text.render import enclosed

@@ -9,19 +9,10 @@ from hypothesis import strategies as st
 
 from insight.counted import PAPER, PAPER_ANSWER, REFUND, ask, counted, talking
 from insight.turns import played, scene_of, settings_of
+from windowpane.api.evaluation import CalibrationStep, Wrong
 from windowpane.context.items import reference_ref
 from windowpane.errors import InvalidFileError, InvalidInputError
-from windowpane.insight.evaluate import (
-    CalibrationStep,
-    Question,
-    Wrong,
-    asked_before,
-    asked_now,
-    evaluate,
-    measured,
-    questions_of,
-    read_labels,
-)
+from windowpane.insight.evaluate import Question, asked_before, asked_now, evaluate, measured, questions_of, read_labels
 from windowpane.insight.rescore import scored
 from windowpane.insight.tune import counts_under, tune, write_settings
 from windowpane.search.settings import SearchSettings, SelectSettings, search_settings

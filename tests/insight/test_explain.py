@@ -11,6 +11,7 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from insight.turns import Scene, asked, played, scene_of, sent
+from windowpane.api.explanation import Change, Explanation, Need, RoomState
 from windowpane.context.items import (
     Item,
     ItemRef,
@@ -22,7 +23,7 @@ from windowpane.context.items import (
     tool_ref,
 )
 from windowpane.errors import UnknownItemError
-from windowpane.insight.explain import Change, Explanation, Need, RoomState, explain, explain_all, one_step_less
+from windowpane.insight.explain import change_of, explain, explain_all, one_step_less
 from windowpane.search.settings import SearchSettings, SelectSettings
 
 CROP = Reference("crop", "Crop with the mouse.", include="agent")
@@ -56,7 +57,7 @@ def test_the_stated_change_turns_the_decision_round_and_one_step_less_does_not(s
                 less = (*change.needs[:position], one_step_less(need), *change.needs[position + 1 :])
             else:
                 less = (*change.needs[:position], *change.needs[position + 1 :])
-            assert not holds(scene, item.ref, replace(change, needs=less))
+            assert not holds(scene, item.ref, change_of(change.effect, less))
 
 
 def holds(scene: Scene, ref: ItemRef, change: Change) -> bool:
@@ -148,7 +149,7 @@ def test_the_tokens_that_were_missing_are_named() -> None:
         == f"needs {found.tokens} tokens and {found.room.left_tokens} were left after everything more important"
     )
     assert found.changes == (
-        Change(
+        change_of(
             effect="includes",
             needs=(Need(what="tokens", text=f"+{missing} tokens", value=missing, bound="least"),),
         ),
@@ -219,7 +220,7 @@ def test_a_record_from_before_there_were_catalogs_still_says_why() -> None:
         compared=22,
         tokens=None,
         room=RoomState(pieces_tokens=None, left_tokens=None),
-        changes=(Change(effect="includes", needs=(Need(what="add", text="add it by hand"),)),),
+        changes=(change_of(effect="includes", needs=(Need(what="add", text="add it by hand"),)),),
     )
 
 

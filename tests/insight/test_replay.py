@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from engine.world import World, drain, tool
 from insight.turns import Scene, played, scene_of, settings_of
+from windowpane.api.replay import Rebuilt, WhatIf
 from windowpane.context.ids import BlobHash, SessionId, content_hash
 from windowpane.context.items import Reference, Rule, reference_ref, rule_ref
 from windowpane.context.messages import AssistantMessage
@@ -21,7 +22,7 @@ from windowpane.errors import InvalidInputError, InvalidSettingError, TurnNotFou
 from windowpane.insight.compare import compare
 from windowpane.insight.explain import explain
 from windowpane.insight.past import PastTurn, past_turn
-from windowpane.insight.replay import Rebuilt, WhatIf, decided_again, rebuilt, rerun
+from windowpane.insight.replay import decided_again, rebuilt, rerun
 from windowpane.models.scripted import Call, Reply
 from windowpane.request.hybrid_selector import HybridSelector
 from windowpane.request.record import context_of, record

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 from insight.counted import PAPER, REFUND, ask, counted, talking
+from windowpane.api.suggestions import SharedItem
 from windowpane.context.items import reference_ref
 from windowpane.errors import InvalidInputError
-from windowpane.insight.analytics.sharing import SharedItem, similar, word_similarities
+from windowpane.insight.analytics.sharing import similar, word_similarities
 from windowpane.search.embedding.base import Vectors
 from windowpane.search.history import HistoryIndex
 

@@ -8,10 +8,11 @@ import pytest
 from engine.world import World
 from windowpane.agents.base import Agent
 from windowpane.agents.folder import FolderAgents
+from windowpane.api.analytics import ItemRow, ScoreStep
+from windowpane.api.suggestions import Edit, Suggestion
 from windowpane.context.items import Item, ItemRef, Tool, reference_ref, rule_ref, tool_ref
 from windowpane.errors import InvalidInputError, MissingFileError, StaleRevisionError, UnknownItemError
-from windowpane.insight.analytics.suggest import Edit, Suggestion, apply, suggestions
-from windowpane.insight.analytics.values import ItemRow, ScoreStep
+from windowpane.insight.analytics.suggest import apply, suggestions
 
 PAY = Tool("bank", "pay", "Pays.", include="always")
 SERVER = """mcpServers:

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from windowpane.api.turns import UsageAnalysis
 from windowpane.context.ids import RequestId
 from windowpane.context.items import tool_ref
 from windowpane.context.messages import Step, ToolCall, ToolResult, Usage
@@ -19,7 +20,7 @@ from windowpane.context.request import (
     RequestContext,
     RequestMessage,
 )
-from windowpane.insight.usage import Residual, UsageAnalysis, analyse_usage, price, price_of_steps, residuals
+from windowpane.insight.usage import Residual, analyse_usage, price, price_of_steps, residuals
 from windowpane.text.tokens import count, message_tokens, tool_tokens
 from windowpane.turn.run import messages_now
 

@@ -7,9 +7,10 @@ import pytest
 from insight.turns import Scene as Turn
 from insight.turns import played
 from insight.use_worlds import LOOKED_AT, TUNED_ON, UNSEEN, Subject, scenes
+from windowpane.api.turns import ItemUse
 from windowpane.context.items import Reference, Rule, Tool, reference_ref, rule_ref, tool_ref
 from windowpane.context.messages import Step, ToolCall, ToolResult
-from windowpane.insight.use import ItemUse, use, uses, worth
+from windowpane.insight.use import use, uses, worth
 
 BILLING = "A refund reaches the bank account after five working days. Vouchers are valid for 18 months at Tessera."
 

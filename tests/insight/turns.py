@@ -9,10 +9,11 @@ from random import Random
 
 import numpy as np
 
-from windowpane.agents.base import Agent, AgentSettings, Prompts
+from windowpane.agents.base import Agent, Prompts
+from windowpane.context.agents import AgentSettings
 from windowpane.context.events import SessionItem
 from windowpane.context.ids import BlobHash, RequestId, SessionId
-from windowpane.context.items import IncludeMode, Item, ItemRef, Reference, Rule, Tool
+from windowpane.context.items import Domain, IncludeMode, Item, ItemRef, Reference, Rule, Tool
 from windowpane.context.messages import Message, Step
 from windowpane.context.request import CallSettings, Candidate, Evidence, Query, Request, RequestContext
 from windowpane.context.session import SessionState
@@ -25,7 +26,7 @@ from windowpane.request.record import context_of, record
 from windowpane.request.selector import Chosen, Selection
 from windowpane.search.base import Found, Measured, SearchQuery
 from windowpane.search.chunks import Chunk
-from windowpane.search.documents import DOMAINS, Domain
+from windowpane.search.documents import DOMAINS
 from windowpane.search.select import Choice, select
 from windowpane.search.settings import SearchSettings, SelectSettings, written_out
 from windowpane.tools.base import ServerStatus

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windowpane.agents.base import Agent, AgentSettings, Prompts
+from windowpane.agents.base import Agent, Prompts
+from windowpane.context.agents import AgentSettings
 from windowpane.context.events import SessionItem
 from windowpane.context.fetched import Fetched
 from windowpane.context.ids import RequestId, SessionId

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windowpane.agents.base import Agent, AgentSettings, Prompts
+from windowpane.agents.base import Agent, Prompts
 from windowpane.agents.folder import FolderAgents
+from windowpane.context.agents import AgentSettings
 from windowpane.context.session import Mode, SessionSettings
 from windowpane.errors import MissingCorePromptError
 from windowpane.request.prompt import MODE_TEXTS, Section, build_prompt

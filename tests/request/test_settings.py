@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from windowpane.agents.base import Agent, AgentSettings
+from windowpane.agents.base import Agent
+from windowpane.context.agents import AgentSettings
 from windowpane.context.ids import SessionId
 from windowpane.context.request import CallSettings
 from windowpane.context.session import SessionSettings, SessionState

@@ -4,14 +4,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windowpane.context.messages import AssistantMessage, ErrorMessage, ModelReply, Step, SystemMessage, UserMessage
+from windowpane.context.messages import (
+    AssistantMessage,
+    ErrorMessage,
+    ModelReply,
+    Said,
+    Step,
+    SystemMessage,
+    UserMessage,
+)
 from windowpane.search.base import SearchQuery
 from windowpane.search.query import (
     LONGEST_EARLIER_CHARS,
     MOST_CLAUSES,
     MOST_CONTEXT_SHARE,
     RELATED_CONTEXT_SHARE,
-    Said,
     query,
     related,
     said,

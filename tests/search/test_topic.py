@@ -2,7 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windowpane.search.query import Said, query
+from windowpane.context.messages import Said
+from windowpane.search.query import query
 from windowpane.search.topic import new_subject
 
 TALK = ["How do I crop an image?", "Use the crop tool, then save the image."]

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from engine.world import World, drain, tool
 from server.place import new_session, problem_in, served
+from windowpane.api.export import EXPORT, read_export
 from windowpane.context.ids import SessionId, content_hash
 from windowpane.context.items import rule_ref
 from windowpane.engine import Engine
 from windowpane.fetch.pages import Pages
 from windowpane.models.scripted import Call, Reply
-from windowpane.sessions.export import EXPORT, read_export
 from windowpane.stores.memory import MemoryStore
 
 

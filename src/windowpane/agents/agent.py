@@ -8,11 +8,12 @@ other is reported.
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from windowpane.agents.base import Agent, FileEntry, FileKind, Problem, Prompts, ServerEntry
+from windowpane.agents.base import Agent, FileEntry, FileKind, Prompts, ServerEntry
 from windowpane.agents.files import Found
 from windowpane.agents.items import ItemFile
 from windowpane.agents.manifest import UNREADABLE, Manifest
 from windowpane.agents.prompts import PromptFile
+from windowpane.context.agents import Problem
 from windowpane.context.items import Reference, Rule
 
 CORE = "prompts/core.md"

@@ -8,19 +8,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
+from windowpane.context.agents import AgentSettings, Problem
 from windowpane.context.items import Reference, Rule
-from windowpane.context.session import Mode, ToolPermission
 
 FileKind = Literal["manifest", "servers", "rule", "reference", "core", "default_site", "site"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Problem:
-    """Something in the folder that cannot be used, and where. Everything else keeps working."""
-
-    file: str
-    line: int | None
-    reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,32 +21,6 @@ class Prompts:
     core: str | None = None
     default_site: str | None = None
     sites: Mapping[str, str] = field(default_factory=dict[str, str])
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AgentSettings:
-    """The agent's defaults for its sessions."""
-
-    model: str = "echo"
-    """The model that answers: `provider:model`, or `echo`, which needs no provider."""
-    temperature: float | None = None
-    """The sampling temperature. Default: the provider's."""
-    top_p: float | None = None
-    """The nucleus sampling share. Default: the provider's."""
-    max_output_tokens: int = 4096
-    """How long one reply may be, in tokens."""
-    max_chat_turns: int = 20
-    """How many model calls one turn may make."""
-    tool_permission: ToolPermission = "tool"
-    """Which tool calls need approval: every one, none, or as each tool says."""
-    mode: Mode = "normal"
-    """How a message is answered. `research` searches the web first."""
-    context_window: int | None = None
-    """The size of the context window in tokens. Default: the model's own."""
-    search: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """How freely items are selected; see below."""
-    working_context: bool = True
-    """Whether the model gets the tools that record what it is working on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +51,7 @@ class Agent:
     name: str
     folder: str
     description: str = ""
-    settings: AgentSettings = AgentSettings()
+    settings: AgentSettings = field(default_factory=AgentSettings)
     rules: tuple[Rule, ...] = ()
     references: tuple[Reference, ...] = ()
     prompts: Prompts = Prompts()

@@ -18,13 +18,14 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from windowpane.agents.base import Agent, FileEntry, Problem
+from windowpane.agents.base import Agent, FileEntry
 from windowpane.agents.files import MAX_BYTES
 from windowpane.agents.items import ItemFile, read_reference, read_rule, render_item
 from windowpane.agents.manifest import Manifest, read_manifest, read_mcp_json
 from windowpane.agents.prompts import read_prompt, read_site
 from windowpane.agents.rewrite import Value, rewritten_front, rewritten_json, rewritten_yaml
 from windowpane.agents.tree import TreeError
+from windowpane.context.agents import Problem
 from windowpane.context.items import IncludeMode, ItemRef, ItemType, Permission, Reference, Rule
 from windowpane.errors import (
     AgentError,

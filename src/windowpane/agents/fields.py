@@ -8,8 +8,8 @@ import difflib
 from collections.abc import Iterable, Sequence
 from typing import TypeGuard, TypeVar
 
-from windowpane.agents.base import Problem
 from windowpane.agents.tree import Listing, Node, Scalar, Table, boolean, integer, number
+from windowpane.context.agents import Problem
 
 ChoiceT = TypeVar("ChoiceT", bound=str)
 DefaultT = TypeVar("DefaultT")

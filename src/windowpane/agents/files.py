@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, NamedTuple, TypeVar
 
-from windowpane.agents.base import FileKind, Problem
+from windowpane.agents.base import FileKind
+from windowpane.context.agents import Problem
 
 MAX_BYTES = 1024 * 1024
 """Larger files are not read."""

@@ -10,10 +10,10 @@ from typing import Any
 
 import yaml
 
-from windowpane.agents.base import Problem
 from windowpane.agents.fields import Fields, Notes, shortened
 from windowpane.agents.frontmatter import first_heading, read_document
 from windowpane.agents.tree import TreeError
+from windowpane.context.agents import Problem
 from windowpane.context.items import DEFAULT_PRIORITY, IncludeMode, Reference, Rule
 
 INCLUDE_MODES: tuple[IncludeMode, ...] = ("always", "manual", "agent")

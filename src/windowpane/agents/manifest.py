@@ -8,10 +8,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from windowpane.agents.base import AgentSettings, Problem, ServerEntry
+from windowpane.agents.base import ServerEntry
 from windowpane.agents.fields import Fields, Notes
 from windowpane.agents.servers import read_servers
 from windowpane.agents.tree import Node, Table, TreeError, read_json, read_yaml, value_of
+from windowpane.context.agents import AgentSettings, Problem
 from windowpane.context.session import Mode, ToolPermission
 from windowpane.errors import InvalidSettingError
 

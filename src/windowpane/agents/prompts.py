@@ -7,10 +7,10 @@ it, so nothing but the plain host is written.
 import re
 from dataclasses import dataclass
 
-from windowpane.agents.base import Problem
 from windowpane.agents.fields import Fields, Notes, shortened
 from windowpane.agents.frontmatter import read_document
 from windowpane.agents.tree import TreeError
+from windowpane.context.agents import Problem
 
 _HOST = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63})*")
 

@@ -9,6 +9,9 @@ import anyio.to_thread
 import typer
 from pydantic import TypeAdapter
 
+from windowpane.api.analytics import Dashboard, Filters, ItemRow, Listed
+from windowpane.api.suggestions import Applied, Suggestion
+from windowpane.api.turns import ItemUse
 from windowpane.cli.door import Place, ask, with_engine
 from windowpane.cli.naming import find_session, find_there
 from windowpane.cli.screen import Screen, counted
@@ -16,11 +19,10 @@ from windowpane.engine import Engine
 from windowpane.errors import InvalidInputError
 from windowpane.insight.analytics.report import as_csv, counted_turns, dashboard, item_rows
 from windowpane.insight.analytics.store import Ledger
-from windowpane.insight.analytics.suggest import Applied, Suggestion, apply, suggestions
+from windowpane.insight.analytics.suggest import apply, suggestions
 from windowpane.insight.analytics.update import Bookkeeper, Kept
-from windowpane.insight.analytics.values import Dashboard, Filters, ItemRow, Listed
 from windowpane.insight.past import past_turn
-from windowpane.insight.use import ItemUse, use
+from windowpane.insight.use import use
 from windowpane.settings import Settings
 
 if TYPE_CHECKING:

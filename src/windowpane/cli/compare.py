@@ -4,11 +4,12 @@ from typing import TYPE_CHECKING
 
 from pydantic import TypeAdapter
 
+from windowpane.api.comparison import Comparison, Prefix
 from windowpane.cli.door import Place, ask
 from windowpane.cli.naming import find_session, find_there
 from windowpane.cli.screen import Screen, counted
 from windowpane.engine import Engine
-from windowpane.insight.compare import Comparison, Prefix, compare
+from windowpane.insight.compare import compare
 from windowpane.insight.past import past_turn
 
 if TYPE_CHECKING:

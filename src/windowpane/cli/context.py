@@ -17,8 +17,8 @@ from windowpane.errors import AgentNotFoundError, RemoteError, TurnNotFoundError
 from windowpane.insight.view import NO_CONTEXT, changes_since
 
 if TYPE_CHECKING:
+    from windowpane.api.sessions import SessionView
     from windowpane.client import Client
-    from windowpane.server.routes.sessions import SessionView
 
 REQUEST: TypeAdapter[Request] = TypeAdapter(Request)
 

@@ -8,15 +8,16 @@ import anyio.to_thread
 import typer
 from pydantic import TypeAdapter
 
+from windowpane.api.context_tests import ContextTest
+from windowpane.api.evaluation import Evaluation, Measure, Proposal
 from windowpane.cli.analytics import with_books
 from windowpane.cli.door import Place, with_engine
 from windowpane.cli.screen import Screen, counted
 from windowpane.engine import Engine
 from windowpane.errors import InvalidInputError
 from windowpane.insight.analytics.update import Bookkeeper, Kept
-from windowpane.insight.context_tests import ContextTest
-from windowpane.insight.evaluate import Evaluation, Measure, Question, asked_before, asked_now, evaluate, read_labels
-from windowpane.insight.tune import Proposal, tune, write_settings
+from windowpane.insight.evaluate import Question, asked_before, asked_now, evaluate, read_labels
+from windowpane.insight.tune import tune, write_settings
 from windowpane.search.settings import SearchSettings, search_settings
 from windowpane.settings import Settings
 

@@ -5,11 +5,12 @@ from typing import TYPE_CHECKING
 
 from pydantic import TypeAdapter
 
+from windowpane.api.explanation import Explanation
 from windowpane.cli.door import Place, ask
 from windowpane.cli.naming import find_item, find_session, find_there
 from windowpane.cli.screen import Screen, counted
 from windowpane.engine import Engine
-from windowpane.insight.explain import Explanation, explain, explain_all
+from windowpane.insight.explain import explain, explain_all
 from windowpane.insight.past import past_turn
 
 if TYPE_CHECKING:

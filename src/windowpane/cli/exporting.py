@@ -5,15 +5,15 @@ from pathlib import Path
 
 from pydantic import TypeAdapter
 
+from windowpane.api.export import EXPORT, SessionExport
+from windowpane.api.sessions import SessionView, Statistics
 from windowpane.cli.door import Place, ask
 from windowpane.cli.naming import LATEST, find_session, find_there
 from windowpane.cli.screen import Screen, counted
 from windowpane.client import Client
 from windowpane.context.session import SessionState
 from windowpane.engine import Engine
-from windowpane.server.routes.sessions import SessionView
-from windowpane.server.routes.statistics import Statistics, statistics_of
-from windowpane.sessions.export import EXPORT, SessionExport
+from windowpane.server.routes.statistics import statistics_of
 
 STATISTICS: TypeAdapter[Statistics] = TypeAdapter(Statistics)
 

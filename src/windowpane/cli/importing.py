@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 from windowpane.agents.importers.base import Outcome
 from windowpane.agents.importers.run import import_into
+from windowpane.api.export import SessionExport, read_export
 from windowpane.cli.door import Place, ask
 from windowpane.cli.screen import Screen, counted
 from windowpane.engine import Engine
 from windowpane.errors import InvalidInputError
-from windowpane.sessions.export import SessionExport, read_export
 from windowpane.settings import Settings
 
 if TYPE_CHECKING:

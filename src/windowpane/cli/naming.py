@@ -9,8 +9,8 @@ from windowpane.engine import Engine
 from windowpane.errors import InvalidInputError, RemoteError, SessionNotFoundError, UnknownItemError
 
 if TYPE_CHECKING:
+    from windowpane.api.sessions import SessionView
     from windowpane.client import Client
-    from windowpane.server.routes.sessions import SessionView
 
 LAST = "last"
 """Names the session that was used last."""

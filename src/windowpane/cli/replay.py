@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 from pydantic import TypeAdapter
 
+from windowpane.api.replay import Rebuilt, Rerun, WhatIf
 from windowpane.cli.door import Place, ask
 from windowpane.cli.naming import find_item, find_session, find_there
 from windowpane.cli.screen import Screen, counted
@@ -14,7 +15,7 @@ from windowpane.context.items import ItemRef
 from windowpane.engine import Engine
 from windowpane.errors import InvalidInputError
 from windowpane.insight.past import past_turn
-from windowpane.insight.replay import Rebuilt, Rerun, WhatIf, rebuilt, rerun
+from windowpane.insight.replay import rebuilt, rerun
 
 if TYPE_CHECKING:
     from windowpane.client import Client

@@ -18,8 +18,8 @@ from windowpane.engine import Engine
 from windowpane.insight.view import badge
 
 if TYPE_CHECKING:
+    from windowpane.api.sessions import SessionView
     from windowpane.client import Client
-    from windowpane.server.routes.sessions import SessionView
 
     AnySession = SessionState | SessionView
 

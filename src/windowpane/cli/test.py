@@ -6,13 +6,14 @@ from xml.etree.ElementTree import Element, ElementTree, SubElement
 
 from pydantic import TypeAdapter
 
+from windowpane.api.context_tests import Broke, ContextTest, Report, Verdict
 from windowpane.cli.door import Place, ask
 from windowpane.cli.naming import find_session, find_there
 from windowpane.cli.preview import NOWHERE
 from windowpane.cli.screen import Screen, counted
 from windowpane.engine import Engine
 from windowpane.errors import InvalidInputError
-from windowpane.insight.context_tests import Broke, ContextTest, Report, Verdict, keep_turn, render_test, run_tests
+from windowpane.insight.context_tests import keep_turn, render_test, run_tests
 from windowpane.settings import Settings
 
 if TYPE_CHECKING:

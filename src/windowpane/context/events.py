@@ -311,3 +311,26 @@ class Delta:
 
 Live = Recorded | Delta
 """What somebody who watches a turn sees."""
+
+
+@dataclass(frozen=True, slots=True)
+class Missed:
+    """A listener fell behind.
+
+    Every event after `after` follows, from the log. Of the text that was being written parts are lost: what is still
+    unfinished comes again from its beginning.
+    """
+
+    after: int
+    type: Literal["missed"] = "missed"
+
+
+@dataclass(frozen=True, slots=True)
+class SessionDeleted:
+    """The session is no more, and nothing follows."""
+
+    type: Literal["session.deleted"] = "session.deleted"
+
+
+Watched = Live | SessionContext | Missed | SessionDeleted
+"""What somebody who watches a session sees. A context event that is not in an envelope is not in the log either."""

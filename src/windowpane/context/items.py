@@ -146,3 +146,7 @@ def definition(item: Item) -> str:
 def item_hash(item: Item) -> BlobHash:
     """Return the content hash of an item."""
     return content_hash(definition(item))
+
+
+Domain = Literal["text", "tool"]
+"""Rules and references are one domain, tools the other; each has its own settings."""

@@ -173,3 +173,11 @@ class AssistantMessage:
 
 
 Message = UserMessage | SystemMessage | ErrorMessage | ApprovalMessage | AssistantMessage
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """One earlier message as text."""
+
+    role: Literal["user", "assistant"]
+    text: str

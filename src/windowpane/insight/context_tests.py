@@ -16,30 +16,32 @@ A file holds one test or a list of them. Tests run the real selection and call n
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from itertools import count
 from pathlib import Path
-from typing import Any, Literal, Protocol, cast
+from typing import Any, Protocol, cast
 
 import anyio.to_thread
 
-from windowpane.agents.base import Agents, Problem
+from windowpane.agents.base import Agents
 from windowpane.agents.fields import Fields, Notes
 from windowpane.agents.items import dumped
 from windowpane.agents.tree import Listing, Node, Scalar, Table, TreeError, read_yaml, value_of
+from windowpane.api.context_tests import Breach, ContextTest, ContextTests, Report, Selected, Verdict
+from windowpane.context.agents import Problem
 from windowpane.context.events import SessionItem
 from windowpane.context.ids import SessionId
 from windowpane.context.items import Item, ItemRef, reference_ref, rule_ref, tool_ref
-from windowpane.context.messages import AssistantMessage, Message, ModelReply, Step, UserMessage
+from windowpane.context.messages import AssistantMessage, Message, ModelReply, Said, Step, UserMessage
 from windowpane.context.session import SessionState
 from windowpane.errors import InvalidInputError, InvalidSettingError
 from windowpane.insight.past import PastTurn, Records, past_turn
 from windowpane.insight.rescore import settings_of
 from windowpane.request.gather import gather
 from windowpane.request.selector import Selection
-from windowpane.search.query import Said, said
+from windowpane.search.query import said
 from windowpane.search.settings import SelectSettings, search_settings
 from windowpane.tools.base import ServerStatus
 
@@ -52,75 +54,6 @@ CLOSE = 0.5
 
 FEW_MESSAGES = 8
 """How many messages are looked through for the exchange before a follow-up."""
-
-Broke = Literal["must", "must_not", "unexpected", "unknown"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ContextTest:
-    """One test, and where it stands. `may` is None when anything else may be selected too."""
-
-    file: str = ""
-    line: int = 1
-    name: str
-    message: str
-    history: tuple[Said, ...] = ()
-    added: tuple[ItemRef, ...] = ()
-    settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    must: tuple[ItemRef, ...] = ()
-    may: tuple[ItemRef, ...] | None = None
-    must_not: tuple[ItemRef, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class ContextTests:
-    """An agent's tests, and the files or entries that cannot be used."""
-
-    tests: tuple[ContextTest, ...]
-    problems: tuple[Problem, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Selected:
-    """An item that a message selected, with its score."""
-
-    ref: ItemRef
-    score: float | None
-    reason: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Breach:
-    """An item that is not where the test wants it, and why."""
-
-    ref: ItemRef
-    broke: Broke
-    reason: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
-    """How a test went. `degraded` says what the selection had to do without."""
-
-    test: ContextTest
-    passed: bool
-    selected: tuple[Selected, ...]
-    breaches: tuple[Breach, ...]
-    degraded: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
-    """How all tests of an agent went. Files that cannot be used count as failures."""
-
-    agent: str
-    results: tuple[Verdict, ...]
-    problems: tuple[Problem, ...]
-
-    @property
-    def passed(self) -> bool:
-        """Tell whether nothing failed."""
-        return not self.problems and all(result.passed for result in self.results)
 
 
 class Selecting(Protocol):

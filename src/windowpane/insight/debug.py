@@ -5,33 +5,15 @@ Everything comes from the record of the turn and from the log before it; nothing
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import islice
-from typing import Literal
 
+from windowpane.api.turns import Band, ContextDebug
 from windowpane.context.messages import AssistantMessage, Message
 from windowpane.context.request import Request, RequestMessage
 
 CHARACTERS_PER_TOKEN = 4
 RECENT_SOURCES = 5
 RELATED_DOCUMENTS = 10
-Band = Literal["short", "medium", "large", "very large"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ContextDebug:
-    """One turn's memory. `message_count` counts all stored messages, `window_count` those that were sent whole."""
-
-    conversation_context: str
-    message_count: int
-    window_count: int
-    has_summary: bool
-    context_length: int
-    band: Band
-    estimated_tokens: int
-    recent_sources_used: tuple[str, ...]
-    available_related_documents: tuple[str, ...]
-    warnings: tuple[str, ...]
 
 
 def context_debug(request: Request, before: Sequence[Message], *, topic: str | None = None) -> ContextDebug:

@@ -11,20 +11,21 @@ needed ones marked, and any settings can be tried on it at once.
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
 
+from windowpane.api.context_tests import ContextTest
+from windowpane.api.evaluation import CalibrationStep, Evaluation, Measure, Wrong
 from windowpane.context.events import SessionItem
 from windowpane.context.ids import SessionId
-from windowpane.context.items import ItemRef
+from windowpane.context.items import Domain, ItemRef
 from windowpane.context.session import SessionState
 from windowpane.errors import InvalidFileError, InvalidInputError, NotFoundError
 from windowpane.insight.analytics.count import SCORE_STEPS, score_step
 from windowpane.insight.analytics.store import Remembered
-from windowpane.insight.context_tests import WAIT_S, ContextTest, Selecting, as_messages, parse_tests
+from windowpane.insight.context_tests import WAIT_S, Selecting, as_messages, parse_tests
 from windowpane.insight.past import Records, past_turn
 from windowpane.insight.rescore import Scored, domain_of, scored, scored_candidates
 from windowpane.request.gather import gather
-from windowpane.search.documents import DOMAINS, Domain
+from windowpane.search.documents import DOMAINS
 from windowpane.search.settings import SearchSettings, SelectSettings
 
 SHOWN_WRONG = 50
@@ -54,55 +55,6 @@ class Question:
         certain = sum(score >= settings.include_score for score in self.scores)
         relevant = 0 if self.small_talk else sum(score >= cut_off for score in self.scores)
         return max(certain, min(relevant, settings.top_n))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Measure:
-    """How well a selection did. Shares are None where there was nothing to count.
-
-    `precision` is the share of the selected that was needed, `recall` the share of the needed that was selected, `f1`
-    their harmonic mean; `mean_selected` is for one question. What was needed and no candidate counts as not selected.
-    """
-
-    questions: int
-    needed: int
-    selected: int
-    hits: int
-    precision: float | None
-    recall: float | None
-    f1: float | None
-    mean_selected: float | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CalibrationStep:
-    """Candidates whose score was from `low` up to `low` + 0.1, and what share of them was needed."""
-
-    low: float
-    candidates: int
-    needed: int
-    share: float | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wrong:
-    """A question that the selection got wrong: what it took without need, and what it should have taken."""
-
-    name: str
-    needless: tuple[ItemRef, ...]
-    missed: tuple[ItemRef, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Evaluation:
-    """How an agent's selection does with its settings: on all questions, on each domain, and by score."""
-
-    agent: str
-    search: Mapping[str, Any]
-    whole: Measure
-    by_domain: Mapping[Domain, Measure]
-    calibration: tuple[CalibrationStep, ...]
-    wrong: tuple[Wrong, ...]
 
 
 def evaluate(agent: str, questions: Sequence[Question], settings: SearchSettings) -> Evaluation:

@@ -7,19 +7,27 @@ smaller it does not. A step is 0.0001 for a score or a share, 1 for `top_n` and 
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, Literal
 
+from windowpane.api.explanation import Change, Effect, Explanation, Fate, Need, RoomState, What
 from windowpane.context.catalog import CatalogEntry, Standing
-from windowpane.context.items import BUILT_IN_SERVER, CLIENT_SERVER, DEFAULT_PRIORITY, IncludeMode, ItemRef, Tool
-from windowpane.context.request import Candidate, ContextItem, Evidence, ItemStatus
+from windowpane.context.items import (
+    BUILT_IN_SERVER,
+    CLIENT_SERVER,
+    DEFAULT_PRIORITY,
+    Domain,
+    IncludeMode,
+    ItemRef,
+    Tool,
+)
+from windowpane.context.request import Candidate, ContextItem, Evidence
 from windowpane.errors import UnknownItemError
 from windowpane.insight.past import PastTurn
 from windowpane.insight.refit import Wanted, fate_of, more_tokens, pieces_with
 from windowpane.insight.rescore import Scored, domain_of, scored, settings_of
 from windowpane.request.assemble import item_tokens
-from windowpane.search.documents import Domain
 from windowpane.search.select import SCORE_DECIMALS, Choice, Choices
 from windowpane.search.settings import SearchSettings, SelectSettings
 from windowpane.tools.names import offer
@@ -27,93 +35,6 @@ from windowpane.tools.names import offer
 STEP = 10.0**-SCORE_DECIMALS
 MOST_TOP_N = 1000
 MOST_INCLUDE_SCORE = 1.01
-
-Fate = ItemStatus | Literal["left_out", "not_in_session"]
-"""What became of an item: as the record has it, left out by the selection, or never in question."""
-
-What = Literal["floor", "share_of_best", "top_n", "include_score", "enabled", "tokens", "add", "remove", "agent"]
-Effect = Literal["includes", "leaves_out", "completes"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Need:
-    """One thing to change, in words and as a value, which is the `most` or the `least` that will do.
-
-    `domain` is the group of search settings that it belongs to. `tokens` is how much larger the window must be; `add`
-    and `remove` are done to the session by hand; `agent` is something to do to the agent.
-    """
-
-    what: What
-    text: str
-    value: float | int | bool | None = None
-    bound: Literal["most", "least"] | None = None
-    domain: Literal["text", "tools"] | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
-    """What would have turned a decision round: everything in it, and nothing less."""
-
-    effect: Effect
-    needs: tuple[Need, ...]
-
-    @property
-    def text(self) -> str:
-        """Return the change in words."""
-        return " and ".join(need.text for need in self.needs)
-
-    @property
-    def search(self) -> dict[str, dict[str, Any]]:
-        """Return the search settings that the change consists of, as `agent.yaml` and a replay take them."""
-        named: dict[str, dict[str, Any]] = {}
-        for need in self.needs:
-            if need.domain is not None:
-                named.setdefault(need.domain, {})[need.what] = need.value
-        return named
-
-    @property
-    def tokens(self) -> int:
-        """Return how many more tokens the change needs."""
-        return sum(int(need.value or 0) for need in self.needs if need.what == "tokens")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RoomState:
-    """The budget as one item met it, in tokens.
-
-    `pieces_tokens` is what could be sent in all. `left_tokens` is what was left when the item's turn came, and None
-    when it never did. Both are None in records that do not say.
-    """
-
-    pieces_tokens: int | None
-    left_tokens: int | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Explanation:
-    """Why an item was in a request or not. `changes` would have turned that round, the smallest first.
-
-    `tokens` is what all of the item takes, None when that is not known. `compared` is how many candidates its score was
-    ranked among. `mode` is how the item came in, or else how the agent includes it.
-    """
-
-    ref: ItemRef
-    included: bool
-    fate: Fate
-    mode: IncludeMode | None
-    code: str
-    reason: str
-    evidence: Evidence | None
-    compared: int
-    tokens: int | None
-    room: RoomState
-    changes: tuple[Change, ...]
-
-    @property
-    def smallest(self) -> Change | None:
-        """Return the smallest change that turns the decision round, or None when there is none."""
-        turning = "leaves_out" if self.included else "includes"
-        return next((change for change in self.changes if change.effect == turning), None)
 
 
 def explain(past: PastTurn, ref: ItemRef) -> Explanation:
@@ -123,6 +44,21 @@ def explain(past: PastTurn, ref: ItemRef) -> Explanation:
         UnknownItemError: the agent had no such item then, or the turn's record is too old to know.
     """
     return _Explainer(past).explain(ref)
+
+
+def change_of(effect: Effect, needs: tuple[Need, ...]) -> Change:
+    """Return the change that consists of these needs."""
+    search: dict[str, dict[str, Any]] = {}
+    for need in needs:
+        if need.domain is not None:
+            search.setdefault(need.domain, {})[need.what] = need.value
+    return Change(
+        effect=effect,
+        text=" and ".join(need.text for need in needs),
+        needs=needs,
+        search=search,
+        tokens=sum(int(need.value or 0) for need in needs if need.what == "tokens"),
+    )
 
 
 def explain_all(past: PastTurn) -> tuple[Explanation, ...]:
@@ -297,7 +233,7 @@ class _Explainer:
             ways = [unforced]
         else:
             ways = [(*unforced, need) for need in _lowered(domain, settings, choice, best)]
-        changes = (Change(effect="leaves_out", needs=needs) for needs in ways)
+        changes = (change_of(effect="leaves_out", needs=needs) for needs in ways)
         return tuple(change for change in changes if self._takes_all(item.ref, change))
 
     def _takes_all(self, ref: ItemRef, change: Change) -> bool:
@@ -309,7 +245,7 @@ class _Explainer:
             return True
         for position, need in enumerate(change.needs):
             needs = (*change.needs[:position], one_step_less(need), *change.needs[position + 1 :])
-            pieces = pieces_with(self._context, self._selected_with(ref, replace(change, needs=needs)))
+            pieces = pieces_with(self._context, self._selected_with(ref, change_of(change.effect, needs)))
             fate = fate_of(pieces, self._context.budget.pieces_tokens or 0, str(ref))
             if fate is not None and not fate.kept:
                 return False
@@ -317,11 +253,11 @@ class _Explainer:
 
     def _including(self, ref: ItemRef, needs: tuple[Need, ...]) -> Change:
         """Return a change of settings, with the tokens that it takes for the item to fit as well."""
-        change = Change(effect="includes", needs=needs)
+        change = change_of(effect="includes", needs=needs)
         if not self._knows_room:
             return change
         more = self._more(ref, self._selected_with(ref, change))
-        return replace(change, needs=(*needs, _tokens(more))) if more else change
+        return change_of(change.effect, (*needs, _tokens(more))) if more else change
 
     def _selected_with(self, ref: ItemRef, change: Change) -> list[Wanted]:
         """Return everything that is selected once the settings of the item's domain have changed."""
@@ -368,13 +304,13 @@ class _Explainer:
         more = 0
         if want is not None and self._knows_room:
             more = self._more(ref, self._recorded_selection, (want,))
-        return (Change(effect="includes", needs=(add, _tokens(more)) if more else (add,)),)
+        return (change_of(effect="includes", needs=(add, _tokens(more)) if more else (add,)),)
 
     def _ways_into_room(self, item: ContextItem) -> tuple[Change, ...]:
         if not self._knows_room:
             return ()
         more = self._more(item.ref, self._recorded_selection)
-        room = Change(effect="includes", needs=(_tokens(more),))
+        room = change_of(effect="includes", needs=(_tokens(more),))
         if item.include_mode != "agent":
             return (room,)
         # What is added by hand is more important than what was selected, and may need less.
@@ -386,7 +322,7 @@ class _Explainer:
             return ()
         pieces = pieces_with(self._context, self._recorded_selection)
         more = more_tokens(pieces, self._context.budget.pieces_tokens or 0, str(item.ref), whole=True)
-        return (Change(effect="completes", needs=(_tokens(more),)),)
+        return (change_of(effect="completes", needs=(_tokens(more),)),)
 
     @cached_property
     def _recorded_selection(self) -> list[Wanted]:
@@ -494,7 +430,7 @@ def _tokens(more: int) -> Need:
 
 
 def _by_agent(text: str) -> Change:
-    return Change(effect="includes", needs=(Need(what="agent", text=text),))
+    return change_of(effect="includes", needs=(Need(what="agent", text=text),))
 
 
 def _removal(item: ContextItem) -> tuple[Change, ...]:
@@ -504,7 +440,7 @@ def _removal(item: ContextItem) -> tuple[Change, ...]:
         need = Need(what="agent", text="a client that does not bring it along")
     else:
         need = Need(what="remove", text="take it out of the session")
-    return (Change(effect="leaves_out", needs=(need,)),)
+    return (change_of(effect="leaves_out", needs=(need,)),)
 
 
 _ABSENCES: Mapping[IncludeMode, str] = {

@@ -5,10 +5,10 @@ or other texts are measured anew, against the items as the agent had them then. 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
-from windowpane.context.ids import BlobHash
+from windowpane.api.replay import Rebuilt, ReplayedItem, Rerun, WhatIf
 from windowpane.context.items import Item, ItemRef, Tool
 from windowpane.context.request import Evidence
 from windowpane.errors import InvalidInputError, UnknownItemError
@@ -25,56 +25,6 @@ WAIT_S = 60.0
 """How long a replay waits for vectors: nobody waits for a reply."""
 
 RECENT_MESSAGES = 64
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rebuilt:
-    """Whether a past request can be rebuilt byte for byte; `damages` say what is amiss if not."""
-
-    record: BlobHash
-    identical: bool
-    damages: tuple[str, ...]
-    messages: int
-    tools: int
-    used_tokens: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WhatIf:
-    """What is to be different: search settings by name, another query, other texts of rules and references."""
-
-    search: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    query: str | None = None
-    texts: Mapping[ItemRef, str] = field(default_factory=dict[ItemRef, str])
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
-    """What became of one candidate: in the turn, and now. `fits` is None for one that was not selected."""
-
-    ref: ItemRef
-    selected: bool
-    was_selected: bool
-    code: str
-    reason: str
-    evidence: Evidence | None
-    fits: bool | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rerun:
-    """A selection that was run again, best first. `measured` tells whether anything had to be measured anew.
-
-    `search` are all settings that it ran under. `degraded` says what was less good than it should be.
-    """
-
-    query: str
-    search: Mapping[str, Any]
-    measured: bool
-    outcomes: tuple[Outcome, ...]
-    entered: tuple[ItemRef, ...]
-    left: tuple[ItemRef, ...]
-    degraded: tuple[str, ...] = ()
 
 
 def rebuilt(past: PastTurn) -> Rebuilt:
@@ -113,7 +63,7 @@ def decided_again(past: PastTurn, search: Mapping[str, Any]) -> Rerun:
     settings = _settings(past, search)
     was = _was_selected(past)
     outcomes = [
-        Outcome(
+        ReplayedItem(
             ref=choice.key,
             selected=choice.kept,
             was_selected=choice.key in was,
@@ -188,10 +138,10 @@ def _candidates(past: PastTurn) -> dict[ItemRef, Item]:
     return {ref: item for ref, item in found.items() if item is not None}
 
 
-def _outcomes(past: PastTurn, selection: Selection) -> list[Outcome]:
+def _outcomes(past: PastTurn, selection: Selection) -> list[ReplayedItem]:
     was = _was_selected(past)
     outcomes = [
-        Outcome(
+        ReplayedItem(
             ref=chosen.item.ref,
             selected=True,
             was_selected=chosen.item.ref in was,
@@ -202,7 +152,7 @@ def _outcomes(past: PastTurn, selection: Selection) -> list[Outcome]:
         for chosen in selection.chosen
     ]
     return outcomes + [
-        Outcome(
+        ReplayedItem(
             ref=candidate.ref,
             selected=False,
             was_selected=candidate.ref in was,
@@ -222,7 +172,7 @@ def _finished(
     past: PastTurn,
     query: str,
     settings: SearchSettings,
-    outcomes: list[Outcome],
+    outcomes: list[ReplayedItem],
     *,
     measured: bool,
     degraded: tuple[str, ...] = (),
@@ -243,7 +193,7 @@ def _finished(
     )
 
 
-def _kept(past: PastTurn, outcomes: list[Outcome], items: Mapping[ItemRef, Item]) -> dict[str, bool]:
+def _kept(past: PastTurn, outcomes: list[ReplayedItem], items: Mapping[ItemRef, Item]) -> dict[str, bool]:
     """Return for each selected item whether there was room for it; nothing when the record does not say."""
     room = past.context.budget.pieces_tokens
     if room is None:
@@ -253,7 +203,7 @@ def _kept(past: PastTurn, outcomes: list[Outcome], items: Mapping[ItemRef, Item]
     return {fitted.piece.key: fitted.kept for fitted in placed}
 
 
-def _wanted(item: Item | None, outcome: Outcome) -> Wanted | None:
+def _wanted(item: Item | None, outcome: ReplayedItem) -> Wanted | None:
     if item is None:
         return None
     score = outcome.evidence.score if outcome.evidence else 0.0

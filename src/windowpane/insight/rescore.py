@@ -10,11 +10,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from windowpane.context.items import ItemRef
+from windowpane.context.items import Domain, ItemRef
 from windowpane.context.request import Evidence, Query, RequestContext
 from windowpane.search.base import Found, Measured, SearchQuery
 from windowpane.search.chunks import Chunk
-from windowpane.search.documents import DOMAINS, Domain
+from windowpane.search.documents import DOMAINS
 from windowpane.search.select import Choices, decide
 from windowpane.search.settings import SearchSettings, SelectSettings, search_settings
 

@@ -6,9 +6,8 @@ that are best on the others. The proposal itself is what is best on all of them.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from itertools import accumulate, product
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,10 +16,12 @@ from windowpane.agents.base import Agent
 from windowpane.agents.edit import ANY, FileText, put_manifest, read_text
 from windowpane.agents.rewrite import rewritten_yaml
 from windowpane.agents.tree import TreeError
+from windowpane.api.evaluation import Measure, Proposal
 from windowpane.context.ids import content_hash
+from windowpane.context.items import Domain
 from windowpane.errors import InvalidFileError, InvalidInputError
-from windowpane.insight.evaluate import Measure, Question, measured
-from windowpane.search.documents import DOMAINS, Domain
+from windowpane.insight.evaluate import Question, measured
+from windowpane.search.documents import DOMAINS
 from windowpane.search.settings import SearchSettings, SelectSettings
 
 FOLDS = 5
@@ -37,23 +38,6 @@ INCLUDE_SCORES = (0.5, 0.6, 0.7, 0.8, 0.9, 1.01)
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Proposal:
-    """What would be better for one domain. `before` and `after` are measured on questions held out, `fitted` on all.
-
-    `better` tells whether it is worth changing anything; `changes` are the settings that differ.
-    """
-
-    domain: Domain
-    settings: Mapping[str, Any]
-    changes: Mapping[str, Any]
-    before: Measure
-    after: Measure
-    fitted: Measure
-    folds: int
-    better: bool
 
 
 def tune(questions: Sequence[Question], settings: SearchSettings) -> tuple[Proposal, ...]:

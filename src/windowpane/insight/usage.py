@@ -13,6 +13,7 @@ from decimal import Decimal
 from genai_prices import Usage as PricedUsage
 from genai_prices import calc_price
 
+from windowpane.api.turns import UsageAnalysis
 from windowpane.context.messages import Step, Usage
 from windowpane.context.request import Request
 from windowpane.text.tokens import count, message_tokens, tool_tokens
@@ -30,20 +31,6 @@ class Residual:
     def residual_tokens(self) -> int | None:
         """Return how many tokens the provider counted beyond ours; less than zero when it counted fewer."""
         return None if self.reported_tokens is None else self.reported_tokens - self.counted_tokens
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UsageAnalysis:
-    """How large a conversation's context has become. `cost_estimate` is in US dollars, None when nobody knows.
-
-    `context_size` is in characters.
-    """
-
-    context_size: int
-    estimated_tokens: int
-    messages_stored: int
-    is_compressed: bool
-    cost_estimate: Decimal | None
 
 
 def price(model: str, usage: Usage, *, at: datetime | None = None) -> Decimal | None:

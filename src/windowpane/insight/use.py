@@ -19,17 +19,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import pairwise
-from typing import Literal
 
+from windowpane.api.turns import ItemUse
 from windowpane.context.ids import BlobHash
 from windowpane.context.items import ItemRef, reference_ref
 from windowpane.context.request import PartKind, RequestMessage
 from windowpane.insight.past import PastTurn
 from windowpane.search.words import STOP_WORDS, words
 from windowpane.text.tokens import rarity
-
-How = Literal["called", "cited", "quoted", "drawn_upon"]
-"""In what way an item was used."""
 
 QUOTE_WORDS = 5
 """So many words in a row are a quotation."""
@@ -56,16 +53,6 @@ _CODED = re.compile(r"[a-z]-?\d|\d-?[a-z]|[._/:@#]")
 
 Sign = str | tuple[str, ...]
 """Something that an answer and a text can have in common: a word's stem, a run of words, or a pair of stems."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ItemUse:
-    """Whether one item that was sent was used, how, and by what words of the answer one can see it."""
-
-    ref: ItemRef
-    used: bool
-    how: How | None = None
-    trace: str = ""
 
 
 def use(past: PastTurn) -> tuple[ItemUse, ...]:

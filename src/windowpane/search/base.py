@@ -6,10 +6,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from windowpane.context.items import ItemRef
+from windowpane.context.items import Domain, ItemRef
 from windowpane.context.request import Passage
 from windowpane.search.chunks import Chunk
-from windowpane.search.documents import Domain
 from windowpane.search.words import words
 
 Floats = NDArray[np.float64]

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from windowpane.context.items import Domain
 from windowpane.search.base import Floats, Found, Measured, SearchQuery
-from windowpane.search.documents import Document, Domain, embedded_text, passages
+from windowpane.search.documents import Document, embedded_text, passages
 from windowpane.search.embedding.vectors import SCALE, Key, Stored, vector_key
 from windowpane.search.words import Words, words
 

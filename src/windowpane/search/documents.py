@@ -9,13 +9,10 @@ still knows which guide it belongs to, and `getUserById` is read as "get user by
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, cast
+from typing import Any, cast
 
-from windowpane.context.items import Item, ItemRef, Reference, Rule, Tool
+from windowpane.context.items import Domain, Item, ItemRef, Reference, Rule, Tool
 from windowpane.search.chunks import CAP_CHARS, Chunk, chunks
-
-Domain = Literal["text", "tool"]
-"""Rules and references are one domain, tools the other; each has its own settings."""
 
 DOMAINS: tuple[Domain, ...] = ("text", "tool")
 

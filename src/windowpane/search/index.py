@@ -16,11 +16,11 @@ import anyio.abc
 import anyio.to_thread
 import structlog
 
-from windowpane.context.items import Item
+from windowpane.context.items import Domain, Item
 from windowpane.errors import EmbedderError
 from windowpane.search.base import Measured, SearchQuery, SearchResult
 from windowpane.search.corpus import Corpus
-from windowpane.search.documents import DOMAINS, Document, Domain, document
+from windowpane.search.documents import DOMAINS, Document, document
 from windowpane.search.embedding.base import Embedder
 from windowpane.search.embedding.vectors import Key, Stored, VectorCache, stored, vector_key
 

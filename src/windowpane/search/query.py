@@ -9,11 +9,9 @@ nothing ("thanks, that's all") is known as such.
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import exp, log1p
-from typing import Literal
 
-from windowpane.context.messages import AssistantMessage, Message, UserMessage
+from windowpane.context.messages import AssistantMessage, Message, Said, UserMessage
 from windowpane.search.base import SearchQuery
 from windowpane.search.topic import BEGINS_CONNECTED, POINTS_BACK, new_subject, telling
 
@@ -42,14 +40,6 @@ _PER_LOG_WORD = -2.0
 _CONNECTIVE = 1.4
 _POINTING = 0.4
 _ANSWERING = 0.6
-
-
-@dataclass(frozen=True, slots=True)
-class Said:
-    """One earlier message as text."""
-
-    role: Literal["user", "assistant"]
-    text: str
 
 
 def query(message: str, recent: Sequence[Said] = (), related: Sequence[str] = ()) -> SearchQuery:

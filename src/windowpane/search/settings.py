@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, cast
 
+from windowpane.context.items import Domain
 from windowpane.errors import InvalidSettingError
-from windowpane.search.documents import Domain
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,15 +5,14 @@ come from anywhere: it is read again from beginning to end before anything of it
 happened is refused.
 """
 
-import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
-from typing import Annotated, Any, Literal
 
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import ValidationError
 
-from windowpane.context.events import Event, Recorded, RequestBuilt, SessionCreated, TurnStarted
+from windowpane.api.export import ExportedEvent, SessionExport
+from windowpane.context.events import Recorded, RequestBuilt, SessionCreated, TurnStarted
 from windowpane.context.ids import BlobHash, SessionId, content_hash
 from windowpane.context.session import SessionState, apply
 from windowpane.context.sets import replace_all
@@ -25,33 +24,6 @@ from windowpane.stores.base import Store
 from windowpane.stores.codec import decode_state, encode_state
 
 MAX_NAME_CHARACTERS = 200
-
-
-@dataclass(frozen=True, slots=True)
-class ExportedEvent:
-    """An event in its place, as in the log."""
-
-    seq: int
-    at: datetime
-    event: Annotated[Event, Field(discriminator="type")]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionExport:
-    """A whole session. `blobs` are texts by the hash of their content."""
-
-    id: SessionId
-    events: tuple[ExportedEvent, ...]
-    blobs: Mapping[BlobHash, str]
-    exported_at: datetime
-    format: Literal["windowpane.session"] = "windowpane.session"
-    version: Literal[1] = 1
-
-
-EXPORT: TypeAdapter[SessionExport] = TypeAdapter(SessionExport)
-"""Reads and writes exports as JSON."""
-
-_BLOBS: TypeAdapter[dict[BlobHash, str]] = TypeAdapter(dict[BlobHash, str])
 
 
 async def export(store: Store, session_id: SessionId) -> SessionExport:
@@ -67,25 +39,6 @@ async def export(store: Store, session_id: SessionId) -> SessionExport:
         blobs=await store.blobs(session_id, await store.blob_hashes(session_id)),
         exported_at=datetime.now(UTC),
     )
-
-
-def read_export(body: Mapping[str, Any]) -> SessionExport:
-    """Return the export that some JSON describes.
-
-    Raises:
-        InvalidInputError: it is not one.
-    """
-    try:
-        # Texts may hold half a character, as tools sent it, which only Python's own JSON carries.
-        blobs = _BLOBS.validate_python(body.get("blobs"), strict=True)
-        whole = EXPORT.validate_json(json.dumps({**body, "blobs": {}}, allow_nan=False), strict=True)
-        return replace(whole, blobs=blobs)
-    except ValueError as error:
-        if not isinstance(error, ValidationError):
-            raise InvalidInputError(f"this is not an exported session: {error}") from None
-        first = error.errors(include_url=False)[0]
-        where = ": ".join(filter(None, (".".join(map(str, first["loc"])), first["msg"])))
-        raise InvalidInputError(f"this is not an exported session: {where}") from None
 
 
 def own_copy(document: SessionExport, *, owner: str, name: str | None = None) -> SessionExport:

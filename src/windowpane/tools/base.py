@@ -6,11 +6,10 @@ clearly when the server is not there.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
+from windowpane.context.agents import ServerState
 from windowpane.context.items import IncludeMode, Permission, Tool
-
-ServerState = Literal["connecting", "ready", "failed", "disabled"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,9 +14,10 @@ from typing import Any
 
 import anyio
 
+from windowpane.context.agents import ServerState
 from windowpane.context.items import Tool
 from windowpane.errors import ToolServerDownError
-from windowpane.tools.base import ServerConfig, ServerState, ServerStatus, ToolOutput
+from windowpane.tools.base import ServerConfig, ServerStatus, ToolOutput
 from windowpane.tools.connection import Connection, NotDeliveredError
 from windowpane.tools.failure import exited, too_slow, why
 from windowpane.tools.listing import Listing

@@ -204,8 +204,8 @@ export type Candidate = {
   evidence: Evidence | null
 }
 
-/** What would have turned a decision round, in words and value by value. `search` are the search settings in it, as a replay and `agent.yaml` take them; `tokens` is how much larger the window would have to be. */
-export type ChangeView = {
+/** What would have turned a decision round, in words and value by value: everything in it, and nothing less. `search` are the search settings in it, as a replay and `agent.yaml` take them; `tokens` is how much larger the window would have to be. */
+export type Change = {
   effect: "includes" | "leaves_out" | "completes"
   text: string
   needs: Need[]
@@ -585,13 +585,8 @@ export type Evidence = {
   floor: number | null
 }
 
-/** Everything that the agent had at the time of the turn, and why it was in the request or not. */
-export type ExplanationList = {
-  items: ExplanationView[]
-}
-
-/** Why an item was in a request or not. `changes` would have turned that round, the smallest first. `tokens` is what all of the item takes, and `compared` is how many candidates its score was ranked among. */
-export type ExplanationView = {
+/** Why an item was in a request or not. `changes` would have turned that round, the smallest first. `tokens` is what all of the item takes, None when that is not known. `compared` is how many candidates its score was ranked among. `mode` is how the item came in, or else how the agent includes it. */
+export type Explanation = {
   ref: ItemRef
   included: boolean
   fate: "used" | "truncated" | "missing" | "over_budget" | "not_permitted" | "server_down" | "disabled" | "left_out" | "not_in_session"
@@ -602,7 +597,12 @@ export type ExplanationView = {
   compared: number
   tokens: number | null
   room: RoomState
-  changes: ChangeView[]
+  changes: Change[]
+}
+
+/** Everything that the agent had at the time of the turn, and why it was in the request or not. */
+export type ExplanationList = {
+  items: Explanation[]
 }
 
 /** An event in its place, as in the log. */
@@ -1108,17 +1108,6 @@ export type OpenedFile = {
   modified_at: string
 }
 
-/** What became of one candidate: in the turn, and now. `fits` is None for one that was not selected. */
-export type Outcome = {
-  ref: ItemRef
-  selected: boolean
-  was_selected: boolean
-  code: string
-  reason: string
-  evidence: Evidence | null
-  fits: boolean | null
-}
-
 /** A page to fetch. */
 export type PageAddress = {
   url: string
@@ -1333,6 +1322,17 @@ export type Rebuilt = {
   used_tokens: number
 }
 
+/** What became of one candidate: in the turn, and now. `fits` is None for one that was not selected. */
+export type ReplayedItem = {
+  ref: ItemRef
+  selected: boolean
+  was_selected: boolean
+  code: string
+  reason: string
+  evidence: Evidence | null
+  fits: boolean | null
+}
+
 /** What the caller of a turn requires of its answer. With `must_call` the turn's first model call must call one of these tools. `response_format` None: plain text. */
 export type ReplyOptions = {
   must_call: ItemRef[]
@@ -1395,7 +1395,7 @@ export type Rerun = {
   query: string
   search: Record<string, unknown>
   measured: boolean
-  outcomes: Outcome[]
+  outcomes: ReplayedItem[]
   entered: ItemRef[]
   left: ItemRef[]
   degraded: string[]
@@ -2580,7 +2580,7 @@ export interface Operations {
     path: { session_id: string; turn: number; type: "rule" | "reference" | "tool"; name: string }
     query: { server?: string | null }
     body: undefined
-    answer: ExplanationView
+    answer: Explanation
   }
   read_sent_item: {
     path: { session_id: string; turn: number; type: "rule" | "reference" | "tool"; name: string }

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from urllib.parse import urlsplit
 
+from windowpane.api.turns import ItemUse
 from windowpane.context.events import (
     ApprovalRequested,
     HistoryCleared,
@@ -30,7 +31,7 @@ from windowpane.errors import BlobNotFoundError
 from windowpane.insight.compare import agreement, prompt_bytes
 from windowpane.insight.past import PastTurn, steps_of
 from windowpane.insight.usage import price_of_steps
-from windowpane.insight.use import ItemUse, page_used, use
+from windowpane.insight.use import page_used, use
 from windowpane.request.record import context_of, texts_of
 
 NANO = 10**9

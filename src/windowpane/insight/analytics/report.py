@@ -13,11 +13,7 @@ from datetime import date
 from decimal import Decimal
 from typing import Any, TypeVar, cast, get_args
 
-from windowpane.context.items import IncludeMode, ItemRef
-from windowpane.insight.analytics.count import LATENCY_BASE, NANO, SCORE_PARTS, SCORE_STEPS
-from windowpane.insight.analytics.store import DAY, EVERYONE, MONTH, TABLES, Ledger, item_ref
-from windowpane.insight.analytics.update import Kept
-from windowpane.insight.analytics.values import (
+from windowpane.api.analytics import (
     AgentRow,
     Choices,
     Dashboard,
@@ -37,7 +33,11 @@ from windowpane.insight.analytics.values import (
     StageRow,
     Storage,
 )
-from windowpane.insight.use import How
+from windowpane.api.turns import How
+from windowpane.context.items import IncludeMode, ItemRef
+from windowpane.insight.analytics.count import LATENCY_BASE, NANO, SCORE_PARTS, SCORE_STEPS
+from windowpane.insight.analytics.store import DAY, EVERYONE, MONTH, TABLES, Ledger, item_ref
+from windowpane.insight.analytics.update import Kept
 
 T = TypeVar("T")
 R = TypeVar("R", ModelRow, AgentRow)

@@ -8,13 +8,13 @@ used together, with the turns that it comes from. Nothing is added by this: whoe
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date
 from functools import partial
 from typing import Protocol
 
 import anyio.to_thread
 
+from windowpane.api.suggestions import Combination, SharedItem, Similar, SimilarTurn
 from windowpane.context.events import TurnStarted
 from windowpane.context.ids import SessionId
 from windowpane.context.items import Item, ItemRef
@@ -35,46 +35,6 @@ NEAR = 0.6
 
 SHOWN_TURNS = 5
 SHOWN_COMBINATIONS = 5
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SimilarTurn:
-    """A past turn of the same owner, what was asked in it, and how near that is: 1 is the same."""
-
-    session_id: SessionId
-    turn: int
-    day: date
-    message: str
-    similarity: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SharedItem:
-    """An item of a combination. `held`: it is in the session already. `added`: somebody had added it by hand."""
-
-    ref: ItemRef
-    description: str
-    held: bool
-    added: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Combination:
-    """Items that were of use together, and the turns that they were of use in, the most similar first."""
-
-    items: tuple[SharedItem, ...]
-    turns: tuple[SimilarTurn, ...]
-    times: int
-    similarity: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Similar:
-    """What helped with questions like this one, best first. `looked_at` is how many past turns were compared."""
-
-    message: str
-    looked_at: int
-    combinations: tuple[Combination, ...]
 
 
 class Sharing(Protocol):

@@ -9,20 +9,15 @@ that for a living, so one that is always there is never suggested for removal be
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Literal
 
 from windowpane.agents.base import Agent
 from windowpane.agents.edit import FileText, ToolChange, change_item, change_server, item_text, server_text
 from windowpane.agents.frontmatter import read_document
 from windowpane.agents.tree import value_of
+from windowpane.api.analytics import ItemRow
+from windowpane.api.suggestions import Applied, Edit, Kind, Setting, Suggestion
 from windowpane.context.items import Item, ItemRef, Tool
 from windowpane.errors import InvalidInputError, MissingFileError
-from windowpane.insight.analytics.values import ItemRow
-
-Kind = Literal["demote", "promote", "shorten", "remove"]
-Setting = str | bool | None
-"""What a setting becomes; None takes it away, so that its default counts."""
 
 ENOUGH_REQUESTS = 20
 """So many requests an item must have been in before anything is said about its use."""
@@ -39,45 +34,6 @@ LONG_TOKENS = 400
 """From this size on, an item is worth shortening."""
 
 NO_PROOF = "That no trace was found does not prove that it is of no use"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Edit:
-    """Settings of an item and what they become: `include` (a mode) and `enabled`; null takes one away."""
-
-    ref: ItemRef
-    settings: Mapping[str, Setting] = field(default_factory=dict[str, Setting])
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Suggestion:
-    """What to do with an item, and why.
-
-    `saves_tokens` is what it would have saved over the requests that were looked at, less than zero when it would have
-    cost more; `saves_tokens_per_request` is the mean. `edit` does it, applied to the file of `revision`; None when
-    nobody but a person can. `row` is all that was counted.
-    """
-
-    kind: Kind
-    agent: str
-    ref: ItemRef
-    why: str
-    saves_tokens: int
-    saves_tokens_per_request: int
-    edit: Edit | None
-    revision: str | None
-    row: ItemRow
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Applied:
-    """A suggestion that was applied: which file was changed, its new revision, and what undoes it there."""
-
-    agent: str
-    ref: ItemRef
-    file: str
-    revision: str
-    undo: Edit
 
 
 def suggestions(agent: Agent, items: Sequence[Item], rows: Sequence[ItemRow], turns: int) -> tuple[Suggestion, ...]:

@@ -16,12 +16,14 @@ from fastapi.sse import format_sse_event
 from pydantic import TypeAdapter
 from starlette.responses import StreamingResponse
 
-from windowpane.agents.base import Agent, Problem
+from windowpane.agents.base import Agent
+from windowpane.api.agents import ServerView
+from windowpane.context.agents import Problem
 from windowpane.engine import Engine
 from windowpane.errors import AgentNotFoundError
 from windowpane.server.dependencies import Reading
 from windowpane.server.problems import problems
-from windowpane.server.routes.agents import AgentName, ServerView, server_view
+from windowpane.server.routes.agents import AgentName, server_view
 from windowpane.server.sse import EVENT_SCHEMA, MEDIA_TYPE, ByteStream, as_json
 
 router = APIRouter(prefix="/api/agents/{agent}", tags=["agents"])

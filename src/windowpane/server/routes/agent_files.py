@@ -5,7 +5,6 @@ it cannot be used; then nothing was written. A change says which revision it is 
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -13,7 +12,7 @@ import anyio.to_thread
 from fastapi import APIRouter, Path, Response
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from windowpane.agents.base import Agent, Problem
+from windowpane.agents.base import Agent
 from windowpane.agents.edit import (
     FileText,
     change_item,
@@ -33,6 +32,7 @@ from windowpane.agents.edit import (
 from windowpane.agents.frontmatter import first_heading
 from windowpane.agents.items import render_item
 from windowpane.agents.prompts import read_site
+from windowpane.api.agents import FileView, ItemDetail, PromptList, PromptView
 from windowpane.context.items import DEFAULT_PRIORITY, IncludeMode, ItemRef, Reference, Rule
 from windowpane.engine import Engine
 from windowpane.errors import AlreadyThereError, MissingFileError
@@ -40,7 +40,7 @@ from windowpane.server.dependencies import Managing, Reading
 from windowpane.server.json_numbers import Whole
 from windowpane.server.problems import BODY, problems
 from windowpane.server.revisions import IfMatch, IfNoneMatch, Key, expected, expected_or_new, tag
-from windowpane.server.routes.agents import AgentName, ItemDetail, detail_of
+from windowpane.server.routes.agents import AgentName, detail_of
 from windowpane.server.routes.items import Name
 
 router = APIRouter(prefix="/api/agents/{agent}", tags=["agents"])
@@ -160,33 +160,6 @@ class RawFile(BaseModel):
     )
 
     raw: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FileView:
-    """A file of an agent: its name in the folder, all of it, its revision, and what is wrong with it."""
-
-    file: str
-    raw: str
-    revision: str
-    problems: tuple[Problem, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PromptView:
-    """A prompt in a list. `name` is what it is addressed by; a site skill has the `hosts` that it is for."""
-
-    name: str
-    file: str
-    hosts: tuple[str, ...]
-    characters: int
-
-
-@dataclass(frozen=True, slots=True)
-class PromptList:
-    """The prompts that an agent has: `core` first, then `default_site`, then site skills by name."""
-
-    prompts: tuple[PromptView, ...]
 
 
 @router.post("/items", status_code=201, summary="Write a new rule or reference", responses=problems(*BODY, 404, 409))

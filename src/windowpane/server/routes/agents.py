@@ -1,18 +1,28 @@
 """Agents: what there is to work with, and what is wrong with their folders."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import anyio.to_thread
 from fastapi import APIRouter, Path, Query, Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from windowpane.agents.base import AgentSettings, Problem
 from windowpane.agents.edit import item_text
-from windowpane.context.ids import BlobHash, content_hash
-from windowpane.context.items import IncludeMode, Item, ItemRef, ItemType, Permission, Reference, Tool, item_hash
-from windowpane.context.request import ContextItem
+from windowpane.api.agents import (
+    AgentList,
+    AgentSummary,
+    AgentView,
+    FoundItems,
+    ItemCounts,
+    ItemDetail,
+    ItemList,
+    ItemView,
+    ProblemList,
+    ServerList,
+    ServerView,
+)
+from windowpane.context.ids import content_hash
+from windowpane.context.items import IncludeMode, Item, ItemRef, ItemType, Reference, Tool, item_hash
 from windowpane.engine import Engine
 from windowpane.errors import InvalidInputError, UnknownItemError
 from windowpane.request.assemble import item_tokens
@@ -21,125 +31,13 @@ from windowpane.server.json_numbers import Whole
 from windowpane.server.problems import BODY, problems
 from windowpane.server.revisions import tag
 from windowpane.server.routes.items import Kind, Name, Server, ref_of
-from windowpane.tools.base import ServerState, ServerStatus
+from windowpane.tools.base import ServerStatus
 from windowpane.tools.names import offered_name
 
 router = APIRouter(prefix="/api/agents", tags=["agents"])
 
 MAX_QUERY_CHARACTERS = 100_000
 AgentName = Annotated[str, Path(description="The agent's name.")]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AgentSummary:
-    """An agent in a list. `problems` counts what is wrong in its folder."""
-
-    name: str
-    description: str
-    model: str
-    rules: int
-    references: int
-    servers: int
-    problems: int
-
-
-@dataclass(frozen=True, slots=True)
-class AgentList:
-    """Every agent, in order; the first is the one that a session gets by default."""
-
-    agents: tuple[AgentSummary, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServerView:
-    """A tool server at this moment, and the names of its tools as last known."""
-
-    name: str
-    state: ServerState
-    error: str
-    version: str
-    tools: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ItemCounts:
-    """How many items of each type an agent makes available."""
-
-    rules: int
-    references: int
-    tools: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AgentView:
-    """An agent as its folder says it now."""
-
-    name: str
-    description: str
-    folder: str
-    settings: AgentSettings
-    counts: ItemCounts
-    servers: tuple[ServerView, ...]
-    problems: tuple[Problem, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ItemView:
-    """An item that an agent makes available. Tools have no priority; only tools have a permission.
-
-    `tokens` is what sending all of it takes.
-    """
-
-    type: ItemType
-    name: str
-    server: str | None
-    title: str
-    description: str
-    include: IncludeMode
-    enabled: bool
-    permission: Permission | None
-    priority: int | None
-    version: str
-    hash: BlobHash
-    tokens: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ItemDetail(ItemView):
-    """An item with all it says: the text of a rule or a reference, the parameters of a tool.
-
-    A rule or a reference is a file of the agent's folder: `raw` is all of it, and `revision` is what a change of it
-    names. Tools have none: how they are included is a setting of their server.
-    """
-
-    text: str | None
-    related: tuple[str, ...]
-    parameters: Mapping[str, Any] | None
-    file: str | None
-    raw: str | None
-    revision: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class ItemList:
-    """Items: rules, then references, then tools; and the cursor of the next page, null when this was the last."""
-
-    items: tuple[ItemView, ...]
-    cursor: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class ProblemList:
-    """What cannot be used in an agent's folder, by file and line. Everything else works."""
-
-    problems: tuple[Problem, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class ServerList:
-    """An agent's tool servers, by name."""
-
-    servers: tuple[ServerView, ...]
 
 
 @router.get("", summary="List agents", responses=problems())
@@ -282,13 +180,6 @@ class Search(BaseModel):
     top_k: Annotated[Whole, Field(ge=1, le=1000)] = 20
     top_n: Annotated[Whole, Field(ge=0, le=1000)] = 5
     include_score: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False, strict=True)] = 0.7
-
-
-@dataclass(frozen=True, slots=True)
-class FoundItems:
-    """Items that a query needs, best first, each with its evidence."""
-
-    items: tuple[ContextItem, ...]
 
 
 @router.post("/{agent}/search", summary="Search an agent's items", responses=problems(*BODY, 404))

@@ -5,7 +5,6 @@ quite. Everybody sees their own turns. Who may manage can ask for everyone's.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import date
 from functools import partial
 from typing import Annotated, cast
@@ -15,19 +14,23 @@ from fastapi import APIRouter, Depends, Path, Query, Response
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictStr
 from starlette.requests import HTTPConnection
 
+from windowpane.api.analytics import Dashboard, Filters, Listed
+from windowpane.api.context_tests import ContextTest
+from windowpane.api.evaluation import Evaluation, Tuning
+from windowpane.api.suggestions import Applied, Edit, Similar, SuggestionList
+from windowpane.api.turns import TurnUse
 from windowpane.context.items import ItemRef
 from windowpane.engine import Engine
 from windowpane.errors import ScopeNeededError
 from windowpane.insight.analytics.report import as_csv, counted_turns, dashboard, item_rows
-from windowpane.insight.analytics.sharing import Similar, similar
-from windowpane.insight.analytics.suggest import Applied, Edit, Suggestion, apply, suggestions
+from windowpane.insight.analytics.sharing import similar
+from windowpane.insight.analytics.suggest import apply, suggestions
 from windowpane.insight.analytics.update import Bookkeeper
-from windowpane.insight.analytics.values import Dashboard, Filters, Listed
-from windowpane.insight.context_tests import ContextTest, title_of
-from windowpane.insight.evaluate import Evaluation, Question, asked_before, asked_now, evaluate
+from windowpane.insight.context_tests import title_of
+from windowpane.insight.evaluate import Question, asked_before, asked_now, evaluate
 from windowpane.insight.past import past_turn
-from windowpane.insight.tune import Proposal, tune
-from windowpane.insight.use import ItemUse, use
+from windowpane.insight.tune import tune
+from windowpane.insight.use import use
 from windowpane.search.settings import search_settings
 from windowpane.server.dependencies import Asking, Managing, Reading
 from windowpane.server.problems import BODY, problems
@@ -99,13 +102,6 @@ async def _dashboard(books: Bookkeeper, filters: Filters) -> Dashboard:
     return await anyio.to_thread.run_sync(dashboard, books.ledger, filters, kept)
 
 
-@dataclass(frozen=True, slots=True)
-class TurnUse:
-    """Every item that a turn's model was given, and whether the answer made use of it."""
-
-    items: tuple[ItemUse, ...]
-
-
 @router.get(
     "/sessions/{session_id}/turns/{turn}/use", summary="See which items an answer made use of", responses=problems(404)
 )
@@ -135,14 +131,6 @@ async def find_similar(
 
 Everyone = Annotated[bool, Query(description="Look at the turns of every owner; it needs the scope `manage`.")]
 Since = Annotated[date | None, Query(description="The first day that counts, in UTC.")]
-
-
-@dataclass(frozen=True, slots=True)
-class SuggestionList:
-    """What could be better about an agent, what saves the most first, from so many turns."""
-
-    turns: int
-    suggestions: tuple[Suggestion, ...]
 
 
 @router.get("/agents/{agent}/suggestions", summary="See what could be better", responses=problems(403, 404))
@@ -237,13 +225,6 @@ async def evaluate_agent(
     filters = await filters_of(caller, agent=agent, everyone=everyone)
     questions = await _questions(engine, books, filters, body)
     return evaluate(found.name, questions, search_settings(found.settings.search))
-
-
-@dataclass(frozen=True, slots=True)
-class Tuning:
-    """What would be better, for rules and references and for tools. Nothing is changed by it."""
-
-    proposals: tuple[Proposal, ...]
 
 
 @router.post("/agents/{agent}/tuning", summary="Find better search settings", responses=problems(*BODY, 403, 404))

@@ -1,18 +1,17 @@
 """Fetched context: pages that are sent in or fetched, search results, and clearing them."""
 
-from dataclasses import dataclass
-from datetime import datetime
 from typing import Annotated
 
 from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict, Field
 
+from windowpane.api.sessions import FetchedList, FetchedView
 from windowpane.context.fetched import FetchedKind
 from windowpane.context.session import SessionState
 from windowpane.errors import FetchFailedError, InvalidInputError
 from windowpane.server.dependencies import Chatting, Reading
 from windowpane.server.problems import BODY, problems
-from windowpane.server.routes.sessions import FetchedCounts, Id, counts_of
+from windowpane.server.routes.sessions import Id, counts_of
 from windowpane.text.tokens import count
 
 router = APIRouter(prefix="/api/sessions/{session_id}", tags=["fetched"])
@@ -35,27 +34,6 @@ class PageAddress(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     url: Annotated[str, Field(min_length=1, max_length=8000)]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FetchedView:
-    """One page or search result. The text is in the requests that it was sent in."""
-
-    kind: FetchedKind
-    url: str
-    title: str
-    site_name: str
-    at: datetime
-    characters: int
-    tokens: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FetchedList:
-    """What a session holds from outside, oldest first."""
-
-    items: tuple[FetchedView, ...]
-    counts: FetchedCounts
 
 
 def fetched_of(state: SessionState) -> FetchedList:

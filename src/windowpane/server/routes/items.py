@@ -1,11 +1,10 @@
 """The items of a session: look, add, remove."""
 
-from dataclasses import dataclass
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query
 
-from windowpane.context.events import SessionItem
+from windowpane.api.sessions import ItemsChange, ItemsView
 from windowpane.context.items import ItemRef, ItemType
 from windowpane.errors import InvalidInputError
 from windowpane.server.dependencies import Chatting, Reading
@@ -17,21 +16,6 @@ router = APIRouter(prefix="/api/sessions/{session_id}/items", tags=["items"])
 Kind = Annotated[ItemType, Path(alias="type", description="What it is: rule, reference or tool.")]
 Name = Annotated[str, Path(description="Its name, which may hold anything; percent-encode it.")]
 Server = Annotated[str | None, Query(description="The tool's server. A rule or a reference has none.")]
-
-
-@dataclass(frozen=True, slots=True)
-class ItemsView:
-    """The items of a session, and how each came in."""
-
-    items: tuple[SessionItem, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class ItemsChange:
-    """Whether anything changed, and the items of the session now."""
-
-    changed: bool
-    items: tuple[SessionItem, ...]
 
 
 def ref_of(kind: ItemType, name: str, server: str | None) -> ItemRef:

@@ -1,16 +1,16 @@
 """Looking back: messages, and what any past turn was given and did."""
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Path, Query
 
+from windowpane.api.sessions import MessagePage
+from windowpane.api.turns import SentItem, TurnRecord, TurnView
 from windowpane.context.events import Erased, ModelReplied, Recorded, RequestBuilt, TurnFinished
 from windowpane.context.ids import SessionId
 from windowpane.context.items import BUILT_IN_SERVER, CLIENT_SERVER, ItemRef, item_hash
-from windowpane.context.messages import Message, Outcome, ToolCall
 from windowpane.context.request import ContextItem, Request, RequestContext
 from windowpane.context.session import messages_of
 from windowpane.engine import Engine
@@ -20,60 +20,11 @@ from windowpane.server.dependencies import Reading
 from windowpane.server.problems import problems
 from windowpane.server.routes.items import Kind, Name, Server, ref_of
 from windowpane.server.routes.sessions import Id
-from windowpane.server.sse import FlatEvent
 
 router = APIRouter(prefix="/api/sessions/{session_id}", tags=["history"])
 
 TurnNumber = Annotated[int, Path(description="The turn's number, from 1.")]
 LARGEST_SEQ = 2**53
-
-
-@dataclass(frozen=True, slots=True)
-class MessagePage:
-    """Messages, oldest first. `before` gives the page before this one; null when there is none."""
-
-    messages: tuple[Message, ...]
-    before: int | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TurnView:
-    """A turn: how it ended or stands, what was said, and what the model was given.
-
-    `text` is what the assistant said so far. `approvals` are the tool calls that wait for a decision. `seq` is how far
-    the session's log had come. `request_context` is null when the turn failed before a request could be built.
-    """
-
-    turn: int
-    outcome: Outcome | Literal["waiting", "running"]
-    text: str
-    messages: tuple[Message, ...]
-    approvals: tuple[ToolCall, ...]
-    request_context: RequestContext | None
-    seq: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TurnRecord(TurnView):
-    """A turn with everything that happened from its start to the start of the next."""
-
-    events: tuple[FlatEvent, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SentItem:
-    """An item of a past request as it was then.
-
-    `text` is the whole text of a rule or a reference; when the item's status is `truncated` the model was given its
-    beginning, and the turn's request shows how much. `definition` is everything that the item's hash covers. Both are
-    null when there was nothing to send. `changed_since` compares with the agent now; it is `unknown` when the tool's
-    server is away.
-    """
-
-    item: ContextItem
-    text: str | None
-    definition: Mapping[str, Any] | None
-    changed_since: Literal["unchanged", "changed", "deleted", "unknown"]
 
 
 @router.get("/messages", summary="Read the conversation", responses=problems(404))

@@ -4,30 +4,23 @@ Nothing here calls a model. Everything is answered from the log and the blobs of
 a restart and after the agent was edited.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path as FilePath
-from typing import Annotated, Any
+from typing import Annotated
 
 import anyio.to_thread
 from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
-from windowpane.context.items import IncludeMode, ItemRef
-from windowpane.context.request import Evidence
-from windowpane.insight.compare import Comparison, compare
-from windowpane.insight.context_tests import (
-    ContextTest,
-    ContextTests,
-    Report,
-    keep_turn,
-    read_tests,
-    render_test,
-    run_tests,
-)
-from windowpane.insight.explain import Effect, Explanation, Fate, Need, RoomState, explain, explain_all
+from windowpane.api.comparison import Comparison
+from windowpane.api.context_tests import ContextTests, Report, SavedTest
+from windowpane.api.explanation import Explanation, ExplanationList
+from windowpane.api.replay import Rebuilt, Rerun, WhatIf
+from windowpane.context.items import ItemRef
+from windowpane.insight.compare import compare
+from windowpane.insight.context_tests import keep_turn, read_tests, render_test, run_tests
+from windowpane.insight.explain import explain, explain_all
 from windowpane.insight.past import past_turn
-from windowpane.insight.replay import Rebuilt, Rerun, WhatIf, rebuilt, rerun
+from windowpane.insight.replay import rebuilt, rerun
 from windowpane.server.dependencies import Asking, Managing, Reading, own_session
 from windowpane.server.problems import BODY, problems
 from windowpane.server.routes.agents import MAX_QUERY_CHARACTERS, AgentName
@@ -40,87 +33,24 @@ router = APIRouter(prefix="/api", tags=["looking back"])
 TURN = "/sessions/{session_id}/turns/{turn}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChangeView:
-    """What would have turned a decision round, in words and value by value.
-
-    `search` are the search settings in it, as a replay and `agent.yaml` take them; `tokens` is how much larger the
-    window would have to be.
-    """
-
-    effect: Effect
-    text: str
-    needs: tuple[Need, ...]
-    search: Mapping[str, Mapping[str, Any]]
-    tokens: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExplanationView:
-    """Why an item was in a request or not. `changes` would have turned that round, the smallest first.
-
-    `tokens` is what all of the item takes, and `compared` is how many candidates its score was ranked among.
-    """
-
-    ref: ItemRef
-    included: bool
-    fate: Fate
-    mode: IncludeMode | None
-    code: str
-    reason: str
-    evidence: Evidence | None
-    compared: int
-    tokens: int | None
-    room: RoomState
-    changes: tuple[ChangeView, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class ExplanationList:
-    """Everything that the agent had at the time of the turn, and why it was in the request or not."""
-
-    items: tuple[ExplanationView, ...]
-
-
 @router.get(f"{TURN}/explain", summary="Explain every item of a turn", responses=problems(404))
 async def explain_turn(engine: Reading, session_id: Id, turn: TurnNumber) -> ExplanationList:
     """Return for each item that the agent had then whether it was in the request, why, and what would change that."""
     past = await past_turn(engine, session_id, turn)
     found = await anyio.to_thread.run_sync(explain_all, past)
-    return ExplanationList(tuple(map(_view, found)))
+    return ExplanationList(found)
 
 
 @router.get(f"{TURN}/explain/{{type}}/{{name:path}}", summary="Explain an item of a turn", responses=problems(404))
 async def explain_item(
     engine: Reading, session_id: Id, turn: TurnNumber, kind: Kind, name: Name, server: Server = None
-) -> ExplanationView:
+) -> Explanation:
     """Return whether an item was in the request, why, and the smallest change that would have turned it round.
 
     The change is exact: made as stated it turns the decision round, and made one step smaller it does not.
     """
     ref = ref_of(kind, name, server)
-    return _view(explain(await past_turn(engine, session_id, turn), ref))
-
-
-def _view(found: Explanation) -> ExplanationView:
-    return ExplanationView(
-        ref=found.ref,
-        included=found.included,
-        fate=found.fate,
-        mode=found.mode,
-        code=found.code,
-        reason=found.reason,
-        evidence=found.evidence,
-        compared=found.compared,
-        tokens=found.tokens,
-        room=found.room,
-        changes=tuple(
-            ChangeView(
-                effect=change.effect, text=change.text, needs=change.needs, search=change.search, tokens=change.tokens
-            )
-            for change in found.changes
-        ),
-    )
+    return explain(await past_turn(engine, session_id, turn), ref)
 
 
 @router.get(f"{TURN}/compare", summary="Compare two turns", responses=problems(404))
@@ -186,14 +116,6 @@ class NewTest(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: Annotated[str, Field(max_length=200)] = ""
-
-
-@dataclass(frozen=True, slots=True)
-class SavedTest:
-    """A test that was written into the agent's folder, and what the file says."""
-
-    test: ContextTest
-    text: str
 
 
 @router.post(f"{TURN}/test", summary="Make a context test of a turn", status_code=201, responses=problems(*BODY, 404))

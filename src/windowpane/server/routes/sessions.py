@@ -1,20 +1,27 @@
 """Sessions: begin, list, read, change, delete."""
 
 import json
-from dataclasses import dataclass
-from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Response
 from pydantic import AfterValidator, AliasChoices, BaseModel, ConfigDict, Field, JsonValue, WithJsonSchema
 
-from windowpane.context.events import SessionCreated, SessionItem
-from windowpane.context.ids import BlobHash, SessionId, keyed_session_id
-from windowpane.context.messages import ApprovalMessage, AssistantMessage, Message, ToolCall
-from windowpane.context.session import OpenTurn, SessionSettings, SessionState
-from windowpane.context.sets import KNOWN_SETS, MAX_PER_SET, ContextSets, SetChange
-from windowpane.context.summary import Summary
-from windowpane.engine import Engine, SessionList, SetWish
+from windowpane.api.sessions import (
+    ChangedSession,
+    FetchedCounts,
+    OpenTurnView,
+    SessionListView,
+    SessionMeta,
+    SessionView,
+    SetWish,
+    ToolName,
+)
+from windowpane.context.events import SessionCreated
+from windowpane.context.ids import SessionId, keyed_session_id
+from windowpane.context.messages import ApprovalMessage, AssistantMessage, Message
+from windowpane.context.session import OpenTurn, SessionState
+from windowpane.context.sets import KNOWN_SETS, MAX_PER_SET, SetChange
+from windowpane.engine import Engine, SessionList
 from windowpane.errors import (
     InvalidInputError,
     InvalidSettingError,
@@ -100,86 +107,6 @@ class Promotion(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     paths: list[str]
-
-
-@dataclass(frozen=True, slots=True)
-class ToolName:
-    """A tool and its server."""
-
-    server: str
-    name: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OpenTurnView:
-    """A turn that has not finished. `approvals` are the calls that wait for a person."""
-
-    turn: int
-    state: Literal["running", "waiting"]
-    request: BlobHash | None
-    approvals: tuple[ToolCall, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class FetchedCounts:
-    """How much fetched context there is, by kind."""
-
-    web_search: int
-    page: int
-
-
-@dataclass(frozen=True, slots=True)
-class SessionMeta:
-    """What a page needs for its footer."""
-
-    context: ContextSets
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionView:
-    """A session as it is now. `settings` are its own; null: as the agent has it.
-
-    `title` is its name, or how its conversation begins.
-    """
-
-    id: SessionId
-    name: str
-    title: str
-    agent: str
-    owner: str
-    settings: SessionSettings
-    items: tuple[SessionItem, ...]
-    rules: tuple[str, ...]
-    references: tuple[str, ...]
-    tools: tuple[ToolName, ...]
-    context: ContextSets
-    meta: SessionMeta
-    observed: tuple[str, ...]
-    fetched: FetchedCounts
-    summary: Summary | None
-    message_count: int
-    turn_count: int
-    token_count: int
-    seq: int
-    created_at: datetime | None
-    updated_at: datetime | None
-    open_turn: OpenTurnView | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChangedSession(SessionView):
-    """A session after a change. `reply` says what became of the working context, `warnings` what looks wrong in it."""
-
-    reply: str
-    warnings: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class SessionListView:
-    """Some sessions, last used first, and the cursor of the next page; null when this was the last."""
-
-    sessions: tuple[SessionView, ...]
-    cursor: str | None
 
 
 def view_of(state: SessionState) -> SessionView:

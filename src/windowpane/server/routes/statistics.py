@@ -9,80 +9,26 @@ from weakref import WeakKeyDictionary
 
 from fastapi import APIRouter, Query
 
+from windowpane.api.sessions import Observed, Statistics, SummaryView
+from windowpane.api.turns import CallUsage, ContextDebug, TurnUsage
 from windowpane.context.ids import SessionId
 from windowpane.context.messages import AssistantMessage, Message, Step, Usage
 from windowpane.context.session import Mode, SessionState, messages_of
-from windowpane.context.summary import Summary
 from windowpane.engine import Engine
 from windowpane.errors import AgentNotFoundError, TurnNotFoundError
-from windowpane.insight.debug import ContextDebug, context_debug
-from windowpane.insight.usage import UsageAnalysis, analyse_usage, price_of_steps, residuals
+from windowpane.insight.debug import context_debug
+from windowpane.insight.usage import analyse_usage, price_of_steps, residuals
 from windowpane.request.record import context_of
 from windowpane.server.dependencies import Chatting, Reading
 from windowpane.server.problems import problems
 from windowpane.server.routes.messages import TurnNumber
-from windowpane.server.routes.sessions import FetchedCounts, Id, counts_of
+from windowpane.server.routes.sessions import Id, counts_of
 
 router = APIRouter(prefix="/api/sessions/{session_id}", tags=["insight"])
 
 NOTHING = Usage()
 LOOK_BACK_MESSAGES = 200
 """How far back sources and related documents are looked for: well beyond any window."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Statistics:
-    """What a session holds, true after every clear and delete.
-
-    `token_count` is our own count of what was said; `usage` is what providers reported. `cost_usd` covers the turns
-    whose price is known, and is null when none is; `turns_without_price` are the others.
-    """
-
-    mode: Mode
-    message_count: int
-    turn_count: int
-    token_count: int
-    fetched_context_counts: FetchedCounts
-    total_fetched_items: int
-    has_summary: bool
-    usage: Usage
-    cost_usd: Decimal | None
-    turns_without_price: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CallUsage:
-    """One model call. `residual_tokens` is how many input tokens the provider counted beyond ours; null: it said none.
-
-    `cost_usd` is null when the model has no known price.
-    """
-
-    model: str
-    counted_tokens: int
-    reported_tokens: int | None
-    residual_tokens: int | None
-    usage: Usage
-    latency_ms: int
-    cost_usd: Decimal | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TurnUsage:
-    """What a turn cost, call by call and together. `conversation` is about the part of it that grows."""
-
-    turn: int
-    model: str
-    calls: tuple[CallUsage, ...]
-    usage: Usage
-    cost_usd: Decimal | None
-    conversation: UsageAnalysis
-
-
-@dataclass(frozen=True, slots=True)
-class Observed:
-    """Files that tools were seen to touch, the latest last."""
-
-    observed: tuple[str, ...]
 
 
 @router.get("/statistics", summary="Count what a session holds", responses=problems(404))
@@ -107,13 +53,6 @@ async def statistics_of(engine: Engine, state: SessionState) -> Statistics:
         cost_usd=spent.cost_usd,
         turns_without_price=spent.turns_without_price,
     )
-
-
-@dataclass(frozen=True, slots=True)
-class SummaryView:
-    """The rolling summary of what lies before the window; null while there is none."""
-
-    summary: Summary | None
 
 
 @router.get("/summary", summary="Read the summary", responses=problems(404))

@@ -5,7 +5,6 @@ values alone, with everything around them as it is written.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Annotated
 
@@ -15,6 +14,7 @@ from pydantic import BaseModel, ConfigDict
 
 from windowpane.agents.base import Agent
 from windowpane.agents.edit import FileText, ToolChange, change_server, server_text
+from windowpane.api.agents import ServerDetail, ToolView
 from windowpane.context.items import IncludeMode, Permission
 from windowpane.engine import Engine
 from windowpane.errors import MissingFileError, NotFoundError
@@ -22,7 +22,7 @@ from windowpane.server.dependencies import Managing, Reading
 from windowpane.server.problems import BODY, problems
 from windowpane.server.revisions import IfMatch, expected, tag
 from windowpane.server.routes.agents import AgentName
-from windowpane.tools.base import ServerConfig, ServerState
+from windowpane.tools.base import ServerConfig
 
 router = APIRouter(prefix="/api/agents/{agent}/servers/{server}", tags=["agents"])
 
@@ -54,34 +54,6 @@ class ServerChange(BaseModel):
     permission: Permission | None = None
     enabled: bool | None = None
     tools: Mapping[str, ToolSetting] = {}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolView:
-    """A tool: how it is included and permitted, and what of that is its own setting; null: as its server says."""
-
-    name: str
-    description: str
-    include: IncludeMode
-    permission: Permission
-    own_include: IncludeMode | None
-    own_permission: Permission | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServerDetail:
-    """A tool server: its state, its settings, its tools as last known, and the file that describes it."""
-
-    name: str
-    state: ServerState
-    error: str
-    version: str
-    include: IncludeMode | None
-    permission: Permission | None
-    enabled: bool
-    tools: tuple[ToolView, ...]
-    file: str
-    revision: str
 
 
 @router.get("", summary="Read a tool server", responses=problems(404))

@@ -10,14 +10,15 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Body, Query, Response
 from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 
+from windowpane.api.export import EXPORT, SessionExport, read_export
+from windowpane.api.sessions import SessionView
 from windowpane.context.ids import keyed_session_id
 from windowpane.errors import KeyReusedError, SequenceConflictError
 from windowpane.server.dependencies import Asking, Chatting, Reading
 from windowpane.server.json_numbers import Whole
 from windowpane.server.problems import BODY, problems
 from windowpane.server.revisions import Key
-from windowpane.server.routes.sessions import Id, SessionView, view_of
-from windowpane.sessions.export import EXPORT, SessionExport, read_export
+from windowpane.server.routes.sessions import Id, view_of
 
 router = APIRouter(prefix="/api/sessions", tags=["sessions"])
 

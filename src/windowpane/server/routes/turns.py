@@ -13,6 +13,8 @@ from fastapi import APIRouter, Query
 from fastapi import Request as HttpRequest
 from pydantic import BaseModel, ConfigDict, Field
 
+from windowpane.api.sessions import SessionView
+from windowpane.api.turns import TurnView
 from windowpane.context.events import ApprovalDecided, Live, MessageAdded, Recorded, TurnStarted
 from windowpane.context.ids import SessionId
 from windowpane.context.messages import Decision, UserMessage
@@ -22,8 +24,8 @@ from windowpane.errors import ConflictError, StoreUnavailableError
 from windowpane.server.dependencies import Chatting, Reading
 from windowpane.server.problems import BODY, problems
 from windowpane.server.revisions import Key
-from windowpane.server.routes.messages import TurnNumber, TurnView, turn_view
-from windowpane.server.routes.sessions import Id, SessionView, view_of
+from windowpane.server.routes.messages import TurnNumber, turn_view
+from windowpane.server.routes.sessions import Id, view_of
 from windowpane.server.sse import EVENT_SCHEMA, MEDIA_TYPE, EventStream, wants_events
 
 router = APIRouter(prefix="/api/sessions/{session_id}", tags=["turns"])

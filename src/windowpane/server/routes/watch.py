@@ -13,6 +13,8 @@ from fastapi import APIRouter, Header, Path, Query, WebSocket
 from starlette.responses import StreamingResponse
 from starlette.websockets import WebSocketDisconnect
 
+from windowpane.api.wire import wire
+from windowpane.context.events import SessionDeleted
 from windowpane.context.ids import SessionId
 from windowpane.errors import (
     ScopeNeededError,
@@ -21,12 +23,11 @@ from windowpane.errors import (
     TokenNeededError,
     WindowpaneError,
 )
-from windowpane.live import SessionDeleted
 from windowpane.server.dependencies import Reading, admit
 from windowpane.server.problems import problems
 from windowpane.server.routes.messages import LARGEST_SEQ
 from windowpane.server.routes.sessions import Id
-from windowpane.server.sse import EVENT_SCHEMA, MEDIA_TYPE, EventStream, as_json, wire
+from windowpane.server.sse import EVENT_SCHEMA, MEDIA_TYPE, EventStream, as_json
 
 router = APIRouter(prefix="/api/sessions/{session_id}", tags=["live"])
 

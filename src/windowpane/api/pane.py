@@ -1,0 +1,604 @@
+"""What a pane can do: one protocol for a pane in this process and for a server somewhere else.
+
+`windowpane.open()` gives a pane whose engine runs in this process; `windowpane.Client` is a pane over HTTP. Both have
+these methods with these types, so a program can use either. A pane acts for one owner: a session of another owner is
+not found.
+
+Items are named by an `ItemRef` or as text: `rule:tone`, `reference:billing`, `weather:get_forecast`.
+"""
+
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from datetime import date
+from typing import Any, Literal, Protocol
+
+from windowpane.api.agents import (
+    AgentSummary,
+    AgentView,
+    FileView,
+    ItemDetail,
+    ItemList,
+    PromptView,
+    ServerDetail,
+    ServerView,
+)
+from windowpane.api.analytics import Dashboard, Listed
+from windowpane.api.comparison import Comparison
+from windowpane.api.context_tests import ContextTest, ContextTests, Report, SavedTest
+from windowpane.api.evaluation import Evaluation, Proposal
+from windowpane.api.explanation import Explanation
+from windowpane.api.export import SessionExport
+from windowpane.api.replay import Rebuilt, Rerun, WhatIf
+from windowpane.api.sessions import (
+    ChangedSession,
+    FetchedList,
+    ItemsChange,
+    MessagePage,
+    SessionListView,
+    SessionView,
+    SetWish,
+    Statistics,
+)
+from windowpane.api.suggestions import Applied, Edit, Similar, SuggestionList
+from windowpane.api.turns import ContextDebug, ItemUse, SentItem, TurnRecord, TurnUsage, TurnView
+from windowpane.context.agents import Problem
+from windowpane.context.events import Live, SessionItem, Watched
+from windowpane.context.fetched import Fetched, FetchedKind
+from windowpane.context.items import Domain, IncludeMode, ItemRef, ItemType, Reference, Rule, Tool
+from windowpane.context.messages import Decision, ToolResult
+from windowpane.context.request import ContextItem, ReplyOptions, Request, RequestContext
+from windowpane.context.sets import ChangeMode, ContextSets
+from windowpane.context.summary import Summary
+
+Role = Literal["user", "assistant", "system"]
+
+
+class SessionsApi(Protocol):
+    """Sessions: begin, list, read, change, delete."""
+
+    async def create(
+        self,
+        agent: str | None = None,
+        *,
+        name: str = "",
+        settings: Mapping[str, Any] | None = None,
+        key: str | None = None,
+    ) -> SessionView:
+        """Begin a session with every `always` item of its agent; without an agent, of the first one.
+
+        With `key`, the same call again returns the session that the first call made.
+
+        Raises:
+            AgentNotFoundError: no such agent.
+            InvalidSettingError: a setting cannot be used.
+            KeyReusedError: `key` was used for another session.
+        """
+        ...
+
+    async def list(
+        self, *, agent: str | None = None, query: str | None = None, limit: int = 50, cursor: str | None = None
+    ) -> SessionListView:
+        """Return sessions, last used first; with `query`, those with these words in their name or conversation.
+
+        With `query` a page may be short, or even empty, and still have a cursor: then there is more to look through.
+        """
+        ...
+
+    async def get(self, session_id: str) -> SessionView:
+        """Return a session as it is now.
+
+        Raises:
+            SessionNotFoundError: no such session.
+        """
+        ...
+
+    async def update(
+        self,
+        session_id: str,
+        changes: Mapping[str, Any],
+        *,
+        context: Mapping[str, Sequence[str]] | None = None,
+        set_context: SetWish | None = None,
+        expected_seq: int | None = None,
+    ) -> ChangedSession:
+        """Change `name`, settings and working context in one step. A setting of None goes back to the agent's.
+
+        `context` replaces the whole working context, then `set_context` changes one set of it. Everything is checked
+        before anything is changed.
+
+        Raises:
+            InvalidSettingError: a setting cannot be used.
+            InvalidInputError: the working context cannot be changed like this.
+            StaleRevisionError: the session has changed since `expected_seq`.
+        """
+        ...
+
+    async def delete(self, session_id: str) -> None:
+        """Delete a session so that nothing of it is left. A running turn is stopped."""
+        ...
+
+    async def clear_history(self, session_id: str) -> SessionView:
+        """Erase every message and request for good. Items, settings and the session itself stay."""
+        ...
+
+    async def fork(
+        self, session_id: str, turn: int | None = None, *, name: str | None = None, key: str | None = None
+    ) -> SessionView:
+        """Begin a new session that is this one as it was before a turn; without a turn, with all that is finished."""
+        ...
+
+    async def export(self, session_id: str) -> SessionExport:
+        """Return a session as one document: every event, every request with its texts."""
+        ...
+
+    async def import_(self, document: SessionExport, *, name: str | None = None, key: str | None = None) -> SessionView:
+        """Store an exported session as a new one, with the times and texts that it had."""
+        ...
+
+    async def messages(self, session_id: str, *, before: int | None = None, limit: int = 50) -> MessagePage:
+        """Return the latest messages before a sequence number, oldest first."""
+        ...
+
+    async def add_message(self, session_id: str, role: Role, content: str, *, key: str | None = None) -> SessionView:
+        """Add a message that was said elsewhere. No model is called. With `key`, the same call again adds nothing."""
+        ...
+
+    async def remove_message(self, session_id: str, seq: int) -> SessionView:
+        """Take back, and erase, a message that was added a short while ago."""
+        ...
+
+    async def items(self, session_id: str) -> tuple[SessionItem, ...]:
+        """Return the items of a session, in the order in which they came."""
+        ...
+
+    async def add_item(self, session_id: str, item: ItemRef | str) -> ItemsChange:
+        """Add an item by hand, whatever its include mode. Adding it twice changes nothing.
+
+        Raises:
+            UnknownItemError: the agent has no such item.
+        """
+        ...
+
+    async def remove_item(self, session_id: str, item: ItemRef | str) -> ItemsChange:
+        """Take an item out, also an `always` one. It stays out until it is added by hand."""
+        ...
+
+    async def context(self, session_id: str) -> ContextSets:
+        """Return the working context: every set by its name."""
+        ...
+
+    async def set_context(
+        self, session_id: str, set_name: str, items: Sequence[str], mode: ChangeMode = "replace"
+    ) -> ChangedSession:
+        """Change one set of the working context; no items with mode `replace` clear it."""
+        ...
+
+    async def replace_context(self, session_id: str, sets: Mapping[str, Sequence[str]]) -> ChangedSession:
+        """Make these sets the whole working context, all or none of them."""
+        ...
+
+    async def promote(self, session_id: str, paths: Sequence[str]) -> ChangedSession:
+        """Take files that tools were seen to touch into the set `files`."""
+        ...
+
+    async def fetched(self, session_id: str) -> FetchedList:
+        """Return the pages and search results that a session holds."""
+        ...
+
+    async def fetch_page(self, session_id: str, url: str) -> FetchedList:
+        """Fetch a page from the public web. Private and local addresses are refused, also after redirects."""
+        ...
+
+    async def push_page(
+        self, session_id: str, url: str, *, title: str = "", text: str = "", html: str = ""
+    ) -> FetchedList:
+        """Take in a page that was read elsewhere. The same page again replaces its older copy."""
+        ...
+
+    async def add_fetched(self, session_id: str, items: Sequence[Fetched]) -> FetchedList:
+        """Take in pages or search results that were fetched elsewhere."""
+        ...
+
+    async def clear_fetched(self, session_id: str, kind: FetchedKind | None = None) -> FetchedList:
+        """Erase what was fetched, of one kind or all of it. The conversation stays."""
+        ...
+
+    async def statistics(self, session_id: str) -> Statistics:
+        """Count what a session holds, and what its turns cost."""
+        ...
+
+    async def summary(self, session_id: str) -> Summary | None:
+        """Return the summary of the messages that are not sent whole any more; None while there is none."""
+        ...
+
+    async def sum_up(self, session_id: str) -> Summary | None:
+        """Make the summary that is due, if one is; it is made after each turn anyway."""
+        ...
+
+
+class TurnsApi(Protocol):
+    """Past turns: what a turn was given and did, why, and what would have come of other settings."""
+
+    async def get(self, session_id: str, turn: int) -> TurnRecord:
+        """Return a turn with everything that happened in it.
+
+        Raises:
+            TurnNotFoundError: no such turn, or it was erased.
+        """
+        ...
+
+    async def request(self, session_id: str, turn: int) -> Request:
+        """Return a turn's request, byte for byte as it was sent."""
+        ...
+
+    async def context(self, session_id: str, turn: int) -> RequestContext:
+        """Return the record of a turn's request: every item, part and candidate, and why."""
+        ...
+
+    async def item(self, session_id: str, turn: int, item: ItemRef | str) -> SentItem:
+        """Return an item as a turn was given it, and whether the agent has changed it since."""
+        ...
+
+    async def explanations(self, session_id: str, turn: int) -> tuple[Explanation, ...]:
+        """Return for each item that the agent had then why it was in the turn's request or not."""
+        ...
+
+    async def compare(
+        self, session_id: str, turn: int, other: int, *, other_session_id: str | None = None
+    ) -> Comparison:
+        """Return what changed from a turn's request to another's, which may be of another session."""
+        ...
+
+    async def rebuild(self, session_id: str, turn: int) -> Rebuilt:
+        """Rebuild a turn's request from the log, and tell whether it is the recorded one to the byte."""
+        ...
+
+    async def replay(self, session_id: str, turn: int, what_if: WhatIf) -> Rerun:
+        """Run a turn's selection again with other settings, another query or other texts. No model is called."""
+        ...
+
+    async def debug(self, session_id: str, turn: int, *, topic: str | None = None) -> ContextDebug:
+        """Return what a turn's model was told of the conversation."""
+        ...
+
+    async def usage(self, session_id: str, turn: int) -> TurnUsage:
+        """Return what a turn cost, call by call and together."""
+        ...
+
+    async def use(self, session_id: str, turn: int) -> tuple[ItemUse, ...]:
+        """Return which items of a turn's request its answer made use of."""
+        ...
+
+    async def save_test(self, session_id: str, turn: int, *, name: str = "") -> SavedTest:
+        """Write a context test that a turn passes into its agent's folder."""
+        ...
+
+
+class AgentsApi(Protocol):
+    """Agents: what they make available, their files, their tool servers, and how well their selection does."""
+
+    async def list(self) -> tuple[AgentSummary, ...]:
+        """Return every agent, in order; the first is the one that a session gets by default."""
+        ...
+
+    async def get(self, agent: str) -> AgentView:
+        """Return an agent's settings, how much it has, its tool servers and what is wrong with it.
+
+        Raises:
+            AgentNotFoundError: no such agent.
+        """
+        ...
+
+    async def items(
+        self,
+        agent: str,
+        *,
+        type: ItemType | None = None,  # noqa: A002 – what it is called everywhere
+        include: IncludeMode | None = None,
+        server: str | None = None,
+        query: str | None = None,
+        limit: int = 1000,
+        cursor: str | None = None,
+    ) -> ItemList:
+        """Return what an agent makes available, without the texts: rules, then references, then tools."""
+        ...
+
+    async def item(self, agent: str, item: ItemRef | str) -> ItemDetail:
+        """Return an item with all it says, and the revision that a change of it names.
+
+        Raises:
+            UnknownItemError: the agent has no such item.
+        """
+        ...
+
+    async def create_item(self, agent: str, item: Rule | Reference, *, key: str | None = None) -> ItemDetail:
+        """Write a new rule or reference. With `key`, finding exactly this file is the same as having written it.
+
+        Raises:
+            AlreadyThereError: the agent has one of this name.
+        """
+        ...
+
+    async def create_item_file(
+        self, agent: str, item: ItemRef | str, raw: str, *, key: str | None = None
+    ) -> ItemDetail:
+        """Write a new rule or reference as a whole file, with its front matter."""
+        ...
+
+    async def put_item(self, agent: str, item: ItemRef | str, raw: str, *, revision: str) -> ItemDetail:
+        """Replace the whole file of a rule or a reference, if it is still the one of this revision (`*`: any).
+
+        Raises:
+            StaleRevisionError: the file has changed since.
+        """
+        ...
+
+    async def change_item(
+        self, agent: str, item: ItemRef | str, changes: Mapping[str, Any], *, revision: str
+    ) -> ItemDetail:
+        """Change single settings of a rule or a reference, or its `text`. None takes a setting away."""
+        ...
+
+    async def delete_item(self, agent: str, item: ItemRef | str, *, revision: str) -> None:
+        """Delete the file of a rule or a reference. Past turns keep the text that they were given."""
+        ...
+
+    async def prompts(self, agent: str) -> tuple[PromptView, ...]:
+        """Return an agent's prompts: `core`, `default_site`, then site skills by name."""
+        ...
+
+    async def prompt(self, agent: str, name: str) -> FileView:
+        """Return a prompt's file: `core`, `default_site`, or `sites/HOST`."""
+        ...
+
+    async def put_prompt(self, agent: str, name: str, raw: str, *, revision: str | None) -> FileView:
+        """Write a prompt's file. A revision of None writes a new one."""
+        ...
+
+    async def delete_prompt(self, agent: str, name: str, *, revision: str) -> None:
+        """Delete a site skill or the default for sites. The core prompt can only be changed."""
+        ...
+
+    async def manifest(self, agent: str) -> FileView:
+        """Return `agent.yaml` as it is."""
+        ...
+
+    async def put_manifest(self, agent: str, raw: str, *, revision: str) -> FileView:
+        """Write `agent.yaml`: model, settings, search, tool servers."""
+        ...
+
+    async def file(self, agent: str, file: str) -> FileView:
+        """Return a file that the agent reads, also when it cannot be used, and what is wrong with it."""
+        ...
+
+    async def put_file(self, agent: str, file: str, raw: str, *, revision: str) -> FileView:
+        """Write a file that the agent reads, above all one that could not be used, corrected."""
+        ...
+
+    async def delete_file(self, agent: str, file: str, *, revision: str) -> None:
+        """Delete a file that holds a rule or a reference, above all one that could not be used."""
+        ...
+
+    async def problems(self, agent: str) -> tuple[Problem, ...]:
+        """Return every file, or part of one, that cannot be used, with line and reason."""
+        ...
+
+    async def servers(self, agent: str, *, settle_s: float = 0) -> tuple[ServerView, ...]:
+        """Return an agent's tool servers as they are now, or when they have settled."""
+        ...
+
+    async def server(self, agent: str, server: str) -> ServerDetail:
+        """Return a tool server with its settings and its tools."""
+        ...
+
+    async def change_server(
+        self, agent: str, server: str, changes: Mapping[str, Any], *, revision: str
+    ) -> ServerDetail:
+        """Change `include`, `permission` or `enabled` of a server, or `tools`: those two settings by tool name."""
+        ...
+
+    async def search(
+        self,
+        agent: str,
+        query: str,
+        *,
+        items: Sequence[ItemRef | str] | None = None,
+        top_k: int = 20,
+        top_n: int = 5,
+        include_score: float = 0.7,
+    ) -> tuple[ContextItem, ...]:
+        """Return which of an agent's items, or of these, a query needs, best first. No model is called.
+
+        At most `top_n` are found, and beyond that all of at least `include_score`.
+        """
+        ...
+
+    async def tests(self, agent: str) -> ContextTests:
+        """Return the context tests in an agent's folder, and what is wrong with their files."""
+        ...
+
+    async def run_tests(self, agent: str) -> Report:
+        """Run every context test with the real selection. No model is called, and nothing is stored."""
+        ...
+
+    async def evaluate(self, agent: str, labels: Sequence[ContextTest] = (), *, everyone: bool = False) -> Evaluation:
+        """Return how well the selection does on labelled questions; without any, on what past turns made use of."""
+        ...
+
+    async def tune(
+        self, agent: str, labels: Sequence[ContextTest] = (), *, everyone: bool = False
+    ) -> tuple[Proposal, ...]:
+        """Return better search settings, measured on held-out questions. Nothing is changed."""
+        ...
+
+    async def change_search(self, agent: str, changes: Mapping[Domain, Mapping[str, Any]]) -> FileView:
+        """Write search settings into `agent.yaml`, by domain, as a proposal's `changes` have them."""
+        ...
+
+    async def suggestions(self, agent: str, *, since: date | None = None, everyone: bool = False) -> SuggestionList:
+        """Return which items to demote, promote, shorten or remove, with what was counted and what it would save."""
+        ...
+
+    async def apply_suggestion(self, agent: str, edit: Edit, *, revision: str) -> Applied:
+        """Change an item's settings as a suggestion says. The answer names the edit that undoes it."""
+        ...
+
+
+class ModelsApi(Protocol):
+    """Models that turns can use."""
+
+    async def list(self) -> tuple[str, ...]:
+        """Return the names of models that are known to work here, as `provider:model`."""
+        ...
+
+    async def check(self, model: str) -> None:
+        """Make sure that a model can be used.
+
+        Raises:
+            UnknownModelError: there is no such provider, or it needs a key that is not set.
+        """
+        ...
+
+
+class AnalyticsApi(Protocol):
+    """Many turns together: what they cost, and whether it was used."""
+
+    async def dashboard(
+        self,
+        *,
+        agent: str | None = None,
+        model: str | None = None,
+        since: date | None = None,
+        until: date | None = None,
+        everyone: bool = False,
+    ) -> Dashboard:
+        """Return turns, tokens and cost by day, model, agent, part and item; use, selection quality and latency."""
+        ...
+
+    async def csv(
+        self,
+        listed: Listed,
+        *,
+        agent: str | None = None,
+        model: str | None = None,
+        since: date | None = None,
+        until: date | None = None,
+        everyone: bool = False,
+    ) -> str:
+        """Return one of the dashboard's lists as CSV."""
+        ...
+
+    async def similar(self, session_id: str, message: str) -> Similar:
+        """Return items that were of use together in past turns of the same owner that asked for about the same."""
+        ...
+
+
+class Pane(Protocol):
+    """Windowpane for one owner, in this process or on a server."""
+
+    @property
+    def sessions(self) -> SessionsApi:
+        """Sessions: begin, list, read, change, delete."""
+        ...
+
+    @property
+    def turns(self) -> TurnsApi:
+        """Past turns."""
+        ...
+
+    @property
+    def agents(self) -> AgentsApi:
+        """Agents and their files."""
+        ...
+
+    @property
+    def models(self) -> ModelsApi:
+        """Models that turns can use."""
+        ...
+
+    @property
+    def analytics(self) -> AnalyticsApi:
+        """Many turns together."""
+        ...
+
+    def turn(
+        self,
+        session_id: str,
+        message: str,
+        *,
+        key: str | None = None,
+        wait_s: float = 0,
+        tools: Sequence[Tool] = (),
+        reply_options: ReplyOptions | None = None,
+    ) -> AsyncGenerator[Live]:
+        """Answer a message, yielding everything as it happens.
+
+        The turn runs on when the caller goes away; its answer is in the session. With `key`, sending the same message
+        again joins the first turn. `tools` are tools of the server `client`, which the caller runs itself; `reply_options`
+        is what the answer must be. The stream ends when the turn is finished, or when it waits for an approval
+        (`approve`) or for the results of such tools (`answer_calls`).
+
+        Raises:
+            SessionNotFoundError: no such session.
+            InvalidInputError: the message is empty, too long, or not valid Unicode.
+            SessionBusyError: another turn is running and did not end within `wait_s`.
+            ApprovalPendingError: the turn before waits for a decision.
+            KeyReusedError: `key` was used for another message.
+        """
+        ...
+
+    async def ask(self, session_id: str, message: str, *, key: str | None = None, wait_s: float = 0) -> TurnView:
+        """Answer a message, and return the turn at its end or at the approval that it waits for."""
+        ...
+
+    def retry(self, session_id: str, turn: int, *, key: str | None = None) -> AsyncGenerator[Live]:
+        """Answer the message of the last turn again, in a new turn, when it failed or was stopped.
+
+        Raises:
+            ConflictError: it is not the last turn, or it was answered.
+        """
+        ...
+
+    def approve(self, session_id: str, decisions: Mapping[str, Decision]) -> AsyncGenerator[Live]:
+        """Decide about waiting tool calls, by call id, and yield what the turn does then.
+
+        Raises:
+            NothingToApproveError: no call waits, or one of the ids is not a waiting call's.
+        """
+        ...
+
+    def answer_calls(self, session_id: str, results: Sequence[ToolResult]) -> AsyncGenerator[Live]:
+        """Give the results of tools that the caller runs itself, and yield what the turn does then.
+
+        Raises:
+            NoResultAwaitedError: no call waits for one, or one of the ids is not a waiting call's.
+        """
+        ...
+
+    async def cancel(self, session_id: str) -> SessionView:
+        """Stop the turn that is running or waiting, wherever it runs. What it said so far is kept.
+
+        Raises:
+            NoTurnRunningError: there is nothing to stop.
+        """
+        ...
+
+    async def preview(self, session_id: str, message: str) -> Request:
+        """Return the request that a message would make, without storing anything or calling a model."""
+        ...
+
+    def watch(self, session_id: str, *, after: int | None = None) -> AsyncGenerator[Watched]:
+        """Yield everything that happens to a session, until it is deleted.
+
+        First comes the log after a sequence number, then the working context as it stands, then what happens. Without
+        `after` only what happens from now on.
+        """
+        ...
+
+    async def explain(self, session_id: str, turn: int, item: ItemRef | str) -> Explanation:
+        """Return why an item was in a turn's request or not, and the smallest change that would have turned it round.
+
+        Raises:
+            TurnNotFoundError: no such turn, or no request was recorded for it.
+            UnknownItemError: the agent had no such item then.
+        """
+        ...

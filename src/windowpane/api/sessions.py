@@ -1,0 +1,182 @@
+"""Sessions as answers: what a session is, holds and cost."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from typing import Literal
+
+from windowpane.context.events import SessionItem
+from windowpane.context.fetched import FetchedKind
+from windowpane.context.ids import BlobHash, SessionId
+from windowpane.context.messages import Message, ToolCall, Usage
+from windowpane.context.session import Mode, SessionSettings
+from windowpane.context.sets import ChangeMode, ContextSets
+from windowpane.context.summary import Summary
+
+
+@dataclass(frozen=True, slots=True)
+class SetWish:
+    """A change of one set of the working context, as somebody asks for it."""
+
+    set_name: str
+    items: Sequence[str]
+    mode: ChangeMode = "replace"
+
+
+@dataclass(frozen=True, slots=True)
+class ToolName:
+    """A tool and its server."""
+
+    server: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenTurnView:
+    """A turn that has not finished. `approvals` are the calls that wait for a person."""
+
+    turn: int
+    state: Literal["running", "waiting"]
+    request: BlobHash | None
+    approvals: tuple[ToolCall, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FetchedCounts:
+    """How much fetched context there is, by kind."""
+
+    web_search: int
+    page: int
+
+
+@dataclass(frozen=True, slots=True)
+class SessionMeta:
+    """What a page needs for its footer."""
+
+    context: ContextSets
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionView:
+    """A session as it is now. `settings` are its own; null: as the agent has it.
+
+    `title` is its name, or how its conversation begins.
+    """
+
+    id: SessionId
+    name: str
+    title: str
+    agent: str
+    owner: str
+    settings: SessionSettings
+    items: tuple[SessionItem, ...]
+    rules: tuple[str, ...]
+    references: tuple[str, ...]
+    tools: tuple[ToolName, ...]
+    context: ContextSets
+    meta: SessionMeta
+    observed: tuple[str, ...]
+    fetched: FetchedCounts
+    summary: Summary | None
+    message_count: int
+    turn_count: int
+    token_count: int
+    seq: int
+    created_at: datetime | None
+    updated_at: datetime | None
+    open_turn: OpenTurnView | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangedSession(SessionView):
+    """A session after a change. `reply` says what became of the working context, `warnings` what looks wrong in it."""
+
+    reply: str
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SessionListView:
+    """Some sessions, last used first, and the cursor of the next page; null when this was the last."""
+
+    sessions: tuple[SessionView, ...]
+    cursor: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ItemsView:
+    """The items of a session, and how each came in."""
+
+    items: tuple[SessionItem, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ItemsChange:
+    """Whether anything changed, and the items of the session now."""
+
+    changed: bool
+    items: tuple[SessionItem, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchedView:
+    """One page or search result. The text is in the requests that it was sent in."""
+
+    kind: FetchedKind
+    url: str
+    title: str
+    site_name: str
+    at: datetime
+    characters: int
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchedList:
+    """What a session holds from outside, oldest first."""
+
+    items: tuple[FetchedView, ...]
+    counts: FetchedCounts
+
+
+@dataclass(frozen=True, slots=True)
+class MessagePage:
+    """Messages, oldest first. `before` gives the page before this one; null when there is none."""
+
+    messages: tuple[Message, ...]
+    before: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statistics:
+    """What a session holds, true after every clear and delete.
+
+    `token_count` is our own count of what was said; `usage` is what providers reported. `cost_usd` covers the turns
+    whose price is known, and is null when none is; `turns_without_price` are the others.
+    """
+
+    mode: Mode
+    message_count: int
+    turn_count: int
+    token_count: int
+    fetched_context_counts: FetchedCounts
+    total_fetched_items: int
+    has_summary: bool
+    usage: Usage
+    cost_usd: Decimal | None
+    turns_without_price: int
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryView:
+    """The rolling summary of what lies before the window; null while there is none."""
+
+    summary: Summary | None
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """Files that tools were seen to touch, the latest last."""
+
+    observed: tuple[str, ...]

@@ -1,0 +1,66 @@
+"""Events on the wire: a stored event is one JSON object, `{seq, at, …event}`."""
+
+from datetime import datetime
+from typing import Annotated, Any, cast
+
+from pydantic import BeforeValidator, Field, PlainSerializer, TypeAdapter, WithJsonSchema
+
+from windowpane.context.events import Delta, Event, Missed, Recorded, SessionContext, SessionDeleted, Watched
+
+_EVENT: TypeAdapter[Event] = TypeAdapter(Annotated[Event, Field(discriminator="type")])
+
+
+def flat(recorded: Recorded) -> dict[str, Any]:
+    """Return a stored event as one JSON object."""
+    return {"seq": recorded.seq, "at": recorded.at.isoformat(), **_body(recorded.event)}
+
+
+def unflat(body: dict[str, Any]) -> Recorded:
+    """Return a stored event from the one JSON object that it travels as."""
+    rest = {name: value for name, value in body.items() if name not in ("seq", "at")}
+    if rest["type"] == "session.context":
+        data: dict[str, Any] = rest.pop("data")
+        rest |= {"reason": data["reason"], "context": data["context"], "set_name": data.get("setName")}
+    return Recorded(body["seq"], datetime.fromisoformat(body["at"]), _EVENT.validate_python(rest))
+
+
+def wire(event: Watched) -> dict[str, Any]:
+    """Return anything that a watcher sees as one JSON object."""
+    if isinstance(event, Recorded):
+        return flat(event)
+    if isinstance(event, Delta):
+        return {"turn": event.turn, "text": event.text, "kind": event.kind, "type": event.type}
+    if isinstance(event, Missed):
+        return {"after": event.after, "type": event.type}
+    if isinstance(event, SessionDeleted):
+        return {"type": event.type}
+    return _body(event)
+
+
+def _body(event: Event) -> dict[str, Any]:
+    if isinstance(event, SessionContext):
+        named = {} if event.set_name is None else {"setName": event.set_name}
+        context = {name: list(items) for name, items in event.context.items()}
+        return {"type": event.type, "data": {"reason": event.reason, "context": context, **named}}
+    return _EVENT.dump_python(event, mode="json")
+
+
+FlatEvent = Annotated[
+    Recorded,
+    BeforeValidator(lambda value: unflat(cast("dict[str, Any]", value)) if isinstance(value, dict) else value),
+    PlainSerializer(flat, return_type=dict[str, Any]),
+    WithJsonSchema(
+        {
+            "type": "object",
+            "title": "Event",
+            "description": "A stored event: its place in the log, when, its type, and what the type says.",
+            "required": ["seq", "at", "type"],
+            "properties": {
+                "seq": {"type": "integer"},
+                "at": {"type": "string", "format": "date-time"},
+                "type": {"type": "string"},
+            },
+            "additionalProperties": True,
+        }
+    ),
+]
