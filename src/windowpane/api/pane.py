@@ -533,9 +533,9 @@ class Pane(Protocol):
         """Answer a message, yielding everything as it happens.
 
         The turn runs on when the caller goes away; its answer is in the session. With `key`, sending the same message
-        again joins the first turn. `tools` are tools of the server `client`, which the caller runs itself; `reply_options`
-        is what the answer must be. The stream ends when the turn is finished, or when it waits for an approval
-        (`approve`) or for the results of such tools (`answer_calls`).
+        again joins the first turn. `tools` are tools of the server `client`, which the caller runs itself;
+        `reply_options` say what the answer must be. The stream ends when the turn is finished, or when it waits for an
+        approval (`approve`) or for the results of such tools (`answer_calls`).
 
         Raises:
             SessionNotFoundError: no such session.
