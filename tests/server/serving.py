@@ -9,6 +9,7 @@ import anyio
 
 from engine.world import World, tool
 from server.place import engine_of
+from windowpane.callers import TokenFile
 from windowpane.models.scripted import Call, Reply, ScriptedModel
 from windowpane.server.process.run import run
 from windowpane.settings import Settings
@@ -32,3 +33,11 @@ def _reply(text: str, call: str) -> Reply:
     if call == "never":
         return Reply(text, before_end=anyio.Event())
     return Reply(text, calls=(Call("files__read", '{"path": "a"}', id=call),) if call else ())
+
+
+def serve_with_token(folder: Path, say: Callable[[str], None]) -> None:
+    """Serve at log level debug to callers with a token, and say the address and the token when it is ready."""
+    world = World(folder / "agents", store=SQLiteStore(folder / "windowpane.db"))
+    settings = Settings(host="127.0.0.1", port=0, data=folder, grace_s=1, log_level="debug", require_token=True)
+    _, token = TokenFile(settings.tokens_file).create("local", ["manage"])
+    run(settings, engine=engine_of(world), on_ready=lambda address: say(f"{address} {token}"))

@@ -5,6 +5,8 @@ Tracebacks are printed without the values of variables, which would be what peop
 
 import logging
 import sys
+from collections.abc import Callable
+from time import monotonic
 from typing import Literal
 
 import structlog
@@ -13,8 +15,14 @@ from windowpane.errors import InvalidSettingError
 
 LogForm = Literal["json", "console"]
 LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40}
-LOUD = ("httpx2", "httpcore2", "mcp", "anthropic", "openai", "google_genai")
-"""Libraries that say at `info` what only `debug` should."""
+LIBRARIES = logging.WARNING
+"""Libraries log warnings and errors only, at every level: below that, many of them log headers, bodies and frames,
+which hold tokens, keys and what was said. `LLM_DEBUG_LOG` shows requests to models, without secrets."""
+
+REPEATS = 20
+REPEATS_WITHIN_S = 10.0
+"""How often a library may log the same thing in this time. The rest is counted. Without descriptors asyncio logs the
+same error thousands of times a second."""
 
 
 def configure_logging(level: str = "info", form: LogForm | None = None) -> None:
@@ -56,8 +64,30 @@ def _configure_libraries(
             processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *last],
         )
     )
+    handler.addFilter(Throttle())
     root = logging.getLogger()
     root.handlers[:] = [handler]
-    root.setLevel(number)
-    for name in LOUD:
-        logging.getLogger(name).setLevel(max(number, logging.WARNING) if number > LEVELS["debug"] else number)
+    root.setLevel(max(number, LIBRARIES))
+
+
+class Throttle(logging.Filter):
+    """Lets the same record pass a few times, and says later how many more there were."""
+
+    def __init__(self, clock: Callable[[], float] = monotonic) -> None:
+        super().__init__()
+        self._clock = clock
+        self._seen: dict[tuple[str, int, str], tuple[float, int]] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Tell whether a record is logged."""
+        key = (record.name, record.levelno, str(record.msg)[:200])
+        now = self._clock()
+        since, count = self._seen.get(key, (now, 0))
+        if now - since >= REPEATS_WITHIN_S:
+            if count > REPEATS:
+                record.msg, record.args = f"{record.getMessage()} ({count - REPEATS:,} more like this before)", ()
+            since, count = now, 0
+        if len(self._seen) > 1000:
+            self._seen.clear()
+        self._seen[key] = (since, count + 1)
+        return count < REPEATS

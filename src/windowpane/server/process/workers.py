@@ -18,6 +18,7 @@ from uvicorn.supervisors import Multiprocess
 from windowpane.callers import TokenFile, token_needed_at
 from windowpane.errors import InvalidSettingError, StoreUnavailableError
 from windowpane.server.process.logs import configure_logging
+from windowpane.server.process.protocol import LimitedProtocol
 from windowpane.server.process.sockets import address_of, listening
 from windowpane.settings import Settings
 
@@ -26,6 +27,7 @@ STARTING_S = 120
 
 MAX_SOCKET_MESSAGE_BYTES = 4096
 SERVER: dict[str, Any] = {
+    "http": LimitedProtocol,
     "ws": "websockets-sansio",
     # Nobody has anything to say on a socket, and to compress for each listener costs more than it saves.
     "ws_max_size": MAX_SOCKET_MESSAGE_BYTES,

@@ -1,0 +1,133 @@
+"""HTTP on one connection, with limits: how long a head may be, and how long a client may take to send a request.
+
+uvicorn has neither limit on this parser: a head of 20 MB is taken, and a body that stops half-way is held for ever.
+"""
+
+import asyncio
+from typing import Any, Literal
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+MAX_HEAD_BYTES = 64 * 1024
+"""How long the request line and all headers may be together."""
+
+HEAD_S = 30.0
+"""How long a client may take to send a head, from the first byte or from when it connected."""
+
+BODY_IDLE_S = 30.0
+"""How long a body may pause."""
+
+BODY_S = 600.0
+"""How long a whole body may take."""
+
+_TOO_LONG = (431, "Request Header Fields Too Large", f"the request line and headers exceed {MAX_HEAD_BYTES:,} bytes")
+_TOO_SLOW = (408, "Request Timeout", "the request was not sent in time")
+
+
+class LimitedProtocol(HttpToolsProtocol):
+    """uvicorn's protocol, which ends a connection whose request is too long or too slow."""
+
+    head_s = HEAD_S
+    body_idle_s = BODY_IDLE_S
+    body_s = BODY_S
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._head_bytes = 0
+        self._receiving: Literal["nothing", "head", "body"] = "nothing"
+        self._timer: asyncio.TimerHandle | None = None
+        self._body_ends_at = 0.0
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn types it
+        """Give the client time for its first head."""
+        super().connection_made(transport)
+        self._await_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget the timer with the connection."""
+        self._stop_timer()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Take what arrived, unless it makes the head too long."""
+        if self.transport.is_closing():
+            return
+        before = self._receiving
+        super().data_received(data)
+        if before == self._receiving == "head":
+            # A header that is not complete yet is known to the parser alone, so all that arrived is counted.
+            self._head_bytes += len(data)
+            if self._head_bytes > MAX_HEAD_BYTES:
+                self._refuse(*_TOO_LONG)
+        elif before == self._receiving == "body":
+            self._await_body()
+
+    def on_message_begin(self) -> None:
+        """Begin to count a head."""
+        self._receiving, self._head_bytes = "head", 0
+        self._await_head()
+        super().on_message_begin()
+
+    def on_headers_complete(self) -> None:
+        """Begin the request, or refuse it before anything of the app sees it."""
+        self._receiving = "body"
+        if len(self.url) + sum(len(name) + len(value) for name, value in self.headers) > MAX_HEAD_BYTES:
+            self._refuse(*_TOO_LONG)
+            return
+        self._body_ends_at = self.loop.time() + self.body_s
+        super().on_headers_complete()
+        self._await_body()
+
+    def on_body(self, body: bytes) -> None:
+        """Take a part of a body, unless its request was refused."""
+        if not self.transport.is_closing():
+            super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        """Stop waiting: the request is here."""
+        self._stop_timer()
+        self._receiving = "nothing"
+        if not self.transport.is_closing():
+            super().on_message_complete()
+
+    def handle_websocket_upgrade(self) -> None:
+        """Hand the connection on. Sockets have limits of their own."""
+        self._stop_timer()
+        if not self.transport.is_closing():
+            super().handle_websocket_upgrade()
+
+    def _await_head(self) -> None:
+        self._stop_timer()
+        self._timer = self.loop.call_later(self.head_s, self._too_slow)
+
+    def _await_body(self) -> None:
+        self._stop_timer()
+        left = max(0.0, self._body_ends_at - self.loop.time())
+        self._timer = self.loop.call_later(min(self.body_idle_s, left), self._too_slow)
+
+    def _too_slow(self) -> None:
+        self._timer = None
+        if self.transport.is_closing():
+            return
+        if self._receiving == "body" and self.flow.read_paused:
+            # While the app does not read, the client cannot send.
+            self._await_body()
+        elif self._receiving == "body" and self.cycle.response_started:
+            self.transport.close()
+        else:
+            self._refuse(*_TOO_SLOW)
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _refuse(self, status: int, title: str, detail: str) -> None:
+        self._stop_timer()
+        body = detail.encode()
+        head = (
+            f"HTTP/1.1 {status} {title}\r\ncontent-type: text/plain; charset=utf-8\r\n"
+            f"content-length: {len(body)}\r\nconnection: close\r\n\r\n"
+        )
+        self.transport.write(head.encode("ascii") + body)
+        self.transport.close()
