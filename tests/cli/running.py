@@ -40,7 +40,9 @@ class Done:
 
 def environment(data: Path, **more: str) -> dict[str, str]:
     """Return an environment in which only this data folder exists."""
-    kept = {name: value for name, value in os.environ.items() if name in ("PATH", "HOME", "LANG", "TMPDIR")}
+    kept = {
+        name: value for name, value in os.environ.items() if name in ("PATH", "PYTHONPATH", "HOME", "LANG", "TMPDIR")
+    }
     return kept | {"WINDOWPANE_DATA": str(data), "COLUMNS": "200", "TERM": "dumb"} | more
 
 

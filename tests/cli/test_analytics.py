@@ -99,7 +99,7 @@ def test_a_suggestion_is_shown_and_applied_after_asking(data: Path) -> None:
     assert unchanged == before
     assert changed == before.replace("always", "agent")
     assert applied.startswith("Changed references/manual.md (demote reference:manual: include: agent).")
-    assert applied.endswith("write there again: include: always\n")
+    assert applied.endswith("To undo, set there: include: always\n")
 
 
 @pytest.mark.spec("S0.91", "S0.97", "S1.110")
@@ -110,7 +110,7 @@ def test_eval_measures_on_past_turns_or_on_a_file_and_draws_the_calibration(data
     labelled = json.loads(command(data, "eval", "desk", "--labels", str(labels), "--json"))
 
     assert used.startswith("21 questions: recall 1.000, precision ")
-    assert "\nNeeded, by score (a score of 0.4 should mean four in ten):\n  0.0–0.1 " in used
+    assert "\nNeeded, by score (of items with a score of 0.4, about 40% should be needed):\n  0.0–0.1 " in used
     assert labelled["whole"]["questions"] == 12
     assert labelled["whole"]["recall"] == 1.0
 
@@ -132,11 +132,11 @@ def test_tune_shows_before_and_after_and_writes_only_when_told_to(data: Path, tm
     better = json.loads(command(data, "eval", "desk", "--labels", str(labels), "--json"))
     file.write_text(as_it_was)
 
-    assert nothing.endswith("nothing clearly better was found; keep the settings\nNothing was changed.\n")
+    assert nothing.endswith("no clear improvement was found; keep the settings\nNothing was changed.\n")
     assert shown.startswith("rules and references, 12 questions in 5 groups:\n  now: recall 1.000, precision 0.")
-    assert "\n  tuned, on questions held out: recall 1.000, precision 1.000, F1 1.000" in shown
+    assert "\n  tuned, on held-out questions: recall 1.000, precision 1.000, F1 1.000" in shown
     assert "\n  proposed: " in shown
-    assert "Nothing was changed. `--write` puts this into agent.yaml, after asking." in shown
+    assert "Nothing was changed. --write writes these settings to agent.yaml, after asking." in shown
     assert kept == before
     assert "Nothing was changed." in declined
     assert written != before
@@ -148,8 +148,8 @@ def test_tune_shows_before_and_after_and_writes_only_when_told_to(data: Path, tm
     ("arguments", "words"),
     [
         (("analytics", "--since", "yesterday"), "--since takes a day such as 2026-01-31, not 'yesterday'"),
-        (("analytics", "--csv", "messages"), "there is no list 'messages'; there is days, models, agents"),
-        (("suggest", "desk", "--apply", "99"), "there is no suggestion 99"),
+        (("analytics", "--csv", "messages"), "no list 'messages'; available: days, models, agents"),
+        (("suggest", "desk", "--apply", "99"), "no suggestion 99; there are "),
         (("eval", "none"), "none"),
         (("eval", "desk", "--labels", "/nowhere.yaml"), "/nowhere.yaml cannot be read"),
     ],

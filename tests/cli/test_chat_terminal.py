@@ -159,7 +159,7 @@ def test_a_call_that_was_left_waiting_is_asked_about_when_the_session_is_resumed
         1,
         "",
         "error: turn 1 waits for a decision about notes:write_note; decide or cancel it first "
-        "(`windowpane chat SESSION` asks you for the decision)\n",
+        "(`windowpane chat SESSION` asks for your decision)\n",
     )
     assert not (data / "agents" / "guide" / "notes" / "later.md").exists()
 
@@ -194,7 +194,7 @@ def test_ctrl_c_during_an_answer_cancels_the_turn_and_the_conversation_goes_on(t
 
 def test_a_conversation_in_which_nothing_was_said_leaves_no_session(tmp_path: Path) -> None:
     with terminal(tmp_path, "chat") as screen:
-        screen.expect(f"an example was written. Edit it in {tmp_path}/agents/guide")
+        screen.expect(f"an example was written to {tmp_path}/agents/guide")
         session = session_of(screen)
         screen.expect("you> ")
         screen.insist(CTRL_C, "Nothing was said, so no session was kept.")
@@ -203,5 +203,5 @@ def test_a_conversation_in_which_nothing_was_said_leaves_no_session(tmp_path: Pa
     gone = windowpane(tmp_path, "sessions", "show", session)
     assert (gone.code, gone.err) == (
         1,
-        f"error: no session '{session}' (`windowpane sessions` lists those there are)\n",
+        f"error: no session '{session}' (`windowpane sessions` lists the sessions)\n",
     )

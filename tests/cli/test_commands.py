@@ -139,7 +139,7 @@ def test_sessions_are_listed_renamed_shown_and_deleted(data: Path) -> None:
     asked = process(data, "sessions", "delete", session, piped=b"n\n")
     deleted = windowpane(data, "sessions", "delete", session, "--yes")
 
-    assert renamed.out == f"{session} is now named 'Trial'\n"
+    assert renamed.out == f"{session} is now called 'Trial'\n"
     (row,) = json.loads(listed.out)
     assert {key: row[key] for key in ("id", "name", "agent", "turns", "messages")} == {
         "id": session,
@@ -152,7 +152,7 @@ def test_sessions_are_listed_renamed_shown_and_deleted(data: Path) -> None:
     assert "\nuser (turn 1)\nhello\n\nassistant (turn 1)\nI am the built-in offline model" in shown.out
     assert (asked.code, asked.out) == (
         1,
-        f"Delete Trial {session} with 2 messages for good? [y/N]: Nothing was deleted.\n",
+        f"Delete Trial {session} with 2 messages permanently? [y/N]: Nothing was deleted.\n",
     )
     assert deleted.out == f"Deleted Trial {session} with 2 messages\n"
 
@@ -172,7 +172,7 @@ def test_preview_shows_the_request_and_leaves_no_session(tmp_path: Path, data: P
         "search_notes": "always",
         "write_note": "always",
     }
-    assert listed == Done(0, "No sessions yet. `windowpane chat` begins one.\n", "")
+    assert listed == Done(0, "No sessions yet. `windowpane chat` starts one.\n", "")
 
 
 def test_doctor_finds_the_example_agent_healthy(data: Path) -> None:
@@ -180,15 +180,15 @@ def test_doctor_finds_the_example_agent_healthy(data: Path) -> None:
 
     assert done.code == 0
     assert done.out.splitlines()[:4] == [
-        f"ok  store: sqlite:///{data}/windowpane.db opens and can be written",
-        "ok  selection: all-MiniLM-L6-v2/1 embeds, 384 numbers a text",
+        f"ok  store: sqlite:///{data}/windowpane.db can be opened and written",
+        "ok  selection: all-MiniLM-L6-v2/1 works, 384 dimensions",
         f"ok  agents: 1 agent in {data}/agents: guide",
         "ok  agent guide: 5 rules, 7 references, 1 tool server, a core prompt",
     ]
     assert done.out.splitlines()[4].startswith("ok  model echo: answered in ")
     assert done.out.splitlines()[5:] == [
         "ok  tool server notes: connected, 4 tools: list_notes, read_note, write_note, search_notes",
-        "Nothing is broken.",
+        "No problems found.",
     ]
 
 
@@ -220,9 +220,9 @@ def test_doctor_without_agents_says_how_to_begin(tmp_path: Path) -> None:
 
     assert done.code == 1
     assert done.out.splitlines()[2:] == [
-        f"no  agents: there is no agent in {tmp_path}/agents",
+        f"no  agents: no agent in {tmp_path}/agents",
         "      → `windowpane init` writes an example agent there",
-        "1 thing broken.",
+        "1 problem found.",
     ]
 
 
@@ -237,7 +237,7 @@ def test_doctor_without_agents_says_how_to_begin(tmp_path: Path) -> None:
         ),
         (("sessions", "--store-url", "pigeon://x"), 1, "error: store_url: 'pigeon://x' names no store"),
         (("sessions", "show", "last"), 1, "error: no session 'last'"),
-        (("preview", "x", "--session", "a", "--agent", "b"), 2, "--session and --agent exclude one another"),
+        (("preview", "x", "--session", "a", "--agent", "b"), 2, "use --session or --agent, not both"),
         (("sessions", "show"), 2, "Missing argument 'SESSION'"),
         (("serve", "--port", "70000"), 2, "Invalid value for '--port'"),
         (("serve", "--host", "0.0.0.0"), 1, "error: host: others can reach '0.0.0.0'"),
@@ -278,6 +278,6 @@ def test_serve_writes_the_example_agent_and_shares_its_sessions_with_the_termina
         finally:
             server.kill()
 
-    assert said[0] == f"There was no agent yet, so an example was written. Edit it in {tmp_path}/agents/guide\n"
+    assert said[0] == f"No agent found, so an example was written to {tmp_path}/agents/guide\n"
     assert done.out.startswith("I am the built-in offline model")
     assert (count, code) == (2, 0)

@@ -85,7 +85,7 @@ def test_replay_rebuilds_and_runs_the_selection_again(data: Path, tmp_path: Path
     query = command(data, "replay", "last", "1", "--query", "How do I resize a photo?", "--json")
     item = command(data, "replay", "last", "1", "--item", f"billing={text}", "--json")
 
-    assert plain.startswith("Turn 1 rebuilt, byte for byte as recorded: ")
+    assert plain.startswith("Turn 1 rebuilt, identical to the recorded request: ")
     assert "Selected (2):\n" in settings
     assert "  + reference:printing" in settings
     body = json.loads(query)
@@ -121,7 +121,7 @@ def test_a_turn_is_made_a_test_and_tests_end_with_an_exit_code(data: Path, tmp_p
         (("explain", "last", "1", "rule:none"), "the agent has no item 'rule:none'"),
         (("replay", "last", "1", "--item", "billing"), "'billing' names no file; write --item NAME=FILE"),
         (("replay", "last", "9"), "has no turn 9"),
-        (("test", "--agents", "/nowhere"), "there are no tests; write tests/*.yaml beside agent.yaml"),
+        (("test", "--agents", "/nowhere"), "no tests found; write tests/*.yaml beside agent.yaml"),
     ],
 )
 def test_what_cannot_be_used_is_refused_with_what_to_do(data: Path, arguments: tuple[str, ...], words: str) -> None:

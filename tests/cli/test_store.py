@@ -9,11 +9,10 @@ from pathlib import Path
 import anyio
 import pytest
 
-from cli.running import PATIENCE_S, environment
+from cli.running import PATIENCE_S, environment, windowpane
 from stores.kinds import begin, created, said
-from windowpane.cli.store import copy
 from windowpane.context.ids import SessionId, content_hash
-from windowpane.errors import InvalidInputError, StoreError
+from windowpane.errors import StoreError
 from windowpane.stores.moving import digest
 from windowpane.stores.sqlite.store import SQLiteStore
 
@@ -40,17 +39,16 @@ def digests(path: Path) -> dict[SessionId, str]:
 
 
 @pytest.mark.spec("S4.23", "S4.85")
-def test_a_store_is_copied_and_the_command_says_what_it_did(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_store_is_copied_and_the_command_says_what_it_did(tmp_path: Path) -> None:
     source, target = tmp_path / "from.db", tmp_path / "to.db"
     whole = fill(source, 3)
 
-    assert copy(f"sqlite:///{source}", f"sqlite:///{target}", as_json=False) == 0
-    said_first = capsys.readouterr()
-    assert copy(f"sqlite:///{source}", f"sqlite:///{target}", as_json=True) == 0
-    said_then = capsys.readouterr()
+    said_first = windowpane(tmp_path, "store", "copy", f"sqlite:///{source}", f"sqlite:///{target}")
+    said_then = windowpane(tmp_path, "store", "copy", f"sqlite:///{source}", f"sqlite:///{target}", "--json")
 
+    assert (said_first.code, said_then.code) == (0, 0)
     assert " ".join(said_first.out.split()) == (
-        "3 sessions copied with 63 events; 3 of 3 sessions verified to be the same in both stores."
+        "3 sessions copied with 63 events; 3 of 3 sessions verified as identical in both stores."
     )
     assert json.loads(said_then.out) == {
         "sessions": 3,
@@ -75,7 +73,7 @@ def test_a_copy_that_is_killed_goes_on_when_it_is_called_again(tmp_path: Path) -
             wait_for(target, wanted)
             copying.kill()
 
-    assert copy(*urls, as_json=True) == 0
+    assert windowpane(tmp_path, "store", "copy", *urls).code == 0
 
     assert digests(target) == whole
 
@@ -98,9 +96,7 @@ def wait_for(path: Path, sessions: int) -> None:
     raise AssertionError(f"{sessions} sessions did not come")
 
 
-def test_another_session_of_the_same_id_is_refused_and_named(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_another_session_of_the_same_id_is_refused_and_named(tmp_path: Path) -> None:
     source, target = tmp_path / "from.db", tmp_path / "to.db"
     taken = next(iter(fill(source, 2)))
 
@@ -111,25 +107,28 @@ def test_another_session_of_the_same_id_is_refused_and_named(
 
     anyio.run(take)
 
-    assert copy(f"sqlite:///{source}", f"sqlite:///{target}", as_json=False) == 1
+    done = windowpane(tmp_path, "store", "copy", f"sqlite:///{source}", f"sqlite:///{target}")
 
-    assert " ".join(capsys.readouterr().out.split()) == (
+    assert done.code == 1
+    assert " ".join(done.out.split()) == (
         f"error: session '{taken}' is there already and is another one: its event 1 is another one; it was left alone. "
         "Delete it there, or copy to an empty store. "
-        "1 session copied with 21 events; 1 of 2 sessions verified to be the same in both stores. "
-        "TO has 1 other session, left alone."
+        "1 session copied with 21 events; 1 of 2 sessions verified as identical in both stores. "
+        "TO has 1 other session, not changed."
     )
 
 
 @pytest.mark.parametrize(
     ("urls", "why"),
     [
-        (("sqlite:////a.db", "sqlite:////a.db"), "FROM and TO are the same store; name two"),
-        (("sqlite:////not/there.db", "sqlite:////a.db"), "there is no file /not/there.db; FROM must be there already"),
-        (("memory:", "sqlite:////a.db"), "memory: is empty at first and gone at the end; name a store that stays"),
+        (("sqlite:////a.db", "sqlite:////a.db"), "FROM and TO are the same store"),
+        (("sqlite:////not/there.db", "sqlite:////a.db"), "no file /not/there.db; FROM must exist"),
+        (("memory:", "sqlite:////a.db"), "memory: is not persistent; use another store"),
         (("carrier-pigeon://a", "sqlite:////a.db"), "names no store"),
     ],
 )
-def test_what_cannot_be_copied_is_refused(urls: tuple[str, str], why: str) -> None:
-    with pytest.raises(InvalidInputError, match=why):
-        copy(*urls, as_json=False)
+def test_what_cannot_be_copied_is_refused(tmp_path: Path, urls: tuple[str, str], why: str) -> None:
+    done = windowpane(tmp_path, "store", "copy", *urls)
+
+    assert (done.code, done.out) == (1, "")
+    assert why in done.err

@@ -16,14 +16,14 @@ def test_a_token_is_printed_once_listed_without_its_secret_and_revoked(tmp_path:
 
     ends = f"{token.expires_at:%Y-%m-%d %H:%M}"
     assert made.code == 0
-    assert made.err == f"Token {token.id} of ann may read, chat, until {ends} UTC. It is not shown again.\n"
+    assert made.err == f"Token {token.id} of ann may read, chat, until {ends} UTC. It will not be shown again.\n"
     assert listed.out == f"{token.id}  ann  read,chat  until {ends}  laptop\n"
     assert [(entry["id"], entry["owner"], entry["scopes"]) for entry in json.loads(as_json.out)] == [
         (token.id, "ann", ["read", "chat"])
     ]
     assert secret not in listed.out + as_json.out
     assert revoked.out == f"Revoked {token.id} of ann\n"
-    assert after.out == "No tokens yet. `windowpane token create --owner NAME --scope chat` makes one.\n"
+    assert after.out == "No tokens yet. `windowpane token create --owner NAME --scope chat` creates one.\n"
 
 
 def test_what_cannot_be_done_is_one_line_that_says_what_to_do(tmp_path: Path) -> None:
@@ -33,7 +33,7 @@ def test_what_cannot_be_done_is_one_line_that_says_what_to_do(tmp_path: Path) ->
     serve = windowpane(tmp_path, "serve", "--host", "0.0.0.0", "--port", "0")
 
     assert [done.code for done in (scope, expires, revoke, serve)] == [1, 1, 1, 1]
-    assert scope.err == "error: 'read,everything' are no scopes: write read, chat, manage, with commas between them\n"
+    assert scope.err == "error: 'read,everything' is not a list of scopes; available: read, chat, manage\n"
     assert expires.err == (
         "error: 'soon' is no time: write an age such as 12h, 30d or 52w, or a date such as 2030-01-31\n"
     )

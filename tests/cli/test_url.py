@@ -67,7 +67,7 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Generator[Both]:
         "sessions --json",
         "sessions show last",
         "sessions show last --json",
-        "context get last",
+        "working get last",
         "context last 1 --messages",
         "context last 99",
         "explain last 1",
@@ -101,11 +101,11 @@ def test_a_command_prints_the_same_here_and_over_a_server(both: Both, command: s
 
 
 def test_the_working_context_is_changed_over_a_server(both: Both) -> None:
-    first = both.there("context", "set", "last", "files", "/srv/spec.md")
-    merged = both.there("context", "set", "last", "files", "/srv/notes.md", "--merge")
-    read = both.here("context", "get", "last", "files")
-    refused = both.there("context", "set", "last", "files", "notes.md")
-    cleared = both.there("context", "clear", "last", "files")
+    first = both.there("working", "set", "last", "files", "/srv/spec.md")
+    merged = both.there("working", "set", "last", "files", "/srv/notes.md", "--merge")
+    read = both.here("working", "get", "last", "files")
+    refused = both.there("working", "set", "last", "files", "notes.md")
+    cleared = both.there("working", "clear", "last", "files")
 
     assert [done.out for done in (first, merged, cleared)] == [
         "Set files: 1 items\n",
@@ -113,7 +113,7 @@ def test_the_working_context_is_changed_over_a_server(both: Both) -> None:
         "Cleared files\n",
     ]
     assert read.out.split() == ["{", '"files":', "[", '"/srv/spec.md",', '"/srv/notes.md"', "]", "}"]
-    assert refused == both.here("context", "set", "last", "files", "notes.md")
+    assert refused == both.here("working", "set", "last", "files", "notes.md")
     assert refused.code == 1
 
 
@@ -129,14 +129,14 @@ def test_a_turn_is_made_a_test_over_a_server(both: Both) -> None:
 @pytest.mark.parametrize(
     ("command", "why"),
     [
-        ("init", "an agent's folder is written on this machine"),
-        ("serve", "the server is started on this machine"),
-        ("mcp", "the MCP server is started on this machine"),
-        ("doctor", "it looks at this machine"),
-        ("import .", "a project becomes an agent's folder on this machine"),
-        ("store copy memory: memory:", "both stores are opened from this machine"),
-        ("token list", "tokens are made where the server's files are"),
-        ("tune desk --write", "--write changes an agent.yaml that is here"),
+        ("init", "it writes an agent folder on this machine"),
+        ("serve", "it starts the server on this machine"),
+        ("mcp", "it starts the MCP server on this machine"),
+        ("doctor", "it checks this machine"),
+        ("import .", "it writes an agent folder on this machine; only an exported session"),
+        ("store copy memory: memory:", "it opens both stores from this machine"),
+        ("token list", "it changes the token file on this machine"),
+        ("tune desk --write", "--write changes agent.yaml on this machine"),
         ("analytics --owner ann", "a server shows the turns of the token's owner"),
     ],
 )

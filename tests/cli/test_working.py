@@ -1,4 +1,4 @@
-"""`windowpane context set`, `get` and `clear`, as they are typed."""
+"""`windowpane working`, as they are typed."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from cli.running import windowpane
 def test_the_working_context_is_set_read_merged_and_cleared(data: Path) -> None:
     (data / "agents" / "guide" / "agent.yaml").write_text("model: echo\n")
     windowpane(data, "chat", "--message", "hello")
-    first = windowpane(data, "context", "set", "last", "files", "/srv/spec.md")
-    merged = windowpane(data, "context", "set", "last", "files", "/srv/notes.md", "--merge")
-    read = windowpane(data, "context", "get", "last")
-    refused = windowpane(data, "context", "set", "last", "files", "notes.md")
-    cleared = windowpane(data, "context", "clear", "last", "files")
-    nothing = windowpane(data, "context", "get", "last")
+    first = windowpane(data, "working", "set", "last", "files", "/srv/spec.md")
+    merged = windowpane(data, "working", "set", "last", "files", "/srv/notes.md", "--merge")
+    read = windowpane(data, "working", "get", "last")
+    refused = windowpane(data, "working", "set", "last", "files", "notes.md")
+    cleared = windowpane(data, "working", "clear", "last", "files")
+    nothing = windowpane(data, "working", "get", "last")
 
     assert (first.out, merged.out) == ("Set files: 1 items\n", "Merged files: 2 items\n")
     assert json.loads(read.out) == {"files": ["/srv/spec.md", "/srv/notes.md"]}

@@ -1,7 +1,7 @@
 """The command line.
 
-`app.py` says which commands there are and what they take. What a command does is in the module of its name, which is
-imported when the command runs, so that `--help` and mistakes are answered at once.
+`app.py` finds a command by its name. What a command takes and does is in `commands/`, one module each, which is
+imported when the command is called, so that `--help` and mistakes are answered at once.
 """
 
 from windowpane.cli.app import app, main

@@ -1,4 +1,4 @@
-"""Options that many commands take, each described once."""
+"""Options that several commands take, each described once."""
 
 import os
 from collections.abc import Callable
@@ -11,18 +11,18 @@ import typer
 
 T = TypeVar("T")
 
-Json = Annotated[bool, typer.Option("--json", help="Print JSON, complete and for machines.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 SessionArgument = Annotated[
-    str, typer.Argument(metavar="SESSION", help="A session's id, the beginning of one, or `last`.")
+    str, typer.Argument(metavar="SESSION", help="Session id, the beginning of an id, or `last`.")
 ]
-TurnArgument = Annotated[int, typer.Argument(metavar="TURN", min=1, help="The turn, counted from 1.")]
-AgentArgument = Annotated[str, typer.Argument(metavar="AGENT", help="The agent's name.")]
+TurnArgument = Annotated[int, typer.Argument(metavar="TURN", min=1, help="Turn number, from 1.")]
+AgentArgument = Annotated[str, typer.Argument(metavar="AGENT", help="Agent name.")]
 Labels = Annotated[
     Path | None,
     typer.Option(
         "--labels",
         metavar="FILE",
-        help="Questions with what they must select: YAML like context tests, or JSON lines. Default: past turns.",
+        help="Labelled questions: YAML like context tests, or JSON lines. Default: labels from past turns.",
     ),
 ]
 
@@ -36,7 +36,7 @@ WHERE: dict[Where, Any] = {
         typer.Option(
             "--data",
             envvar="WINDOWPANE_DATA",
-            help="Folder for the database, the agents and caches. Default: the user's data folder.",
+            help="Folder for the database, agents and caches. Default: the user's data folder.",
         ),
     ],
     "agents": Annotated[
@@ -44,7 +44,7 @@ WHERE: dict[Where, Any] = {
         typer.Option(
             "--agents",
             envvar="WINDOWPANE_AGENTS",
-            help="Folder with one folder per agent, or one agent's own folder. Default: `agents` in the data folder.",
+            help="Folder with one folder per agent, or the folder of one agent. Default: `agents` in the data folder.",
         ),
     ],
     "store_url": Annotated[
@@ -52,7 +52,7 @@ WHERE: dict[Where, Any] = {
         typer.Option(
             "--store-url",
             envvar="WINDOWPANE_STORE_URL",
-            help="Where sessions are kept: sqlite:////file.db, postgresql://…, redis://… or memory:. "
+            help="Session store: sqlite:////file.db, postgresql://…, redis://… or memory:. "
             "Default: a file in the data folder.",
         ),
     ],
@@ -61,7 +61,8 @@ WHERE: dict[Where, Any] = {
         typer.Option(
             "--url",
             envvar="WINDOWPANE_URL",
-            help="Let this server do the work, such as http://127.0.0.1:8470; WINDOWPANE_TOKEN is shown to it.",
+            help="Run the command on this server, such as http://127.0.0.1:8470. "
+            "The token is read from WINDOWPANE_TOKEN.",
         ),
     ],
     "tokens": Annotated[
@@ -69,21 +70,32 @@ WHERE: dict[Where, Any] = {
         typer.Option(
             "--tokens",
             envvar="WINDOWPANE_TOKENS",
-            help="The file that tokens are kept in. Default: tokens.json in the data folder.",
+            help="Token file. Default: tokens.json in the data folder.",
         ),
     ],
 }
 """Options that say where things are, by the name of their setting."""
 
 
-def placed(*names: Where) -> Callable[[Callable[..., T]], Callable[..., T]]:
-    """Give a command options that say where things are. They count by way of the environment, which settings read.
+def new_app(**options: Any) -> typer.Typer:
+    """Return an app for one command or a group of commands, with plain text help."""
+    return typer.Typer(
+        add_completion=False,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+        **options,
+    )
 
-    So an option that stands before the command counts for it too.
+
+def where(*names: Where) -> Callable[[Callable[..., T]], Callable[..., T]]:
+    """Give a command options that say where things are. They take effect through the environment.
+
+    So an option before the command counts for the command too.
     """
 
     def add(command: Callable[..., T]) -> Callable[..., T]:
-        own = signature(command, eval_str=True)
+        own = signature(command)
 
         @wraps(command)
         def run(**given: Any) -> T:

@@ -1,13 +1,13 @@
-"""Show how far indexing is, on one line of the terminal that goes away again."""
+"""Show the progress of indexing, on one line of the terminal that is removed at the end."""
 
 import sys
 
 WORTH_SHOWING = 64
-"""Fewer passages are indexed before anybody could read the line."""
+"""Fewer passages are indexed before the line could be read."""
 
 
 def show_indexing(embedded: int, total: int) -> None:
-    """Tell a person that items are being indexed, and how far that is."""
+    """Show how many passages are indexed, if stderr is a terminal."""
     if total < WORTH_SHOWING or not sys.stderr.isatty():
         return
     width = 24

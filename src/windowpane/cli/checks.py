@@ -1,0 +1,189 @@
+"""The checks of `windowpane doctor`: the store, the search, the agents, their models and tool servers."""
+
+import os
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Literal
+
+import httpx2
+
+from windowpane.agents.agent import CORE
+from windowpane.agents.base import Agent
+from windowpane.agents.folder import MANIFEST
+from windowpane.cli.errors import in_one_line
+from windowpane.cli.terminal import counted
+from windowpane.context.events import SessionCreated
+from windowpane.context.ids import new_session_id
+from windowpane.context.request import CallSettings, RequestMessage
+from windowpane.context.session import SessionSettings
+from windowpane.engine import Engine
+from windowpane.errors import EmbedderError, MissingCorePromptError, ModelError, StoreError, WindowpaneError
+from windowpane.models.base import ModelStep
+from windowpane.models.provider import OLLAMA_URL, SETUPS
+from windowpane.request.prompt import build_prompt
+from windowpane.settings import Settings, without_password
+from windowpane.tools.base import ServerStatus
+from windowpane.wiring import open_embedder, open_engine, open_store
+
+REACH_S = 5.0
+"""How long the address of a model server may take to answer."""
+
+Health = Literal["good", "doubtful", "broken"]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """The result of one check. `advice` says what to do when it is not good."""
+
+    subject: str
+    health: Health
+    detail: str
+    advice: str = ""
+
+
+async def examine(settings: Settings, *, ask: bool, wait_s: float) -> AsyncIterator[Finding]:
+    """Check everything, the store first."""
+    store = await _store(settings.database_url)
+    yield store
+    yield await _selection(settings)
+    # The other checks do not need the store.
+    usable = settings if store.health == "good" else settings.model_copy(update={"store_url": "memory:"})
+    async with open_engine(usable) as engine:
+        for finding in _folders(settings.agents_folder, engine.agents.names()):
+            yield finding
+        for name in engine.agents.names():
+            agent = engine.agents.current(name)
+            for finding in _agent(agent):
+                yield finding
+            yield await _model(engine, agent, ask=ask)
+            for server in await engine.servers(name, settle_s=wait_s):
+                yield _server(agent, server, wait_s)
+
+
+async def _store(url: str) -> Finding:
+    """Open the store and write to it, as a session would."""
+    trial = new_session_id()
+    created = SessionCreated(agent="", owner="doctor", settings={}, items=())
+    try:
+        async with open_store(url) as store:
+            await store.append(trial, [created], expected_seq=0)
+            await store.delete(trial)
+            # Only Redis can be set up so that a restart loses sessions.
+            durability = getattr(store, "durability", None)
+    except StoreError as error:
+        return Finding("store", "broken", in_one_line(error), "choose another store with --store-url or --data")
+    except WindowpaneError as error:
+        return Finding("store", "broken", in_one_line(error), "correct --store-url")
+    keeps = f"; {durability}" if durability else ""
+    return Finding("store", "good", f"{without_password(url)} can be opened and written{keeps}")
+
+
+async def _selection(settings: Settings) -> Finding:
+    """Embed one word, as the first search would."""
+    embedder = open_embedder(settings)
+    try:
+        vectors = await embedder.embed(["hello"])
+    except EmbedderError as error:
+        return Finding(
+            "selection", "doubtful", f"keywords only: {in_one_line(error)}", "items are still selected, but less well"
+        )
+    return Finding("selection", "good", f"{embedder.model} works, {vectors.shape[1]} dimensions")
+
+
+def _folders(folder: Path, names: tuple[str, ...]) -> Iterator[Finding]:
+    if not names:
+        advice = "`windowpane init` writes an example agent there"
+        yield Finding("agents", "broken", f"no agent in {folder}", advice)
+        return
+    yield Finding("agents", "good", f"{counted(len(names), 'agent')} in {folder}: {', '.join(names)}")
+    if (folder / MANIFEST).exists():
+        return
+    for entry in sorted(folder.iterdir()):
+        if entry.is_dir() and entry.name not in names and not entry.name.startswith("."):
+            detail = f"{entry} has no {MANIFEST}, so it is not an agent"
+            yield Finding("agents", "doubtful", detail, f"write {MANIFEST} (it may be empty), or move the folder away")
+
+
+def _agent(agent: Agent) -> Iterator[Finding]:
+    subject = f"agent {agent.name}"
+    try:
+        build_prompt(agent, SessionSettings(), now=datetime.now(UTC))
+    except MissingCorePromptError as error:
+        yield Finding(subject, "broken", str(error), f"write {error.path}")
+    for problem in agent.problems:
+        if problem.file == CORE and agent.prompts.core is None and problem.line is None:
+            continue
+        place = f"{agent.folder}/{problem.file}" + (f":{problem.line}" if problem.line else "")
+        yield Finding(
+            subject, "broken", f"{place}: {problem.reason}", "correct the file; this takes effect with the next message"
+        )
+    held = f"{counted(len(agent.rules), 'rule')}, {counted(len(agent.references), 'reference')}"
+    if not agent.problems:
+        yield Finding(subject, "good", f"{held}, {counted(len(agent.servers), 'tool server')}, a core prompt")
+
+
+async def _model(engine: Engine, agent: Agent, *, ask: bool) -> Finding:
+    name = agent.settings.model
+    subject = f"model {name}"
+    where = f"`model:` in {agent.folder}/{MANIFEST}"
+    try:
+        model = engine.models.open(name)
+        url = _own_url(name)
+        if url and (unreachable := await _unreachable(url)):
+            return Finding(subject, "broken", unreachable, f"start the server, or correct its address or {where}")
+        if not ask:
+            size = f"{model.window_tokens:,} tokens" if model.window_tokens else "a window of unknown size"
+            reached = f", {url} answers" if url else ""
+            return Finding(subject, "good", f"set up, with {size}{reached}; --ask sends it a message")
+        request = [RequestMessage(role="user", content="Answer with the one word: ready", part="message")]
+        async for event in model.stream(
+            request, (), CallSettings(model=name, max_output_tokens=agent.settings.max_output_tokens)
+        ):
+            if isinstance(event, ModelStep):
+                return Finding(subject, "good", f"answered in {event.step.latency_ms:,} ms")
+    except ModelError as error:
+        return Finding(subject, "broken", in_one_line(error), f"set it up, or choose another: {where}")
+    return Finding(subject, "broken", "its answer was incomplete", f"choose another: {where}")
+
+
+def _own_url(name: str) -> str:
+    """Return the address that the environment sets for this model's provider; empty for the provider's own."""
+    provider = name.partition(":")[0]
+    if provider not in SETUPS:
+        return ""
+    url = os.environ.get(SETUPS[provider].url_variable or " ", "")
+    return url or (OLLAMA_URL if provider == "ollama" else "")
+
+
+async def _unreachable(url: str) -> str:
+    """Return why an address does not answer; empty when it does, with whatever status."""
+    try:
+        async with httpx2.AsyncClient(timeout=REACH_S) as client:
+            await client.get(url)
+    except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+        return f"no answer from {url}: {str(error) or type(error).__name__}"
+    return ""
+
+
+def _server(agent: Agent, server: ServerStatus, wait_s: float) -> Finding:
+    subject = f"tool server {server.name}"
+    entry = f"`{server.name}` under mcpServers in {agent.folder}"
+    match server.state:
+        case "ready":
+            tools = ", ".join(tool.name for tool in server.tools)
+            return Finding(
+                subject, "good", f"connected, {counted(len(server.tools), 'tool')}{f': {tools}' if tools else ''}"
+            )
+        case "disabled":
+            return Finding(subject, "good", "disabled")
+        case "connecting":
+            return Finding(
+                subject,
+                "broken",
+                f"not connected after {wait_s:g} s",
+                f"give it longer with --wait, or look at {entry}",
+            )
+        case "failed":
+            return Finding(subject, "broken", " ".join(server.error.split()), f"look at {entry}")

@@ -1,0 +1,1 @@
+"""Commands that manage sessions, stores and tokens."""

@@ -1,0 +1,121 @@
+"""`windowpane store`: copy sessions between stores."""
+
+import sys
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from windowpane.cli.errors import in_one_line
+from windowpane.cli.options import Json, new_app
+from windowpane.cli.settings import local_settings
+from windowpane.cli.terminal import Screen, counted
+from windowpane.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from windowpane.stores.copy import Copied, Step
+
+app = new_app(no_args_is_help=True)
+
+STEPS: "dict[Step, str]" = {"copy": "copying", "verify": "comparing"}
+
+
+@app.callback()
+def store() -> None:
+    """Copy sessions from one store to another.
+
+    \b
+    Example:
+      windowpane store copy sqlite:////srv/windowpane.db postgresql://db.example/windowpane
+    """
+
+
+@app.command()
+def copy(
+    source: Annotated[str, typer.Argument(metavar="FROM", help="Store to copy from, as for --store-url.")],
+    target: Annotated[str, typer.Argument(metavar="TO", help="Store to copy to, as for --store-url.")],
+    as_json: Json = False,
+) -> None:
+    """Copy all sessions to another store, then compare both. Exit code 1: the copy is incomplete.
+
+    Sessions may be used meanwhile; changed sessions are copied again. A copy that was stopped continues when the
+    command is run again. FROM is not changed.
+
+    \b
+    Example:
+      windowpane store copy sqlite:////srv/windowpane.db postgresql://db.example/windowpane
+    """
+    import anyio
+
+    local_settings("it opens both stores from this machine")
+    if source == target:
+        raise InvalidInputError("FROM and TO are the same store")
+    for url in (source, target):
+        if url.startswith("memory:"):
+            raise InvalidInputError("memory: is not persistent; use another store")
+    scheme, _, path = source.partition(":///")
+    if scheme == "sqlite" and not Path(path).exists():
+        raise InvalidInputError(f"no file {path}; FROM must exist")
+    screen = Screen(remarks_aside=as_json)
+    copied = anyio.run(_copied, source, target)
+    for error in copied.refused:
+        screen.fail(in_one_line(error))
+    if as_json:
+        counts = {
+            "sessions": copied.sessions,
+            "copied": copied.copied,
+            "events": copied.events,
+            "verified": copied.verified,
+            "refused": [error.session_id for error in copied.refused],
+            "behind": list(copied.behind),
+            "others": copied.others,
+        }
+        screen.json(counts)
+    else:
+        _draw(screen, copied)
+    raise typer.Exit(0 if copied.complete else 1)
+
+
+async def _copied(source: str, target: str) -> "Copied":
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    from windowpane.stores.copy import copy_store
+    from windowpane.wiring import open_store
+
+    shown = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("sessions"),
+        TimeRemainingColumn(),
+        console=Console(file=sys.stderr),
+        transient=True,
+        disable=not sys.stderr.isatty(),
+    )
+    task = shown.add_task("opening", total=None)
+
+    def on_progress(step: "Step", done: int, total: int) -> None:
+        shown.update(task, description=STEPS[step], completed=done, total=total)
+
+    async with AsyncExitStack() as stack:
+        ours = await stack.enter_async_context(open_store(source))
+        theirs = await stack.enter_async_context(open_store(target))
+        stack.enter_context(shown)
+        return await copy_store(ours, theirs, on_progress)
+
+
+def _draw(screen: Screen, copied: "Copied") -> None:
+    screen.line(
+        f"{counted(copied.copied, 'session')} copied with {counted(copied.events, 'event')}; "
+        f"{copied.verified:,} of {counted(copied.sessions, 'session')} verified as identical in both stores.",
+        "bold" if copied.complete else "",
+    )
+    if copied.behind:
+        screen.line(
+            f"{counted(len(copied.behind), 'session')} changed meanwhile: stop the workers that write to FROM and copy "
+            "again; only changes are copied."
+        )
+    if copied.others:
+        screen.line(f"TO has {counted(copied.others, 'other session')}, not changed.")

@@ -1,0 +1,1 @@
+"""Commands that test and improve what is selected."""

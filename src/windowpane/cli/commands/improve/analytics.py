@@ -1,0 +1,159 @@
+"""`windowpane analytics`: what turns cost, and what of it was used."""
+
+from collections.abc import Sequence
+from datetime import date
+from typing import TYPE_CHECKING, Annotated, get_args
+
+import typer
+
+from windowpane.cli.ledger import ask_ledger
+from windowpane.cli.options import ANYWHERE, Json, new_app, where
+from windowpane.cli.terminal import Screen, counted
+from windowpane.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from windowpane.api.analytics import Dashboard, Filters, ItemRow, Listed
+    from windowpane.client import Client
+    from windowpane.engine import Engine
+    from windowpane.insight.analytics.update import Bookkeeper, Kept
+
+app = new_app()
+
+SHOWN = 15
+"""How many lines of each list are printed."""
+
+
+@app.command()
+@where(*ANYWHERE)
+def analytics(
+    since: Annotated[str | None, typer.Option("--since", metavar="DAY", help="From this day on, in UTC.")] = None,
+    until: Annotated[str | None, typer.Option("--until", metavar="DAY", help="Up to this day, in UTC.")] = None,
+    agent: Annotated[str | None, typer.Option("--agent", help="Only turns with this agent.")] = None,
+    model: Annotated[str | None, typer.Option("--model", help="Only turns with this model.")] = None,
+    owner: Annotated[str | None, typer.Option("--owner", help="Only turns of this owner. Default: all owners.")] = None,
+    listed: Annotated[
+        str | None,
+        typer.Option(
+            "--csv",
+            metavar="LIST",
+            help="Print one list as CSV: days, models, agents, parts, items, scores, latency or sources.",
+        ),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Show what turns cost and how much of it was used. Lists days, models, parts and items.
+
+    \b
+    Examples:
+      windowpane analytics --since 2026-01-01
+      windowpane analytics --csv items > items.csv
+    """
+    filters = filters_from(owner=owner, agent=agent, model=model, since=since, until=until)
+    csv = list_from(listed)
+
+    async def here(engine: "Engine", books: "Bookkeeper", kept: "Kept") -> "Dashboard":
+        import anyio.to_thread
+
+        from windowpane.insight.analytics.report import dashboard
+
+        return await anyio.to_thread.run_sync(dashboard, books.ledger, filters, kept)
+
+    async def there(client: "Client") -> "Dashboard":
+        if filters.owner is not None:
+            raise InvalidInputError("a server shows the turns of the token's owner; remove --owner")
+        return await client.analytics(since=since, until=until, agent=agent, model=model)
+
+    found = ask_ledger(here, there)
+    screen = Screen()
+    if csv is not None:
+        from windowpane.insight.analytics.report import as_csv
+
+        screen.write(as_csv(found, csv))
+    elif as_json:
+        screen.json(found)
+    else:
+        draw_dashboard(screen, found)
+
+
+def draw_dashboard(screen: Screen, found: "Dashboard") -> None:
+    """Print the most important figures."""
+    spent, quality = found.spent, found.quality
+    days = f", {found.days[0].day} to {found.days[-1].day}" if found.days else ""
+    screen.line(f"{counted(found.sessions, 'session')}, {counted(spent.turns, 'turn')}{days}", "bold")
+    if not spent.turns:
+        screen.line("No turns yet. `windowpane chat` starts a session.")
+        return
+    unpriced = (
+        f" ({counted(spent.turns_without_price, 'turn')} without a known price)" if spent.turns_without_price else ""
+    )
+    screen.line(
+        f"Tokens: {spent.input_tokens:,} in, {spent.output_tokens:,} out; {spent.request_tokens:,} by local count"
+    )
+    screen.line(f"Cost: {spent.cost_usd:.4f} US dollars{unpriced}")
+    screen.line(
+        f"Selection: {quality.selected:,} selected, {_percent(quality.precision)} of them used; "
+        f"{quality.missed:,} added by hand"
+    )
+    screen.line(f"Prompt cache stability: {_percent(found.prefix.kept_share)}")
+    for stage in found.latency:
+        screen.line(
+            f"{stage.stage.capitalize()}: median {stage.p50_ms:,.0f} ms, 95th percentile {stage.p95_ms:,.0f} ms"
+        )
+    _draw_list(screen, "Models", [f"{row.model}: {counted(row.spent.turns, 'turn')}" for row in found.models])
+    _draw_list(screen, "Parts", [f"{row.kind}: {row.tokens:,} tokens, {row.share:.0%}" for row in found.parts])
+    _draw_list(screen, "Items", [_item_line(row) for row in found.items])
+    if found.behind:
+        screen.remark(f"{counted(found.behind, 'session')} not counted yet")
+
+
+def _draw_list(screen: Screen, title: str, lines: Sequence[str]) -> None:
+    if lines:
+        screen.line(f"{title}:", "bold")
+    for line in lines[:SHOWN]:
+        screen.line(f"  {line}")
+    if len(lines) > SHOWN:
+        screen.line(f"  … and {len(lines) - SHOWN} more", "dim")
+
+
+def _item_line(row: "ItemRow") -> str:
+    by_hand = f", added by hand {row.added_by_hand:,}×" if row.added_by_hand else ""
+    return f"{row.ref}: in {counted(row.included, 'request')}, {row.tokens:,} tokens, used {row.used:,}×{by_hand}"
+
+
+def _percent(share: float | None) -> str:
+    return "–" if share is None else f"{share:.0%}"
+
+
+def filters_from(
+    *, owner: str | None, agent: str | None, model: str | None, since: str | None, until: str | None
+) -> "Filters":
+    """Return which turns count.
+
+    Raises:
+        InvalidInputError: a day is not a date.
+    """
+    from windowpane.api.analytics import Filters
+
+    first, last = _day(since, "--since"), _day(until, "--until")
+    return Filters(owner=owner, agent=agent, model=model, since=first, until=last)
+
+
+def list_from(text: str | None) -> "Listed | None":
+    """Return the list of this name.
+
+    Raises:
+        InvalidInputError: there is no such list.
+    """
+    from windowpane.api.analytics import Listed
+
+    names: tuple[Listed, ...] = get_args(Listed)
+    if text is not None and text not in names:
+        raise InvalidInputError(f"no list {text!r}; available: {', '.join(names)}")
+    return next((name for name in names if name == text), None)
+
+
+def _day(text: str | None, option: str) -> date | None:
+    try:
+        return None if text is None else date.fromisoformat(text)
+    except ValueError:
+        raise InvalidInputError(f"{option} takes a day such as 2026-01-31, not {text!r}") from None

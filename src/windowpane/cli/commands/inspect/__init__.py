@@ -1,0 +1,1 @@
+"""Commands that show what a model gets, and why."""

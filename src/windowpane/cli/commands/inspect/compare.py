@@ -1,0 +1,97 @@
+"""`windowpane compare`: what changed from one turn's request to another's."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from windowpane.cli.connect import ask
+from windowpane.cli.lookup import find_session, find_there
+from windowpane.cli.options import ANYWHERE, Json, SessionArgument, TurnArgument, new_app, where
+from windowpane.cli.terminal import Screen, counted
+
+if TYPE_CHECKING:
+    from windowpane.api.comparison import Comparison, Prefix
+    from windowpane.client import Client
+    from windowpane.engine import Engine
+
+app = new_app()
+
+_SIGNS = {"entered": "+", "left": "-", "changed": "~", "moved": ">"}
+_STYLES = {"entered": "green", "left": "red", "changed": "yellow", "moved": "cyan"}
+
+
+@app.command()
+@where(*ANYWHERE)
+def compare(
+    session: SessionArgument,
+    turn: TurnArgument,
+    other: Annotated[int, typer.Argument(metavar="OTHER", min=1, help="The turn to compare with, as the later one.")],
+    other_session: Annotated[
+        str | None, typer.Option("--session", help="The session of OTHER. Default: the same session.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Show what changed between the requests of two turns. Also shows where the prompts begin to differ.
+
+    \b
+    Examples:
+      windowpane compare last 1 2
+      windowpane compare ses_4k 3 1 --session ses_9x
+    """
+
+    async def here(engine: "Engine") -> "Comparison":
+        from windowpane.insight.compare import compare
+        from windowpane.insight.past import past_turn
+
+        first = await find_session(engine, session)
+        second = first if other_session is None else await find_session(engine, other_session)
+        before = await past_turn(engine, first, turn, with_catalog=False)
+        return compare(before, await past_turn(engine, second, other, with_catalog=False))
+
+    async def there(client: "Client") -> "Comparison":
+        second = None if other_session is None else (await find_there(client, other_session)).id
+        first = (await find_there(client, session)).id
+        return await client.compare(first, turn, other, other_session=second)
+
+    found = ask(here, there)
+    screen = Screen()
+    if as_json:
+        screen.json(found)
+    else:
+        draw_comparison(screen, found)
+
+
+def draw_comparison(screen: Screen, found: "Comparison") -> None:
+    """Print a comparison: items, parts, tokens and cost, and where the prompts begin to differ."""
+    screen.line(f"Turn {found.before.turn} → turn {found.after.turn}", "bold")
+    screen.line("Items:", "bold")
+    for item in found.items:
+        line = f"  {_SIGNS[item.happened]} {item.ref} {item.happened} ({item.tokens:+,} tokens): {item.reason}"
+        screen.line(line, _STYLES[item.happened])
+        _draw_diff(screen, item.diff)
+    if not found.items:
+        screen.line("  the same", "dim")
+    screen.line("Parts:", "bold")
+    for part in found.parts:
+        name = f"{part.kind.replace('_', ' ')} {part.name}".rstrip()
+        line = f"  {_SIGNS[part.happened]} {name} {part.happened} ({part.tokens:+,} tokens)"
+        screen.line(line, _STYLES[part.happened])
+    if not found.parts:
+        screen.line("  the same", "dim")
+    cost = f", {found.cost_usd:+.6f} US dollars" if found.cost_usd is not None else ", cost not known"
+    screen.line(f"Tokens: {found.before.used_tokens:,} → {found.after.used_tokens:,} ({found.tokens:+,}){cost}", "bold")
+    screen.line(f"Prompt prefix: {_prefix_text(found.prefix)}")
+
+
+def _draw_diff(screen: Screen, diff: str) -> None:
+    for line in diff.splitlines()[2:]:
+        screen.line(f"      {line}", "green" if line.startswith("+") else "red" if line.startswith("-") else "dim")
+
+
+def _prefix_text(prefix: "Prefix") -> str:
+    same = f"{counted(prefix.same_bytes, 'byte')} the same (about {counted(prefix.same_tokens, 'token')})"
+    if prefix.part is None:
+        whole = prefix.same_bytes == prefix.bytes_before
+        return f"{same}; {'the later prompt continues the earlier one' if whole else 'the later prompt ends there'}"
+    what = str(prefix.item) if prefix.item else f"{prefix.part.replace('_', ' ')} {prefix.name}".rstrip()
+    return f"{same}, then {what} {prefix.happened}"

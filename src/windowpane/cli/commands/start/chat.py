@@ -1,0 +1,51 @@
+"""`windowpane chat`: a conversation in the terminal, or one answer for a script."""
+
+from typing import Annotated
+
+import typer
+
+from windowpane.cli.options import ANYWHERE, new_app, where
+from windowpane.cli.settings import server_url, settings
+
+app = new_app()
+
+
+@app.command()
+@where(*ANYWHERE)
+def chat(
+    session: Annotated[
+        str | None,
+        typer.Argument(metavar="SESSION", help="Continue this session: its id, the beginning of an id, or `last`."),
+    ] = None,
+    agent: Annotated[
+        str | None, typer.Option("--agent", help="Agent of the new session. Default: the first agent.")
+    ] = None,
+    model: Annotated[
+        str | None, typer.Option("--model", metavar="PROVIDER:MODEL", help="Use this model from now on.")
+    ] = None,
+    message: Annotated[
+        str | None, typer.Option("--message", "-m", help="Send this message, print the answer, and exit.")
+    ] = None,
+    yes: Annotated[
+        bool, typer.Option("--yes", "-y", help="With --message or piped input: allow tool calls that need approval.")
+    ] = False,
+) -> None:
+    """Chat with an agent in the terminal. /help lists the commands you can type there.
+
+    With --message or piped input, it answers once: the answer goes to stdout and everything else to stderr. Tool calls
+    that need approval are denied unless --yes is given.
+
+    \b
+    Examples:
+      windowpane chat
+      windowpane chat last --model anthropic:claude-sonnet-4-5
+      windowpane chat --agent guide --message "What is an include mode?"
+      git diff | windowpane chat last
+    """
+    if server_url():
+        from windowpane.cli.chat.remote import chat as chat_there
+
+        raise typer.Exit(chat_there(session=session, agent=agent, model=model, message=message, yes=yes))
+    from windowpane.cli.chat.talk import chat as chat_here
+
+    raise typer.Exit(chat_here(settings(), session=session, agent=agent, model=model, message=message, yes=yes))
