@@ -50,7 +50,7 @@ from windowpane.context.ids import Actor, BlobHash, SessionId, new_session_id, u
 from windowpane.context.items import Item, ItemRef, Tool, item_hash
 from windowpane.context.messages import Decision, Message, Source, Step, ToolResult, Usage
 from windowpane.context.request import ContextItem, ReplyOptions, Request, RequestContext
-from windowpane.context.session import SessionState, apply, messages_of
+from windowpane.context.session import SessionState, messages_of, open_turn
 from windowpane.context.sets import ChangeMode, ContextSets, SetChange, change_set, replace_all
 from windowpane.errors import (
     AgentNotFoundError,
@@ -68,8 +68,8 @@ from windowpane.fetch.base import PageReader, SearchEngine
 from windowpane.live import Audience
 from windowpane.memory.memory import Memory
 from windowpane.models.base import Models
-from windowpane.request.build import arrivals, build, mentioned
-from windowpane.request.catalog import read_catalog
+from windowpane.request.build import RequestServices
+from windowpane.request.catalog import Catalogs, read_catalog
 from windowpane.request.file_marks import read_marks
 from windowpane.request.gather import always_items, always_tools, item_of
 from windowpane.request.hybrid_selector import HybridSelector
@@ -89,8 +89,11 @@ from windowpane.stores.sessions import Changed, Sessions
 from windowpane.text.tokens import count
 from windowpane.tools.base import ServerStatus, Toolbox, ToolOutput
 from windowpane.tools.context_tools import WithContextTools
+from windowpane.turn.lease import Leases
+from windowpane.turn.log import append_to_turn, failed
+from windowpane.turn.requests import TurnRequests
 from windowpane.turn.run import fitted
-from windowpane.turn.runner import Carrier, open_turn, turn_error
+from windowpane.turn.runner import Runner
 
 LEASE_S = 15.0
 """How long a worker that died keeps its session busy."""
@@ -145,27 +148,34 @@ class Engine:
         self.agents = agents
         self.models = models
         self._selector = selector or NoSelector()
-        self._settle_s = settle_s
         self._sessions = Sessions(store, touch_every_s=touch_every_s)
         self._toolboxes = Toolboxes(toolbox)
         self._working = WorkingContext(self._sessions)
-        self._fetching = Fetching(self._sessions, pages, search_engine)
+        self._fetching = Fetching(self._sessions, pages)
         self._memory = Memory(self._sessions, models, history)
         self._search_engine = search_engine
         self._audience = Audience(store)
-        self._carrier = Carrier(
+        self._leases = Leases(store, lease_s)
+        services = RequestServices(
+            models=models,
+            selector=self._selector,
+            memory=self._memory,
+            catalogs=Catalogs(),
+            search_engine=search_engine,
+        )
+        self._requests = TurnRequests(
+            self._sessions, services, self._toolboxes, settle_s=settle_s, resume_after_s=resume_after_s
+        )
+        self._runner = Runner(
             sessions=self._sessions,
             agents=agents,
             models=models,
             toolboxes=self._toolboxes,
-            selector=self._selector,
+            requests=self._requests,
             working=self._working,
-            fetching=self._fetching,
             memory=self._memory,
             audience=self._audience,
-            lease_s=lease_s,
-            settle_s=settle_s,
-            resume_after_s=resume_after_s,
+            leases=self._leases,
         )
         self._stack = AsyncExitStack()
         self._tasks: anyio.abc.TaskGroup
@@ -179,13 +189,14 @@ class Engine:
         await self._stack.enter_async_context(self._memory)
         self._tasks = await self._stack.enter_async_context(anyio.create_task_group())
         self._toolboxes.open_in(self._tasks)
-        self._carrier.open_in(self._tasks)
+        self._requests.open()
+        self._runner.open_in(self._tasks)
         self._audience.open_in(self._tasks)
         return self
 
     async def __aexit__(self, *exc: object) -> None:
         self.end_watching()
-        self._carrier.close()
+        self._runner.close()
         self._tasks.cancel_scope.cancel()
         await self._stack.__aexit__(None, None, None)
 
@@ -216,14 +227,17 @@ class Engine:
             KeyReusedError: `key` was used for another message.
         """
         _check_message(message)
-        turn = await self._joined(session_id, message, key)
+        state = await self._sessions.state(session_id)
+        turn = await self._joined(state, message, key)
         if turn is None:
-            holder = await self._carrier.lease(session_id, wait_s=wait_s)
-            begun = await self._carrier.begin(session_id, holder, message, key)
+            holder = await self._leases.take(session_id, wait_s=wait_s)
+            begun = await self._runner.begin(state, holder, message, key)
             turn = begun.turn
             if begun.recorded:
-                self._carrier.launch(session_id, turn, holder, begun.recorded, brought, reply_options)
-        async for event in self._carrier.follow(session_id, turn):
+                self._runner.launch(
+                    begun.state, holder, begun.recorded, agent=begun.agent, brought=brought, reply_options=reply_options
+                )
+        async for event in self._runner.follow(session_id, turn):
             yield event
 
     async def approve(
@@ -236,15 +250,14 @@ class Engine:
             NothingToApproveError: no call waits, or one of the ids is not a waiting call's.
             SessionBusyError: somebody else is deciding at this moment.
         """
-        holder = await self._carrier.lease(session_id)
+        holder = await self._leases.take(session_id)
         try:
             changed = await self._sessions.change(session_id, lambda state: [_decision(state, decisions, actor)])
         except BaseException:
-            await self._carrier.release(session_id, holder)
+            await self._leases.release(session_id, holder)
             raise
-        turn = open_turn(changed.state).turn
-        self._carrier.launch(session_id, turn, holder, changed.recorded)
-        async for event in self._carrier.follow(session_id, turn):
+        turn = self._runner.launch(changed.state, holder, changed.recorded)
+        async for event in self._runner.follow(session_id, turn):
             yield event
 
     async def answer_calls(self, session_id: SessionId, results: Sequence[ToolResult]) -> AsyncGenerator[Live]:
@@ -257,25 +270,27 @@ class Engine:
             NoResultAwaitedError: no call waits for one, or one of the ids is not a waiting call's.
             SessionBusyError: somebody else is at it at this moment.
         """
-        holder = await self._carrier.lease(session_id)
+        holder = await self._leases.take(session_id)
         try:
             state = await self._sessions.state(session_id)
             _check_results(state, results)
-            request, _ = await self._carrier.request(session_id, open_turn(state).turn)
+            request = await self._requests.read(state)
 
             def given(now: SessionState) -> list[Event]:
                 _check_results(now, results)
                 turn = open_turn(now)
-                fits = [replace(result, content=fitted(request, turn, result.content)) for result in results]
+                fits = [
+                    replace(result, content=fitted(request, turn, result.content)) if request else result
+                    for result in results
+                ]
                 return [ToolReturned(turn=turn.turn, result=result) for result in fits]
 
             changed = await self._sessions.change(session_id, given)
         except BaseException:
-            await self._carrier.release(session_id, holder)
+            await self._leases.release(session_id, holder)
             raise
-        turn = open_turn(changed.state).turn
-        self._carrier.launch(session_id, turn, holder, changed.recorded)
-        async for event in self._carrier.follow(session_id, turn):
+        turn = self._runner.launch(changed.state, holder, changed.recorded)
+        async for event in self._runner.follow(session_id, turn):
             yield event
 
     async def carry_on(
@@ -288,10 +303,11 @@ class Engine:
             NoTurnRunningError: there is no such turn.
             SessionBusyError: somebody else is at it at this moment.
         """
-        turn = open_turn(await self._sessions.state(session_id)).turn
-        holder = await self._carrier.lease(session_id)
-        self._carrier.launch(session_id, turn, holder, (), brought, reply_options)
-        async for event in self._carrier.follow(session_id, turn):
+        state = await self._sessions.state(session_id)
+        open_turn(state)
+        holder = await self._leases.take(session_id)
+        turn = self._runner.launch(state, holder, brought=brought, reply_options=reply_options)
+        async for event in self._runner.follow(session_id, turn):
             yield event
 
     async def cancel(self, session_id: SessionId, *, actor: Actor = "user") -> SessionState:
@@ -306,31 +322,14 @@ class Engine:
             return [CancelRequested(turn=open_turn(state).turn, actor=actor)]
 
         changed = await self._sessions.change(session_id, ask)
-        await self._carrier.cancel(session_id, open_turn(changed.state).turn)
+        await self._runner.cancel(session_id, open_turn(changed.state).turn)
         return await self.session(session_id)
 
     async def preview(self, session_id: SessionId, message: str) -> Request:
         """Return the request that a message would make, without storing anything or calling a model."""
         _check_message(message)
         state = await self._sessions.state(session_id)
-        agent = self.agents.current(state.agent)
-        toolbox = await self._toolboxes.of(agent)
-        await toolbox.settled(self._settle_s)
-        servers = toolbox.servers()
-        state = replace(state, resume_pending=state.resume_pending or self._carrier.resumes(state))
-        for event in (*mentioned(agent, state, message), *arrivals(state, servers)):
-            state = apply(state, Recorded(state.seq, datetime.now(UTC), event))
-        built = await build(
-            models=self.models,
-            selector=self._selector,
-            memory=self._memory,
-            agent=agent,
-            servers=servers,
-            session=state,
-            turn=state.turn_count + 1,
-            message=message,
-        )
-        return built.request
+        return await self._requests.preview(state, self.agents.current(state.agent), message)
 
     async def prepare(
         self, session_id: SessionId, message: str, *, key: str | None = None, wait_s: float = 0
@@ -342,16 +341,16 @@ class Engine:
             ContextTooLargeError: what must be sent does not fit; the turn is recorded as failed.
         """
         _check_message(message)
-        holder = await self._carrier.lease(session_id, wait_s=wait_s, ttl_s=PREPARED_LEASE_S)
-        begun = await self._carrier.begin(session_id, holder, message, key)
+        state = await self._sessions.state(session_id)
+        holder = await self._leases.take(session_id, wait_s=wait_s, ttl_s=PREPARED_LEASE_S)
+        begun = await self._runner.begin(state, holder, message, key)
         if not begun.recorded:
             raise KeyReusedError(key or "")
         try:
-            request, _ = await self._carrier.request(session_id, begun.turn)
+            request, _ = await self._requests.build_and_store(begun.state, begun.agent)
         except WindowpaneError as error:
-            failed = TurnFinished(turn=begun.turn, outcome="failed", error=turn_error(error))
-            await self._carrier.change_open(session_id, begun.turn, [failed])
-            await self._carrier.release(session_id, holder)
+            await append_to_turn(self._sessions, session_id, begun.turn, [failed(begun.turn, error)])
+            await self._leases.release(session_id, holder)
             raise
         return Prepared(session_id, begun.turn, request, holder)
 
@@ -388,8 +387,9 @@ class Engine:
         """
         state = await self._sessions.state(session_id)
         sets = self._working.of(session_id, actor="model", tell=lambda _: None)
-        toolbox = WithContextTools(await self._toolboxes.of(self.agents.current(state.agent)), sets)
-        if self._carrier.verdict_with(toolbox)(state, ref) != "run":
+        agent = self.agents.current(state.agent)
+        toolbox = WithContextTools(await self._toolboxes.of(agent), sets)
+        if self._runner.verdict_with(agent, toolbox)(state, ref) != "run":
             return ToolOutput("This tool may not be used without asking, and nobody can be asked here.", is_error=True)
         return await toolbox.call(ref.server or "", ref.name, arguments)
 
@@ -439,7 +439,7 @@ class Engine:
             SessionNotFoundError: no such session.
         """
         state = await self._sessions.state(session_id)
-        self._carrier.attend(state)
+        self._runner.attend(state)
         return state
 
     async def check_owner(self, session_id: SessionId, owner: str) -> None:
@@ -529,7 +529,7 @@ class Engine:
         Raises:
             SessionNotFoundError: no such session.
         """
-        self._carrier.drop(session_id)
+        self._runner.drop(session_id)
         await self.store.delete(session_id)
         self._sessions.forget(session_id)
         self._memory.forget(session_id)
@@ -589,7 +589,7 @@ class Engine:
             SessionNotFoundError: no such session.
         """
         state = await self._sessions.state(session_id)
-        await self._memory.sum_up(session_id, call_settings(self.agents.current(state.agent), state).model)
+        await self._memory.sum_up(state, call_settings(self.agents.current(state.agent), state).model)
         return await self._sessions.state(session_id)
 
     async def clear_history(self, session_id: SessionId, *, actor: Actor = "user") -> SessionState:
@@ -599,7 +599,7 @@ class Engine:
             SessionNotFoundError: no such session.
             SessionBusyError: a turn is running.
         """
-        holder = await self._carrier.lease(session_id)
+        holder = await self._leases.take(session_id)
         try:
             changed = await self._sessions.change(
                 session_id, lambda state: [HistoryCleared(turns=state.turn_count, actor=actor)]
@@ -612,7 +612,7 @@ class Engine:
             texts += await self._catalog_texts(session_id, events)
             await self.store.erase(session_id, gone, blobs=[*records, *dict.fromkeys(texts)])
         finally:
-            await self._carrier.release(session_id, holder)
+            await self._leases.release(session_id, holder)
         self._sessions.forget(session_id)
         self._memory.forget(session_id)
         return await self.session(session_id)
@@ -898,7 +898,7 @@ class Engine:
             SessionNotFoundError: no such session.
         """
         state = await self._sessions.state(session_id)
-        self._carrier.attend(state)
+        self._runner.attend(state)
         async with aclosing(self._audience.watch(session_id, state.seq, state.sets, after)) as events:
             async for event in events:
                 yield event
@@ -909,7 +909,7 @@ class Engine:
         What such a turn said so far is kept, it is recorded as interrupted, and any other process can go on with its
         session at once.
         """
-        await self._carrier.finish(within_s)
+        await self._runner.finish(within_s)
 
     def end_watching(self) -> None:
         """End every `watch()`, and every one that begins from now on: the process is about to stop."""
@@ -937,22 +937,21 @@ class Engine:
             raise TurnNotFoundError(session_id, turn)
         return await self.store.read(session_id, after=start - 1, limit=None if end is None else end - start)
 
-    async def _joined(self, session_id: SessionId, message: str, key: str | None) -> int | None:
+    async def _joined(self, state: SessionState, message: str, key: str | None) -> int | None:
         """Return the turn that was started with this key before, or None."""
-        state = await self._sessions.state(session_id)
         turn = dict(state.turn_keys).get(key) if key else None
         if turn is None:
             return None
-        started = (await self.turn_events(session_id, turn))[0].event
+        started = (await self.turn_events(state.id, turn))[0].event
         if not isinstance(started, TurnStarted) or started.message != message:
             raise KeyReusedError(key or "")
         return turn
 
     async def _conclude(self, prepared: Prepared, events: Sequence[Event]) -> SessionState:
         try:
-            changed = await self._carrier.change_open(prepared.session_id, prepared.turn, events)
+            changed = await append_to_turn(self._sessions, prepared.session_id, prepared.turn, events)
         finally:
-            await self._carrier.release(prepared.session_id, prepared.holder)
+            await self._leases.release(prepared.session_id, prepared.holder)
         if not changed.recorded:
             raise TurnNotFoundError(prepared.session_id, prepared.turn)
         return changed.state

@@ -520,6 +520,7 @@ class SearchEngineError(FetchError):
     def __init__(self, engine: str, why: str) -> None:
         super().__init__(f"search with {engine} failed: {why}")
         self.engine = engine
+        self.why = why
 
 
 class EmbedderError(WindowpaneError):

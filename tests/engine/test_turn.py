@@ -618,7 +618,7 @@ async def test_a_turn_in_a_session_that_does_not_exist_is_refused(world: World) 
             await drain(engine.turn(SessionId("ses_none"), "Hi"))
 
 
-async def test_something_unforeseen_becomes_an_error_message_and_frees_the_session(world: World) -> None:
+async def test_an_unexpected_error_becomes_an_error_message_and_frees_the_session(world: World) -> None:
     class Broken(MemoryStore):
         async def blobs(self, session_id: SessionId, hashes: Sequence[BlobHash]) -> dict[BlobHash, str]:
             raise ZeroDivisionError
@@ -634,7 +634,7 @@ async def test_something_unforeseen_becomes_an_error_message_and_frees_the_sessi
         state = await engine.session(session.id)
 
     assert cast("TurnFinished", events[-1]).error == TurnError(
-        code="internal", message="something unforeseen went wrong; the server's log says what"
+        code="internal", message="unexpected error; see the server log"
     )
     assert state.open_turn is None
 

@@ -25,7 +25,7 @@ from windowpane.insight.past import PastTurn, past_turn
 from windowpane.insight.replay import decided_again, rebuilt, rerun
 from windowpane.models.scripted import Call, Reply
 from windowpane.request.hybrid_selector import HybridSelector
-from windowpane.request.record import context_of, record
+from windowpane.request.record import context_of, to_blobs
 from windowpane.search.index import Index
 from windowpane.search.settings import SearchSettings, written_out
 from windowpane.stores.sqlite.store import SQLiteStore
@@ -63,7 +63,7 @@ async def test_every_recorded_request_is_rebuilt_to_the_byte_after_a_restart_and
             session = await engine.create_session()
             for turn in range(1, TURNS + 1):
                 prepared = await engine.prepare(session.id, f"How long does refund {turn} of photo é{turn} take?")
-                sent[session.id, turn] = (record(prepared.request, {})[0], prepared.request)
+                sent[session.id, turn] = (to_blobs(prepared.request, {})[0], prepared.request)
                 await engine.record(prepared, f"Five days, {turn}.")
 
     world.rule("tone", "Be rude.", include="always")

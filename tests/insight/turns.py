@@ -22,7 +22,7 @@ from windowpane.request.assemble import Ingredients, assemble
 from windowpane.request.catalog import keep_catalog, read_catalog
 from windowpane.request.gather import gather
 from windowpane.request.prompt import build_prompt
-from windowpane.request.record import context_of, record
+from windowpane.request.record import context_of, to_blobs
 from windowpane.request.selector import Chosen, Selection
 from windowpane.search.base import Found, Measured, SearchQuery
 from windowpane.search.chunks import Chunk
@@ -80,7 +80,7 @@ def played(scene: Scene) -> PastTurn:
     """Return the turn as it is recorded."""
     catalog = keep_catalog(scene.agent, scene.servers)
     request = asked(scene, catalog.name)
-    name, blobs = record(request, {item.ref: item for item in scene.items})
+    name, blobs = to_blobs(request, {item.ref: item for item in scene.items})
     texts = {**catalog.blobs, **blobs}
     return PastTurn(
         session_id=SESSION,

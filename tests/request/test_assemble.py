@@ -21,7 +21,7 @@ from windowpane.errors import ContextTooLargeError
 from windowpane.request.assemble import Ingredients, assemble
 from windowpane.request.gather import gather
 from windowpane.request.prompt import build_prompt
-from windowpane.request.record import rebuild, record
+from windowpane.request.record import rebuild, to_blobs
 from windowpane.request.selector import Chosen, Selection
 from windowpane.text.blocks import Block, Recalled, fetched_blocks, recall_block, resume_block, summary_block
 from windowpane.text.tokens import message_tokens, tool_tokens
@@ -218,7 +218,7 @@ def test_a_recorded_request_is_rebuilt_to_the_byte(rules: list[Rule], message: s
     tool = Tool("files", "read", "Read", {"type": "object", "z": 1, "properties": {"b": {}, "a": {}}})
     request = make(message=message, rules=tuple(rules), tools=(tool,))
 
-    name, blobs = record(request, {item.ref: item for item in (*rules, tool)})
+    name, blobs = to_blobs(request, {item.ref: item for item in (*rules, tool)})
 
     assert rebuild(blobs[name], blobs) == request
     assert all(item.hash in blobs for item in request.context.items)
@@ -226,8 +226,8 @@ def test_a_recorded_request_is_rebuilt_to_the_byte(rules: list[Rule], message: s
 
 def test_equal_texts_are_stored_once() -> None:
     rule = Rule("a", "x" * 1000, include="always")
-    first = record(make(message="One", rules=(rule,)), {rule.ref: rule})[1]
-    second = record(make(message="Two", rules=(rule,)), {rule.ref: rule})[1]
+    first = to_blobs(make(message="One", rules=(rule,)), {rule.ref: rule})[1]
+    second = to_blobs(make(message="Two", rules=(rule,)), {rule.ref: rule})[1]
 
     new = set(second) - set(first)
 

@@ -13,7 +13,7 @@ from windowpane.context.request import (
     RequestContext,
     ResponseFormat,
 )
-from windowpane.request.record import context_of, record
+from windowpane.request.record import context_of, to_blobs
 
 READ = tool_ref("files", "read")
 OPTIONS = ReplyOptions(must_call=(READ,), response_format=ResponseFormat(schema={"type": "object"}, name="Place"))
@@ -30,7 +30,7 @@ CONTEXT = RequestContext(
 
 
 def test_a_record_of_the_time_when_reply_options_were_called_demands_is_read() -> None:
-    name, texts = record(Request(messages=(), tools=(), context=CONTEXT), {})
+    name, texts = to_blobs(Request(messages=(), tools=(), context=CONTEXT), {})
     old = texts[name].replace('"reply_options"', '"demands"').replace('"response_format"', '"form"')
 
     assert '"demands":{"must_call":[{' in old

@@ -134,7 +134,8 @@ async def _model(engine: Engine, agent: Agent, *, ask: bool) -> Finding:
         if url and (unreachable := await _unreachable(url)):
             return Finding(subject, "broken", unreachable, f"start the server, or correct its address or {where}")
         if not ask:
-            size = f"{model.window_tokens:,} tokens" if model.window_tokens else "a window of unknown size"
+            tokens = engine.models.window_tokens(name)
+            size = f"{tokens:,} tokens" if tokens else "a window of unknown size"
             reached = f", {url} answers" if url else ""
             return Finding(subject, "good", f"set up, with {size}{reached}; --ask sends it a message")
         request = [RequestMessage(role="user", content="Answer with the one word: ready", part="message")]

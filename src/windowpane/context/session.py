@@ -56,6 +56,7 @@ from windowpane.context.messages import (
 )
 from windowpane.context.sets import MAX_ITEM_CHARACTERS, ContextSets, is_absolute
 from windowpane.context.summary import Summary
+from windowpane.errors import NoTurnRunningError
 
 RECENT_MESSAGES = 64
 """How many of the latest messages a state keeps."""
@@ -264,6 +265,17 @@ class SessionState:
     def holds(self, ref: ItemRef) -> bool:
         """Tell whether an item is in the session."""
         return any(item.ref == ref for item in self.context_items)
+
+
+def open_turn(state: SessionState) -> OpenTurn:
+    """Return the turn that is running or waiting.
+
+    Raises:
+        NoTurnRunningError: there is none.
+    """
+    if state.open_turn is None:
+        raise NoTurnRunningError
+    return state.open_turn
 
 
 def fold(session_id: SessionId, events: Iterable[Recorded], start: SessionState | None = None) -> SessionState:

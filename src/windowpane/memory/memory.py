@@ -49,17 +49,21 @@ class Memory:
     async def recall(
         self, state: SessionState, question: str, window: Sequence[UserMessage | AssistantMessage]
     ) -> Recollection:
-        """Return earlier messages that bear on a question; nothing while the window holds the whole conversation."""
+        """Return earlier messages that bear on a question; nothing while the window holds the whole conversation.
+
+        The message of the open turn is not among them and is not remembered here: it may be a draft.
+        """
         behind = state.summary is not None or state.message_count > len(state.recent)
         if self._index is None or not behind:
             return Recollection()
+        present = state.open_turn.turn if state.open_turn else None
 
         async def read(after: int) -> Sequence[Message]:
-            return await self._messages(state, after)
+            messages = await self._messages(state, after)
+            return [message for message in messages if present is None or message.turn != present]
 
-        return await recall(
-            self._index, state.id, question, read=read, message_count=state.message_count, window=window
-        )
+        earlier = state.message_count - (present is not None)
+        return await recall(self._index, state.id, question, read=read, message_count=earlier, window=window)
 
     async def nearness(self, message: str, texts: Sequence[str]) -> list[float | None]:
         """Return how near texts are to a message in meaning, as cosines; None where that could not be measured."""
@@ -68,16 +72,15 @@ class Memory:
         measured = await self._index.nearness(message, texts)
         return [None if math.isnan(near) else near for near in measured.tolist()]
 
-    async def sum_up(self, session_id: SessionId, model: str) -> Changed | None:
+    async def sum_up(self, state: SessionState, model: str) -> Changed | None:
         """Make the summary that is due, if one is. A summary that fails leaves the one before in place."""
-        state = await self._sessions.state(session_id)
         wanted = due(state.recent, state.summary) if state.open_turn is None else None
         if wanted is None:
             return None
         try:
             chosen = self._models.open(model) if can_summarise(model) else None
         except WindowpaneError as error:
-            log.info("summary.without_model", session=session_id, code=error.code)
+            log.info("summary.without_model", session=state.id, code=error.code)
             chosen = None
         summary = await summarise(wanted, chosen)
         if summary is None:
@@ -90,7 +93,7 @@ class Memory:
             there = any(message.seq == summary.through_seq for message in now.recent)
             return [made] if there and summary.through_seq > covered else []
 
-        return await self._sessions.change(session_id, newer)
+        return await self._sessions.change(state.id, newer, unread=True)
 
     def forget(self, session_id: SessionId) -> None:
         """Drop what is held in memory about a session that was cleared or deleted."""

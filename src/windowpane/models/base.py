@@ -11,6 +11,11 @@ from typing import Literal, Protocol
 from windowpane.context.messages import Step
 from windowpane.context.request import CallSettings, OfferedTool, RequestMessage
 
+ECHO = "echo"
+"""The name of the built-in model."""
+
+ECHO_WINDOW_TOKENS = 32_000
+
 
 @dataclass(frozen=True, slots=True)
 class ModelText:
@@ -39,11 +44,6 @@ class ChatModel(Protocol):
         """Return the name it was opened with, `provider:model`."""
         ...
 
-    @property
-    def window_tokens(self) -> int | None:
-        """Return how many tokens the model can take in and give out together, or None when nobody knows."""
-        ...
-
     def remember(self, text: str, own_words: str) -> None:
         """Take back the `own_words` of an earlier step of the turn, maybe of another process, and the step's text."""
         ...
@@ -67,6 +67,13 @@ class Models(Protocol):
 
         Raises:
             UnknownModelError: no such provider, or it is not set up.
+        """
+        ...
+
+    def window_tokens(self, name: str) -> int | None:
+        """Return how many tokens a model can take in and give out together, or None when that is not known.
+
+        The model is not opened: no key is needed, and a name that cannot be opened is only not known.
         """
         ...
 

@@ -22,10 +22,9 @@ from pydantic_ai.messages import (
 from pydantic_ai.models.function import AgentInfo, DeltaToolCall, DeltaToolCalls, FunctionModel
 from pydantic_ai.profiles import ModelProfile
 
+from windowpane.models.base import ECHO
 from windowpane.models.scripted import words
 
-ECHO = "echo"
-ECHO_WINDOW_TOKENS = 32_000
 MOST_QUOTES = 3
 LONGEST_QUOTE = 400
 

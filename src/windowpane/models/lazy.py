@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from windowpane.models.base import ChatModel, Models
+from windowpane.models.windows import window_tokens
 
 
 class LaterModels:
@@ -15,6 +16,10 @@ class LaterModels:
     def open(self, name: str) -> ChatModel:
         """Return the model `provider:model`; see `Models.open`."""
         return self._models().open(name)
+
+    def window_tokens(self, name: str) -> int | None:
+        """Return the size of a model's window from the list; nothing is loaded for that."""
+        return window_tokens(name)
 
     def known(self) -> tuple[str, ...]:
         """Return names worth offering in a picker; others may work too."""

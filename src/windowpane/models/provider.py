@@ -24,8 +24,8 @@ from pydantic_ai.models import Model, create_async_httpx2_client, infer_model, k
 from pydantic_ai.providers import Provider, infer_provider_class
 
 from windowpane.errors import UnknownModelError
-from windowpane.models.base import ChatModel
-from windowpane.models.echo import ECHO, ECHO_WINDOW_TOKENS, echo_model
+from windowpane.models.base import ECHO, ChatModel
+from windowpane.models.echo import echo_model
 from windowpane.models.failures import Called
 from windowpane.models.scripted import SCRIPTED, ScriptedModel
 from windowpane.models.stream import Patience, PydanticChatModel
@@ -104,6 +104,11 @@ class PydanticModels:
             self._opened[name] = self._build(name)
         return self._opened[name]
 
+    def window_tokens(self, name: str) -> int | None:
+        """Return the size of a model's window in tokens, or None when it is not listed. The model is not opened."""
+        script = self._scripts.get(name)
+        return script.window_tokens if script else window_tokens(name)
+
     def known(self) -> tuple[str, ...]:
         """Return names worth offering in a picker: `echo`, scripted models, and those of providers with a key."""
         ready = {provider for provider in OFFERED if self._key(provider)}
@@ -125,13 +130,7 @@ class PydanticModels:
     def _build(self, name: str) -> ChatModel:
         if name == ECHO:
             called = Called(ECHO)
-            return PydanticChatModel(
-                echo_model(),
-                called,
-                window_tokens=ECHO_WINDOW_TOKENS,
-                patience=self._patience,
-                environ=self._environ,
-            )
+            return PydanticChatModel(echo_model(), called, patience=self._patience, environ=self._environ)
         provider, colon, model = name.partition(":")
         if provider == SCRIPTED:
             return self._scripted(name)
@@ -141,7 +140,6 @@ class PydanticModels:
         return PydanticChatModel(
             self._infer(provider, model),
             self._called(provider, name),
-            window_tokens=window_tokens(provider, model),
             patience=self._patience,
             environ=self._environ,
         )

@@ -136,7 +136,6 @@ class ScriptedModel:
         return PydanticChatModel(
             FunctionModel(stream_function=play, model_name=self.name),
             Called(self.name),
-            window_tokens=self._window_tokens,
             patience=Patience(),
         )
 

@@ -71,13 +71,11 @@ class PydanticChatModel:
         model: Model,
         called: Called,
         *,
-        window_tokens: int | None,
         patience: Patience,
         environ: Mapping[str, str] = os.environ,
     ) -> None:
         self._model = model
         self._called = called
-        self._window_tokens = window_tokens
         self._patience = patience
         self._environ = environ
         self._replies = Replies()
@@ -86,11 +84,6 @@ class PydanticChatModel:
     def name(self) -> str:
         """Return the name it was opened with, `provider:model`."""
         return self._called.name
-
-    @property
-    def window_tokens(self) -> int | None:
-        """Return the size of the model's window, or None when nobody knows."""
-        return self._window_tokens
 
     def remember(self, text: str, own_words: str) -> None:
         """Take back what it said in an earlier step of the turn; see `ChatModel.remember`."""

@@ -1,6 +1,9 @@
-"""How much a model can take in, from the price list that comes with genai-prices. It is read offline."""
+"""How much a model can take in, by its name alone: no provider is opened and no key is needed.
 
-from genai_prices.data_snapshot import get_snapshot
+The sizes come from the price list of genai-prices, which is read offline.
+"""
+
+from windowpane.models.base import ECHO, ECHO_WINDOW_TOKENS
 
 _LISTED_AS = {
     "openai-chat": "openai",
@@ -12,8 +15,14 @@ _LISTED_AS = {
 }
 
 
-def window_tokens(provider: str, model: str) -> int | None:
-    """Return the size of the model's window in tokens, or None when it is not listed."""
+def window_tokens(name: str) -> int | None:
+    """Return the size of the window of `provider:model` in tokens, or None when it is not listed."""
+    if name == ECHO:
+        return ECHO_WINDOW_TOKENS
+    # Not at the top: the list takes half a second to load, and the built-in model does not need it.
+    from genai_prices.data_snapshot import get_snapshot
+
+    provider, _, model = name.partition(":")
     try:
         _, listed = get_snapshot().find_provider_model(model, None, _LISTED_AS.get(provider, provider), None)
     except LookupError:

@@ -1,4 +1,8 @@
-"""Build a turn's request from everything as it is now: agent, tools, session, selection."""
+"""Build the request for a message from everything as it is now: agent, tools, session, selection, memory, the web.
+
+`build_request()` is the one way from a message to a request. A turn stores what it returns and sends it; a preview
+only shows it. No model is opened for it: the size of the window comes from a list.
+"""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -6,19 +10,23 @@ from datetime import UTC, datetime
 
 from windowpane import telemetry
 from windowpane.agents.base import Agent
-from windowpane.context.events import Event, ItemAdded, ServerArrived, SessionItem
+from windowpane.context.events import Event, ItemAdded, Recorded, RequestBuilt, ServerArrived, SessionItem
 from windowpane.context.ids import BlobHash, new_request_id
 from windowpane.context.items import Item, ItemRef, Tool
 from windowpane.context.request import ReplyOptions, Request
-from windowpane.context.session import SessionState
+from windowpane.context.session import SessionState, fold, open_turn
+from windowpane.fetch.base import SearchEngine
 from windowpane.memory.memory import Memory
 from windowpane.memory.recent import window
 from windowpane.models.base import Models
 from windowpane.request.assemble import Ingredients, assemble
+from windowpane.request.catalog import Catalogs, KeptCatalog
 from windowpane.request.file_marks import file_states
 from windowpane.request.gather import always_tools, gather, item_of
 from windowpane.request.mentions import mentions
 from windowpane.request.prompt import build_prompt
+from windowpane.request.record import to_blobs
+from windowpane.request.research import research
 from windowpane.request.resume import resume_text
 from windowpane.request.selector import Selector
 from windowpane.request.settings import call_settings, search_settings, window_of
@@ -26,59 +34,81 @@ from windowpane.text.blocks import Block, fetched_blocks, recall_block, resume_b
 from windowpane.tools.base import ServerStatus
 
 
-@dataclass(frozen=True, slots=True)
-class Built:
-    """A request, and the items that it was built from, for its record."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestServices:
+    """What every request is built with. Of the models only the sizes of their windows are asked for."""
+
+    models: Models
+    selector: Selector
+    memory: Memory
+    catalogs: Catalogs
+    search_engine: SearchEngine | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuiltRequest:
+    """A request, and what it adds to its session: mentioned items, new tool servers, results of a web search."""
 
     request: Request
+    added: tuple[Event, ...]
     items: dict[ItemRef, Item]
+    catalog: KeptCatalog
+
+    def to_append(self, session: SessionState) -> tuple[tuple[Event, ...], dict[BlobHash, str]]:
+        """Return the events and the blobs that keep the request in the log of its session."""
+        name, blobs = to_blobs(self.request, self.items)
+        if session.catalog != self.catalog.name:
+            blobs |= self.catalog.blobs
+        built = RequestBuilt(turn=self.request.context.turn, request=name, catalog=self.catalog.name)
+        return (*self.added, built), blobs
 
 
-async def build(
-    *,
-    models: Models,
-    selector: Selector,
-    memory: Memory,
+async def build_request(
+    services: RequestServices,
     agent: Agent,
     servers: tuple[ServerStatus, ...],
     session: SessionState,
-    turn: int,
-    message: str,
-    notes: tuple[str, ...] = (),
+    *,
     brought: Sequence[Tool] = (),
     reply_options: ReplyOptions | None = None,
-    catalog: BlobHash | None = None,
-) -> Built:
-    """Return the request for a message. `notes` say what was amiss before and go into its record.
+    search_web: bool = True,
+) -> BuiltRequest:
+    """Return the request for the message of the session's open turn. Nothing is stored.
 
-    `brought` are tools that the client runs itself, `reply_options` what it asks of the answer. `catalog` names what
-    the agent has, for the record.
+    `brought` are tools that the client runs itself, `reply_options` what it asks of the answer. Without `search_web` a
+    research turn's web search is announced in the record instead of made.
 
     Raises:
+        NoTurnRunningError: the session has no open turn.
         MissingCorePromptError: the agent cannot start.
-        UnknownModelError: the session's model cannot be opened.
         ContextTooLargeError: what must be sent does not fit the model's window.
     """
+    turn, now = open_turn(session), datetime.now(UTC)
     settings = replace(call_settings(agent, session), reply_options=reply_options or ReplyOptions())
-    window_tokens, window_source = window_of(agent, models.open(settings.model).window_tokens)
+    found = await research(services.search_engine, settings.mode, turn.message, search_web=search_web)
+    added = (*_mentioned(agent, session, turn.message), *_arrivals(session, servers), *found.added)
+    session = _with_added(session, added, now)
+    window_tokens, window_source = window_of(agent, services.models.window_tokens(settings.model))
     gathered = gather(agent, servers, session, brought)
-    recent = [entry for entry in session.recent if entry.turn is None or entry.turn < turn]
+    recent = [entry for entry in session.recent if entry.turn is None or entry.turn < turn.turn]
     with telemetry.selection(len(gathered.candidates)) as measured:
-        selection = await selector.select(message, recent, gathered.candidates, search_settings(agent, session))
+        selection = await services.selector.select(
+            turn.message, recent, gathered.candidates, search_settings(agent, session)
+        )
         chosen, degraded = len(selection.chosen), bool(selection.degraded)
         measured.note({"windowpane.selection.chosen": chosen, "windowpane.selection.degraded": degraded})
     history = window(recent, session.summary)
-    recollection = await memory.recall(session, message, history)
+    recollection = await services.memory.recall(session, turn.message, history)
     recalled = tuple(recall_block(entry, rank) for rank, entry in enumerate(recollection.recalled))
-    now = datetime.now(UTC)
+    catalog = services.catalogs.of(agent, servers)
     request = assemble(
         Ingredients(
             request_id=new_request_id(),
-            turn=turn,
+            turn=turn.turn,
             now=now,
             agent=agent,
             session=session,
-            message=message,
+            message=turn.message,
             settings=settings,
             window_tokens=window_tokens,
             window_source=window_source,
@@ -87,13 +117,34 @@ async def build(
             selection=selection,
             history=history,
             blocks=(*await _blocks(session), *recalled),
-            notes=notes + recollection.degraded,
-            catalog=catalog,
-            message_count=session.message_count - (session.open_turn is not None and session.open_turn.turn == turn),
+            notes=found.notes + recollection.degraded,
+            catalog=catalog.name,
+            message_count=session.message_count - 1,
         )
     )
     items = {found.ref: found.item for found in gathered.found if found.item is not None}
-    return Built(request, items | {chosen.item.ref: chosen.item for chosen in selection.chosen})
+    items |= {chosen.item.ref: chosen.item for chosen in selection.chosen}
+    return BuiltRequest(request=request, added=added, items=items, catalog=catalog)
+
+
+def _mentioned(agent: Agent, session: SessionState, message: str) -> list[Event]:
+    """Return what a message's mentions add to its session."""
+    found = (ref for ref in mentions(message) if not session.holds(ref) and item_of(agent, (), ref) is not None)
+    return [ItemAdded(item=SessionItem(ref, "manual"), actor="user") for ref in found]
+
+
+def _arrivals(session: SessionState, servers: Iterable[ServerStatus]) -> list[Event]:
+    """Return what tool servers that became ready since the session began add to it."""
+    return [
+        ServerArrived(server=server.name, items=always_tools(server))
+        for server in servers
+        if server.state == "ready" and server.name not in session.servers
+    ]
+
+
+def _with_added(session: SessionState, added: Sequence[Event], now: datetime) -> SessionState:
+    """Return the session as it will be when these events are in its log."""
+    return fold(session.id, (Recorded(session.seq + index, now, each) for index, each in enumerate(added, 1)), session)
 
 
 async def _blocks(session: SessionState) -> tuple[Block, ...]:
@@ -107,18 +158,3 @@ async def _resume_blocks(session: SessionState) -> tuple[Block, ...]:
     files = await file_states(session.sets.get("files", ()), session.marks)
     text = resume_text(session.sets, session.settings.environment_hint, files)
     return (resume_block(text),) if text else ()
-
-
-def mentioned(agent: Agent, session: SessionState, message: str) -> list[Event]:
-    """Return what a message's mentions add to its session."""
-    found = (ref for ref in mentions(message) if not session.holds(ref) and item_of(agent, (), ref) is not None)
-    return [ItemAdded(item=SessionItem(ref, "manual"), actor="user") for ref in found]
-
-
-def arrivals(session: SessionState, servers: Iterable[ServerStatus]) -> list[Event]:
-    """Return what tool servers that became ready since the session began add to it."""
-    return [
-        ServerArrived(server=server.name, items=always_tools(server))
-        for server in servers
-        if server.state == "ready" and server.name not in session.servers
-    ]

@@ -62,7 +62,7 @@ def _reply_options(demands: dict[str, Any]) -> dict[str, Any]:
     return {"must_call": demands["must_call"], "response_format": demands["form"]}
 
 
-def record(request: Request, items: Mapping[ItemRef, Item]) -> tuple[BlobHash, dict[BlobHash, str]]:
+def to_blobs(request: Request, items: Mapping[ItemRef, Item]) -> tuple[BlobHash, dict[BlobHash, str]]:
     """Return the name of the record and every text that must be stored with it."""
     body, blobs = _kept_of(request)
     for item in request.context.items:

@@ -10,21 +10,17 @@ from windowpane.context.events import Event, FetchedAdded, FetchedCleared
 from windowpane.context.fetched import Fetched, FetchedKind
 from windowpane.context.ids import Actor, SessionId
 from windowpane.context.session import SessionState
-from windowpane.errors import FetchFailedError, SearchEngineError
-from windowpane.fetch.base import PageReader, SearchEngine
+from windowpane.errors import FetchFailedError
+from windowpane.fetch.base import PageReader
 from windowpane.stores.sessions import Changed, Sessions
-
-RESULTS = 6
-"""How many search results a research turn takes in."""
 
 
 class Fetching:
     """Fetched context of sessions."""
 
-    def __init__(self, sessions: Sessions, pages: PageReader | None, engine: SearchEngine | None) -> None:
+    def __init__(self, sessions: Sessions, pages: PageReader | None) -> None:
         self._sessions = sessions
         self._pages = pages
-        self._engine = engine
 
     async def fetch(self, session_id: SessionId, url: str, *, actor: Actor) -> Changed:
         """Fetch a page into a session.
@@ -44,16 +40,6 @@ class Fetching:
         await self._sessions.state(session_id)
         page = await self._reader(url).read_page(url, title=title, text=text, html=html)
         return await self.add(session_id, [page], actor=actor)
-
-    async def search(self, query: str) -> tuple[Fetched, ...]:
-        """Search the web.
-
-        Raises:
-            SearchEngineError: no engine is set up, or it failed.
-        """
-        if self._engine is None:
-            raise SearchEngineError("none", "no search engine is set up; set WINDOWPANE_SEARCH_ENGINE")
-        return await self._engine.search(query, limit=RESULTS)
 
     async def add(self, session_id: SessionId, items: Sequence[Fetched], *, actor: Actor) -> Changed:
         """Put what was fetched into a session. A page that is there already is replaced."""

@@ -19,7 +19,7 @@ from windowpane import telemetry
 from windowpane.context.events import Event, Recorded
 from windowpane.context.ids import BlobHash, SessionId, owner_of
 from windowpane.context.session import SessionState, fold
-from windowpane.errors import SequenceConflictError, StoreRolledBackError
+from windowpane.errors import SequenceConflictError, StoreRolledBackError, WindowpaneError
 from windowpane.stores.base import Snapshot, Store
 from windowpane.stores.codec import decode_state, encode_state
 
@@ -89,16 +89,25 @@ class Sessions:
         decide: Callable[[SessionState], Sequence[Event]],
         *,
         blobs: Mapping[BlobHash, str] | None = None,
+        unread: bool = False,
     ) -> Changed:
-        """Append what `decide` makes of the current state; it is asked again when somebody else was first.
+        """Append what `decide` makes of the current state; it is asked again when another worker was first.
+
+        With `unread`, the state that this worker has is tried first, without reading the log: right for a worker that
+        holds the session's lease. What was decided on it is appended only if the log still stands there.
 
         Raises:
             SessionNotFoundError: no such session.
             StoreRolledBackError: the log was longer before. The next call begins with what it holds now.
         """
+        known = self._states.get(session_id) if unread else None
         while True:
-            state = await self.state(session_id)
-            events = decide(state)
+            if known is not None and (events := _decided_early(decide, known)):
+                state = known
+            else:
+                state = await self.state(session_id)
+                events = decide(state)
+            known = None
             if not events:
                 return Changed(state)
             try:
@@ -170,3 +179,11 @@ class Sessions:
         if state.seq - self._snapshots.get(state.id, 0) >= SNAPSHOT_EVERY:
             self._snapshots[state.id] = state.seq
             await self.store.put_snapshot(state.id, Snapshot(state.seq, encode_state(state)))
+
+
+def _decided_early(decide: Callable[[SessionState], Sequence[Event]], known: SessionState) -> Sequence[Event]:
+    """Return what is decided on a state that may be old; nothing when it is refused, which newer events may undo."""
+    try:
+        return decide(known)
+    except WindowpaneError:
+        return ()

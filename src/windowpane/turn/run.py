@@ -31,8 +31,8 @@ TOO_LONG = "\n[… the rest of this result did not fit the context window]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Turn:
-    """What a running turn works with.
+class TurnRun:
+    """What a turn runs with.
 
     `append` stores events and returns the state after them; `finished` is the event that ends the turn well.
     """
@@ -48,7 +48,7 @@ class Turn:
     publish: Callable[[Delta], None]
 
 
-async def run(turn: Turn, state: SessionState) -> SessionState:
+async def run(turn: TurnRun, state: SessionState) -> SessionState:
     """Carry the turn on until it is finished or waits for a person; return the state then.
 
     Raises:
@@ -187,7 +187,7 @@ def messages_now(request: Request, steps: Sequence[Step]) -> tuple[RequestMessag
     return request.messages + tuple(message for step in steps for message in render_step(step))
 
 
-async def _call_model(turn: Turn, messages: Sequence[RequestMessage], *, first: bool) -> ModelStep:
+async def _call_model(turn: TurnRun, messages: Sequence[RequestMessage], *, first: bool) -> ModelStep:
     text: list[str] = []
     settings = turn.request.context.settings
     if not first:
@@ -212,7 +212,7 @@ def _resolved(request: Request, call: ToolCall) -> ToolCall:
 
 
 async def _run_tool(
-    turn: Turn, open_turn: OpenTurn, call: ToolCall, ref: ItemRef, arguments: Mapping[str, Any]
+    turn: TurnRun, open_turn: OpenTurn, call: ToolCall, ref: ItemRef, arguments: Mapping[str, Any]
 ) -> ToolResult:
     started = monotonic()
     try:

@@ -1,0 +1,47 @@
+"""Begin a turn: what the log says first, before anything can go wrong with the message."""
+
+from dataclasses import dataclass
+
+from windowpane.agents.base import Agent
+from windowpane.context.events import Event, Recorded, SessionContext, TurnFinished, TurnStarted
+from windowpane.context.session import SessionState
+from windowpane.errors import ApprovalPendingError
+from windowpane.text.tokens import count
+from windowpane.turn.log import interrupted
+
+
+@dataclass(frozen=True, slots=True)
+class BegunTurn:
+    """A turn that was begun, or, with nothing recorded, one that the same key had begun before.
+
+    `state` is the session then; `agent` is as its folder says it now, for the whole turn.
+    """
+
+    turn: int
+    state: SessionState
+    agent: Agent
+    recorded: tuple[Recorded, ...] = ()
+
+
+def opening_events(state: SessionState, message: str, *, resumed: bool, key: str | None = None) -> list[Event]:
+    """Return what begins a turn: the message, and, where it resumes the session, the working context to go on with."""
+    number, tokens = state.turn_count + 1, count(message)
+    started = TurnStarted(turn=number, message=message, key=key, tokens=tokens, resumed=resumed)
+    return [started, SessionContext(reason="resume", context=state.sets, actor="system")] if resumed else [started]
+
+
+def closing_events(state: SessionState) -> list[Event]:
+    """Return what closes a turn that its worker left behind, before another begins.
+
+    Raises:
+        ApprovalPendingError: the turn was not left behind; it waits for a person.
+    """
+    turn = state.open_turn
+    if turn is None:
+        return []
+    if turn.undecided:
+        raise ApprovalPendingError(turn.turn, tuple(str(call.ref or call.offered_name) for call in turn.undecided))
+    if turn.for_client:
+        # The client sends another message instead of the results it owes: it has given the turn up.
+        return [TurnFinished(turn=turn.turn, outcome="cancelled")]
+    return [interrupted(turn.turn)]

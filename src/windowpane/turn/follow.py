@@ -1,0 +1,75 @@
+"""Follow turns that run elsewhere, by the log alone, and close those whose worker is gone."""
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing, suppress
+
+import anyio
+import anyio.abc
+
+from windowpane.context.events import Event, Live, TurnFinished
+from windowpane.context.ids import SessionId
+from windowpane.context.session import SessionState
+from windowpane.errors import SessionNotFoundError, StoreUnavailableError
+from windowpane.stores.sessions import Sessions
+from windowpane.turn.lease import Leases
+from windowpane.turn.log import append_to_turn, interrupted
+
+
+class Follower:
+    """Follows turns of other workers."""
+
+    def __init__(self, sessions: Sessions, leases: Leases) -> None:
+        self._sessions = sessions
+        self._leases = leases
+        self._attended: set[SessionId] = set()
+        self._tasks: anyio.abc.TaskGroup
+
+    def open_in(self, tasks: anyio.abc.TaskGroup) -> None:
+        """Attend to turns in this task group."""
+        self._tasks = tasks
+
+    async def follow(self, session_id: SessionId, turn: int) -> AsyncGenerator[Live]:
+        """Yield a turn's events from its beginning until it ends or waits."""
+        seen = ((await self._sessions.state(session_id)).turn_starts.of(turn) or 1) - 1
+        while True:
+            for entry in await self._sessions.store.read(session_id, after=seen):
+                seen = entry.seq
+                yield entry
+                if isinstance(entry.event, TurnFinished) and entry.event.turn == turn:
+                    return
+            state = await self._sessions.state(session_id)
+            if state.open_turn is None or state.open_turn.turn != turn or state.open_turn.waits:
+                return
+            if not await self._news(session_id, seen):
+                await self.close_if_abandoned(session_id, turn, interrupted(turn))
+
+    def attend(self, state: SessionState) -> None:
+        """Close the session's open turn when its worker is gone, also if no client follows it."""
+        turn = state.open_turn
+        if turn is None or turn.waits or state.id in self._attended:
+            return
+        self._attended.add(state.id)
+        self._tasks.start_soon(self._attend, state.id, turn.turn)
+
+    async def close_if_abandoned(self, session_id: SessionId, turn: int, end: Event) -> None:
+        """End a turn with an event if no worker holds its session."""
+        holder = await self._leases.take_now(session_id)
+        if holder is not None:
+            await append_to_turn(self._sessions, session_id, turn, [end])
+            await self._leases.release(session_id, holder)
+
+    async def _attend(self, session_id: SessionId, turn: int) -> None:
+        # A session that is deleted meanwhile has no turn to close; other callers report a store that fails.
+        with suppress(SessionNotFoundError, StoreUnavailableError):
+            async with aclosing(self.follow(session_id, turn)) as events:
+                async for _ in events:
+                    pass
+        self._attended.discard(session_id)
+
+    async def _news(self, session_id: SessionId, after: int) -> bool:
+        """Wait for something new in the log, but not longer than a lease lasts; tell whether there is."""
+        with anyio.move_on_after(self._leases.lease_s):
+            async with aclosing(self._sessions.store.subscribe(session_id, after=after)) as entries:
+                async for _ in entries:
+                    return True
+        return False

@@ -1,0 +1,86 @@
+"""The requests of turns: shown before, built and stored, or read again.
+
+A turn has one request. It is stored before the model is called, and a turn that goes on after a pause reads it again.
+"""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from windowpane.agents.base import Agent
+from windowpane.context.events import Recorded
+from windowpane.context.items import Tool
+from windowpane.context.request import ReplyOptions, Request
+from windowpane.context.session import SessionState, fold, open_turn
+from windowpane.request.build import RequestServices, build_request
+from windowpane.request.record import rebuild, texts_of
+from windowpane.request.resume import is_taken_up_again
+from windowpane.sessions.toolboxes import Toolboxes
+from windowpane.stores.sessions import Changed, Sessions
+from windowpane.turn.begin import opening_events
+from windowpane.turn.log import append_to_turn
+
+
+class TurnRequests:
+    """Makes the requests of turns. Tool servers that are still connecting are waited for, at most `settle_s`."""
+
+    def __init__(
+        self,
+        sessions: Sessions,
+        services: RequestServices,
+        toolboxes: Toolboxes,
+        *,
+        settle_s: float,
+        resume_after_s: float,
+    ) -> None:
+        self._sessions = sessions
+        self._services = services
+        self._toolboxes = toolboxes
+        self._settle_s = settle_s
+        self._resume_after_s = resume_after_s
+        self._started_at = datetime.now(UTC)
+
+    def open(self) -> None:
+        """Count from now: a message is the first after a restart when nothing was said since this moment."""
+        self._started_at = datetime.now(UTC)
+
+    def resumes(self, state: SessionState) -> bool:
+        """Tell whether a message that comes now takes the session up again: after a pause, or after a restart."""
+        return is_taken_up_again(
+            state, now=datetime.now(UTC), started_at=self._started_at, resume_after_s=self._resume_after_s
+        )
+
+    async def preview(self, state: SessionState, agent: Agent, message: str) -> Request:
+        """Return the request that a message would make. Nothing is stored, and the web is not searched."""
+        toolbox = await self._toolboxes.of(agent)
+        await toolbox.settled(self._settle_s)
+        now = datetime.now(UTC)
+        opening = opening_events(state, message, resumed=self.resumes(state))
+        begun = fold(state.id, (Recorded(state.seq + nth, now, each) for nth, each in enumerate(opening, 1)), state)
+        built = await build_request(self._services, agent, toolbox.servers(), begun, search_web=False)
+        return built.request
+
+    async def read(self, state: SessionState) -> Request | None:
+        """Return the request that the open turn began with, or None when it has none yet."""
+        name = open_turn(state).request
+        if name is None:
+            return None
+        body = await self._sessions.store.blob(state.id, name)
+        return rebuild(body, await self._sessions.store.blobs(state.id, texts_of(body)))
+
+    async def build_and_store(
+        self, state: SessionState, agent: Agent, brought: Sequence[Tool] = (), reply_options: ReplyOptions | None = None
+    ) -> tuple[Request, Changed]:
+        """Return a new request for the open turn, and the session after it was stored.
+
+        `brought` are tools that the client runs itself, `reply_options` what it asks of the answer.
+        """
+        toolbox = await self._toolboxes.of(agent)
+        if any(server.state == "connecting" for server in toolbox.servers()):
+            await toolbox.settled(self._settle_s)
+            # That may have taken seconds: what was changed meanwhile counts.
+            state = await self._sessions.state(state.id)
+        built = await build_request(
+            self._services, agent, toolbox.servers(), state, brought=brought, reply_options=reply_options
+        )
+        events, blobs = built.to_append(state)
+        return built.request, await append_to_turn(self._sessions, state.id, open_turn(state).turn, events, blobs)
