@@ -15,10 +15,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnx
 from numpy.typing import NDArray
-from onnx import TensorProto, helper, numpy_helper
-from safetensors.numpy import load_file  # pyright: ignore[reportUnknownVariableType] (an untyped path)
+
+from windowpane.search.embedding import onnx_model
+from windowpane.search.embedding.onnx_model import FLOAT, INT32, INT64
+from windowpane.search.embedding.safetensors import read_tensors
 
 LAYERS = 6
 HEADS = 12
@@ -38,13 +39,13 @@ def build_graph(safetensors: Path, target: Path) -> None:
     Raises:
         KeyError: the file holds another model.
     """
-    graph = _Graph(load_file(safetensors))
+    graph = _Graph(read_tensors(safetensors))
     hidden = graph.tokens()
-    graph.add("Cast", ["attention_mask"], "mask", to=TensorProto.INT32)
+    graph.add("Cast", ["attention_mask"], "mask", to=INT32)
     for layer in range(LAYERS):
         hidden = graph.layer(layer, hidden)
     graph.pooled(hidden, "embedding")
-    target.write_bytes(graph.model("embedding").SerializeToString(deterministic=True))
+    target.write_bytes(graph.model("embedding"))
 
 
 class _Graph:
@@ -52,21 +53,21 @@ class _Graph:
 
     def __init__(self, weights: Mapping[str, Array]) -> None:
         self._weights = weights
-        self._nodes: list[onnx.NodeProto] = []
-        self._constants: list[onnx.TensorProto] = []
+        self._nodes: list[bytes] = []
+        self._constants: list[bytes] = []
 
-    def add(self, operator: str, inputs: list[str], output: str, domain: str = "", **attributes: Any) -> str:
+    def add(self, operator: str, inputs: list[str], output: str, domain: str = "", **attributes: float) -> str:
         """Add one node and return the name of its output."""
-        self._nodes.append(helper.make_node(operator, inputs, [output], output, domain=domain, **attributes))
+        self._nodes.append(onnx_model.node(operator, inputs, [output], output, domain, attributes))
         return output
 
-    def fused(self, operator: str, inputs: list[str], output: str, **attributes: Any) -> str:
+    def fused(self, operator: str, inputs: list[str], output: str, **attributes: float) -> str:
         """Add one of ONNX Runtime's own operators."""
         return self.add(operator, inputs, output, "com.microsoft", **attributes)
 
     def constant(self, name: str, value: Array) -> str:
         """Add a constant and return its name."""
-        self._constants.append(numpy_helper.from_array(np.ascontiguousarray(value), name))
+        self._constants.append(onnx_model.constant(name, value))
         return name
 
     def linear(self, name: str, source: str, weights: Array) -> str:
@@ -85,7 +86,7 @@ class _Graph:
         for name, value in (("0", 0), ("1", 1), ("2", 2), ("-1", -1)):
             self.constant(name, np.array([value], np.int64))
         self.add("Gather", ["table", "input_ids"], "rows")
-        self.add("Cast", ["rows"], "rows.float", to=TensorProto.FLOAT)
+        self.add("Cast", ["rows"], "rows.float", to=FLOAT)
         self.add("Gather", ["table.scale", "input_ids"], "rows.scale")
         self.add("Mul", ["rows.float", "rows.scale"], "words")
         self.add("Shape", ["input_ids"], "shape")
@@ -127,7 +128,8 @@ class _Graph:
         biases = np.concatenate([weight(f"attention.self.{kind}.bias") for kind in kinds])
         together = self.linear(named("qkv"), hidden, matrix)
         parts = [named(kind) for kind in kinds]
-        self._nodes.append(helper.make_node("Split", [together], parts, named("split"), axis=2, num_outputs=3))
+        split = {"axis": 2, "num_outputs": 3}
+        self._nodes.append(onnx_model.node("Split", [together], parts, named("split"), "", split))
         inputs = [*parts, self.constant(named("qkv.bias"), biases), "mask"]
         return self.fused("MultiHeadAttention", inputs, named("attended"), num_heads=HEADS)
 
@@ -142,19 +144,15 @@ class _Graph:
 
     def pooled(self, hidden: str, output: str) -> None:
         """Average over the tokens of the text and bring the result to length 1."""
-        self.add("Cast", ["attention_mask"], "mask.float", to=TensorProto.FLOAT)
+        self.add("Cast", ["attention_mask"], "mask.float", to=FLOAT)
         self.add("Unsqueeze", ["mask.float", "-1"], "mask.column")
         self.add("Mul", [hidden, "mask.column"], "masked")
         self.add("ReduceSum", ["masked", "1"], "summed", keepdims=0)
         self.add("LpNormalization", ["summed"], output, axis=-1, p=2)
 
-    def model(self, output: str) -> onnx.ModelProto:
+    def model(self, output: str) -> bytes:
         """Return everything as one model."""
-        inputs = [
-            helper.make_tensor_value_info(name, TensorProto.INT64, ["texts", "tokens"])
-            for name in ("input_ids", "attention_mask")
-        ]
-        outputs = [helper.make_tensor_value_info(output, TensorProto.FLOAT, ["texts", DIMENSIONS])]
-        graph = helper.make_graph(self._nodes, "all-MiniLM-L6-v2", inputs, outputs, self._constants)
-        opsets = [helper.make_opsetid("", 18), helper.make_opsetid("com.microsoft", 1)]
-        return helper.make_model(graph, opset_imports=opsets, ir_version=9, producer_name="windowpane")
+        inputs = [onnx_model.tensor(name, INT64, ["texts", "tokens"]) for name in ("input_ids", "attention_mask")]
+        outputs = [onnx_model.tensor(output, FLOAT, ["texts", DIMENSIONS])]
+        opsets = {"": 18, "com.microsoft": 1}
+        return onnx_model.model("all-MiniLM-L6-v2", self._nodes, self._constants, inputs, outputs, opsets)

@@ -15,6 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from windowpane.errors import WeightsDamagedError, WeightsMissingError
+from windowpane.search.embedding.graph import build_graph
 
 MODEL = "all-MiniLM-L6-v2"
 
@@ -88,9 +89,6 @@ def _built(safetensors: Path, cache_dir: Path) -> Path:
     checksum = graph.with_suffix(".sha256")
     if graph.is_file() and checksum.is_file() and checksum.read_text() == _sha256(graph):
         return graph
-    # Imported here: onnx is needed once in the life of an installation, and takes its time to load.
-    from windowpane.search.embedding.graph import build_graph
-
     _check(safetensors)
     cache_dir.mkdir(parents=True, exist_ok=True)
     # Built beside its place and moved there: another process sees the whole file or none.
