@@ -22,6 +22,11 @@ RUSSIAN = "Цены на чай выросли на двенадцать про�
         (b"\xff\xfe" + GERMAN.encode("utf-16-le"), "utf-8", GERMAN),
         (b"\xfe\xff" + GERMAN.encode("utf-16-be"), "", GERMAN),
         (b'<meta charset="windows-1251">' + RUSSIAN.encode("cp1251"), "", f'<meta charset="windows-1251">{RUSSIAN}'),
+        (
+            b'<?xml version="1.0" encoding="koi8-r"?>' + RUSSIAN.encode("koi8-r"),
+            "",
+            f'<?xml version="1.0" encoding="koi8-r"?>{RUSSIAN}',
+        ),
         (b'<meta charset="utf-16">' + GERMAN.encode(), "", f'<meta charset="utf-16">{GERMAN}'),
     ],
 )

@@ -4,33 +4,12 @@ What the bytes themselves begin with counts most, then the header, then what HTM
 are UTF-8, then a guess. A label that the bytes contradict is passed over.
 """
 
-import codecs
-import re
-
 from charset_normalizer import from_bytes
+from w3lib.encoding import html_body_declared_encoding, read_bom, resolve_encoding
 
-BYTE_ORDER_MARKS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
-META_CHARSET = re.compile(rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?\s*([a-z0-9_:.-]{1,40})", re.IGNORECASE)
-LABEL = re.compile(r"[A-Za-z0-9_:.-]{1,40}")
-HEAD_BYTES = 4096
 GUESSED_BYTES = 16_384
 FEW_BROKEN = 0.1
 """The share of characters beyond ASCII that may be broken in a text whose label is believed all the same."""
-
-AS_BROWSERS_READ = {
-    "ascii": "cp1252",
-    "iso8859-1": "cp1252",
-    "iso8859-9": "cp1254",
-    "iso8859-11": "cp874",
-    "tis-620": "cp874",
-    "gb2312": "gb18030",
-    "gbk": "gb18030",
-    "shift_jis": "cp932",
-    "euc_kr": "cp949",
-    "johab": "cp949",
-    "big5": "big5hkscs",
-}
-"""Labels that the web uses for a larger set of characters than they name."""
 
 TEXT_CODECS = frozenset(
     {"utf-8", "utf-16-le", "utf-16-be", "utf-16", "gb18030", "big5hkscs", "euc_jp", "iso2022_jp", "cp932", "cp949"}
@@ -43,9 +22,9 @@ TEXT_CODECS = frozenset(
 
 def decode(body: bytes, label: str = "") -> str:
     """Return the text of a page; `label` is the charset that its header names."""
-    for mark, codec in BYTE_ORDER_MARKS:
-        if body.startswith(mark):
-            return body[len(mark) :].decode(codec, "replace")
+    encoding, mark = read_bom(body)
+    if encoding is not None and mark is not None:
+        return body[len(mark) :].decode(encoding, "replace")
     labels = [codec_of(label), _declared(body), "utf-8"]
     codecs_to_try = list(dict.fromkeys(codec for codec in labels if codec is not None))
     for codec in codecs_to_try:
@@ -60,19 +39,12 @@ def decode(body: bytes, label: str = "") -> str:
 
 def codec_of(label: str) -> str | None:
     """Return the codec that a charset label means on the web, or None when it means none."""
-    if not LABEL.fullmatch(label):
-        return None
-    try:
-        name = codecs.lookup(label).name
-    except LookupError:
-        return None
-    name = AS_BROWSERS_READ.get(name, name)
+    name = resolve_encoding(label)
     return name if name in TEXT_CODECS else None
 
 
 def _declared(body: bytes) -> str | None:
-    found = META_CHARSET.search(body[:HEAD_BYTES])
-    codec = codec_of(found[1].decode("ascii")) if found else None
+    codec = codec_of(html_body_declared_encoding(body) or "")
     # A page that could be read so far is not in UTF-16, whatever it says.
     return "utf-8" if codec is not None and codec.startswith("utf-16") else codec
 
