@@ -137,3 +137,11 @@ def test_any_text_is_read_or_refused_and_nothing_else(text: str) -> None:
     for read in (read_yaml, read_json):
         with suppress(TreeError):
             read(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [(r'{"a": "\ud83d\ude00"}', {"a": "😀"}), (f'{{"{"k" * 1100}": 1}}', {"k" * 1100: 1}), ('\t{"a"\n:1}', {"a": 1})],
+)
+def test_json_is_read_where_yaml_would_refuse_it(text: str, value: dict[str, object]) -> None:
+    assert value_of(read_json(text)) == value

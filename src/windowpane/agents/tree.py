@@ -1,9 +1,12 @@
 """Read YAML and JSON as a tree that remembers lines.
 
-Nothing is given a type here: a scalar is the text that was written, so `version: 1.10` keeps its zero, and whoever
-reads the tree says what a value should be and can name the line where it is not. Files may come from anywhere, so
-the tree has a greatest depth and size, and what could make it larger than its text (aliases) or run code (tags) is
-refused.
+Nothing is given a type here: a scalar is the text that was written, so `version: 1.10` keeps its zero, and the
+code that reads the tree says what a value should be and can name the line where it is not. Files may come from
+anywhere, so the tree has a greatest depth and size, and what could make it larger than its text (aliases) or run code
+(tags) is refused.
+
+JSON has a reader of its own although it looks like YAML: a YAML parser refuses some valid JSON, such as an emoji in
+escapes (`\\ud83d\\ude00`), a key of more than 1,024 characters or a tab before the first brace.
 """
 
 import json
