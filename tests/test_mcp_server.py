@@ -212,7 +212,7 @@ async def test_a_host_learns_what_a_message_would_bring_and_why_something_was_in
         "item": "rule:tone",
         "include_mode": "always",
         "status": "used",
-        "reason": "in every session of this agent",
+        "reason": "included in every session of this agent",
         "tokens": rule["items"][0]["tokens"],
         "score": None,
     }

@@ -33,7 +33,7 @@ def test_a_turn_shows_what_its_model_remembered_and_leads_on(phone: Sight, place
     expect(stats).to_contain_text(
         re.compile(r"Messages: 2\s+Context Size: \d+ chars\s+Has Summary: ❌\s*no\s+Sources Used: \d")
     )
-    expect(page.get_by_text(re.compile("Understood as a follow-up"))).to_be_visible()
+    expect(page.get_by_text(re.compile("treated as a follow-up"))).to_be_visible()
     expect(page.locator(".source-history")).to_contain_text("📄 ")
     phone.shoot("debug")
     phone.check_access()

@@ -178,7 +178,7 @@ def test_a_turn_tells_its_parts_what_was_left_out_what_differs_and_what_could_ha
 
     out = section(page, "Not included")
     albums = out.get_by_role("listitem").filter(has=page.get_by_role("link", name="albums"))
-    expect(albums).to_contain_text("it is included by hand only")
+    expect(albums).to_contain_text("manual item; it was not added to this session")
     expect(albums).to_contain_text("add it by hand")
     left = out.get_by_role("listitem").filter(has=page.get_by_role("button", name=re.compile("^Try top_n"))).first
     expect(left).to_contain_text("What would have included it")

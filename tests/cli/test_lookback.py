@@ -50,7 +50,7 @@ def test_explain_says_why_and_what_would_have_changed_that(data: Path) -> None:
     one = command(data, "explain", "last", "1", "printing")
     everything = command(data, "explain", "last", "1", "--json")
 
-    assert one.startswith("reference:printing: not included (left out)\n  why: its score of ")
+    assert one.startswith("reference:printing: not included (left out)\n  why: weak match: ")
     assert "would have included it: include_score ≤ 0." in one
     assert one.rstrip().endswith("or add it by hand")
     assert {entry["ref"]["name"]: entry["included"] for entry in json.loads(everything)} == {
@@ -108,7 +108,7 @@ def test_a_turn_is_made_a_test_and_tests_end_with_an_exit_code(data: Path, tmp_p
     assert passed.splitlines()[-1] == "1 test, all passed"
     assert failed.code == 1
     assert "✗ photos need billing  desk/tests/failing.yaml:1\n    message: How do I resize a photo?\n" in failed.out
-    assert "    - reference:billing must be selected: its score of " in failed.out
+    assert "    - reference:billing must be selected: weak match: " in failed.out
     assert failed.out.splitlines()[-1] == "2 tests, 1 failed"
     suite = parse(tmp_path / "report.xml").getroot()[0]
     assert (suite.get("name"), suite.get("tests"), suite.get("failures")) == ("desk", "2", "1")

@@ -36,7 +36,7 @@ async def test_a_tool_that_the_client_brings_is_offered_and_its_call_waits_for_t
     assert [offered.offered_name for offered in world.model.calls[0].tools] == ["client__weather"]
     assert world.model.calls[1].messages[-1].content == "12 degrees, rain"
     assert [(item.ref, item.include_mode, item.status, item.reason) for item in context.items] == [
-        (tool_ref("client", "weather"), "manual", "used", "the client brought it along and runs it itself")
+        (tool_ref("client", "weather"), "manual", "used", "provided and run by the client")
     ]
 
 

@@ -156,7 +156,7 @@ async def test_the_record_names_everything_about_the_request(world: World) -> No
     assert (rule.include_mode, rule.status, rule.reason, rule.priority, rule.tokens > 0, len(rule.hash or "")) == (
         "always",
         "used",
-        "in every session of this agent",
+        "included in every session of this agent",
         7,
         True,
         64,

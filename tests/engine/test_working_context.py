@@ -262,7 +262,7 @@ async def test_the_tools_are_in_every_request_and_its_record_and_in_no_session(w
     assert [(item.offered_name, item.include_mode, item.status) for item in context.items] == [
         (name, "always", "used") for name in names
     ]
-    assert [item.reason for item in context.items][1:] == ["built in: by it the model keeps the working context"] * 2
+    assert [item.reason for item in context.items][1:] == ["built in: lets the model record what it is working on"] * 2
     assert all(item.tokens > 0 and item.hash for item in context.items)
 
 

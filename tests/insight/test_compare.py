@@ -42,7 +42,7 @@ def test_an_item_that_entered_is_named_with_its_reason_and_one_that_left_too() -
         ItemChange(
             ref=BILLING.ref,
             happened="left",
-            reason="its score of 0.03 is below the floor of 0.20",
+            reason="weak match: 0.03 (minimum 0.20)",
             tokens=-chosen.tokens,
         ),
     )
@@ -78,7 +78,7 @@ def test_an_item_that_was_selected_and_then_added_by_hand_has_moved() -> None:
     found = compare(played(chosen), played(replace(chosen, held=(BILLING.ref,))))
 
     assert [(str(c.ref), c.happened, c.reason) for c in found.items] == [
-        ("reference:billing", "moved", "it stood in selected and stands in references now")
+        ("reference:billing", "moved", "moved from selected to references")
     ]
 
 

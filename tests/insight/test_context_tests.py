@@ -207,7 +207,7 @@ async def test_tests_run_with_the_real_selection_and_say_what_is_wrong(world: Wo
     ]
     assert [problem.file for problem in report.problems] == ["tests/broken.yaml"]
     assert not report.passed
-    assert report.results[0].degraded == ("judged by words alone: no embedder is set up",)
+    assert report.results[0].degraded == ("matched by keywords only: no embedding model is configured",)
 
 
 async def test_a_turn_becomes_a_test_that_passes_until_the_selection_changes(world: World) -> None:

@@ -104,8 +104,7 @@ def test_every_kind_of_change_is_named_in_words() -> None:
     score, best = resize.evidence.score, crop.evidence.score
     assert (resize.included, resize.fate, resize.code, resize.compared) == (False, "left_out", "below_cut_off", 22)
     assert (
-        resize.reason
-        == f"its score of {score:.2f} is below the cut-off of {resize.evidence.cut_off:.2f}, 60% of the best"
+        resize.reason == f"weaker than the best: {score:.2f} (minimum {resize.evidence.cut_off:.2f}, 60% of the best)"
     )
     assert resize.evidence.rank == 2
     share = next(need for change in resize.changes for need in change.needs if need.what == "share_of_best")
@@ -144,10 +143,7 @@ def test_the_tokens_that_were_missing_are_named() -> None:
     assert found.room.pieces_tokens == 600 - 100 - 160
     assert found.room.left_tokens is not None
     missing = found.tokens - found.room.left_tokens
-    assert (
-        found.reason
-        == f"needs {found.tokens} tokens and {found.room.left_tokens} were left after everything more important"
-    )
+    assert found.reason == f"needs {found.tokens} tokens; {found.room.left_tokens} were left after more important items"
     assert found.changes == (
         change_of(
             effect="includes",
@@ -165,9 +161,9 @@ def test_an_item_that_had_nothing_to_do_with_the_turn_is_explained_too() -> None
     found = [explain(past, ref) for ref in (manual.ref, off.ref, forbidden.ref)]
 
     assert [(f.included, f.fate, f.mode, f.reason, [c.text for c in f.changes]) for f in found] == [
-        (False, "not_in_session", "manual", "it is included by hand only, and nobody had added it", ["add it by hand"]),
-        (False, "disabled", "agent", "the agent had switched it off", ["`enabled: true` in its file"]),
-        (False, "not_permitted", "agent", "the agent forbade this tool", ["another permission than `forbidden`"]),
+        (False, "not_in_session", "manual", "manual item; it was not added to this session", ["add it by hand"]),
+        (False, "disabled", "agent", "disabled by the agent", ["`enabled: true` in its file"]),
+        (False, "not_permitted", "agent", "forbidden by the agent", ["a permission other than `forbidden`"]),
     ]
 
 

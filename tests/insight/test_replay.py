@@ -204,7 +204,7 @@ async def test_another_query_and_other_texts_are_measured_against_the_items_of_t
 
     assert (other_query.entered, other_query.left) == ((reference_ref("printing"),), (reference_ref("billing"),))
     assert other_query.measured
-    assert other_query.degraded == ("judged by words alone: no embedder is set up",)
+    assert other_query.degraded == ("matched by keywords only: no embedding model is configured",)
     assert (other_text.entered, other_text.left) == ((), (reference_ref("billing"),))
 
 

@@ -142,7 +142,7 @@ def test_an_item_that_was_not_simply_used_says_what_became_of_it_and_why() -> No
     shown = render_text(
         context(
             rule("kept", "always", 1),
-            replace(rule("gone", "manual", None), status="missing", reason="the agent no longer has it"),
+            replace(rule("gone", "manual", None), status="missing", reason="no longer in the agent"),
             replace(reference("long", "manual", 40), status="truncated", reason="shortened from 9 to 5 tokens"),
         )
     )
@@ -155,7 +155,7 @@ Context Used:
 
 Rules (1, 1 not sent):
   001 • kept [Always]
-  --- • gone [Manual] – missing: the agent no longer has it
+  --- • gone [Manual] – missing: no longer in the agent
 
 References (1):
   040 • long [Manual] – truncated: shortened from 9 to 5 tokens

@@ -13,7 +13,7 @@ from windowpane.agents.init import init_agent
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SAID = {
-    "ten_lines.py": "rule:answer-briefly (always): in every session of this agent",
+    "ten_lines.py": "rule:answer-briefly (always): included in every session of this agent",
     "pydantic_ai_agent.py": "I was given",
     "openai_agents_session.py": "I was given 3 items.\n['user', 'assistant', 'user', 'assistant']",
     "django_site.py": "'message_count': 4",

@@ -33,7 +33,7 @@ from windowpane.text.tokens import count
 pytestmark = pytest.mark.anyio
 
 SESSION = SessionId("ses_one")
-NO_EMBEDDER = "recall by words alone: no embedder is set up"
+NO_EMBEDDER = "recall by keywords only: no embedding model is configured"
 PARROT = talk(
     "My parrot Kiwi eats only sunflower seeds.",
     "Kiwi sounds like a parrot with taste.",
@@ -81,7 +81,7 @@ async def test_what_bears_on_the_question_is_recalled_with_its_neighbours() -> N
 
     assert len(found.recalled) == 1
     assert found.recalled[0].messages == PARROT[:2]
-    assert found.recalled[0].reason == "message 1 bears on the question, with 1 around it"
+    assert found.recalled[0].reason == "message 1 is relevant to the question, with 1 around it"
     assert found.degraded == (NO_EMBEDDER,)
 
 

@@ -17,7 +17,7 @@ def test_a_shorter_piece_further_down_takes_the_room_a_long_one_left() -> None:
     novel, note = piece("novel", "selected", 3000, 0), piece("note", "selected", 5, 1)
 
     assert fit([note, novel], 10) == (
-        Fitted(novel, 0, "needs 3000 tokens and 10 were left after everything more important"),
+        Fitted(novel, 0, "needs 3000 tokens; 10 were left after more important items"),
         Fitted(note, 5),
     )
 
@@ -29,15 +29,13 @@ def test_the_conversation_is_sent_without_gaps() -> None:
     fitted = fit([*latest, *older], 100)
 
     assert [(f.piece.key, f.kept) for f in fitted] == [("m0", True), ("m1", True), ("m2", False), ("m3", False)]
-    assert fitted[3].reason == "a later message did not fit, and the conversation is sent without gaps"
+    assert fitted[3].reason == "a later message did not fit; history is sent without gaps"
 
 
 def test_a_reference_is_shortened_when_enough_room_is_left_for_it() -> None:
     reference = piece("reference:atlas", "manual", 5000, can_shorten=True)
 
-    assert fit([reference], 1000) == (
-        Fitted(reference, 1000, "shortened from 5000 to 1000 tokens, all the room that was left"),
-    )
+    assert fit([reference], 1000) == (Fitted(reference, 1000, "shortened from 5000 to 1000 tokens to fit"),)
     assert not fit([reference], SHORTENED_TOKENS - 1)[0].kept
 
 

@@ -24,11 +24,11 @@ def test_every_item_of_the_session_has_a_standing_and_a_reason() -> None:
 
     assert gathered.session == (
         Found(on.ref, "manual", on, "used", "added to this session by hand"),
-        Found(off.ref, "manual", off, "disabled", "the agent has switched it off"),
-        Found(rule_ref("gone"), "manual", None, "missing", "the agent no longer has it"),
+        Found(off.ref, "manual", off, "disabled", "disabled by the agent"),
+        Found(rule_ref("gone"), "manual", None, "missing", "no longer in the agent"),
         Found(read.ref, "manual", read, "used", "added to this session by hand"),
-        Found(wipe.ref, "manual", wipe, "not_permitted", "the agent forbids this tool"),
+        Found(wipe.ref, "manual", wipe, "not_permitted", "forbidden by the agent"),
         Found(ring.ref, "manual", ring, "server_down", "the server is failed: exited with 1"),
-        Found(tool_ref("none", "x"), "manual", None, "missing", "the agent no longer has it"),
+        Found(tool_ref("none", "x"), "manual", None, "missing", "no longer in the agent"),
     )
     assert gathered.degraded == ("tool server down is not available: exited with 1",)

@@ -68,7 +68,7 @@ async def test_without_an_embedder_words_decide_and_the_result_says_so() -> None
 
     assert order(result)[:2] == [5, 6]
     assert np.isnan(result.meaning).all()
-    assert result.degraded == ("recall by words alone: no embedder is set up",)
+    assert result.degraded == ("recall by keywords only: no embedding model is configured",)
 
 
 async def test_what_speaks_for_a_message_speaks_a_little_for_its_neighbours() -> None:
@@ -134,7 +134,7 @@ async def test_a_search_does_not_wait_for_a_slow_embedder(endpoint: Endpoint, cl
     result = await search(index, said(*TALK), "Kiwi", before_seq=7, deadline_s=0.05)
 
     assert order(result)[0] == 1
-    assert result.degraded == ("recall by words alone: the model was not ready within 0.05 s",)
+    assert result.degraded == ("recall by keywords only: the embedding model was still loading",)
 
 
 async def test_embedding_goes_on_in_the_background(endpoint: Endpoint, client: httpx2.AsyncClient) -> None:
@@ -162,7 +162,7 @@ async def test_a_failing_embedder_is_left_alone_for_a_while_and_then_tried_again
     now[0] = RETRY_S
     later = await search(index, (), "Kiwi", before_seq=7)
 
-    note = f"recall by words alone: the embeddings endpoint {endpoint.url}/embeddings failed: HTTP 503"
+    note = f"recall by keywords only: the embeddings endpoint {endpoint.url}/embeddings failed: HTTP 503"
     assert (failed.degraded, soon.degraded, later.degraded) == ((note,), (note,), ())
 
 

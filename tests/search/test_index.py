@@ -94,7 +94,9 @@ async def test_whatever_an_embedder_fails_with_words_decide_alone(rows: int | No
     async with Index(OddEmbedder(rows)) as index:
         result = await index.search(SearchQuery("resize pictures"), index.documents(ITEMS))
 
-    assert result.degraded == (f"judged by words alone: the embedding model failed ({failed_with}); the log says more",)
+    assert result.degraded == (
+        f"matched by keywords only: the embedding model failed ({failed_with}); the log says more",
+    )
 
 
 async def test_two_first_searches_at_once_embed_nothing_twice(endpoint: Endpoint, client: httpx2.AsyncClient) -> None:
@@ -145,7 +147,7 @@ async def test_without_an_embedder_words_decide_and_the_result_says_so() -> None
 
     result = await index.search(SearchQuery("resize pictures"), index.documents(ITEMS))
 
-    assert result.degraded == ("judged by words alone: no embedder is set up",)
+    assert result.degraded == ("matched by keywords only: no embedding model is configured",)
     text = next(iter(result))
     assert text.by_words_alone
     assert text.words[1] > text.words[0] == 0
@@ -163,7 +165,7 @@ async def test_an_endpoint_that_is_down_leaves_words_and_is_tried_again_with_gro
     async def notes() -> tuple[str, ...]:
         return (await index.search(SearchQuery("resize"), docs)).degraded
 
-    down = (f"judged by words alone: the embeddings endpoint {endpoint.url}/embeddings failed: HTTP 503",)
+    down = (f"matched by keywords only: the embeddings endpoint {endpoint.url}/embeddings failed: HTTP 503",)
     assert [await notes(), await notes()] == [down, down]
     assert len(endpoint.requests) == 1
     now[0] += FIRST_RETRY_S
@@ -199,7 +201,7 @@ async def test_a_slow_embedder_does_not_keep_the_reply_waiting_and_is_ready_for_
         endpoint.go_on.set()
         second = await index.search(SearchQuery("resize"), docs, deadline_s=10)
 
-    assert first.degraded == ("judged by words alone: the model was not ready within 0.05 s",)
+    assert first.degraded == ("matched by keywords only: the embedding model was still loading",)
     assert second.degraded == ()
 
 
@@ -226,7 +228,7 @@ async def test_what_is_not_indexed_in_time_is_judged_by_words_and_indexed_in_the
         requests = len(endpoint.requests)
         second = await index.search(SearchQuery("resize"), index.documents(ITEMS))
 
-    assert first.degraded == ("4 of 6 passages judged by words alone: they are still being indexed",)
+    assert first.degraded == ("4 of 6 passages matched by keywords only: they are still being indexed",)
     assert first.embedded_passages == 2
     assert told[-1] == (6, 6)
     assert second.degraded == ()

@@ -38,7 +38,10 @@ def test_a_follow_up_takes_part_of_its_meaning_from_the_turns_before_it() -> Non
     assert found.context == "How do I crop an image?\nUse the crop tool.\nwhat about resizing?"
     assert 0.5 < found.context_share <= MOST_CONTEXT_SHARE
     assert found.earlier == "How do I crop an image?\nUse the crop tool."
-    assert found.reason == f"a follow-up: {found.context_share:.0%} of its meaning is taken from the turns before it"
+    assert (
+        found.reason
+        == f"treated as a follow-up; {found.context_share:.0%} of the search weight comes from earlier turns"
+    )
 
 
 @pytest.mark.spec("S3.68")
@@ -51,7 +54,7 @@ def test_a_message_that_names_a_document_related_to_earlier_sources_is_a_follow_
     assert query(message, TALK).context_share < RELATED_CONTEXT_SHARE == found.context_share
     assert found.earlier == "How do I crop an image?\nUse the crop tool.\nPhoto Resizing Guide"
     assert found.context == f"{found.earlier}\n{message}"
-    assert found.reason.startswith("a follow-up on 'Photo Resizing Guide': 35% of its meaning")
+    assert found.reason.startswith("treated as a follow-up to 'Photo Resizing Guide'; 35% of the search weight")
 
 
 def test_related_documents_that_the_message_does_not_name_change_nothing() -> None:
@@ -84,7 +87,7 @@ def test_a_message_that_asks_for_several_things_is_searched_clause_by_clause() -
     found = query("Book a table for two and then send the address to Ann. Also check the weather in Rome.")
 
     assert found.clauses == ("Book a table for two", "send the address to Ann.", "Also check the weather in Rome.")
-    assert found.reason == "searched as a whole and as 3 clauses"
+    assert found.reason == "searched as a whole and by each of its 3 clauses"
 
 
 @pytest.mark.parametrize(
@@ -95,7 +98,7 @@ def test_a_message_that_asks_for_nothing_is_known_as_such(message: str) -> None:
     found = query(message, TALK)
 
     assert found.small_talk
-    assert found.reason == "the message asks for nothing"
+    assert found.reason == "the message is small talk"
 
 
 @pytest.mark.parametrize(

@@ -93,20 +93,20 @@ def test_every_candidate_comes_back_with_what_decided() -> None:
     assert len(choices) == len(NOISE) + 2 == len(rest) + 2
     assert (first.key, first.kept, first.rank, first.code) == (reference_ref("crop"), True, 1, "relevant")
     assert (first.meaning, first.words, first.passage and first.passage.text) == (0.55, 0.4, "crop")
-    assert first.reason == f"number 1 of 42; its score of {first.score:.2f} reaches the cut-off of {first.cut_off:.2f}"
+    assert first.reason == f"good match: {first.score:.2f} (minimum {first.cut_off:.2f}), number 1 of 42"
     assert (second.key, second.kept, second.code) == (reference_ref("resize"), False, "below_floor")
-    assert second.reason == f"its score of {second.score:.2f} is below the floor of 0.20"
+    assert second.reason == f"weak match: {second.score:.2f} (minimum 0.20)"
     assert rest[-1].passage is None
 
 
 def test_small_talk_selects_nothing_unless_it_is_certain() -> None:
     given = measured({**NOISE, "image-sizes": (0.5, 0.4)})
-    small_talk = SearchQuery("thanks", small_talk=True, reason="the message asks for nothing")
+    small_talk = SearchQuery("thanks", small_talk=True, reason="the message is small talk")
 
     choices = select(given, small_talk, SelectSettings())
 
     assert names(choices) == []
-    assert next(iter(choices)).reason == "the message asks for nothing"
+    assert next(iter(choices)).reason == "the message is small talk"
 
 
 @pytest.mark.spec("S1.100")

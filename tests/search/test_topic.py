@@ -19,9 +19,7 @@ def test_a_message_that_goes_on_is_no_new_subject(message: str) -> None:
 )
 def test_a_question_that_shares_nothing_with_the_turns_before_begins_a_new_subject(message: str) -> None:
     assert new_subject(message, TALK) >= 0.5
-    assert (
-        "it seems to begin a new subject" in query(message, [Said("user", TALK[0]), Said("assistant", TALK[1])]).reason
-    )
+    assert "it seems to start a new topic" in query(message, [Said("user", TALK[0]), Said("assistant", TALK[1])]).reason
 
 
 def test_a_first_message_is_a_new_subject_and_nothing_is_said_about_it() -> None:

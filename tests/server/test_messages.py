@@ -89,7 +89,7 @@ async def test_the_context_of_any_message_is_one_call_away(world: World) -> None
         "server": None,
         "include_mode": "always",
         "status": "used",
-        "reason": "in every session of this agent",
+        "reason": "included in every session of this agent",
         "tokens": 0,
         "hash": item_hash(Rule("tone", "Be kind.")),
         "version": "1",

@@ -107,17 +107,17 @@ _PLACES: tuple[PartKind, ...] = ("tools", "rules", "references", "selected")
 
 def _movement(was: ContextItem, now: ContextItem) -> str:
     if _place(was) != _place(now):
-        return f"it stood in {_place(was)} and stands in {_place(now)} now"
+        return f"moved from {_place(was)} to {_place(now)}"
     if was.priority != now.priority:
-        return f"its priority was {was.priority} and is {now.priority} now"
-    return "others have changed places with it"
+        return f"priority changed from {was.priority} to {now.priority}"
+    return "other items moved around it"
 
 
 def _absence(context: RequestContext, ref: ItemRef) -> str:
     item = context.item(ref)
     if item is not None:
         return item.reason
-    return next((c.reason for c in context.candidates if c.ref == ref), "it was not in the session, nor a candidate")
+    return next((c.reason for c in context.candidates if c.ref == ref), "not in the session and not a candidate")
 
 
 def _said(past: PastTurn, blob: BlobHash | None) -> str:

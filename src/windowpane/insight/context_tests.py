@@ -111,7 +111,7 @@ def judge(test: ContextTest, selection: Selection, held: Iterable[ItemRef], know
         if ref not in refs
     ]
     breaches += [
-        Breach(ref=ref, broke="must", reason=left_out.get(ref, "it is not a candidate: it is not an `agent` item"))
+        Breach(ref=ref, broke="must", reason=left_out.get(ref, "not a candidate: its include mode is not `agent`"))
         for ref in test.must
         if ref in refs and ref not in given
     ]

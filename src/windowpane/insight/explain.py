@@ -420,7 +420,7 @@ def _up(score: float) -> float:
 def _setting(domain: Domain, what: What, value: float, *, least: bool = False) -> Need:
     group: Literal["text", "tools"] = "tools" if domain == "tool" else "text"
     if value is True:
-        return Need(what=what, text="search switched on", value=True, domain=group)
+        return Need(what=what, text="turn search on", value=True, domain=group)
     sign, bound = ("≥", "least") if least else ("≤", "most")
     return Need(what=what, text=f"{what} {sign} {value:.10g}", value=value, bound=bound, domain=group)
 
@@ -437,26 +437,26 @@ def _removal(item: ContextItem) -> tuple[Change, ...]:
     if item.server == BUILT_IN_SERVER:
         need = Need(what="agent", text="`working_context: false` in agent.yaml")
     elif item.server == CLIENT_SERVER:
-        need = Need(what="agent", text="a client that does not bring it along")
+        need = Need(what="agent", text="a client that does not provide it")
     else:
-        need = Need(what="remove", text="take it out of the session")
+        need = Need(what="remove", text="remove it from the session")
     return (change_of(effect="leaves_out", needs=(need,)),)
 
 
 _ABSENCES: Mapping[IncludeMode, str] = {
-    "always": "it was not in the session: it was taken out, or the agent got it after the session began",
-    "manual": "it is included by hand only, and nobody had added it",
-    "agent": "it was not among the candidates",
+    "always": "not in the session: it was removed, or added to the agent after the session started",
+    "manual": "manual item; it was not added to this session",
+    "agent": "not a candidate in this turn",
 }
 _STANDINGS: Mapping[Standing, str] = {
     "ready": "",
-    "disabled": "the agent had switched it off",
-    "not_permitted": "the agent forbade this tool",
+    "disabled": "disabled by the agent",
+    "not_permitted": "forbidden by the agent",
     "server_down": "its server was not connected",
 }
 _REMEDIES: Mapping[str, str] = {
     "disabled": "`enabled: true` in its file",
-    "not_permitted": "another permission than `forbidden`",
-    "server_down": "its server connected",
-    "missing": "the item put back into the agent",
+    "not_permitted": "a permission other than `forbidden`",
+    "server_down": "connect its server",
+    "missing": "put the item back into the agent",
 }

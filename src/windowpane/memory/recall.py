@@ -194,5 +194,5 @@ def _recalled(
             rank=rank,
             floor=floor,
         ),
-        reason=f"message {result.messages[best].seq} bears on the question{around}",
+        reason=f"message {result.messages[best].seq} is relevant to the question{around}",
     )

@@ -105,7 +105,7 @@ def _place(piece: Piece, left: int, gap: bool) -> Fitted:
     if tokens == piece.tokens:
         return Fitted(piece, tokens)
     if tokens:
-        return Fitted(piece, tokens, f"shortened from {piece.tokens} to {left} tokens, all the room that was left")
+        return Fitted(piece, tokens, f"shortened from {piece.tokens} to {left} tokens to fit")
     if gap and piece.tier in CONVERSATION:
-        return Fitted(piece, 0, "a later message did not fit, and the conversation is sent without gaps")
-    return Fitted(piece, 0, f"needs {piece.tokens} tokens and {left} were left after everything more important")
+        return Fitted(piece, 0, "a later message did not fit; history is sent without gaps")
+    return Fitted(piece, 0, f"needs {piece.tokens} tokens; {left} were left after more important items")

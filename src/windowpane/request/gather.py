@@ -62,13 +62,10 @@ def gather(
             )
         ),
         built_in=tuple(
-            Found(tool.ref, "always", tool, "used", "built in: by it the model keeps the working context")
+            Found(tool.ref, "always", tool, "used", "built in: lets the model record what it is working on")
             for tool in (CONTEXT_TOOLS if agent.settings.working_context else ())
         ),
-        brought=tuple(
-            Found(tool.ref, "manual", tool, "used", "the client brought it along and runs it itself")
-            for tool in brought
-        ),
+        brought=tuple(Found(tool.ref, "manual", tool, "used", "provided and run by the client") for tool in brought),
         degraded=tuple(
             f"tool server {server.name} is {'still connecting' if server.state == 'connecting' else 'not available'}"
             + (f": {server.error}" if server.error else "")
@@ -112,14 +109,14 @@ def _standing(servers: tuple[ServerStatus, ...], held: SessionItem, item: Item |
         if server.state != "ready":
             return "server_down", f"the server is {server.state}{f': {server.error}' if server.error else ''}"
         if item.permission == "forbidden":
-            return "not_permitted", "the agent forbids this tool"
+            return "not_permitted", "forbidden by the agent"
     elif item is not None and not item.enabled:
-        return "disabled", "the agent has switched it off"
+        return "disabled", "disabled by the agent"
     elif item is None:
         server = next((server for server in servers if server.name == held.ref.server), None)
         if server is not None and server.state != "ready":
             return "server_down", f"the server is {server.state}{f': {server.error}' if server.error else ''}"
-        return "missing", "the agent no longer has it"
+        return "missing", "no longer in the agent"
     if held.mode == "always":
-        return "used", "in every session of this agent"
+        return "used", "included in every session of this agent"
     return "used", "added to this session by hand"

@@ -52,7 +52,7 @@ class HybridSelector:
             return replace(off, search=written_out(wanted))
         if not candidates:
             return Selection(
-                query=Query(text=message, reason="there is nothing to select from"), search=written_out(wanted)
+                query=Query(text=message, reason="the agent has no items to select from"), search=written_out(wanted)
             )
         asked = await self._asked(message, recent)
         items = {item.ref: item for item in candidates}

@@ -29,7 +29,15 @@ from windowpane.search.base import Floats, SearchQuery
 from windowpane.search.chunks import Chunk, chunks
 from windowpane.search.embedding.base import Embedder
 from windowpane.search.embedding.vectors import SCALE, Key, Stored, VectorCache, stored, vector_key
-from windowpane.search.index import AT_ONCE_CHARACTERS, AT_ONCE_PASSAGES, DEADLINE_S, TEXTS_AT_ONCE, Clock, why_not
+from windowpane.search.index import (
+    AT_ONCE_CHARACTERS,
+    AT_ONCE_PASSAGES,
+    DEADLINE_S,
+    TEXTS_AT_ONCE,
+    Clock,
+    too_slow,
+    why_not,
+)
 from windowpane.search.words import words
 
 BEFORE = 2
@@ -124,6 +132,7 @@ class HistoryIndex:
         self._embedding = anyio.Lock()
         self._trouble = ""
         self._retry_at = 0.0
+        self._answered = False
 
     async def __aenter__(self) -> Self:
         self._tasks = await anyio.create_task_group().__aenter__()
@@ -266,20 +275,20 @@ class HistoryIndex:
         except Exception as error:  # noqa: BLE001 (whatever a model fails with, the reply does not depend on it)
             self._trouble, self._retry_at = why_not(error), self._clock() + RETRY_S
             return None
-        self._trouble, self._retry_at = "", 0.0
+        self._trouble, self._retry_at, self._answered = "", 0.0, True
         return vectors
 
     def _notes(self, past: "Past", vector: Stored | None, count: int, deadline_s: float) -> tuple[str, ...]:
         if not count:
             return ()
         if self._embedder is None:
-            return ("recall by words alone: no embedder is set up",)
+            return ("recall by keywords only: no embedding model is configured",)
         if self._trouble:
-            return (f"recall by words alone: {self._trouble}",)
+            return (f"recall by keywords only: {self._trouble}",)
         if vector is None:
-            return (f"recall by words alone: the model was not ready within {deadline_s:g} s",)
+            return (f"recall by keywords only: {too_slow(self._answered, deadline_s)}",)
         if missing := past.missing(count):
-            return (f"recall by words alone for {len(missing)} passages that are still being indexed",)
+            return (f"recall by keywords only for {len(missing)} passages that are still being indexed",)
         return ()
 
 

@@ -74,6 +74,7 @@ class Index:
         self._tasks: anyio.abc.TaskGroup | None = None
         self._embedding = anyio.Lock()
         self._trouble: Trouble | None = None
+        self._answered = False
         self.progress: tuple[int, int] | None = None
 
     async def __aenter__(self) -> Self:
@@ -209,7 +210,7 @@ class Index:
         except Exception as error:  # noqa: BLE001 (whatever a model fails with, the reply does not depend on it)
             self._trouble = _worse(self._trouble, why_not(error), self._clock())
             return None
-        self._trouble = None
+        self._trouble, self._answered = None, True
         return vectors
 
     def _report(self, corpora: Sequence[Corpus]) -> None:
@@ -220,13 +221,20 @@ class Index:
     def _notes(self, vectors: Sequence[Stored], count: int, total: int, deadline_s: float) -> Iterable[str]:
         """Say what was amiss in this search."""
         if self._embedder is None:
-            yield "judged by words alone: no embedder is set up"
+            yield "matched by keywords only: no embedding model is configured"
         elif self._trouble is not None:
-            yield f"judged by words alone: {self._trouble.why}"
+            yield f"matched by keywords only: {self._trouble.why}"
         elif not vectors and total:
-            yield f"judged by words alone: the model was not ready within {deadline_s:g} s"
+            yield f"matched by keywords only: {too_slow(self._answered, deadline_s)}"
         elif count < total:
-            yield f"{total - count} of {total} passages judged by words alone: they are still being indexed"
+            yield f"{total - count} of {total} passages matched by keywords only: they are still being indexed"
+
+
+def too_slow(answered: bool, deadline_s: float) -> str:
+    """Return why there was no vector in time; `answered` says whether the model has given any yet."""
+    if answered:
+        return f"the embedding model did not answer within {deadline_s:g} s"
+    return "the embedding model was still loading"
 
 
 def why_not(error: Exception) -> str:

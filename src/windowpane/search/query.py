@@ -49,7 +49,7 @@ def query(message: str, recent: Sequence[Said] = (), related: Sequence[str] = ()
     names one of them is a follow-up, and the title is searched for with it.
     """
     if _is_small_talk(message):
-        return SearchQuery(message, small_talk=True, reason="the message asks for nothing")
+        return SearchQuery(message, small_talk=True, reason="the message is small talk")
     clauses = _clauses(message)
     meant = _meant(message, related)
     earlier = "\n".join((_earlier(recent), *meant)) if _earlier(recent) else ""
@@ -58,13 +58,13 @@ def query(message: str, recent: Sequence[Said] = (), related: Sequence[str] = ()
         share = max(share, RELATED_CONTEXT_SHARE)
     begins_anew = bool(recent) and new_subject(message, [turn.text for turn in recent]) >= LIKELY_NEW
     notes = (
-        "it seems to begin a new subject" if begins_anew else "",
-        f"searched as a whole and as {len(clauses)} clauses" if clauses else "",
+        "it seems to start a new topic" if begins_anew else "",
+        f"searched as a whole and by each of its {len(clauses)} clauses" if clauses else "",
     )
     if share < LEAST_CONTEXT_SHARE:
         return SearchQuery(message, clauses=clauses, reason="; ".join(note for note in notes if note))
-    about = f" on {' and '.join(repr(title) for title in meant)}" if meant else ""
-    follow_up = f"a follow-up{about}: {share:.0%} of its meaning is taken from the turns before it"
+    about = f" to {' and '.join(repr(title) for title in meant)}" if meant else ""
+    follow_up = f"treated as a follow-up{about}; {share:.0%} of the search weight comes from earlier turns"
     return SearchQuery(
         message,
         context=f"{earlier}\n{message}",

@@ -177,20 +177,20 @@ class Choices:
             passage=self.measured.passage(position) if kept or rank <= self.settings.top_k else None,
         )
 
-    def _reason(self, code: Code, rank: int, value: float) -> str:
-        score = f"its score of {value:.2f}"
+    def _reason(self, code: Code, rank: int, score: float) -> str:
         settings = self.settings
         match code:
             case "include_score":
-                return f"{score} reaches {settings.include_score:.2f}, which always includes"
+                return f"strong match: {score:.2f} ({settings.include_score:.2f} or more is always included)"
             case "relevant":
-                return f"number {rank} of {len(self)}; {score} reaches the cut-off of {self.cut_off:.2f}"
+                return f"good match: {score:.2f} (minimum {self.cut_off:.2f}), number {rank} of {len(self)}"
             case "below_floor":
-                return f"{score} is below the floor of {self.floor:.2f}"
+                return f"weak match: {score:.2f} (minimum {self.floor:.2f})"
             case "below_cut_off":
-                return f"{score} is below the cut-off of {self.cut_off:.2f}, {settings.share_of_best:.0%} of the best"
+                share = f"{settings.share_of_best:.0%} of the best"
+                return f"weaker than the best: {score:.2f} (minimum {self.cut_off:.2f}, {share})"
             case "beyond_top_n":
-                return f"number {rank} of {len(self)}, and at most {settings.top_n} may be taken"
+                return f"number {rank} of {len(self)}; at most {settings.top_n} are included"
             case "small_talk":
                 return self.query.reason
             case "off":

@@ -10,7 +10,7 @@ test('a tool whose server is on its way is not taken for one that is gone', () =
     standing({
       ...TOOL,
       server: { state: 'connecting', error: '' },
-      sent: { status: 'missing', reason: 'the agent no longer has it' },
+      sent: { status: 'missing', reason: 'no longer in the agent' },
     }),
   ).toBe('Its server is starting')
   expect(standing({ ...TOOL, server: { state: 'failed', error: 'no such program' } })).toBe(
@@ -22,8 +22,8 @@ test('a tool whose server is on its way is not taken for one that is gone', () =
 
 test('what the next request says counts, and an item that is in neither list is gone', () => {
   expect(standing({ ...RULE, sent: { status: 'used', reason: 'in every session' } })).toBe('')
-  expect(standing({ ...RULE, sent: { status: 'disabled', reason: 'the agent has switched it off' } })).toBe(
-    'the agent has switched it off',
+  expect(standing({ ...RULE, sent: { status: 'disabled', reason: 'disabled by the agent' } })).toBe(
+    'disabled by the agent',
   )
   expect(standing(RULE)).toBe('The agent does not have it any more')
   expect(standing({ ...RULE, listed: false })).toBe('')
