@@ -22,7 +22,7 @@ from windowpane.engine import Engine
 from windowpane.errors import WindowpaneError
 from windowpane.insight.analytics.store import Ledger
 from windowpane.insight.analytics.update import Bookkeeper
-from windowpane.server import bookmarklet, openai, page
+from windowpane.server import bookmarklet, guide, openai, page
 from windowpane.server.agui import routes as agui
 from windowpane.server.applets import files
 from windowpane.server.applets.roots import Roots
@@ -83,6 +83,7 @@ def create_app(
     roots: Sequence[Path] = (),
     grace_s: float = 0,
     bundle: Path = page.BUNDLE,
+    guide_folder: Path = guide.GUIDE,
     ledger: Path | None = None,
 ) -> FastAPI:
     """Return the app for an engine, which is open as long as the app runs.
@@ -91,8 +92,8 @@ def create_app(
     `tokens` are those that callers may show; with `token_needed`, who shows none does not come in. Pages of `origins`
     may do what the server's own page may. `requests_per_minute` is for each caller; None: any number. When the app
     stops, turns may go on for `grace_s`; those that take longer are interrupted. Files below `roots` may be shown and
-    edited. `bundle` is the folder that the page was built into. `ledger` is the file that
-    turns are counted in; without one they are counted in memory.
+    edited. `bundle` is the folder that the page was built into, `guide_folder` that of the documentation. `ledger` is
+    the file that turns are counted in; without one they are counted in memory.
     """
     doorkeeper = Doorkeeper(tokens, token_needed=token_needed)
 
@@ -141,11 +142,13 @@ def create_app(
     app.state.metrics = Metrics()
     app.state.roots = Roots(roots)
     app.state.bundle = bundle
+    app.state.guide = guide_folder
     app.state.looking = Looking()
     app.state.once = Once()
     app.state.books = Bookkeeper(engine.store, Ledger(ledger))
     resources = (
         page,
+        guide,
         auth,
         bookmarklet,
         agents,

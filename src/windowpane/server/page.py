@@ -5,20 +5,15 @@ asked for each time and answered with 304 when nothing changed. Where the page w
 do, and that everything else works.
 """
 
-import gzip
-from dataclasses import dataclass
-from functools import lru_cache
-from hashlib import sha256
 from html import escape
-from mimetypes import guess_type
 from pathlib import Path
 
-import anyio.to_thread
 from fastapi import APIRouter, Request
 from starlette.exceptions import HTTPException
 from starlette.responses import HTMLResponse, Response
 
 from windowpane.agents.base import Agent
+from windowpane.server.built_files import ASK_EACH_TIME, FOR_EVER, answer, find
 from windowpane.server.dependencies import AnyonesEngine, MaybeAsking
 from windowpane.server.middleware.headers import PAGE_POLICY
 
@@ -29,10 +24,6 @@ BUNDLE = Path(__file__).parent.parent / "static"
 
 PLACES = ("/", "/s/{rest:path}", "/agents", "/agents/{rest:path}", "/analytics")
 """The addresses of the page, after `web/src/routing/route.ts`. What is not here is not found."""
-
-FOR_EVER = "public, max-age=31536000, immutable"
-ASK_EACH_TIME = "no-cache"
-WORTH_PACKING_BYTES = 1024
 
 PLAIN = """<!doctype html>
 <html lang="en">
@@ -69,7 +60,7 @@ PLAIN_POLICY = (
 
 async def home(request: Request, engine: AnyonesEngine, caller: MaybeAsking) -> Response:
     """Return the page, whichever of its places is asked for, or the plain one where it was not built."""
-    built = await _answer(request, Path("index.html"), ASK_EACH_TIME)
+    built = await _answer(request, "index.html", ASK_EACH_TIME)
     if built is not None:
         # Also with 304: browsers take its headers for those of the page that they have kept.
         built.headers["Content-Security-Policy"] = PAGE_POLICY
@@ -86,55 +77,20 @@ for place in PLACES:
 @router.get("/assets/{name}")
 async def asset(request: Request, name: str) -> Response:
     """Return a script, a style or a picture of the page."""
-    return await _answer(request, Path("assets", name), FOR_EVER) or _missing()
+    return await _answer(request, f"assets/{name}", FOR_EVER) or _missing()
 
 
 @router.get("/theme.js")
 @router.get("/icon.svg")
 async def file(request: Request) -> Response:
     """Return a file that keeps its name when it changes."""
-    return await _answer(request, Path(request.url.path[1:]), ASK_EACH_TIME) or _missing()
+    return await _answer(request, request.url.path[1:], ASK_EACH_TIME) or _missing()
 
 
-@dataclass(frozen=True, slots=True)
-class _File:
-    body: bytes
-    packed: bytes | None
-    tag: str
-    media_type: str
-
-
-async def _answer(request: Request, path: Path, caching: str) -> Response | None:
+async def _answer(request: Request, path: str, caching: str) -> Response | None:
     """Return a file of the bundle, or None when there is no such file."""
-    bundle: Path = request.app.state.bundle
-    found = await anyio.to_thread.run_sync(_found, bundle / path)
-    if found is None:
-        return None
-    headers = {"Cache-Control": caching, "ETag": found.tag, "Vary": "Accept-Encoding"}
-    if found.tag in request.headers.get("if-none-match", ""):
-        return Response(status_code=304, headers=headers)
-    body = found.body
-    if found.packed is not None and "gzip" in request.headers.get("accept-encoding", ""):
-        body = found.packed
-        headers["Content-Encoding"] = "gzip"
-    return Response(body, headers=headers, media_type=found.media_type)
-
-
-def _found(path: Path) -> _File | None:
-    try:
-        changed = path.stat().st_mtime_ns
-        return _read(path, changed) if path.is_file() else None
-    except (OSError, ValueError):
-        # A name may hold what no file name can.
-        return None
-
-
-@lru_cache(maxsize=256)
-def _read(path: Path, changed: int) -> _File:
-    body = path.read_bytes()
-    packed = gzip.compress(body, mtime=0) if len(body) >= WORTH_PACKING_BYTES else None
-    media_type = guess_type(path.name)[0] or "application/octet-stream"
-    return _File(body, packed, f'"{sha256(body).hexdigest()[:32]}"', media_type)
+    found = await find(request.app.state.bundle, path)
+    return answer(request, found, caching) if found else None
 
 
 def _missing() -> Response:
