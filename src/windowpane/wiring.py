@@ -9,6 +9,7 @@ from pathlib import Path
 
 import httpx2
 
+from windowpane.agents.base import Agents
 from windowpane.agents.folder import FolderAgents
 from windowpane.engine import Engine
 from windowpane.errors import InvalidSettingError
@@ -55,7 +56,7 @@ def open_engine(
     return Engine(
         store=open_sessions(settings),
         touch_every_s=min(TOUCH_EVERY_S, settings.expire_after_s / 10) if settings.profile == "ephemeral" else None,
-        agents=FolderAgents(settings.agents_folder, check_search=search_settings),
+        agents=open_agents(settings.agents_folder),
         models=models or LaterModels(_pydantic_models),
         toolbox=_mcp_toolbox,
         lease_s=settings.lease_s,
@@ -86,6 +87,11 @@ def _mcp_toolbox() -> AbstractAsyncContextManager[Toolbox]:
     from windowpane.tools.mcp import McpToolbox
 
     return McpToolbox()
+
+
+def open_agents(folder: Path) -> Agents:
+    """Return the agents of a folder."""
+    return FolderAgents(folder, check_search=search_settings)
 
 
 def open_embedder(settings: Settings) -> Embedder:

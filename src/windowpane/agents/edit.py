@@ -21,7 +21,7 @@ from pathlib import Path
 from windowpane.agents.base import Agent, FileEntry
 from windowpane.agents.files import MAX_BYTES
 from windowpane.agents.items import ItemFile, read_reference, read_rule, render_item
-from windowpane.agents.manifest import Manifest, read_manifest, read_mcp_json
+from windowpane.agents.manifest import MANIFEST, Manifest, read_manifest, read_mcp_json
 from windowpane.agents.prompts import read_prompt, read_site
 from windowpane.agents.rewrite import Value, rewritten_front, rewritten_json, rewritten_yaml
 from windowpane.agents.tree import TreeError
@@ -40,7 +40,6 @@ from windowpane.errors import (
 ANY = "*"
 """The revision of whatever is there."""
 
-MANIFEST = "agent.yaml"
 SERVERS = "mcp.json"
 FOLDERS: Mapping[str, str] = {"rule": "rules", "reference": "references"}
 

@@ -15,13 +15,10 @@ from windowpane.agents.agent import AgentFile, Said, put_together
 from windowpane.agents.base import Agent
 from windowpane.agents.files import Found, Scan, Shelf, scan
 from windowpane.agents.items import read_reference, read_rule
-from windowpane.agents.manifest import CheckSearch, read_manifest, read_mcp_json
+from windowpane.agents.manifest import MANIFEST, CheckSearch, read_manifest, read_mcp_json
 from windowpane.agents.prompts import read_prompt, read_site
 from windowpane.context.agents import Problem
 from windowpane.errors import AgentNotFoundError
-
-MANIFEST = "agent.yaml"
-"""The file that makes a folder an agent."""
 
 
 class FolderAgents:

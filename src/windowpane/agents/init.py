@@ -9,7 +9,7 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
 
-from windowpane.agents.folder import MANIFEST
+from windowpane.agents.manifest import MANIFEST
 from windowpane.errors import InvalidInputError
 
 

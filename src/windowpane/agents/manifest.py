@@ -16,6 +16,9 @@ from windowpane.context.agents import AgentSettings, Problem
 from windowpane.context.session import Mode, ToolPermission
 from windowpane.errors import InvalidSettingError
 
+MANIFEST = "agent.yaml"
+"""The file that makes a folder an agent."""
+
 TOOL_PERMISSIONS: tuple[ToolPermission, ...] = ("always", "never", "tool")
 MODES: tuple[Mode, ...] = ("normal", "thinking", "research")
 STRICTEST: ToolPermission = "always"

@@ -11,7 +11,7 @@ import httpx2
 
 from windowpane.agents.agent import CORE
 from windowpane.agents.base import Agent
-from windowpane.agents.folder import MANIFEST
+from windowpane.agents.manifest import MANIFEST
 from windowpane.cli.errors import in_one_line
 from windowpane.cli.terminal import counted
 from windowpane.context.events import SessionCreated
@@ -21,7 +21,7 @@ from windowpane.context.session import SessionSettings
 from windowpane.engine import Engine
 from windowpane.errors import EmbedderError, MissingCorePromptError, ModelError, StoreError, WindowpaneError
 from windowpane.models.base import ModelStep
-from windowpane.models.provider import OLLAMA_URL, SETUPS
+from windowpane.models.environment import OLLAMA_URL, SETUPS
 from windowpane.request.prompt import build_prompt
 from windowpane.settings import Settings, without_password
 from windowpane.tools.base import ServerStatus

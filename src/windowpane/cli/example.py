@@ -18,11 +18,11 @@ def ensure_agent(settings: "Settings", screen: Screen) -> None:
     Raises:
         InvalidInputError: the agents folder has other files, so it is probably the wrong one.
     """
-    from windowpane.agents.folder import FolderAgents
     from windowpane.agents.init import init_agent
+    from windowpane.wiring import open_agents
 
     folder = settings.agents_folder
-    if FolderAgents(folder).names():
+    if open_agents(folder).names():
         return
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InvalidInputError(

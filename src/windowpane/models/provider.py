@@ -12,7 +12,6 @@ import inspect
 import os
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from difflib import get_close_matches
 from types import TracebackType
 from typing import Any, Self
@@ -26,44 +25,13 @@ from pydantic_ai.providers import Provider, infer_provider_class
 from windowpane.errors import UnknownModelError
 from windowpane.models.base import ECHO, ChatModel
 from windowpane.models.echo import echo_model
+from windowpane.models.environment import OLLAMA_URL, SETUPS, Setup
 from windowpane.models.failures import Called
 from windowpane.models.scripted import SCRIPTED, ScriptedModel
 from windowpane.models.stream import Patience, PydanticChatModel
 from windowpane.models.windows import window_tokens
 
 OPENAI_HOST = "api.openai.com"
-OLLAMA_URL = "http://localhost:11434/v1"
-
-
-@dataclass(frozen=True, slots=True)
-class Setup:
-    """The environment variables that set a provider up: those that hold its key, and the one for its address."""
-
-    key_variables: tuple[str, ...] = ()
-    url_variable: str = ""
-
-
-SETUPS: Mapping[str, Setup] = {
-    "anthropic": Setup(("ANTHROPIC_API_KEY",), "ANTHROPIC_BASE_URL"),
-    "cerebras": Setup(("CEREBRAS_API_KEY",)),
-    "cohere": Setup(("CO_API_KEY",), "CO_BASE_URL"),
-    "deepseek": Setup(("DEEPSEEK_API_KEY",)),
-    "fireworks": Setup(("FIREWORKS_API_KEY",)),
-    "google": Setup(("GOOGLE_API_KEY", "GEMINI_API_KEY"), "GOOGLE_GEMINI_BASE_URL"),
-    "groq": Setup(("GROQ_API_KEY",), "GROQ_BASE_URL"),
-    "huggingface": Setup(("HF_TOKEN",)),
-    "mistral": Setup(("MISTRAL_API_KEY",)),
-    "moonshotai": Setup(("MOONSHOTAI_API_KEY",), "MOONSHOTAI_BASE_URL"),
-    "ollama": Setup(("OLLAMA_API_KEY",), "OLLAMA_BASE_URL"),
-    "openai": Setup(("OPENAI_API_KEY",), "OPENAI_BASE_URL"),
-    "openai-chat": Setup(("OPENAI_API_KEY",), "OPENAI_BASE_URL"),
-    "openai-responses": Setup(("OPENAI_API_KEY",), "OPENAI_BASE_URL"),
-    "openrouter": Setup(("OPENROUTER_API_KEY",)),
-    "together": Setup(("TOGETHER_API_KEY",)),
-    "vllm": Setup(("VLLM_API_KEY",), "VLLM_BASE_URL"),
-    "xai": Setup(("XAI_API_KEY",)),
-}
-"""The providers worth naming in a picker or an error. Others that pydantic-ai knows work too."""
 
 OFFERED = ("anthropic", "google", "groq", "mistral", "openai", "deepseek", "cohere", "cerebras", "xai", "moonshotai")
 """The providers whose models `known` lists, when they are set up and pydantic-ai lists them."""

@@ -16,7 +16,6 @@ from windowpane.agents.base import Agent
 from windowpane.agents.edit import (
     ANY,
     FOLDERS,
-    MANIFEST,
     SERVERS,
     create_file,
     read_text,
@@ -27,7 +26,7 @@ from windowpane.agents.folder import AgentFolder
 from windowpane.agents.importers.base import Became, Finding, FoundItem, FoundServer, NotTaken, Outcome
 from windowpane.agents.importers.sources import find
 from windowpane.agents.items import render_item
-from windowpane.agents.manifest import read_mcp_json
+from windowpane.agents.manifest import MANIFEST, read_mcp_json
 from windowpane.errors import MissingFileError
 
 NEW_CORE = (

@@ -21,7 +21,7 @@ from windowpane.context.ids import SessionId, content_hash
 from windowpane.context.items import ItemRef
 from windowpane.errors import StoreUnavailableError
 from windowpane.insight.analytics.count import SCORE_STEPS, Account, Lesson, Progress, item_key
-from windowpane.stores.sqlite.file import Turnstile
+from windowpane.stores.file_lock import FileLock
 
 VERSION = 1
 BUSY_S = 30.0
@@ -410,7 +410,7 @@ def _opened(path: Path | None) -> sqlite3.Connection:
         _create(db)
         return db
     path.parent.mkdir(parents=True, exist_ok=True)
-    with closing(Turnstile(path)) as turnstile, turnstile:
+    with closing(FileLock(path)) as lock, lock:
         try:
             return _current(_connected(path))
         except sqlite3.DatabaseError as error:

@@ -8,7 +8,6 @@ they stand: SQLite leaves stray copies behind when it moves rows between pages, 
 rows are dropped by rebuilding the whole file (`compact`), once they take up more than half of it.
 """
 
-import fcntl
 import sqlite3
 from collections.abc import Generator
 from contextlib import closing, contextmanager
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import Literal
 
 from windowpane.errors import StoreCorruptError, StoreError, StoreTooNewError, StoreUnavailableError
+from windowpane.stores.file_lock import FileLock
 
 Synchronous = Literal["FULL", "NORMAL"]
 """FULL survives a power cut; NORMAL may lose the last moments in one, and nothing when only the process dies."""
@@ -74,7 +74,7 @@ def open_file(path: Path, synchronous: Synchronous) -> None:
             raise StoreUnavailableError(f"{path} is a directory; name a file in it")
         path.parent.mkdir(parents=True, exist_ok=True)
         _check_header(path)
-        with closing(Turnstile(path)) as turnstile, turnstile:
+        with closing(FileLock(path)) as lock, lock:
             _check_inside(path)
             with closing(connect(path, synchronous)) as db:
                 _migrate(db)
@@ -100,26 +100,6 @@ def compact(db: sqlite3.Connection) -> None:
         db.execute("DELETE FROM text WHERE NOT live")
         db.execute("VACUUM")
         db.execute("UPDATE wiped SET bytes = 0")
-
-
-class Turnstile:
-    """A file lock beside the database, which lets the writers of all processes through in the order they came.
-
-    SQLite alone lets whoever asks first after a commit through, and under load somebody waits for seconds.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self._file = path.with_name(path.name + "-lock").open("ab")
-
-    def __enter__(self) -> None:
-        fcntl.flock(self._file, fcntl.LOCK_EX)
-
-    def __exit__(self, *exc: object) -> None:
-        fcntl.flock(self._file, fcntl.LOCK_UN)
-
-    def close(self) -> None:
-        """Give the lock up for good."""
-        self._file.close()
 
 
 @contextmanager

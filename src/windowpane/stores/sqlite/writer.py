@@ -17,7 +17,8 @@ from typing import Any, Generic, TypeVar
 
 from windowpane.context.ids import SessionId
 from windowpane.errors import StoreUnavailableError, WindowpaneError
-from windowpane.stores.sqlite.file import BUSY_S, Synchronous, Turnstile, compact, connect, in_our_words
+from windowpane.stores.file_lock import FileLock
+from windowpane.stores.sqlite.file import BUSY_S, Synchronous, compact, connect, in_our_words
 
 T = TypeVar("T")
 
@@ -54,7 +55,7 @@ class Writer:
         self._synchronous: Synchronous = synchronous
         self._changed = changed
         self._loop = asyncio.get_running_loop()
-        self._turnstile = Turnstile(path)
+        self._lock = FileLock(path)
         self._db = connect(path, synchronous)
         # As long as there are callers: each waits for its own job, so the queue needs no size.
         self._queue: SimpleQueue[Job[Any] | None] = SimpleQueue()
@@ -96,16 +97,16 @@ class Writer:
 
     def _serve(self) -> None:
         while (job := self._queue.get()) is not None:
-            with self._turnstile:
+            with self._lock:
                 outcomes = self._commit([job, *self._waiting()])
             try:
                 self._loop.call_soon_threadsafe(self._settle, outcomes)
             except RuntimeError:
                 break  # The event loop is closed, and with it went everybody who waited.
-        with self._turnstile:
+        with self._lock:
             # The last connection to close writes the log back into the database, as a writer does.
             self._db.close()
-        self._turnstile.close()
+        self._lock.close()
 
     def _waiting(self) -> list[Job[Any]]:
         jobs: list[Job[Any]] = []

@@ -29,12 +29,12 @@ def init(
       windowpane init
       windowpane init my-agent
     """
-    from windowpane.agents.folder import AgentFolder
     from windowpane.agents.init import init_agent
+    from windowpane.wiring import open_agents
 
     settings = local_settings("it writes an agent folder on this machine")
     made = init_agent(folder or settings.agents_folder / EXAMPLE)
-    agent = AgentFolder(made).current()
+    agent = open_agents(made).current(made.name)
     # An agent outside the agents folder has to be named.
     option = "" if made.parent == settings.agents_folder.resolve() else f" --agents {shlex.quote(str(made))}"
     screen = Screen()
