@@ -17,6 +17,8 @@ from windowpane.wiring import open_engine
 
 TARGET = Path(__file__).parent / "src" / "api" / "schema.ts"
 HEAD = "// Generated from the server's OpenAPI document by `make types`.\n"
+UNIONS = ("StoredEvent", "WatchedEvent", "AgentEvent")
+"""Their schemas say exactly which fields are always there."""
 Schema = Mapping[str, Any]
 Shared = set[str] | None
 """Of what is sent, fields may be left out; these names are schemas that are also answered, where none is."""
@@ -39,9 +41,15 @@ def typescript(document: Schema) -> str:
     schemas: Mapping[str, Schema] = document["components"]["schemas"]
     sent = _reachable(schemas, (body for _, _, operation in _operations(document) if (body := _body(operation))))
     got = _reachable(schemas, (answer for _, _, operation in _operations(document) if (answer := _answer(operation))))
+    events = {name for union in UNIONS for name in _refs(schemas[union]["oneOf"])}
+
+    def partial(name: str) -> Shared:
+        if name in events:
+            return set()
+        return sent & got if name in sent - got else None
+
     types = [
-        f"{_comment(schema)}export type {_name(name)} = "
-        f"{_type(schema, partial=sent & got if name in sent - got else None)}\n"
+        f"{_comment(schema)}export type {_name(name)} = {_type(schema, partial=partial(name))}\n"
         for name, schema in sorted(schemas.items())
     ]
     return "\n".join((HEAD, *types, _interface(document, sent & got), _table(document)))

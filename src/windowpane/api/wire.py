@@ -1,11 +1,24 @@
-"""Events on the wire: a stored event is one JSON object, `{seq, at, …event}`."""
+"""Events on the wire: a stored event is one JSON object, `{seq, at, …event}`.
+
+Two differ from the log: `session.context` has its content in `data`, and `message.removed` calls the number of the
+message that it removes `removed`, since `seq` is its own.
+"""
 
 from datetime import datetime
 from typing import Annotated, Any, cast
 
 from pydantic import BeforeValidator, Field, PlainSerializer, TypeAdapter, WithJsonSchema
 
-from windowpane.context.events import Delta, Event, Missed, Recorded, SessionContext, SessionDeleted, Watched
+from windowpane.context.events import (
+    Delta,
+    Event,
+    MessageRemoved,
+    Missed,
+    Recorded,
+    SessionContext,
+    SessionDeleted,
+    Watched,
+)
 
 _EVENT: TypeAdapter[Event] = TypeAdapter(Annotated[Event, Field(discriminator="type")])
 
@@ -21,6 +34,8 @@ def unflat(body: dict[str, Any]) -> Recorded:
     if rest["type"] == "session.context":
         data: dict[str, Any] = rest.pop("data")
         rest |= {"reason": data["reason"], "context": data["context"], "set_name": data.get("setName")}
+    if rest["type"] == "message.removed":
+        rest["seq"] = rest.pop("removed")
     return Recorded(body["seq"], datetime.fromisoformat(body["at"]), _EVENT.validate_python(rest))
 
 
@@ -42,6 +57,8 @@ def _body(event: Event) -> dict[str, Any]:
         named = {} if event.set_name is None else {"setName": event.set_name}
         context = {name: list(items) for name, items in event.context.items()}
         return {"type": event.type, "data": {"reason": event.reason, "context": context, **named}}
+    if isinstance(event, MessageRemoved):
+        return {"removed": event.seq, "tokens": event.tokens, "type": event.type}
     return _EVENT.dump_python(event, mode="json")
 
 
@@ -49,18 +66,6 @@ FlatEvent = Annotated[
     Recorded,
     BeforeValidator(lambda value: unflat(cast("dict[str, Any]", value)) if isinstance(value, dict) else value),
     PlainSerializer(flat, return_type=dict[str, Any]),
-    WithJsonSchema(
-        {
-            "type": "object",
-            "title": "Event",
-            "description": "A stored event: its place in the log, when, its type, and what the type says.",
-            "required": ["seq", "at", "type"],
-            "properties": {
-                "seq": {"type": "integer"},
-                "at": {"type": "string", "format": "date-time"},
-                "type": {"type": "string"},
-            },
-            "additionalProperties": True,
-        }
-    ),
+    # The union of them all is part of the API's description: `server/event_schema.py`.
+    WithJsonSchema({"$ref": "#/components/schemas/StoredEvent"}),
 ]

@@ -26,6 +26,7 @@ from windowpane.server import bookmarklet, guide, openai, page
 from windowpane.server.agui import routes as agui
 from windowpane.server.applets import files
 from windowpane.server.applets.roots import Roots
+from windowpane.server.event_schema import with_events
 from windowpane.server.middleware import auth, metrics
 from windowpane.server.middleware.access_log import AccessLog
 from windowpane.server.middleware.auth import Doorkeeper, Entrance, with_access
@@ -206,7 +207,7 @@ class _DocumentedApp(FastAPI):
                 title=self.title, version=self.version, description=self.description, routes=self.state.described
             )
             self.openapi_schema = with_access(
-                described(as_answered(with_problems(schema))), self.state.doorkeeper.token_needed
+                described(as_answered(with_events(with_problems(schema)))), self.state.doorkeeper.token_needed
             )
         return self.openapi_schema
 

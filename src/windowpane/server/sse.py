@@ -20,21 +20,29 @@ from starlette.types import Receive, Scope, Send
 from windowpane.api.wire import wire
 from windowpane.context.events import Recorded, Watched
 from windowpane.errors import WindowpaneError
-from windowpane.server.problems import problem_of, render
+from windowpane.server.problems import ProblemDocument, problem_of, render
 
 MEDIA_TYPE = "text/event-stream"
 PING_S = 15.0
-EVENT_SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "required": ["data"],
-    "properties": {
-        "event": {"type": "string", "description": "The event's type."},
-        "data": {"type": "string", "description": "The event as one JSON object."},
-        "id": {"type": "string", "description": "Its sequence number, when it is stored."},
-    },
-}
 _AHEAD = 256
 """How many events wait for a client that reads slowly; the turn itself never waits."""
+
+
+def sent_event(union: str | None = None) -> dict[str, Any]:
+    """Return the schema of one server-sent event. `union` names the schema of its data, where it is one of ours."""
+    data: dict[str, Any] = {"type": "string", "description": "The event as one JSON object."}
+    if union is not None:
+        forms = [{"$ref": f"#/components/schemas/{name}"} for name in (union, ProblemDocument.__name__)]
+        data |= {"contentMediaType": "application/json", "contentSchema": {"anyOf": forms}}
+    return {
+        "type": "object",
+        "required": ["data"],
+        "properties": {
+            "event": {"type": "string", "description": "The event's type; `problem` when the stream failed."},
+            "data": data,
+            "id": {"type": "string", "description": "Its sequence number, when it is stored."},
+        },
+    }
 
 
 def wants_events(request: Request) -> bool:

@@ -1,9 +1,9 @@
 /** One agent while somebody looks at it: what its folder says, its tool servers, and what happens to them on disk. */
 
 import { call, ProblemError } from '../api/call.ts'
-import type { AgentView, Problem, PromptView, ServerDetail, ServerView } from '../api/schema.ts'
+import type { AgentEvent, AgentView, Problem, PromptView, ServerDetail, ServerView } from '../api/schema.ts'
 import { agents } from './items.svelte.ts'
-import { watchAgent, type Told } from './watch.ts'
+import { watchAgent } from './watch.ts'
 
 export class LiveAgent {
   readonly name: string
@@ -21,7 +21,7 @@ export class LiveAgent {
   #opened = false
   #reading: Promise<void> | null = null
   /** What was told while it was read for the first time. */
-  #early: Told[] | null = null
+  #early: AgentEvent[] | null = null
   #again = false
   #puts = 0
 
@@ -114,7 +114,7 @@ export class LiveAgent {
     }
   }
 
-  #hear(told: Told): void {
+  #hear(told: AgentEvent): void {
     if (this.#early) return void this.#early.push(told)
     switch (told.type) {
       case 'agent.files':

@@ -6,21 +6,14 @@
  */
 
 import { address } from '../api/call.ts'
-import { OPERATIONS, type Problem, type ServerView } from '../api/schema.ts'
+import { OPERATIONS, type AgentEvent } from '../api/schema.ts'
 
-export type Told =
-  | { type: 'agent.files'; files: string[] }
-  | { type: 'agent.problems'; problems: Problem[] }
-  | { type: 'agent.server'; server: ServerView | null; name: string }
-  | { type: 'agent.indexing'; done: number; total: number }
-  | { type: 'agent.deleted' }
-
-const TYPES: Told['type'][] = ['agent.files', 'agent.problems', 'agent.server', 'agent.indexing', 'agent.deleted']
+const TYPES: AgentEvent['type'][] = ['agent.files', 'agent.problems', 'agent.server', 'agent.indexing', 'agent.deleted']
 
 export interface Listener {
   /** From now on everything is told; nothing of what was before. `again`: it was told before that, with a gap since. */
   onBegin(again: boolean): void
-  onTold(told: Told): void
+  onTold(told: AgentEvent): void
   /** Nothing can be told. */
   onRefused(): void
 }
@@ -45,7 +38,7 @@ export function watchAgent(agent: string, listener: Listener): () => void {
     }
     for (const type of TYPES)
       events.addEventListener(type, (event) =>
-        listener.onTold(JSON.parse((event as MessageEvent<string>).data) as Told),
+        listener.onTold(JSON.parse((event as MessageEvent<string>).data) as AgentEvent),
       )
   }
 

@@ -11,6 +11,14 @@ export type ActivityMessage = {
   [more: string]: unknown
 }
 
+/** What a stream of an agent sends. */
+export type AgentEvent = FilesChanged | ProblemsNow | ServerNow | IndexingNow | AgentGone
+
+/** The agent's folder is no more, and nothing follows. */
+export type AgentGone = {
+  type: "agent.deleted"
+}
+
 /** Every agent, in order; the first is the one that a session gets by default. */
 export type AgentList = {
   agents: AgentSummary[]
@@ -85,6 +93,16 @@ export type ApprovalDecided = {
   type: "approval.decided"
 }
 
+/** A person decided about waiting calls, by call id. */
+export type ApprovalDecidedEvent = {
+  seq: number
+  at: string
+  turn: number
+  decisions: Record<string, "allow_once" | "allow_session" | "deny">
+  actor: "user" | "model" | "system"
+  type: "approval.decided"
+}
+
 /** Tool calls that a person was asked about. */
 export type ApprovalMessage = {
   tool_call_approvals: ToolCallApproval[]
@@ -96,6 +114,15 @@ export type ApprovalMessage = {
 
 /** Tool calls wait for a person. */
 export type ApprovalRequested = {
+  turn: number
+  calls: ToolCall[]
+  type: "approval.requested"
+}
+
+/** Tool calls wait for a person. */
+export type ApprovalRequestedEvent = {
+  seq: number
+  at: string
   turn: number
   calls: ToolCall[]
   type: "approval.requested"
@@ -189,6 +216,15 @@ export type CalledFunction = {
 
 /** Somebody asked a running turn to stop. */
 export type CancelRequested = {
+  turn: number
+  actor: "user" | "model" | "system"
+  type: "cancel.requested"
+}
+
+/** Somebody asked a running turn to stop. */
+export type CancelRequestedEvent = {
+  seq: number
+  at: string
   turn: number
   actor: "user" | "model" | "system"
   type: "cancel.requested"
@@ -471,6 +507,14 @@ export type Decisions = {
   decisions: Record<string, "allow_once" | "allow_session" | "deny">
 }
 
+/** A little more of the answer that is being written. */
+export type DeltaEvent = {
+  turn: number
+  text: string
+  kind: "text" | "thinking"
+  type: "reply.delta"
+}
+
 /** Instructions from the application developer. */
 export type DeveloperMessage = {
   subagentRunId?: string | null
@@ -536,6 +580,13 @@ export type Entry = {
 
 /** What stood here was erased for good. */
 export type Erased = {
+  type: "erased"
+}
+
+/** What stood here was erased for good. */
+export type ErasedEvent = {
+  seq: number
+  at: string
   type: "erased"
 }
 
@@ -629,8 +680,26 @@ export type FetchedAdded = {
   type: "fetched.added"
 }
 
+/** Pages or search results came in. One that is there already is replaced. */
+export type FetchedAddedEvent = {
+  seq: number
+  at: string
+  items: Fetched[]
+  actor: "user" | "model" | "system"
+  type: "fetched.added"
+}
+
 /** Fetched context was erased: of one kind, or all of it. */
 export type FetchedCleared = {
+  kind: "web_search" | "page" | null
+  actor: "user" | "model" | "system"
+  type: "fetched.cleared"
+}
+
+/** Fetched context was erased: of one kind, or all of it. */
+export type FetchedClearedEvent = {
+  seq: number
+  at: string
   kind: "web_search" | "page" | null
   actor: "user" | "model" | "system"
   type: "fetched.cleared"
@@ -691,6 +760,12 @@ export type FileView = {
   raw: string
   revision: string
   problems: Problem[]
+}
+
+/** Files of the agent's folder were written, made or deleted: these. Read again what you show of them. */
+export type FilesChanged = {
+  files: string[]
+  type: "agent.files"
 }
 
 /** Which turns count: of whom, of which agent and model, from which day to which, both included. None: any. */
@@ -758,6 +833,15 @@ export type HistoryCleared = {
   type: "history.cleared"
 }
 
+/** The conversation was erased. Only the fact remains, and how many turns there had been. */
+export type HistoryClearedEvent = {
+  seq: number
+  at: string
+  turns: number
+  actor: "user" | "model" | "system"
+  type: "history.cleared"
+}
+
 /** An image part. */
 export type ImagePart = {
   type?: "image"
@@ -765,6 +849,13 @@ export type ImagePart = {
   source: DataSource | UrlSource | FileSource
   metadata?: unknown | null
   [more: string]: unknown
+}
+
+/** How many passages are embedded, and out of how many. */
+export type IndexingNow = {
+  done: number
+  total: number
+  type: "agent.indexing"
 }
 
 /** Something that was said or called. What else clients send back with it is passed over. */
@@ -780,6 +871,15 @@ export type Item = {
 
 /** An item came into the session. */
 export type ItemAdded = {
+  item: SessionItem
+  actor: "user" | "model" | "system"
+  type: "item.added"
+}
+
+/** An item came into the session. */
+export type ItemAddedEvent = {
+  seq: number
+  at: string
   item: SessionItem
   actor: "user" | "model" | "system"
   type: "item.added"
@@ -857,6 +957,15 @@ export type ItemRef = {
 
 /** An item left the session. The removal is remembered. */
 export type ItemRemoved = {
+  ref: ItemRef
+  actor: "user" | "model" | "system"
+  type: "item.removed"
+}
+
+/** An item left the session. The removal is remembered. */
+export type ItemRemovedEvent = {
+  seq: number
+  at: string
   ref: ItemRef
   actor: "user" | "model" | "system"
   type: "item.removed"
@@ -974,6 +1083,17 @@ export type MessageAdded = {
   type: "message.added"
 }
 
+/** A message was put into the conversation from outside, without a turn. `source` is what it was made of, word for word, for a framework that wants its own form back. */
+export type MessageAddedEvent = {
+  seq: number
+  at: string
+  role: "user" | "assistant" | "system"
+  content: string
+  tokens: number
+  source: string
+  type: "message.added"
+}
+
 /** A call that the client is to run. */
 export type MessageCall = {
   id: string
@@ -994,6 +1114,21 @@ export type MessageRemoved = {
   type: "message.removed"
 }
 
+/** A message that had been put in from outside was taken back. `tokens` is what its text had cost. */
+export type MessageRemovedEvent = {
+  seq: number
+  at: string
+  removed: number
+  tokens: number
+  type: "message.removed"
+}
+
+/** A listener fell behind. Every event after `after` follows, from the log. Of the text that was being written parts are lost: what is still unfinished comes again from its beginning. */
+export type MissedEvent = {
+  after: number
+  type: "missed"
+}
+
 /** An agent, under its name. */
 export type Model = {
   id: string
@@ -1010,6 +1145,17 @@ export type ModelList = {
 
 /** One model call ended well. `tokens` is what its text costs by our own count. `own_words` is the reply as its provider wrote it, where the provider wants that back with the results of tools; empty where the step says it all. */
 export type ModelReplied = {
+  turn: number
+  step: Step
+  tokens: number
+  own_words: string
+  type: "model.replied"
+}
+
+/** One model call ended well. `tokens` is what its text costs by our own count. `own_words` is the reply as its provider wrote it, where the provider wants that back with the results of tools; empty where the step says it all. */
+export type ModelRepliedEvent = {
+  seq: number
+  at: string
   turn: number
   step: Step
   tokens: number
@@ -1238,6 +1384,12 @@ export type ProblemList = {
   problems: Problem[]
 }
 
+/** What is wrong in the agent's folder now, all of it. */
+export type ProblemsNow = {
+  problems: Problem[]
+  type: "agent.problems"
+}
+
 /** Observed files to take into the working context. */
 export type Promotion = {
   paths: string[]
@@ -1355,6 +1507,16 @@ export type Request = {
 
 /** What the model will be given is decided. `request` names the blob that holds all of it. `catalog` names the blob with what the agent had; None when that was not kept. */
 export type RequestBuilt = {
+  turn: number
+  request: string
+  catalog: string | null
+  type: "request.built"
+}
+
+/** What the model will be given is decided. `request` names the blob that holds all of it. `catalog` names the blob with what the agent had; None when that was not kept. */
+export type RequestBuiltEvent = {
+  seq: number
+  at: string
   turn: number
   request: string
   catalog: string | null
@@ -1543,6 +1705,15 @@ export type ServerArrived = {
   type: "server.arrived"
 }
 
+/** A tool server became ready for this session for the first time and brought its `always` tools. */
+export type ServerArrivedEvent = {
+  seq: number
+  at: string
+  server: string
+  items: SessionItem[]
+  type: "server.arrived"
+}
+
 /** What changes about a tool server. What is not named stays; null takes a setting away, so that its default counts. A tool that is named has exactly the settings that are given for it. */
 export type ServerChange = {
   include?: "always" | "manual" | "agent" | null
@@ -1568,6 +1739,13 @@ export type ServerDetail = {
 /** An agent's tool servers, by name. */
 export type ServerList = {
   servers: ServerView[]
+}
+
+/** A tool server has another state or other tools. `server` is null when the agent has it no more. */
+export type ServerNow = {
+  server: ServerView | null
+  name: string
+  type: "agent.server"
 }
 
 /** A tool server at this moment, and the names of its tools as last known. */
@@ -1598,6 +1776,18 @@ export type SessionContext = {
   type: "session.context"
 }
 
+/** The working context was changed, or, with reason `resume`, shown to the model again. `marks` are the files of the set as they were at that moment; a file that was not there has none. */
+export type SessionContextEvent = {
+  seq?: number
+  at?: string
+  type: "session.context"
+  data: {
+    reason: "load" | "resume" | "changed"
+    context: Record<string, string[]>
+    setName?: string
+  }
+}
+
 /** A session began, with every `always` item of its agent. `servers` are the tool servers that were ready. */
 export type SessionCreated = {
   agent: string
@@ -1607,6 +1797,24 @@ export type SessionCreated = {
   items: SessionItem[]
   servers: string[]
   type: "session.created"
+}
+
+/** A session began, with every `always` item of its agent. `servers` are the tool servers that were ready. */
+export type SessionCreatedEvent = {
+  seq: number
+  at: string
+  agent: string
+  owner: string
+  name: string
+  settings: Record<string, unknown>
+  items: SessionItem[]
+  servers: string[]
+  type: "session.created"
+}
+
+/** The session is no more, and nothing follows. */
+export type SessionDeletedEvent = {
+  type: "session.deleted"
 }
 
 /** A whole session. `blobs` are texts by the hash of their content. */
@@ -1656,6 +1864,15 @@ export type SessionSettings = {
 
 /** Settings changed. A value of None clears the setting. */
 export type SessionUpdated = {
+  changes: Record<string, unknown>
+  actor: "user" | "model" | "system"
+  type: "session.updated"
+}
+
+/** Settings changed. A value of None clears the setting. */
+export type SessionUpdatedEvent = {
+  seq: number
+  at: string
   changes: Record<string, unknown>
   actor: "user" | "model" | "system"
   type: "session.updated"
@@ -1802,6 +2019,9 @@ export type Storage = {
   ledger_bytes: number
 }
 
+/** An event in the log of a session. */
+export type StoredEvent = SessionCreatedEvent | SessionUpdatedEvent | ItemAddedEvent | ItemRemovedEvent | ServerArrivedEvent | MessageAddedEvent | MessageRemovedEvent | TurnStartedEvent | RequestBuiltEvent | ModelRepliedEvent | ToolReturnedEvent | ApprovalRequestedEvent | ApprovalDecidedEvent | CancelRequestedEvent | TurnFinishedEvent | SummaryMadeEvent | FetchedAddedEvent | FetchedClearedEvent | SessionContextEvent | HistoryClearedEvent | ErasedEvent
+
 /** What is to be streamed beside the answer. */
 export type StreamOptions = {
   include_usage?: boolean | null
@@ -1839,6 +2059,14 @@ export type Summary = {
 
 /** The conversation up to a message was summed up. */
 export type SummaryMade = {
+  summary: Summary
+  type: "summary.made"
+}
+
+/** The conversation up to a message was summed up. */
+export type SummaryMadeEvent = {
+  seq: number
+  at: string
   summary: Summary
   type: "summary.made"
 }
@@ -1960,6 +2188,15 @@ export type ToolReturned = {
   type: "tool.returned"
 }
 
+/** One tool call ended, well or not. */
+export type ToolReturnedEvent = {
+  seq: number
+  at: string
+  turn: number
+  result: ToolResult
+  type: "tool.returned"
+}
+
 /** How a tool is included and permitted. What is null is as its server says. */
 export type ToolSetting = {
   include?: "always" | "manual" | "agent" | null
@@ -1998,6 +2235,18 @@ export type TurnFinished = {
   type: "turn.finished"
 }
 
+/** A turn ended. `sources` are the documents its answer could draw on, `related` the titles they point to. */
+export type TurnFinishedEvent = {
+  seq: number
+  at: string
+  turn: number
+  outcome: "completed" | "failed" | "cancelled" | "interrupted"
+  error: TurnError | null
+  sources: Source[]
+  related: string[]
+  type: "turn.finished"
+}
+
 /** A turn with everything that happened from its start to the start of the next. */
 export type TurnRecord = {
   turn: number
@@ -2007,16 +2256,23 @@ export type TurnRecord = {
   approvals: ToolCall[]
   request_context: RequestContext | null
   seq: number
-  events: {
-    seq: number
-    at: string
-    type: string
-    [more: string]: unknown
-  }[]
+  events: StoredEvent[]
 }
 
 /** The user's message arrived, byte for byte. `key` is the caller's idempotency key, if there was one. `resumed` tells that the session had been left alone, so the model is to be reminded of what it was working on. */
 export type TurnStarted = {
+  turn: number
+  message: string
+  key: string | null
+  tokens: number
+  resumed: boolean
+  type: "turn.started"
+}
+
+/** The user's message arrived, byte for byte. `key` is the caller's idempotency key, if there was one. `resumed` tells that the session had been left alone, so the model is to be reminded of what it was working on. */
+export type TurnStartedEvent = {
+  seq: number
+  at: string
   turn: number
   message: string
   key: string | null
@@ -2122,6 +2378,9 @@ export type VideoPart = {
   metadata?: unknown | null
   [more: string]: unknown
 }
+
+/** What a stream of a session sends: stored events, text while it is written, and news about the stream. `session.context` with reason `load` is not stored and has neither `seq` nor `at`. */
+export type WatchedEvent = SessionCreatedEvent | SessionUpdatedEvent | ItemAddedEvent | ItemRemovedEvent | ServerArrivedEvent | MessageAddedEvent | MessageRemovedEvent | TurnStartedEvent | RequestBuiltEvent | ModelRepliedEvent | ToolReturnedEvent | ApprovalRequestedEvent | ApprovalDecidedEvent | CancelRequestedEvent | TurnFinishedEvent | SummaryMadeEvent | FetchedAddedEvent | FetchedClearedEvent | SessionContextEvent | HistoryClearedEvent | ErasedEvent | DeltaEvent | MissedEvent | SessionDeletedEvent
 
 /** A question that the selection got wrong: what it took without need, and what it should have taken. */
 export type Wrong = {

@@ -2,7 +2,7 @@
 
 import type { Applet } from '../routing/route.ts'
 import { href } from '../routing/route.ts'
-import type { ContextSets } from './events.ts'
+import type { ContextSets } from './session.ts'
 
 export const SHOWN_FILES = 5
 

@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { MessagePage, SessionView, Step } from '../api/schema.ts'
-import type { Watched } from './events.ts'
+import type { MessagePage, SessionView, Step, WatchedEvent } from '../api/schema.ts'
 import {
   apply,
   holds,
@@ -45,7 +44,7 @@ function step(text: string, more: Partial<Step> = {}): Step {
 }
 
 function after(events: object[], start: SessionState = opened(SESSION, EMPTY)): SessionState {
-  return (events as Watched[]).reduce(apply, start)
+  return (events as WatchedEvent[]).reduce(apply, start)
 }
 
 const started = (seq: number, turn = 1, key: string | null = null) => ({
@@ -219,4 +218,15 @@ test('erasing the conversation leaves no message, and a deleted session no turn'
 
 test('an event of a newer server is passed over', () => {
   expect(after([{ seq: 4, at: AT, type: 'something.new' }])).toEqual({ ...after([]), seq: 4 })
+})
+
+test('a message that was taken back is gone', () => {
+  const said = (seq: number, content: string) => ({ seq, at: AT, type: 'message.added', role: 'user', content })
+  const state = after([
+    said(4, 'One'),
+    said(5, 'Two'),
+    { seq: 6, at: AT, type: 'message.removed', removed: 4, tokens: 1 },
+  ])
+
+  expect([state.seq, state.messages.map(({ seq }) => seq)]).toEqual([6, [5]])
 })

@@ -11,17 +11,22 @@ import type {
   ErrorMessage,
   ItemRef,
   MessagePage,
+  SessionContextEvent,
   SessionItem,
   SessionSettings,
   SessionView,
   Step,
+  StoredEvent,
   Summary,
   SystemMessage,
   ToolCall,
   ToolCallApproval,
   UserMessage,
+  WatchedEvent,
 } from '../api/schema.ts'
-import type { ContextSets, Recorded, Watched } from './events.ts'
+
+/** The working context: names, and what each stands for. */
+export type ContextSets = SessionContextEvent['data']['context']
 
 export type Message = UserMessage | SystemMessage | ErrorMessage | ApprovalMessage | AssistantMessage
 
@@ -100,8 +105,8 @@ export function reconnected(state: SessionState): SessionState {
 }
 
 /** Return the state after one more thing was heard. */
-export function apply(state: SessionState, event: Watched): SessionState {
-  if ('seq' in event) {
+export function apply(state: SessionState, event: WatchedEvent): SessionState {
+  if (inLog(event)) {
     if (event.seq <= state.seq) return state
     return { ...meaning(state, event), seq: event.seq }
   }
@@ -121,7 +126,15 @@ export function apply(state: SessionState, event: Watched): SessionState {
   }
 }
 
-function meaning(state: SessionState, event: Recorded): SessionState {
+/** An event in its place in the log. */
+type Logged = StoredEvent & { seq: number; at: string }
+
+/** The context as it is after loading has no place in the log. */
+function inLog(event: WatchedEvent): event is Logged {
+  return 'seq' in event
+}
+
+function meaning(state: SessionState, event: Logged): SessionState {
   const { seq, at } = event
   switch (event.type) {
     case 'session.updated': {
@@ -137,6 +150,8 @@ function meaning(state: SessionState, event: Recorded): SessionState {
       return { ...state, items: [...state.items, ...event.items.filter((item) => !holds(state, item.ref))] }
     case 'message.added':
       return withMessage(state, added(event))
+    case 'message.removed':
+      return { ...state, messages: state.messages.filter((message) => message.seq !== event.removed) }
     case 'turn.started': {
       const message: UserMessage = { role: 'user', content: event.message, turn: event.turn, seq, at }
       return {
@@ -233,7 +248,7 @@ function meaning(state: SessionState, event: Recorded): SessionState {
   }
 }
 
-function added(event: Recorded & { type: 'message.added' }): Message {
+function added(event: Logged & { type: 'message.added' }): Message {
   const { role, content, seq, at } = event
   if (role !== 'assistant') return { role, content, turn: null, seq, at }
   const step: Step = {

@@ -1,8 +1,7 @@
 /** One open session: its state as events change it, and everything that a person can do to it. */
 
 import { begin, call, ProblemError, said } from '../api/call.ts'
-import type { ItemRefInput, SessionSettings, ToolCallApproval } from '../api/schema.ts'
-import type { Watched } from '../context/events.ts'
+import type { ItemRefInput, SessionSettings, ToolCallApproval, WatchedEvent } from '../api/schema.ts'
 import {
   apply,
   opened,
@@ -43,7 +42,7 @@ export class LiveSession {
   readonly busy = $derived(this.openTurn !== null || this.pending.some(({ problem }) => problem === null))
 
   #stop: (() => void) | null = null
-  #heard: Watched[] = []
+  #heard: WatchedEvent[] = []
   #frame = 0
   #closed = false
 
@@ -86,7 +85,7 @@ export class LiveSession {
   }
 
   /** Text arrives in many small pieces: they are taken together, once per frame. */
-  #hear(event: Watched): void {
+  #hear(event: WatchedEvent): void {
     this.#heard.push(event)
     if (this.#frame) return
     this.#frame =

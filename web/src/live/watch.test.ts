@@ -1,6 +1,6 @@
 // @vitest-environment jsdom
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import type { Watched } from '../context/events.ts'
+import type { WatchedEvent } from '../api/schema.ts'
 import { waitMs, watch, type Listener } from './watch.ts'
 
 class Socket {
@@ -31,7 +31,7 @@ function listening(): Listener & { said: unknown[]; seq: number } {
     after: () => listener.seq,
     onConnection: (connection: string) => void said.push(connection),
     onBegin: () => void said.push('begin'),
-    onEvent: (event: Watched) => void said.push(event),
+    onEvent: (event: WatchedEvent) => void said.push(event),
   }
   return listener
 }

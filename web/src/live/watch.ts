@@ -5,7 +5,7 @@
  * that the network is back or the page is looked at again.
  */
 
-import type { Watched } from '../context/events.ts'
+import type { WatchedEvent } from '../api/schema.ts'
 
 export type Connection = 'connecting' | 'live' | 'offline' | 'gone' | 'locked'
 
@@ -15,7 +15,7 @@ export interface Listener {
   onConnection(connection: Connection): void
   /** A stream begins: text on its way comes again from its beginning. */
   onBegin(): void
-  onEvent(event: Watched): void
+  onEvent(event: WatchedEvent): void
 }
 
 const FIRST_WAIT_MS = 300
@@ -55,7 +55,7 @@ export function watch(session: string, listener: Listener): () => void {
       listener.onConnection('live')
     }
     mine.onmessage = ({ data }: MessageEvent<string>) => {
-      if (mine === socket) listener.onEvent(JSON.parse(data) as Watched)
+      if (mine === socket) listener.onEvent(JSON.parse(data) as WatchedEvent)
     }
     mine.onclose = ({ code }) => {
       if (mine !== socket || ended) return

@@ -22,7 +22,7 @@ from windowpane.server.dependencies import Asking, Chatting
 from windowpane.server.openai.asking import Storable, tool_of
 from windowpane.server.openai.conversation import begun
 from windowpane.server.problems import BODY, problems
-from windowpane.server.sse import EVENT_SCHEMA, MEDIA_TYPE, ByteStream
+from windowpane.server.sse import MEDIA_TYPE, ByteStream, sent_event
 
 router = APIRouter(prefix="/api/agents/{agent}", tags=["ag-ui"])
 
@@ -34,7 +34,7 @@ EXAMPLE = {
 FORM: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "The run, as AG-UI's server-sent events.",
-        "content": {MEDIA_TYPE: {"itemSchema": EVENT_SCHEMA, "example": 'data: {"type":"RUN_STARTED",…}\n\n'}},
+        "content": {MEDIA_TYPE: {"itemSchema": sent_event(), "example": 'data: {"type":"RUN_STARTED",…}\n\n'}},
     }
 }
 

@@ -24,7 +24,7 @@ from windowpane.errors import AgentNotFoundError
 from windowpane.server.dependencies import Reading
 from windowpane.server.problems import problems
 from windowpane.server.routes.agents import AgentName, server_view
-from windowpane.server.sse import EVENT_SCHEMA, MEDIA_TYPE, ByteStream, as_json
+from windowpane.server.sse import MEDIA_TYPE, ByteStream, as_json, sent_event
 
 router = APIRouter(prefix="/api/agents/{agent}", tags=["agents"])
 
@@ -33,7 +33,7 @@ EXAMPLE = 'event: agent.files\ndata: {"files":["rules/tone.md"],"type":"agent.fi
 STREAM: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "Events until the client goes away.",
-        "content": {MEDIA_TYPE: {"itemSchema": EVENT_SCHEMA, "example": EXAMPLE}},
+        "content": {MEDIA_TYPE: {"itemSchema": sent_event("AgentEvent"), "example": EXAMPLE}},
     }
 }
 

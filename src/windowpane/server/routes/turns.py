@@ -26,7 +26,7 @@ from windowpane.server.problems import BODY, problems
 from windowpane.server.revisions import Key
 from windowpane.server.routes.messages import TurnNumber, turn_view
 from windowpane.server.routes.sessions import Id, view_of
-from windowpane.server.sse import EVENT_SCHEMA, MEDIA_TYPE, EventStream, wants_events
+from windowpane.server.sse import MEDIA_TYPE, EventStream, sent_event, wants_events
 
 router = APIRouter(prefix="/api/sessions/{session_id}", tags=["turns"])
 
@@ -35,7 +35,7 @@ EXAMPLE = 'id: 4\nevent: turn.started\ndata: {"seq":4,"at":"…","turn":1,"messa
 FORMS: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "The turn as it stands at its end, or at the approval that it waits for.",
-        "content": {MEDIA_TYPE: {"itemSchema": EVENT_SCHEMA, "example": EXAMPLE}},
+        "content": {MEDIA_TYPE: {"itemSchema": sent_event("WatchedEvent"), "example": EXAMPLE}},
     }
 }
 

@@ -27,7 +27,7 @@ from windowpane.server.dependencies import Reading, admit
 from windowpane.server.problems import problems
 from windowpane.server.routes.messages import LARGEST_SEQ
 from windowpane.server.routes.sessions import Id
-from windowpane.server.sse import EVENT_SCHEMA, MEDIA_TYPE, EventStream, as_json
+from windowpane.server.sse import MEDIA_TYPE, EventStream, as_json, sent_event
 
 router = APIRouter(prefix="/api/sessions/{session_id}", tags=["live"])
 
@@ -47,7 +47,7 @@ EXAMPLE = (
 STREAM: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "Events until the session is deleted.",
-        "content": {MEDIA_TYPE: {"itemSchema": EVENT_SCHEMA, "example": EXAMPLE}},
+        "content": {MEDIA_TYPE: {"itemSchema": sent_event("WatchedEvent"), "example": EXAMPLE}},
     }
 }
 After = Annotated[
