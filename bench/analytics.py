@@ -33,7 +33,7 @@ from windowpane.insight.analytics.store import Ledger
 from windowpane.insight.analytics.update import Bookkeeper, Kept
 from windowpane.models.provider import PydanticModels
 from windowpane.request.hybrid_selector import HybridSelector
-from windowpane.search.index import Index
+from windowpane.search.index import ItemIndex
 from windowpane.stores.sqlite.store import SQLiteStore
 from windowpane.tools.functions import FunctionToolbox
 
@@ -96,7 +96,7 @@ def engine_at(folder: Path) -> Engine:
         agents=FolderAgents(folder / "agents"),
         models=PydanticModels(environ={"OPENAI_API_KEY": "none"}),
         toolbox=FunctionToolbox,
-        selector=HybridSelector(Index(None)),
+        selector=HybridSelector(ItemIndex(None)),
     )
 
 

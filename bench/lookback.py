@@ -27,7 +27,7 @@ from windowpane.insight.past import PastTurn, past_turn
 from windowpane.insight.replay import rebuilt, rerun
 from windowpane.models.provider import PydanticModels
 from windowpane.request.hybrid_selector import HybridSelector
-from windowpane.search.index import Index
+from windowpane.search.index import ItemIndex
 from windowpane.stores.sqlite.store import SQLiteStore
 from windowpane.tools.functions import FunctionToolbox
 
@@ -58,7 +58,7 @@ def engine_at(folder: Path) -> Engine:
         agents=FolderAgents(folder / "agents"),
         models=PydanticModels(),
         toolbox=FunctionToolbox,
-        selector=HybridSelector(Index(None)),
+        selector=HybridSelector(ItemIndex(None)),
     )
 
 

@@ -35,13 +35,13 @@ from numpy.typing import NDArray
 from windowpane.context.ids import SessionId
 from windowpane.context.messages import AssistantMessage, Message, ModelReply, Step, UserMessage
 from windowpane.memory.extract import extract
-from windowpane.memory.recall import Calibration, choose, floor_for, recall
+from windowpane.memory.recall import RecallCalibration, choose, floor_for, recall
 from windowpane.memory.recent import due, window
 from windowpane.search.base import SearchQuery
 from windowpane.search.embedding.minilm import MiniLM
 from windowpane.search.embedding.vectors import SCALE, Key, Stored, VectorCache, stored, vector_key
 from windowpane.search.history import HistoryIndex, HistoryResult, Past
-from windowpane.search.topic import new_subject
+from windowpane.search.topic import new_topic
 from windowpane.text.tokens import count
 
 CHOSEN_ON = ("conv-26", "conv-30")
@@ -201,7 +201,7 @@ def report_silence(talks: Sequence[Talk], questions: Sequence[str], texts: Texts
     print(f"something for {100 * np.mean(own):.1f} % of the conversations' own.")
 
 
-def fit(talks: Sequence[Talk], questions: Sequence[str], texts: Texts) -> Calibration:
+def fit(talks: Sequence[Talk], questions: Sequence[str], texts: Texts) -> RecallCalibration:
     """Return the weights that fit these conversations, their questions and as many from elsewhere."""
     vectors = texts.of(questions)
     rows: list[Floats] = []
@@ -223,7 +223,7 @@ def fit(talks: Sequence[Talk], questions: Sequence[str], texts: Texts) -> Calibr
             bare_labels.append(np.isin(top_words, gold))
     full = _logistic(np.concatenate(rows), np.concatenate(labels))
     words = _logistic(np.concatenate(bare), np.concatenate(bare_labels))
-    return Calibration(*(round(float(value), 2) for value in (*full, *words)))
+    return RecallCalibration(*(round(float(value), 2) for value in (*full, *words)))
 
 
 def _logistic(x: Floats, y: NDArray[np.bool_], ridge: float = 1e-3) -> Floats:
@@ -413,7 +413,7 @@ def report_follow_ups(data: Path) -> None:
     print("| set | turns | changes | AUC | F1 at a threshold chosen elsewhere |\n|---|---|---|---|---|")
     train, test = _tiage(data / "tiage" / "train.json"), _tiage(data / "tiage" / "test.json")
     sgd = [
-        (new_subject(row["query"], [turn["content"] for turn in row["history"]]), bool(row["switch"]))
+        (new_topic(row["query"], [turn["content"] for turn in row["history"]]), bool(row["switch"]))
         for row in _rows(data / "sgd" / "queries.jsonl")
         if row["history"] and row["gold"]
     ]
@@ -433,7 +433,7 @@ def _tiage(file: Path) -> list[tuple[float, bool]]:
         for number in range(1, len(turns)):
             earlier = range(max(0, number - 4), number)
             before = [turns[back][0] for back in earlier]
-            found.append((new_subject(turns[number][0], before), turns[number][1] == "1"))
+            found.append((new_topic(turns[number][0], before), turns[number][1] == "1"))
     return found
 
 

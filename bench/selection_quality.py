@@ -24,8 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from windowpane.context.items import ItemRef
-from windowpane.context.messages import Said
-from windowpane.search.base import Measured, SearchQuery
+from windowpane.context.messages import Utterance
+from windowpane.search.base import Measurements, SearchQuery
 from windowpane.search.corpus import Corpus
 from windowpane.search.documents import Document
 from windowpane.search.embedding.minilm import MiniLM
@@ -59,7 +59,7 @@ class BenchQuery:
 
     text: str
     gold: frozenset[int]
-    history: tuple[Said, ...]
+    history: tuple[Utterance, ...]
 
 
 class Texts:
@@ -107,7 +107,7 @@ class BenchSet:
             BenchQuery(
                 row["query"],
                 frozenset(positions[gold] for gold in row["gold"]),
-                tuple(Said(turn["role"], turn["content"]) for turn in row.get("history") or ()),
+                tuple(Utterance(turn["role"], turn["content"]) for turn in row.get("history") or ()),
             )
             for row in (json.loads(line) for line in (folder / "queries.jsonl").open())
         ]
@@ -122,7 +122,7 @@ class BenchSet:
     def silent_count(self) -> int:
         return sum(not q.gold for q in self.queries)
 
-    def measure(self, search: SearchQuery) -> Measured:
+    def measure(self, search: SearchQuery) -> Measurements:
         return self.corpus.measure(search, self._texts.of(search.texts))
 
 
@@ -197,7 +197,7 @@ def ours(
     return ranked, taken
 
 
-def without_meaning(measured: Measured) -> Measured:
+def without_meaning(measured: Measurements) -> Measurements:
     """Return what is left when there is no model."""
     return replace(measured, meaning=np.full(len(measured.words), np.nan))
 
@@ -241,7 +241,7 @@ def selection_figures(taken: Sequence[Sequence[int]], queries: Sequence[BenchQue
 # Fitting, from what `select.evidence` says and nothing else.
 
 Rows = NDArray[np.float64]
-Foreign = dict[str, list[Measured]]
+Foreign = dict[str, list[Measurements]]
 CONSIDERED = 2
 """Candidates that are learnt from: the best two, where it is decided whether one, several or none are taken."""
 GAP_COLUMN = {4: 2, 2: 1}
@@ -260,7 +260,7 @@ def _fitted(sets: Sequence[BenchSet], foreign: Foreign, *, words_alone: bool) ->
     labels: list[NDArray[np.bool_]] = []
     weights: list[Rows] = []
 
-    def learn(measured: Measured, share: float, gold: frozenset[int], weight: float) -> None:
+    def learn(measured: Measurements, share: float, gold: frozenset[int], weight: float) -> None:
         found = evidence(without_meaning(measured) if words_alone else measured, share)
         top = np.argsort(found[:, GAP_COLUMN[found.shape[1]]], kind="stable")[:CONSIDERED]
         rows.append(found[top])
@@ -313,7 +313,7 @@ def fitted_floor(sets: Sequence[BenchSet], foreign: Foreign, calibration: Calibr
     return 0.5
 
 
-def foreign_silence(foreign: Sequence[Measured], settings: SelectSettings, calibration: Calibration) -> float:
+def foreign_silence(foreign: Sequence[Measurements], settings: SelectSettings, calibration: Calibration) -> float:
     """Return how often nothing is taken for queries of other sets, which need nothing here."""
     return 100 * float(np.mean([not select(m, NOTHING, settings, calibration).kept for m in foreign]))
 

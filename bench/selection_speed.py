@@ -27,7 +27,7 @@ from windowpane.search.corpus import Corpus
 from windowpane.search.documents import Document
 from windowpane.search.embedding.minilm import MiniLM
 from windowpane.search.embedding.vectors import VectorCache, stored
-from windowpane.search.index import Index
+from windowpane.search.index import ItemIndex
 from windowpane.search.select import select
 from windowpane.search.settings import SelectSettings
 
@@ -149,7 +149,7 @@ def _median_ms(work: Callable[[], object]) -> float:
 
 async def _search(cache: Path) -> float:
     items = [Reference(f"note-{i}", f"Note {i} is about {WORDS[i % len(WORDS)]} number {i}.") for i in range(300)]
-    index = Index(MiniLM(cache), VectorCache(cache))
+    index = ItemIndex(MiniLM(cache), VectorCache(cache))
     start = time.perf_counter()
     result = await index.search(SearchQuery("the archive"), index.documents(items), deadline_s=120)
     assert not result.degraded

@@ -26,12 +26,12 @@ from windowpane.context.events import (
     SessionDeleted,
     TurnFinished,
     TurnStarted,
-    Watched,
+    WatchEvent,
 )
 from windowpane.context.ids import SessionId
 from windowpane.context.messages import Step
 from windowpane.errors import StoreUnavailableError
-from windowpane.live import Audience, Feed, Hub
+from windowpane.live import Feed, Hub, SessionHubs
 from windowpane.stores.memory import MemoryStore
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
@@ -63,8 +63,8 @@ class Reader:
         return [entry for entry in self.log if entry.seq > after][:3]
 
 
-async def heard(hub: Hub, count: int, log: Sequence[Recorded] = (), after: int | None = None) -> list[Watched]:
-    found: list[Watched] = []
+async def heard(hub: Hub, count: int, log: Sequence[Recorded] = (), after: int | None = None) -> list[WatchEvent]:
+    found: list[WatchEvent] = []
     async with aclosing(hub.listen(Reader(log), after)) as events:
         async for event in events:
             found.append(event)
@@ -114,7 +114,7 @@ async def test_the_context_that_is_loaded_is_the_one_at_that_place_in_the_log() 
 async def test_a_listener_that_has_read_more_than_the_hub_waits_for_it_and_hears_nothing_twice() -> None:
     hub = Hub(2, {})
     events = hub.listen(Reader([at(3), at(4)]), 4)
-    found: list[Watched] = []
+    found: list[WatchEvent] = []
 
     async def listen() -> None:
         async with aclosing(events):
@@ -201,7 +201,7 @@ async def test_what_was_erased_is_not_kept_for_listeners() -> None:
 
 
 @pytest.mark.parametrize(("why", "last"), [("deleted", [SessionDeleted()]), ("closed", [])])
-async def test_a_hub_that_ends_lets_everybody_hear_the_rest(why: str, last: list[Watched]) -> None:
+async def test_a_hub_that_ends_lets_everybody_hear_the_rest(why: str, last: list[WatchEvent]) -> None:
     hub = Hub(1, {})
     events = hub.listen(Reader(), None)
     await anext(events)
@@ -231,7 +231,7 @@ async def test_whatever_comes_first_every_listener_hears_the_log_once_in_order_a
     start = [at(1, CREATED), at(2), at(3, TurnStarted(turn=1, message="Hi"))]
     reader, told = Reader(start), 3
     hub = Hub(3, {}, kept=kept)
-    found: list[Watched] = []
+    found: list[WatchEvent] = []
     turnstile = anyio.Semaphore(0)
 
     async def listen() -> None:
@@ -277,7 +277,7 @@ async def test_whatever_comes_first_every_listener_hears_the_log_once_in_order_a
     assert _texts(found) <= _spoken(word)
 
 
-def _texts(found: Sequence[Watched]) -> set[str]:
+def _texts(found: Sequence[WatchEvent]) -> set[str]:
     """Return what a page shows of each answer, which begins after the answer before, or when it is told to."""
     shown, texts = "", set[str]()
     for event in found:
@@ -303,20 +303,20 @@ def _spoken(words: int) -> set[str]:
 
 
 @asynccontextmanager
-async def audience(kept: int = 512) -> AsyncGenerator[tuple[Audience, MemoryStore]]:
+async def audience(kept: int = 512) -> AsyncGenerator[tuple[SessionHubs, MemoryStore]]:
     async with MemoryStore() as store, anyio.create_task_group() as tasks:
         await store.append(S, [CREATED], expected_seq=0)
-        watching = Audience(store, kept)
+        watching = SessionHubs(store, kept)
         watching.open_in(tasks)
         yield watching, store
         tasks.cancel_scope.cancel()
 
 
 async def test_a_thousand_listeners_share_one_subscription_and_hear_the_same() -> None:
-    heard_by: list[list[Watched]] = []
+    heard_by: list[list[WatchEvent]] = []
 
-    async def listen(watching: Audience, ready: anyio.Semaphore) -> None:
-        found: list[Watched] = []
+    async def listen(watching: SessionHubs, ready: anyio.Semaphore) -> None:
+        found: list[WatchEvent] = []
         heard_by.append(found)
         async with aclosing(watching.watch(S, 1, {}, 0)) as events:
             async for event in events:
@@ -340,7 +340,7 @@ async def test_a_thousand_listeners_share_one_subscription_and_hear_the_same() -
     assert kinds == [["session.created", "session.context", "message.added", "message.added", "session.deleted"]] * 1000
 
 
-def _type(event: Watched) -> str:
+def _type(event: WatchEvent) -> str:
     return event.event.type if isinstance(event, Recorded) else event.type
 
 
@@ -387,7 +387,7 @@ async def test_a_listener_that_never_reads_holds_nothing_up_and_loses_nothing_re
 async def test_when_nobody_listens_any_more_nothing_is_followed() -> None:
     async with MemoryStore() as store:
         await store.append(S, [CREATED], expected_seq=0)
-        watching = Audience(store)
+        watching = SessionHubs(store)
         # The task group ends by itself only when the subscription has ended.
         async with anyio.create_task_group() as tasks:
             watching.open_in(tasks)

@@ -43,7 +43,7 @@ from windowpane.context.events import (
     TurnError,
     TurnFinished,
     TurnStarted,
-    Watched,
+    WatchEvent,
 )
 from windowpane.context.fetched import Fetched, FetchedKind, capped
 from windowpane.context.ids import Actor, BlobHash, SessionId, new_session_id, unlisted
@@ -65,7 +65,7 @@ from windowpane.errors import (
     WindowpaneError,
 )
 from windowpane.fetch.base import PageReader, SearchEngine
-from windowpane.live import Audience
+from windowpane.live import SessionHubs
 from windowpane.memory.memory import Memory
 from windowpane.models.base import Models
 from windowpane.request.build import RequestServices
@@ -154,7 +154,7 @@ class Engine:
         self._fetching = Fetching(self._sessions, pages)
         self._memory = Memory(self._sessions, models, history)
         self._search_engine = search_engine
-        self._audience = Audience(store)
+        self._audience = SessionHubs(store)
         self._leases = Leases(store, lease_s)
         services = RequestServices(
             models=models,
@@ -888,7 +888,7 @@ class Engine:
         body = await self._record_of(session_id, turn)
         return rebuild(body, await self.store.blobs(session_id, texts_of(body)))
 
-    async def watch(self, session_id: SessionId, *, after: int | None = None) -> AsyncGenerator[Watched]:
+    async def watch(self, session_id: SessionId, *, after: int | None = None) -> AsyncGenerator[WatchEvent]:
         """Yield everything that happens to a session, whoever causes it, until it is deleted.
 
         First comes the log after a sequence number, then the working context as it stands, also when it is empty, then

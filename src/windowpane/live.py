@@ -28,7 +28,7 @@ from windowpane.context.events import (
     SessionContext,
     SessionDeleted,
     TurnFinished,
-    Watched,
+    WatchEvent,
 )
 from windowpane.context.ids import SessionId
 from windowpane.context.sets import ContextSets
@@ -147,7 +147,7 @@ class Hub:
             self._end = why
             self._ring()
 
-    async def listen(self, read: Read, after: int | None = None) -> AsyncGenerator[Watched]:
+    async def listen(self, read: Read, after: int | None = None) -> AsyncGenerator[WatchEvent]:
         """Yield what stands in the log after `after`, the working context as it is then, and what comes.
 
         Without `after` it begins with now.
@@ -224,7 +224,7 @@ class _Watched:
     listeners: int = 0
 
 
-class Audience:
+class SessionHubs:
     """Everybody who watches a session through this process."""
 
     def __init__(self, log: Log, kept: int = KEPT) -> None:
@@ -253,7 +253,7 @@ class Audience:
 
     async def watch(
         self, session_id: SessionId, seq: int, sets: ContextSets, after: int | None = None
-    ) -> AsyncGenerator[Watched]:
+    ) -> AsyncGenerator[WatchEvent]:
         """Yield what `Hub.listen` does. `seq` and `sets` are the session as the caller has just read it."""
 
         async def read(after: int) -> list[Recorded]:

@@ -15,19 +15,19 @@ from windowpane.engine import Engine
 from windowpane.errors import InvalidSettingError
 from windowpane.fetch.addresses import exemption
 from windowpane.fetch.engines import open_engine_by_name
-from windowpane.fetch.guard import Guard
+from windowpane.fetch.guard import AddressGuard
 from windowpane.fetch.pages import Pages
 from windowpane.models.base import Models
-from windowpane.models.lazy import LaterModels
+from windowpane.models.lazy import LazyModels
 from windowpane.request.hybrid_selector import HybridSelector
 from windowpane.request.selector import Selector
 from windowpane.search.embedding.base import Embedder
-from windowpane.search.embedding.cached import Remembered
+from windowpane.search.embedding.cached import CachedEmbedder
 from windowpane.search.embedding.minilm import MiniLM
 from windowpane.search.embedding.remote import RemoteEmbedder
 from windowpane.search.embedding.vectors import VectorCache
 from windowpane.search.history import HistoryIndex
-from windowpane.search.index import Index
+from windowpane.search.index import ItemIndex
 from windowpane.search.settings import search_settings
 from windowpane.settings import Settings, without_password
 from windowpane.stores.base import Store
@@ -51,18 +51,18 @@ def open_engine(
 
     `on_progress` is told how many passages are embedded, and out of how many, while items are being indexed.
     """
-    embedder = Remembered(open_embedder(settings))
-    index = Index(embedder, VectorCache(settings.cache_folder / "vectors"), on_progress=on_progress)
+    embedder = CachedEmbedder(open_embedder(settings))
+    index = ItemIndex(embedder, VectorCache(settings.cache_folder / "vectors"), on_progress=on_progress)
     return Engine(
         store=open_sessions(settings),
         touch_every_s=min(TOUCH_EVERY_S, settings.expire_after_s / 10) if settings.profile == "ephemeral" else None,
         agents=open_agents(settings.agents_folder),
-        models=models or LaterModels(_pydantic_models),
+        models=models or LazyModels(_pydantic_models),
         toolbox=_mcp_toolbox,
         lease_s=settings.lease_s,
         selector=selector or HybridSelector(index),
         history=HistoryIndex(embedder),
-        pages=Pages(Guard(allow=tuple(exemption(place) for place in settings.fetch_allow))),
+        pages=Pages(AddressGuard(allow=tuple(exemption(place) for place in settings.fetch_allow))),
         search_engine=open_engine_by_name(settings.search_engine, {}, os.environ) if settings.search_engine else None,
     )
 

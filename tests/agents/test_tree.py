@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from windowpane.agents.tree import (
     MAX_CHARS,
     MAX_DEPTH,
-    Listing,
-    Scalar,
-    Table,
+    ListNode,
+    ScalarNode,
+    TableNode,
     TreeError,
     read_json,
     read_yaml,
@@ -23,11 +23,11 @@ from windowpane.agents.tree import (
 def test_every_key_and_value_knows_its_line_in_the_file() -> None:
     tree = read_yaml("name: a\n\nrelated:\n  - b\n  - 'c'\n", first_line=2)
 
-    assert tree == Table(
+    assert tree == TableNode(
         2,
         {
-            "name": (2, Scalar(2, "a")),
-            "related": (4, Listing(5, (Scalar(5, "b"), Scalar(6, "c", quoted=True)))),
+            "name": (2, ScalarNode(2, "a")),
+            "related": (4, ListNode(5, (ScalarNode(5, "b"), ScalarNode(6, "c", quoted=True)))),
         },
     )
 
@@ -37,11 +37,11 @@ def test_json_gives_the_same_tree_as_yaml_also_when_it_is_indented_with_tabs() -
 
     tree = read_json(text)
 
-    assert tree == Table(
+    assert tree == TableNode(
         1,
         {
-            "a": (2, Listing(2, (Scalar(2, "1"), Scalar(2, "true"), Scalar(2, "null")))),
-            "b": (3, Table(3, {"c:d": (3, Scalar(3, 'e, "f" 😀', quoted=True))})),
+            "a": (2, ListNode(2, (ScalarNode(2, "1"), ScalarNode(2, "true"), ScalarNode(2, "null")))),
+            "b": (3, TableNode(3, {"c:d": (3, ScalarNode(3, 'e, "f" 😀', quoted=True))})),
         },
     )
 
@@ -64,9 +64,9 @@ def test_plain_values_keep_the_types_that_people_expect() -> None:
 
 def test_an_empty_text_is_an_empty_table() -> None:
     assert [read_yaml(""), read_yaml("# only this\n"), read_yaml("---\n", 4)] == [
-        Table(1, {}),
-        Table(1, {}),
-        Table(4, {}),
+        TableNode(1, {}),
+        TableNode(1, {}),
+        TableNode(4, {}),
     ]
 
 

@@ -1,11 +1,11 @@
-from windowpane.context.identity_cache import MOST, once_for_each
+from windowpane.context.identity_cache import MOST, cached_by_identity
 from windowpane.context.items import Tool, item_hash
 
 
 def test_it_is_worked_out_once_for_each_object() -> None:
     asked: list[str] = []
 
-    @once_for_each
+    @cached_by_identity
     def length(tool: Tool) -> int:
         asked.append(tool.name)
         return len(tool.name)

@@ -20,7 +20,7 @@ from windowpane.request.hybrid_selector import HybridSelector
 from windowpane.search.embedding.minilm import MiniLM
 from windowpane.search.embedding.vectors import VectorCache
 from windowpane.search.history import HistoryIndex
-from windowpane.search.index import Index
+from windowpane.search.index import ItemIndex
 
 
 def timeless(request: Request) -> Request:
@@ -42,7 +42,7 @@ async def both(engine: Engine, session_id: SessionId, message: str) -> tuple[Req
 @pytest.mark.parametrize("mode", ["normal", "thinking", "research"])
 async def test_a_preview_is_the_request_that_the_turn_records(world: World, tmp_path: Path, mode: str) -> None:
     embedder = MiniLM(tmp_path / "model")
-    world.selector = HybridSelector(Index(embedder, VectorCache(tmp_path / "vectors")))
+    world.selector = HybridSelector(ItemIndex(embedder, VectorCache(tmp_path / "vectors")))
     world.rule("tone", "Answer in one sentence.", include="always")
     world.rule("tests", "Write a test before you fix a fault.", include="manual")
     world.reference("tides", "High tide is at noon and low tide at six.", include="agent")

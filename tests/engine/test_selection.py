@@ -12,7 +12,7 @@ from windowpane.errors import InvalidSettingError
 from windowpane.request.hybrid_selector import HybridSelector
 from windowpane.search.embedding.minilm import MiniLM
 from windowpane.search.embedding.vectors import VectorCache
-from windowpane.search.index import Index
+from windowpane.search.index import ItemIndex
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +54,7 @@ def library(world: World, cache_folder: Path) -> World:
             )
         ],
     )
-    world.selector = HybridSelector(Index(MiniLM(cache_folder / "model"), VectorCache(cache_folder / "vectors")))
+    world.selector = HybridSelector(ItemIndex(MiniLM(cache_folder / "model"), VectorCache(cache_folder / "vectors")))
     return world
 
 
@@ -122,7 +122,7 @@ async def test_a_session_can_switch_selection_off_for_itself(library: World) -> 
 @pytest.mark.spec("S1.23")
 async def test_without_the_model_words_decide_and_the_record_says_so(library: World, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
-    library.selector = HybridSelector(Index(MiniLM(tmp_path / "model", tmp_path / "empty")))
+    library.selector = HybridSelector(ItemIndex(MiniLM(tmp_path / "model", tmp_path / "empty")))
     library.says("In five days.")
     async with library.engine() as engine:
         session = await engine.create_session()
@@ -177,7 +177,7 @@ async def test_what_is_selected_still_has_to_fit_the_window(library: World) -> N
 
 async def test_an_agent_without_candidates_never_loads_the_model(world: World, tmp_path: Path) -> None:
     world.rule("tone", include="always")
-    world.selector = HybridSelector(Index(MiniLM(tmp_path / "model")))
+    world.selector = HybridSelector(ItemIndex(MiniLM(tmp_path / "model")))
     world.says("Hello.")
     async with world.engine() as engine:
         session = await engine.create_session()

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 
 from windowpane.fetch.addresses import exemption
-from windowpane.fetch.guard import Guard, Resolver
+from windowpane.fetch.guard import AddressGuard, Resolver
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +34,10 @@ class Site:
     def url(self) -> str:
         return f"{self.scheme}://127.0.0.1:{self.port}"
 
-    def guard(self, resolve: Resolver | None = None) -> Guard:
+    def guard(self, resolve: Resolver | None = None) -> AddressGuard:
         """Return a guard to which this site alone is the public web."""
         allow = (exemption(f"127.0.0.1:{self.port}"),)
-        return Guard(allow=allow, resolve=resolve or Names({}))
+        return AddressGuard(allow=allow, resolve=resolve or Names({}))
 
 
 @asynccontextmanager

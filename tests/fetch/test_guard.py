@@ -10,7 +10,7 @@ from fetch.site import ARTICLE, ARTICLE_TEXT, Names, page, redirect, running_sit
 from windowpane.context.fetched import Fetched
 from windowpane.errors import FetchFailedError, FetchRefusedError
 from windowpane.fetch.addresses import exemption
-from windowpane.fetch.guard import Guard, system_addresses
+from windowpane.fetch.guard import AddressGuard, system_addresses
 from windowpane.fetch.pages import Pages
 from windowpane.fetch.urls import page_url
 
@@ -36,7 +36,7 @@ def spellings_v4(address: IPv4Address) -> list[str]:
     ]
 
 
-async def refuses(guard: Guard, url: str) -> bool:
+async def refuses(guard: AddressGuard, url: str) -> bool:
     try:
         parsed = page_url(url)
         guard.check(parsed)
@@ -54,7 +54,7 @@ async def refuses(guard: Guard, url: str) -> bool:
 async def test_an_ipv4_address_that_is_not_global_is_refused_in_every_spelling(address: IPv4Address) -> None:
     urls = [f"http://{host}/" for host in spellings_v4(address)]
 
-    assert [url for url in urls if not await refuses(Guard(), url)] == []
+    assert [url for url in urls if not await refuses(AddressGuard(), url)] == []
 
 
 @settings(max_examples=40)
@@ -64,7 +64,7 @@ async def test_an_ipv4_address_that_is_not_global_is_refused_in_every_spelling(a
 async def test_an_ipv6_address_that_is_not_global_is_refused_in_every_spelling(address: IPv6Address) -> None:
     hosts = [str(address), address.exploded, address.exploded.upper(), f"{address}%25eth0", f"{address}%1"]
 
-    assert [host for host in hosts if not await refuses(Guard(), f"http://[{host}]/")] == []
+    assert [host for host in hosts if not await refuses(AddressGuard(), f"http://[{host}]/")] == []
 
 
 @settings(max_examples=30)
@@ -75,7 +75,7 @@ async def test_whatever_the_resolver_makes_of_a_spelling_is_public_or_refused(ad
     passed: list[IPv4Address | IPv6Address] = []
     for host in spellings_v4(address):
         try:
-            passed.extend(await Guard().addresses(host.strip("[]"), 80))
+            passed.extend(await AddressGuard().addresses(host.strip("[]"), 80))
         except (FetchRefusedError, OSError, UnicodeError):
             continue
 
@@ -88,7 +88,7 @@ async def test_the_names_of_this_machine_are_refused() -> None:
     with pytest.raises(
         FetchRefusedError, match=r"^localhost is not fetched: its address is not on the public internet"
     ):
-        await Guard().addresses("localhost", 80)
+        await AddressGuard().addresses("localhost", 80)
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ async def test_the_names_of_this_machine_are_refused() -> None:
 )
 def test_an_address_with_a_trick_in_it_is_refused_before_anything_is_sent(url: str, why: str) -> None:
     with pytest.raises(FetchRefusedError) as refused:
-        Guard().check(page_url(url))
+        AddressGuard().check(page_url(url))
 
     assert str(refused.value).endswith(f" is not fetched: {why}")
 
@@ -124,11 +124,11 @@ def test_an_address_with_a_trick_in_it_is_refused_before_anything_is_sent(url: s
     "url", ["http://example.com/", "https://example.com:8443/a?b", "http://8.8.8.8/", "http://a_b.example./"]
 )
 def test_an_ordinary_address_may_be_fetched(url: str) -> None:
-    Guard().check(page_url(url))
+    AddressGuard().check(page_url(url))
 
 
 async def test_a_name_with_a_public_and_a_private_address_is_refused_altogether() -> None:
-    guard = Guard(resolve=Names({"both.test": [["93.184.215.14", "10.0.0.7"]]}))
+    guard = AddressGuard(resolve=Names({"both.test": [["93.184.215.14", "10.0.0.7"]]}))
 
     with pytest.raises(FetchRefusedError) as refused:
         await guard.addresses("both.test", 80)
@@ -137,7 +137,7 @@ async def test_a_name_with_a_public_and_a_private_address_is_refused_altogether(
 
 
 async def test_an_exempt_address_is_exempt_on_its_own_port_only() -> None:
-    guard = Guard(allow=(exemption("127.0.0.1:9000"),))
+    guard = AddressGuard(allow=(exemption("127.0.0.1:9000"),))
 
     assert await guard.addresses("127.0.0.1", 9000) == (IPv4Address("127.0.0.1"),)
     for host, port in (("127.0.0.1", 80), ("127.0.0.2", 9000), ("8.8.8.8", 9000)):
@@ -219,7 +219,7 @@ async def test_proxies_of_the_environment_are_not_used(monkeypatch: pytest.Monke
 
 async def test_the_next_address_is_tried_when_one_does_not_answer() -> None:
     async with running_site({"/": page(ARTICLE)}) as site:
-        guard = Guard(
+        guard = AddressGuard(
             allow=(exemption(f"127.0.0.1:{site.port}"), exemption(f"127.0.0.9:{site.port}")),
             resolve=Names({"news.test": [["127.0.0.9", "127.0.0.1"]]}),
         )
@@ -247,4 +247,4 @@ async def test_a_safe_connection_is_made_to_the_checked_address_under_the_name_o
 
 async def test_a_name_that_nobody_knows_cannot_be_reached() -> None:
     with pytest.raises(FetchFailedError, match="its site cannot be reached; check the address"):
-        await Pages(Guard(resolve=Names({}))).fetch_page("http://nowhere.test/")
+        await Pages(AddressGuard(resolve=Names({}))).fetch_page("http://nowhere.test/")

@@ -14,7 +14,7 @@ from windowpane.engine import Engine
 from windowpane.insight.analytics.store import TABLES, Ledger
 from windowpane.insight.analytics.update import Bookkeeper
 from windowpane.request.hybrid_selector import HybridSelector
-from windowpane.search.index import Index
+from windowpane.search.index import ItemIndex
 from windowpane.stores.base import Store
 from windowpane.stores.memory import MemoryStore
 
@@ -27,7 +27,7 @@ PAPER_ANSWER = "On matte paper."
 def desk(root: Path, store: Store | None = None) -> World:
     """Return a world with an agent that selects by words."""
     world = World(
-        root, store=store or MemoryStore(), selector=HybridSelector(Index(None)), environ={"OPENAI_API_KEY": "none"}
+        root, store=store or MemoryStore(), selector=HybridSelector(ItemIndex(None)), environ={"OPENAI_API_KEY": "none"}
     )
     world.write("agent.yaml", "model: openai:gpt-4o\nworking_context: false\nsearch: {floor: 0.05}\n")
     world.rule("tone", "Be kind.", include="always")

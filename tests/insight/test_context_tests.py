@@ -13,7 +13,7 @@ from engine.world import World, drain, tool
 from windowpane.api.context_tests import Breach, ContextTest, ContextTests
 from windowpane.context.agents import Problem
 from windowpane.context.items import Reference, reference_ref, rule_ref, tool_ref
-from windowpane.context.messages import Said
+from windowpane.context.messages import Utterance
 from windowpane.context.request import Candidate, Evidence, Query
 from windowpane.errors import InvalidInputError
 from windowpane.insight.context_tests import (
@@ -27,7 +27,7 @@ from windowpane.insight.context_tests import (
 )
 from windowpane.request.hybrid_selector import HybridSelector
 from windowpane.request.selector import Chosen, Selection
-from windowpane.search.index import Index
+from windowpane.search.index import ItemIndex
 
 BILLING, LEGAL, TONE = reference_ref("billing"), rule_ref("legal"), rule_ref("tone")
 SELECTION = Selection(
@@ -39,7 +39,7 @@ SELECTION = Selection(
 
 @pytest.fixture
 def world(tmp_path: Path) -> World:
-    world = World(tmp_path / "agents", selector=HybridSelector(Index(None)))
+    world = World(tmp_path / "agents", selector=HybridSelector(ItemIndex(None)))
     world.write("agent.yaml", "model: scripted:test\nworking_context: false\nsearch: {floor: 0.05}\n")
     world.rule("tone", "Be kind.", include="always")
     world.reference("billing", "Invoices and refunds. A refund takes five days.", include="agent")
@@ -113,7 +113,10 @@ def test_a_file_is_read_with_everything_that_a_test_can_say(tmp_path: Path) -> N
                 line=1,
                 name="a follow-up",
                 message="and for those?",
-                history=(Said("user", "How long does a refund take?"), Said("assistant", "Five days.")),
+                history=(
+                    Utterance("user", "How long does a refund take?"),
+                    Utterance("assistant", "Five days."),
+                ),
                 added=(TONE,),
                 settings={"floor": 0.3, "tools": {"top_n": 2}},
                 must=(BILLING,),
@@ -162,7 +165,7 @@ tests = st.builds(
     ContextTest,
     name=texts,
     message=texts,
-    history=st.lists(st.builds(Said, st.sampled_from(["user", "assistant"]), st.text(min_size=1)), max_size=2).map(
+    history=st.lists(st.builds(Utterance, st.sampled_from(["user", "assistant"]), st.text(min_size=1)), max_size=2).map(
         tuple
     ),
     added=st.lists(refs, max_size=2).map(tuple),
@@ -231,7 +234,10 @@ async def test_a_turn_becomes_a_test_that_passes_until_the_selection_changes(wor
         may=(),
     )
     assert (second.file, second.must) == ("tests/a-follow-up.yaml", (BILLING,))
-    assert second.history == (Said("user", "How long does a refund take?"), Said("assistant", "Five days."))
+    assert second.history == (
+        Utterance("user", "How long does a refund take?"),
+        Utterance("assistant", "Five days."),
+    )
     assert [verdict.passed for verdict in fresh.results] == [True, True]
     assert [verdict.passed for verdict in later.results] == [False, False]
 

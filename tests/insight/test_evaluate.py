@@ -12,7 +12,15 @@ from insight.turns import played, scene_of, settings_of
 from windowpane.api.evaluation import CalibrationStep, Wrong
 from windowpane.context.items import reference_ref
 from windowpane.errors import InvalidFileError, InvalidInputError
-from windowpane.insight.evaluate import Question, asked_before, asked_now, evaluate, measured, questions_of, read_labels
+from windowpane.insight.evaluate import (
+    LabelledQuestion,
+    asked_before,
+    asked_now,
+    evaluate,
+    measured,
+    questions_of,
+    read_labels,
+)
 from windowpane.insight.rescore import scored
 from windowpane.insight.tune import counts_under, tune, write_settings
 from windowpane.search.settings import SearchSettings, SelectSettings, search_settings
@@ -20,8 +28,8 @@ from windowpane.search.settings import SearchSettings, SelectSettings, search_se
 BILLING, PRINTING, HIDDEN = reference_ref("billing"), reference_ref("printing"), reference_ref("hidden")
 
 
-def question(name: str, *marks: tuple[float, bool], small_talk: bool = False, lost: int = 0) -> Question:
-    return Question(
+def question(name: str, *marks: tuple[float, bool], small_talk: bool = False, lost: int = 0) -> LabelledQuestion:
+    return LabelledQuestion(
         name=name,
         domain="text",
         refs=tuple(reference_ref(f"r{place}") for place in range(len(marks))),
@@ -124,7 +132,7 @@ async def test_labels_come_from_a_file_and_are_measured_now(tmp_path: Path) -> N
         read_labels(tmp_path / "none.yaml")
 
 
-def noisy(count: int, seed: int, low: float) -> list[Question]:
+def noisy(count: int, seed: int, low: float) -> list[LabelledQuestion]:
     """Return questions whose needed candidates score above `low` and whose others score below."""
     random = Random(seed)
     return [

@@ -26,7 +26,7 @@ from windowpane.insight.replay import decided_again, rebuilt, rerun
 from windowpane.models.scripted import Call, Reply
 from windowpane.request.hybrid_selector import HybridSelector
 from windowpane.request.record import context_of, to_blobs
-from windowpane.search.index import Index
+from windowpane.search.index import ItemIndex
 from windowpane.search.settings import SearchSettings, written_out
 from windowpane.stores.sqlite.store import SQLiteStore
 
@@ -44,13 +44,15 @@ def world(tmp_path: Path) -> World:
     world.reference("printing", "Photos are printed on matte paper; resize a photo first.", include="agent")
     world.reference("hidden", "Nobody ever asks about this one.")
     world.toolbox.put("files", [tool("read", "contents", permission="not_required", include="agent")])
-    world.selector = HybridSelector(Index(None))
+    world.selector = HybridSelector(ItemIndex(None))
     return world
 
 
 def again(world: World) -> World:
     """Return the same world after a restart, with another process' worth of state."""
-    return replace(world, store=SQLiteStore(world.root.parent / "windowpane.db"), selector=HybridSelector(Index(None)))
+    return replace(
+        world, store=SQLiteStore(world.root.parent / "windowpane.db"), selector=HybridSelector(ItemIndex(None))
+    )
 
 
 @pytest.mark.spec("S0.71", "S0.89", "S1.99")
@@ -93,7 +95,7 @@ async def test_a_session_that_was_moved_to_another_store_replays_the_same(world:
         document = await engine.export_session(session.id)
         here = await past_turn(engine, session.id, 1)
 
-    elsewhere = World(tmp_path / "elsewhere", selector=HybridSelector(Index(None)))
+    elsewhere = World(tmp_path / "elsewhere", selector=HybridSelector(ItemIndex(None)))
     async with elsewhere.engine() as engine:
         moved = await engine.import_session(document)
         there = await past_turn(engine, moved.id, 1)

@@ -21,8 +21,8 @@ from windowpane.context.request import (
 from windowpane.insight.view import (
     NO_CONTEXT,
     ContextColumns,
+    ContextPartRow,
     ContextRow,
-    PartRow,
     badge,
     changes_since,
     columns,
@@ -246,7 +246,7 @@ def test_parts_of_one_kind_are_one_row_and_what_was_left_out_is_counted() -> Non
     )
 
     assert parts(record) == (
-        PartRow(kind="core", count=1, tokens=10),
-        PartRow(kind="history", count=2, tokens=7, left_out=2, reasons=("no room",)),
-        PartRow(kind="message", count=1, tokens=5),
+        ContextPartRow(kind="core", count=1, tokens=10),
+        ContextPartRow(kind="history", count=2, tokens=7, left_out=2, reasons=("no room",)),
+        ContextPartRow(kind="message", count=1, tokens=5),
     )

@@ -24,10 +24,10 @@ from windowpane.request.gather import gather
 from windowpane.request.prompt import build_prompt
 from windowpane.request.record import context_of, to_blobs
 from windowpane.request.selector import Chosen, Selection
-from windowpane.search.base import Found, Measured, SearchQuery
+from windowpane.search.base import Measurements, PassageFinder, SearchQuery
 from windowpane.search.chunks import Chunk
 from windowpane.search.documents import DOMAINS
-from windowpane.search.select import Choice, select
+from windowpane.search.select import Decision, select
 from windowpane.search.settings import SearchSettings, SelectSettings, written_out
 from windowpane.tools.base import ServerStatus
 
@@ -173,7 +173,7 @@ def asked(scene: Scene, catalog: BlobHash | None = None) -> Request:
 
 def _selection(scene: Scene, candidates: Sequence[Item]) -> Selection:
     query = SearchQuery(scene.message, context_share=scene.context_share, small_talk=scene.small_talk, reason="because")
-    choices: list[Choice] = []
+    choices: list[Decision] = []
     for domain in DOMAINS:
         refs = [item.ref for item in candidates if (item.ref.type == "tool") == (domain == "tool")]
         choices += select(_measured(domain, refs, scene.near), query, scene.search.of(domain))
@@ -200,18 +200,20 @@ def _selection(scene: Scene, candidates: Sequence[Item]) -> Selection:
     )
 
 
-def _measured(domain: Domain, refs: Sequence[ItemRef], near: Mapping[ItemRef, tuple[float | None, float]]) -> Measured:
+def _measured(
+    domain: Domain, refs: Sequence[ItemRef], near: Mapping[ItemRef, tuple[float | None, float]]
+) -> Measurements:
     count = len(refs)
     ranks = np.empty(count, np.intp)
     ranks[sorted(range(count), key=lambda i: refs[i].sort_key)] = np.arange(count)
     values = [near.get(ref, (0.05, 0.0)) for ref in refs]
     meaning = np.array([np.nan if value is None else value for value, _ in values], float)
     passages = tuple((Chunk(0, len(ref.name), ref.name),) for ref in refs)
-    found = Found(passages, np.arange(count, dtype=np.intp), np.zeros(count, np.float32))
-    return Measured(domain, tuple(refs), meaning, np.array([words for _, words in values], float), ranks, found)
+    found = PassageFinder(passages, np.arange(count, dtype=np.intp), np.zeros(count, np.float32))
+    return Measurements(domain, tuple(refs), meaning, np.array([words for _, words in values], float), ranks, found)
 
 
-def _evidence(choice: Choice) -> Evidence:
+def _evidence(choice: Decision) -> Evidence:
     return Evidence(
         score=choice.score,
         meaning=choice.meaning,

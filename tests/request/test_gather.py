@@ -5,7 +5,7 @@ from windowpane.context.events import SessionItem
 from windowpane.context.ids import SessionId
 from windowpane.context.items import Rule, Tool, rule_ref, tool_ref
 from windowpane.context.session import SessionState
-from windowpane.request.gather import Found, gather
+from windowpane.request.gather import HeldItem, gather
 from windowpane.tools.base import ServerStatus
 
 
@@ -23,12 +23,12 @@ def test_every_item_of_the_session_has_a_standing_and_a_reason() -> None:
     gathered = gather(Agent(name="a", folder="a", rules=(on, off)), servers, session)
 
     assert gathered.session == (
-        Found(on.ref, "manual", on, "used", "added to this session by hand"),
-        Found(off.ref, "manual", off, "disabled", "disabled by the agent"),
-        Found(rule_ref("gone"), "manual", None, "missing", "no longer in the agent"),
-        Found(read.ref, "manual", read, "used", "added to this session by hand"),
-        Found(wipe.ref, "manual", wipe, "not_permitted", "forbidden by the agent"),
-        Found(ring.ref, "manual", ring, "server_down", "the server is failed: exited with 1"),
-        Found(tool_ref("none", "x"), "manual", None, "missing", "no longer in the agent"),
+        HeldItem(on.ref, "manual", on, "used", "added to this session by hand"),
+        HeldItem(off.ref, "manual", off, "disabled", "disabled by the agent"),
+        HeldItem(rule_ref("gone"), "manual", None, "missing", "no longer in the agent"),
+        HeldItem(read.ref, "manual", read, "used", "added to this session by hand"),
+        HeldItem(wipe.ref, "manual", wipe, "not_permitted", "forbidden by the agent"),
+        HeldItem(ring.ref, "manual", ring, "server_down", "the server is failed: exited with 1"),
+        HeldItem(tool_ref("none", "x"), "manual", None, "missing", "no longer in the agent"),
     )
     assert gathered.degraded == ("tool server down is not available: exited with 1",)

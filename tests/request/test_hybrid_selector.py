@@ -6,7 +6,7 @@ import pytest
 from windowpane.context.items import Reference
 from windowpane.context.messages import AssistantMessage, Message, ModelReply, Step, UserMessage
 from windowpane.request.hybrid_selector import HybridSelector
-from windowpane.search.index import Index
+from windowpane.search.index import ItemIndex
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 ASKED = UserMessage(content="How are photos uploaded?", seq=2, at=AT)
@@ -34,6 +34,6 @@ async def test_a_follow_up_on_a_related_document_brings_that_document_nearer() -
 
 
 async def scores(*recent: Message) -> dict[str, float]:
-    selection = await HybridSelector(Index(None)).select("What about resizing?", recent, REFERENCES, {})
+    selection = await HybridSelector(ItemIndex(None)).select("What about resizing?", recent, REFERENCES, {})
     chosen = {one.item.name: one.evidence.score for one in selection.chosen if one.evidence}
     return chosen | {one.name: one.evidence.score for one in selection.left_out if one.evidence}

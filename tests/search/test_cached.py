@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from tests.search.endpoint import Endpoint
 
-from windowpane.search.embedding.cached import Remembered
+from windowpane.search.embedding.cached import CachedEmbedder
 from windowpane.search.embedding.remote import RemoteEmbedder
 
 pytestmark = pytest.mark.anyio
@@ -21,7 +21,7 @@ async def test_a_text_is_embedded_once_and_its_vector_stays_the_same(
     endpoint: Endpoint, client: httpx2.AsyncClient
 ) -> None:
     embedder = RemoteEmbedder(client, endpoint.url, "m")
-    remembered = Remembered(embedder)
+    remembered = CachedEmbedder(embedder)
     await remembered.embed(["one", "two"])
     endpoint.texts.clear()
 
@@ -32,7 +32,7 @@ async def test_a_text_is_embedded_once_and_its_vector_stays_the_same(
 
 
 async def test_what_was_remembered_longest_is_forgotten_first(endpoint: Endpoint, client: httpx2.AsyncClient) -> None:
-    remembered = Remembered(RemoteEmbedder(client, endpoint.url, "m"), kept=2)
+    remembered = CachedEmbedder(RemoteEmbedder(client, endpoint.url, "m"), kept=2)
     await remembered.embed(["one", "two", "three"])
     endpoint.texts.clear()
 

@@ -14,7 +14,7 @@ from windowpane.search.embedding.base import Vectors
 from windowpane.search.embedding.minilm import MiniLM
 from windowpane.search.embedding.remote import RemoteEmbedder
 from windowpane.search.embedding.vectors import VectorCache, vector_key
-from windowpane.search.index import FIRST_RETRY_S, KEPT_QUERIES, Index
+from windowpane.search.index import FIRST_RETRY_S, KEPT_QUERIES, ItemIndex
 
 pytestmark = pytest.mark.anyio
 
@@ -39,7 +39,7 @@ def best(result: SearchResult, domain: str) -> ItemRef:
 
 @pytest.mark.spec("S1.32", "S1.38", "S1.64", "S1.66", "S1.68")
 async def test_the_nearest_item_of_each_domain_is_found_with_its_passage(minilm: MiniLM) -> None:
-    index = Index(minilm)
+    index = ItemIndex(minilm)
 
     result = await index.search(SearchQuery("make this photo smaller"), index.documents(ITEMS), deadline_s=60)
 
@@ -53,7 +53,7 @@ async def test_the_nearest_item_of_each_domain_is_found_with_its_passage(minilm:
 
 @pytest.mark.spec("S1.52", "S1.53", "S1.54", "S1.55", "S1.59")
 async def test_only_what_is_new_is_embedded(endpoint: Endpoint, client: httpx2.AsyncClient) -> None:
-    index = Index(RemoteEmbedder(client, endpoint.url, "m"))
+    index = ItemIndex(RemoteEmbedder(client, endpoint.url, "m"))
     await index.search(SearchQuery("resize"), index.documents(ITEMS))
     endpoint.texts.clear()
     changed = (*ITEMS[:3], Tool("mail", "send_letter", "Send a message to somebody"))
@@ -66,7 +66,7 @@ async def test_only_what_is_new_is_embedded(endpoint: Endpoint, client: httpx2.A
 async def test_a_query_that_is_about_to_be_forgotten_can_be_asked_once_more(
     endpoint: Endpoint, client: httpx2.AsyncClient
 ) -> None:
-    index = Index(RemoteEmbedder(client, endpoint.url, "m"))
+    index = ItemIndex(RemoteEmbedder(client, endpoint.url, "m"))
     others = tuple(f"clause {number}" for number in range(KEPT_QUERIES))
     await index.search(SearchQuery("resize", clauses=others), index.documents(ITEMS))
 
@@ -91,7 +91,7 @@ class OddEmbedder:
 
 @pytest.mark.parametrize(("rows", "failed_with"), [(None, "KeyError"), (0, "ValueError")])
 async def test_whatever_an_embedder_fails_with_words_decide_alone(rows: int | None, failed_with: str) -> None:
-    async with Index(OddEmbedder(rows)) as index:
+    async with ItemIndex(OddEmbedder(rows)) as index:
         result = await index.search(SearchQuery("resize pictures"), index.documents(ITEMS))
 
     assert result.degraded == (
@@ -100,7 +100,7 @@ async def test_whatever_an_embedder_fails_with_words_decide_alone(rows: int | No
 
 
 async def test_two_first_searches_at_once_embed_nothing_twice(endpoint: Endpoint, client: httpx2.AsyncClient) -> None:
-    async with Index(RemoteEmbedder(client, endpoint.url, "m")) as index, anyio.create_task_group() as tasks:
+    async with ItemIndex(RemoteEmbedder(client, endpoint.url, "m")) as index, anyio.create_task_group() as tasks:
         for query in ("resize", "write"):
             tasks.start_soon(index.search, SearchQuery(query), index.documents(ITEMS))
 
@@ -109,7 +109,7 @@ async def test_two_first_searches_at_once_embed_nothing_twice(endpoint: Endpoint
 
 @pytest.mark.spec("S1.104")
 async def test_an_edit_embeds_only_the_passages_that_changed(endpoint: Endpoint, client: httpx2.AsyncClient) -> None:
-    index = Index(RemoteEmbedder(client, endpoint.url, "m"))
+    index = ItemIndex(RemoteEmbedder(client, endpoint.url, "m"))
     first, second = "The first paragraph is long enough. " * 5, "The second paragraph says something else. " * 5
     await index.search(SearchQuery("q"), index.documents([Rule("r", f"{first}\n\n{second}")]))
     endpoint.texts.clear()
@@ -121,11 +121,11 @@ async def test_an_edit_embeds_only_the_passages_that_changed(endpoint: Endpoint,
 
 @pytest.mark.spec("S1.103")
 async def test_a_restart_embeds_nothing(endpoint: Endpoint, client: httpx2.AsyncClient, tmp_path: Path) -> None:
-    before = Index(RemoteEmbedder(client, endpoint.url, "m"), VectorCache(tmp_path))
+    before = ItemIndex(RemoteEmbedder(client, endpoint.url, "m"), VectorCache(tmp_path))
     first = await before.search(SearchQuery("resize"), before.documents(ITEMS))
     endpoint.texts.clear()
 
-    after = Index(RemoteEmbedder(client, endpoint.url, "m"), VectorCache(tmp_path))
+    after = ItemIndex(RemoteEmbedder(client, endpoint.url, "m"), VectorCache(tmp_path))
     second = await after.search(SearchQuery("resize"), after.documents(ITEMS))
 
     assert endpoint.texts == ["resize"]
@@ -136,14 +136,14 @@ async def test_another_model_never_sees_the_vectors_of_the_first(
     endpoint: Endpoint, client: httpx2.AsyncClient, tmp_path: Path
 ) -> None:
     for model in ("one", "two"):
-        index = Index(RemoteEmbedder(client, endpoint.url, model), VectorCache(tmp_path))
+        index = ItemIndex(RemoteEmbedder(client, endpoint.url, model), VectorCache(tmp_path))
         await index.search(SearchQuery("q"), index.documents(ITEMS[:1]))
 
     assert endpoint.texts.count("tone\nWrite kindly and to the point.") == 2
 
 
 async def test_without_an_embedder_words_decide_and_the_result_says_so() -> None:
-    index = Index(None)
+    index = ItemIndex(None)
 
     result = await index.search(SearchQuery("resize pictures"), index.documents(ITEMS))
 
@@ -158,7 +158,7 @@ async def test_an_endpoint_that_is_down_leaves_words_and_is_tried_again_with_gro
     endpoint: Endpoint, client: httpx2.AsyncClient
 ) -> None:
     now = [0.0]
-    index = Index(RemoteEmbedder(client, endpoint.url, "m"), clock=lambda: now[0])
+    index = ItemIndex(RemoteEmbedder(client, endpoint.url, "m"), clock=lambda: now[0])
     docs = index.documents(ITEMS)
     endpoint.behaviour = "refuses"
 
@@ -180,7 +180,7 @@ async def test_an_endpoint_that_is_down_leaves_words_and_is_tried_again_with_gro
 
 
 async def test_weights_that_are_missing_leave_words(tmp_path: Path) -> None:
-    index = Index(MiniLM(tmp_path, tmp_path / "nowhere"))
+    index = ItemIndex(MiniLM(tmp_path, tmp_path / "nowhere"))
 
     result = await index.search(SearchQuery("resize"), index.documents(ITEMS))
 
@@ -192,7 +192,7 @@ async def test_a_slow_embedder_does_not_keep_the_reply_waiting_and_is_ready_for_
     endpoint: Endpoint, client: httpx2.AsyncClient
 ) -> None:
     endpoint.behaviour = "slow"
-    async with Index(RemoteEmbedder(client, endpoint.url, "m")) as index:
+    async with ItemIndex(RemoteEmbedder(client, endpoint.url, "m")) as index:
         docs = index.documents(ITEMS)
 
         with anyio.fail_after(10):
@@ -216,7 +216,7 @@ async def test_what_is_not_indexed_in_time_is_judged_by_words_and_indexed_in_the
         if done == total:
             finished.set()
 
-    async with Index(RemoteEmbedder(client, endpoint.url, "m"), on_progress=on_progress) as index:
+    async with ItemIndex(RemoteEmbedder(client, endpoint.url, "m"), on_progress=on_progress) as index:
         await index.search(SearchQuery("resize"), index.documents(ITEMS[:1]))
         told.clear()
         finished = anyio.Event()
@@ -239,28 +239,28 @@ async def test_vectors_of_another_length_are_not_compared(
     endpoint: Endpoint, client: httpx2.AsyncClient, tmp_path: Path
 ) -> None:
     cache = VectorCache(tmp_path)
-    index = Index(RemoteEmbedder(client, endpoint.url, "m"), cache)
+    index = ItemIndex(RemoteEmbedder(client, endpoint.url, "m"), cache)
     docs = index.documents(ITEMS[:1])
     await index.search(SearchQuery("q"), docs)
     text = "tone\nWrite kindly and to the point."
     key = vector_key(RemoteEmbedder(client, endpoint.url, "m").model, text)
     cache.write({key: np.ones(7, np.int16)})
 
-    result = await Index(RemoteEmbedder(client, endpoint.url, "m"), cache).search(SearchQuery("q"), docs)
+    result = await ItemIndex(RemoteEmbedder(client, endpoint.url, "m"), cache).search(SearchQuery("q"), docs)
 
     assert not any(measured.by_words_alone for measured in result)
 
 
 async def test_nothing_to_search_gives_an_empty_result() -> None:
-    result = await Index(None).search(SearchQuery("anything"), ())
+    result = await ItemIndex(None).search(SearchQuery("anything"), ())
 
     assert (result.domains, result.all_passages) == ((), 0)
 
 
 async def test_an_index_that_finds_its_vectors_on_disk_is_complete_at_once(minilm: MiniLM, tmp_path: Path) -> None:
-    before = Index(minilm, VectorCache(tmp_path))
+    before = ItemIndex(minilm, VectorCache(tmp_path))
     await before.search(SearchQuery("warm"), before.documents(ITEMS), deadline_s=60)
-    after = Index(minilm, VectorCache(tmp_path))
+    after = ItemIndex(minilm, VectorCache(tmp_path))
 
     result = await after.search(SearchQuery("cold"), after.documents(ITEMS), deadline_s=5)
 
@@ -272,7 +272,7 @@ async def test_a_cache_that_cannot_be_written_changes_nothing(
     endpoint: Endpoint, client: httpx2.AsyncClient, tmp_path: Path
 ) -> None:
     (tmp_path / "file").write_bytes(os.urandom(10))
-    index = Index(RemoteEmbedder(client, endpoint.url, "m"), VectorCache(tmp_path / "file"))
+    index = ItemIndex(RemoteEmbedder(client, endpoint.url, "m"), VectorCache(tmp_path / "file"))
 
     assert (await index.search(SearchQuery("resize"), index.documents(ITEMS))).degraded == ()
 
@@ -284,7 +284,7 @@ async def test_a_long_reference_is_one_candidate_and_does_not_crowd_out_the_rest
     sentence = "resize pictures in this way, said at such length that it is a passage by itself, number"
     paragraphs = [f"{sentence} {i}. {sentence} {i}." for i in range(60)]
     items = (Reference("long", "\n\n".join(paragraphs)), Reference("short", "resize pictures"))
-    index = Index(RemoteEmbedder(client, endpoint.url, "m"))
+    index = ItemIndex(RemoteEmbedder(client, endpoint.url, "m"))
 
     result = await index.search(SearchQuery("resize pictures"), index.documents(items), deadline_s=30)
 

@@ -8,10 +8,10 @@ from windowpane.context.messages import (
     AssistantMessage,
     ErrorMessage,
     ModelReply,
-    Said,
     Step,
     SystemMessage,
     UserMessage,
+    Utterance,
 )
 from windowpane.search.base import SearchQuery
 from windowpane.search.query import (
@@ -24,7 +24,7 @@ from windowpane.search.query import (
     said,
 )
 
-TALK = (Said("user", "How do I crop an image?"), Said("assistant", "Use the crop tool."))
+TALK = (Utterance("user", "How do I crop an image?"), Utterance("assistant", "Use the crop tool."))
 
 
 def test_a_first_message_is_searched_as_it_is() -> None:
@@ -77,7 +77,7 @@ def test_a_message_that_says_everything_itself_takes_less() -> None:
 
 
 def test_only_the_end_of_a_long_turn_is_taken() -> None:
-    found = query("and this?", (Said("user", "x" * 5000 + " end"),))
+    found = query("and this?", (Utterance("user", "x" * 5000 + " end"),))
 
     assert len(found.earlier) == LONGEST_EARLIER_CHARS
     assert found.earlier.endswith(" end")
@@ -108,8 +108,11 @@ def test_politeness_around_a_request_is_no_small_talk(message: str) -> None:
     assert not query(message, TALK).small_talk
 
 
-@given(st.text(max_size=500), st.lists(st.builds(Said, st.sampled_from(["user", "assistant"]), st.text(max_size=200))))
-def test_whatever_is_said_gives_a_query_that_keeps_the_message(message: str, recent: list[Said]) -> None:
+@given(
+    st.text(max_size=500),
+    st.lists(st.builds(Utterance, st.sampled_from(["user", "assistant"]), st.text(max_size=200))),
+)
+def test_whatever_is_said_gives_a_query_that_keeps_the_message(message: str, recent: list[Utterance]) -> None:
     found = query(message, recent)
 
     assert found.message == message
@@ -127,4 +130,4 @@ def test_notes_and_errors_are_not_part_of_what_was_said() -> None:
         ErrorMessage(content="failed", code="x", seq=4, at=now),
     )
 
-    assert said(messages) == (Said("user", "hi"), Said("assistant", "a\n\nb"))
+    assert said(messages) == (Utterance("user", "hi"), Utterance("assistant", "a\n\nb"))

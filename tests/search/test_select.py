@@ -8,15 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from windowpane.context.items import reference_ref
-from windowpane.search.base import Found, Measured, SearchQuery
+from windowpane.search.base import Measurements, PassageFinder, SearchQuery
 from windowpane.search.chunks import Chunk
-from windowpane.search.select import Choices, select
+from windowpane.search.select import DomainSelection, select
 from windowpane.search.settings import PRESETS, SelectSettings
 
 QUERY = SearchQuery("resize an image")
 
 
-def measured(evidence: Mapping[str, tuple[float | None, float]]) -> Measured:
+def measured(evidence: Mapping[str, tuple[float | None, float]]) -> Measurements:
     """Return measurements of references, by name: meaning and words."""
     keys = tuple(reference_ref(name) for name in evidence)
     count = len(keys)
@@ -24,11 +24,11 @@ def measured(evidence: Mapping[str, tuple[float | None, float]]) -> Measured:
     ranks[sorted(range(count), key=lambda i: keys[i].sort_key)] = np.arange(count)
     passages = tuple((Chunk(0, len(name), name),) for name in evidence)
     meaning = np.array([np.nan if near is None else near for near, _ in evidence.values()], float)
-    found = Found(passages, np.arange(count, dtype=np.intp), np.nan_to_num(meaning, nan=-2).astype(np.float32))
-    return Measured("text", keys, meaning, np.array([words for _, words in evidence.values()], float), ranks, found)
+    found = PassageFinder(passages, np.arange(count, dtype=np.intp), np.nan_to_num(meaning, nan=-2).astype(np.float32))
+    return Measurements("text", keys, meaning, np.array([words for _, words in evidence.values()], float), ranks, found)
 
 
-def names(choices: Choices) -> list[str]:
+def names(choices: DomainSelection) -> list[str]:
     return [choice.key.name for choice in choices.kept]
 
 

@@ -13,7 +13,7 @@ from engine.world import World, tool
 from server.place import SentEvent, events_in, problem_in, served
 from windowpane.request.hybrid_selector import HybridSelector
 from windowpane.search.embedding.base import Vectors
-from windowpane.search.index import TEXTS_AT_ONCE, Index
+from windowpane.search.index import TEXTS_AT_ONCE, ItemIndex
 
 ITEMS = "/api/agents/pane/items"
 NEW: dict[str, Any] = {"type": "rule", "name": "be-brief", "include": "always", "priority": 5, "text": "Be brief.\n"}
@@ -370,7 +370,7 @@ class HeldUpEmbedder:
 
 async def test_who_watches_an_agent_sees_how_far_indexing_has_come(world: World) -> None:
     embedder = HeldUpEmbedder()
-    world.selector = HybridSelector(Index(embedder))
+    world.selector = HybridSelector(ItemIndex(embedder))
     for number in range(TEXTS_AT_ONCE // 2 + 2):
         world.rule(f"rule-{number}", "Its name is one passage, and this is the other.", include="agent")
     seen: list[SentEvent] = []

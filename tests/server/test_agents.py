@@ -9,7 +9,7 @@ from windowpane.agents.edit import revision_of
 from windowpane.context.items import Reference, Rule, Tool, item_hash
 from windowpane.request.assemble import item_tokens
 from windowpane.request.hybrid_selector import HybridSelector
-from windowpane.search.index import Index
+from windowpane.search.index import ItemIndex
 
 
 def fill(world: World) -> None:
@@ -182,7 +182,7 @@ async def test_an_agents_items_can_be_searched_without_a_session(world: World) -
     world.reference("tides", "High tide is at noon, low tide at six.", include="agent", description="Tides")
     world.reference("invoices", "An invoice is paid within thirty days.", include="agent", description="Invoices")
     world.rule("tone", "Be kind.", include="always")
-    world.selector = HybridSelector(Index(None))
+    world.selector = HybridSelector(ItemIndex(None))
     async with served(world) as client:
         path = "/api/agents/pane/search"
         found = await client.post(path, json={"query": "When is high tide?"})

@@ -12,7 +12,7 @@ from engine.world import World
 from server.guests import guarded
 from server.place import new_session, problem_in, served
 from windowpane.request.hybrid_selector import HybridSelector
-from windowpane.search.index import Index
+from windowpane.search.index import ItemIndex
 from windowpane.stores.sqlite.store import SQLiteStore
 
 REFUND = "How long does a refund take?"
@@ -28,7 +28,7 @@ def world(tmp_path: Path) -> World:
     world.reference("billing", "A refund takes five working days to reach the bank account.", include="agent")
     world.reference("printing", "Photos are printed on matte paper.", include="agent")
     world.reference("manual", "A reference that is always there and that no answer draws upon.", include="always")
-    world.selector = HybridSelector(Index(None))
+    world.selector = HybridSelector(ItemIndex(None))
     world.says(*[ANSWER] * 40)
     return world
 

@@ -12,7 +12,7 @@ from engine.world import World
 from server.guests import guarded
 from server.place import new_session, problem_in, served
 from windowpane.request.hybrid_selector import HybridSelector
-from windowpane.search.index import Index
+from windowpane.search.index import ItemIndex
 from windowpane.stores.sqlite.store import SQLiteStore
 
 REFUND = "How long does a refund take?"
@@ -26,7 +26,7 @@ def world(tmp_path: Path) -> World:
     world.reference("billing", "Invoices and refunds. A refund takes five days.", include="agent")
     world.reference("printing", "Photos are printed on matte paper; resize a photo first.", include="agent")
     world.reference("hidden", "Nobody ever asks about this one.")
-    world.selector = HybridSelector(Index(None))
+    world.selector = HybridSelector(ItemIndex(None))
     world.says("Five days.", "Matte.", "More.")
     return world
 

@@ -28,7 +28,7 @@ from windowpane.errors import (
     StoreTooNewError,
     StoreUnavailableError,
 )
-from windowpane.stores.postgres.connections import Address, Connection, Link, parse
+from windowpane.stores.postgres.connections import ConnectionPool, DriverConnection, ServerAddress, parse
 from windowpane.stores.postgres.log import name_from_sql, name_in_sql
 from windowpane.stores.postgres.store import PostgresStore
 from windowpane.wiring import open_store
@@ -39,9 +39,9 @@ POSTGRES = next(kind for kind in KINDS if kind.name == "postgres")
 
 
 @asynccontextmanager
-async def behind_its_back(url: str) -> AsyncGenerator[Connection]:
+async def behind_its_back(url: str) -> AsyncGenerator[DriverConnection]:
     """A connection beside the store's."""
-    connection = await Link(parse(url)).connect()
+    connection = await ConnectionPool(parse(url)).connect()
     try:
         yield connection
     finally:
@@ -109,10 +109,10 @@ def test_a_url_says_where_the_server_is_and_how_to_treat_it() -> None:
         "postgres://me:secret@pool/base?sslmode=require&timeout_s=2.5&connections=3&pooler=transaction&listen=db:5432"
     )
 
-    assert plain == Address(
+    assert plain == ServerAddress(
         "postgresql://me:secret@host:6543/base", "postgresql://host:6543/base", 10.0, 8, pooler=False, listen=None
     )
-    assert full == Address(
+    assert full == ServerAddress(
         "postgres://me:secret@pool/base?sslmode=require",
         "postgres://pool/base",
         2.5,

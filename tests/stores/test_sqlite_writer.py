@@ -11,7 +11,7 @@ import pytest
 
 from windowpane.context.ids import SessionId
 from windowpane.errors import InvalidInputError, StoreUnavailableError
-from windowpane.stores.sqlite.writer import Writer
+from windowpane.stores.sqlite.writer import SQLiteWriter
 
 pytestmark = pytest.mark.anyio
 
@@ -34,8 +34,8 @@ def changed() -> list[SessionId]:
 
 
 @pytest.fixture
-async def writer(path: Path, changed: list[SessionId]) -> AsyncIterator[Writer]:
-    writer = Writer(path, "FULL", changed.append)
+async def writer(path: Path, changed: list[SessionId]) -> AsyncIterator[SQLiteWriter]:
+    writer = SQLiteWriter(path, "FULL", changed.append)
     yield writer
     await anyio.to_thread.run_sync(writer.close)
 
@@ -55,7 +55,7 @@ def add(db: sqlite3.Connection, n: int) -> int:
 
 
 async def test_work_that_fails_in_an_unforeseen_way_after_writing_takes_nobody_with_it(
-    writer: Writer, path: Path, changed: list[SessionId]
+    writer: SQLiteWriter, path: Path, changed: list[SessionId]
 ) -> None:
     def fail(db: sqlite3.Connection) -> int:
         add(db, 1000)
@@ -79,7 +79,7 @@ async def test_work_that_fails_in_an_unforeseen_way_after_writing_takes_nobody_w
     assert changed == ["one", "two"]
 
 
-async def test_everybody_who_waits_shares_one_transaction(writer: Writer, path: Path) -> None:
+async def test_everybody_who_waits_shares_one_transaction(writer: SQLiteWriter, path: Path) -> None:
     opened: set[int] = set()
 
     def add_and_count(db: sqlite3.Connection, n: int) -> int:
@@ -98,7 +98,7 @@ async def test_everybody_who_waits_shares_one_transaction(writer: Writer, path: 
     assert len(opened) <= 2
 
 
-async def test_work_whose_caller_went_away_before_it_began_is_left_undone(writer: Writer, path: Path) -> None:
+async def test_work_whose_caller_went_away_before_it_began_is_left_undone(writer: SQLiteWriter, path: Path) -> None:
     with closing(sqlite3.connect(path, isolation_level=None)) as another:
         another.execute("BEGIN IMMEDIATE")
         first = asyncio.create_task(writer.run(lambda db: add(db, 1)))
@@ -115,7 +115,7 @@ async def test_work_whose_caller_went_away_before_it_began_is_left_undone(writer
 
 
 async def test_whoever_erases_is_told_when_another_program_keeps_the_old_bytes(
-    writer: Writer, path: Path, monkeypatch: pytest.MonkeyPatch
+    writer: SQLiteWriter, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("windowpane.stores.sqlite.writer.BUSY_S", 0.05)
     with closing(sqlite3.connect(path, isolation_level=None)) as reader:
@@ -132,7 +132,7 @@ async def test_whoever_erases_is_told_when_another_program_keeps_the_old_bytes(
 
 
 async def test_closing_finishes_what_waits(path: Path) -> None:
-    writer = Writer(path, "FULL", lambda session_id: None)
+    writer = SQLiteWriter(path, "FULL", lambda session_id: None)
     adding = [asyncio.create_task(writer.run(lambda db, n=n: add(db, n))) for n in range(20)]
     await asyncio.sleep(0)
 

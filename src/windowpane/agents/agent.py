@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from windowpane.agents.base import Agent, FileEntry, FileKind, Prompts, ServerEntry
-from windowpane.agents.files import Found
+from windowpane.agents.files import FoundFile
 from windowpane.agents.items import ItemFile
 from windowpane.agents.manifest import UNREADABLE, Manifest
 from windowpane.agents.prompts import PromptFile
@@ -27,7 +27,7 @@ Said = Manifest | ItemFile | PromptFile | Problem
 class AgentFile:
     """A file and what it says."""
 
-    found: Found
+    found: FoundFile
     said: Said
 
 

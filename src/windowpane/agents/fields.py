@@ -8,7 +8,7 @@ import difflib
 from collections.abc import Iterable, Sequence
 from typing import TypeGuard, TypeVar
 
-from windowpane.agents.tree import Listing, Node, Scalar, Table, boolean, integer, number
+from windowpane.agents.tree import ListNode, Node, ScalarNode, TableNode, boolean, integer, number
 from windowpane.context.agents import Problem
 
 ChoiceT = TypeVar("ChoiceT", bound=str)
@@ -36,7 +36,7 @@ class Notes:
 class Fields:
     """The fields of one table. `within` is put before the names of fields when they are spoken of."""
 
-    def __init__(self, table: Table, notes: Notes, within: str = "") -> None:
+    def __init__(self, table: TableNode, notes: Notes, within: str = "") -> None:
         self._entries = table.entries
         self._notes = notes
         self._within = within
@@ -50,7 +50,7 @@ class Fields:
         """Return a field as it is, or None when it is absent or has no value."""
         self._asked.append(key)
         _, node = self._entries.get(key, (0, None))
-        return None if isinstance(node, Scalar) and node.empty else node
+        return None if isinstance(node, ScalarNode) and node.empty else node
 
     def text(self, key: str, default: str) -> str:
         """Return a text."""
@@ -93,23 +93,23 @@ class Fields:
         chosen = next((option for option in options if option == scalar.text), None)
         return self._refuse(key, wanted, scalar.text, None) if chosen is None else chosen
 
-    def texts(self, key: str) -> tuple[Scalar, ...]:
+    def texts(self, key: str) -> tuple[ScalarNode, ...]:
         """Return a list of texts, each with its line."""
         node = self.node(key)
         if node is None:
             return ()
-        if isinstance(node, Listing):
+        if isinstance(node, ListNode):
             return tuple(value for value in node.values if self._is_text(value, value.line, f"each of {key}"))
         return self._refuse(key, "a list", _kind(node), ())
 
-    def table(self, key: str) -> Table | None:
+    def table(self, key: str) -> TableNode | None:
         """Return a table, or None."""
         node = self.node(key)
-        if node is None or isinstance(node, Table):
+        if node is None or isinstance(node, TableNode):
             return node
         return self._refuse(key, "a table of names and values", _kind(node), None)
 
-    def text_table(self, key: str) -> dict[str, Scalar]:
+    def text_table(self, key: str) -> dict[str, ScalarNode]:
         """Return a table of texts, each with its line."""
         table = self.table(key)
         entries = table.entries.items() if table else ()
@@ -124,14 +124,14 @@ class Fields:
                 hint = f"did you mean {close[0]}?" if close else f"known here: {', '.join(dict.fromkeys(self._asked))}"
                 self._notes.remark(line, f"{self._within}{key} is not known and has no effect; {hint}")
 
-    def _scalar(self, key: str, wanted: str) -> Scalar | None:
+    def _scalar(self, key: str, wanted: str) -> ScalarNode | None:
         node = self.node(key)
-        if node is None or isinstance(node, Scalar):
+        if node is None or isinstance(node, ScalarNode):
             return node
         return self._refuse(key, wanted, _kind(node), None)
 
-    def _is_text(self, node: Node, line: int, what: str) -> TypeGuard[Scalar]:
-        if isinstance(node, Scalar) and not node.empty:
+    def _is_text(self, node: Node, line: int, what: str) -> TypeGuard[ScalarNode]:
+        if isinstance(node, ScalarNode) and not node.empty:
             return True
         self._notes.fail(line, f"{self._within}{what} must be a text, not {_kind(node)}")
         return False
@@ -155,9 +155,9 @@ def _spoken(options: Sequence[str]) -> str:
 
 def _kind(node: Node) -> str:
     match node:
-        case Table():
+        case TableNode():
             return "a table"
-        case Listing():
+        case ListNode():
             return "a list"
-        case Scalar():
+        case ScalarNode():
             return "nothing" if node.empty else "a text"

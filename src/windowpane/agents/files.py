@@ -29,7 +29,7 @@ Signature = tuple[int, int, int, int]
 ValueT = TypeVar("ValueT")
 
 
-class Found(NamedTuple):
+class FoundFile(NamedTuple):
     """A file that counts: its name within the folder, what it is, and what changes when it does."""
 
     file: str
@@ -47,7 +47,7 @@ class Found(NamedTuple):
 class Scan:
     """The files of a folder in the order of their names, and what could not be looked at."""
 
-    found: tuple[Found, ...]
+    found: tuple[FoundFile, ...]
     problems: tuple[Problem, ...]
 
 
@@ -65,18 +65,18 @@ def scan(folder: str) -> Scan:
 class Shelf(Generic[ValueT]):
     """What files say, kept until they change. `read` gets a file and its text, or the problem with it."""
 
-    def __init__(self, read: Callable[[Found, str | Problem], ValueT]) -> None:
+    def __init__(self, read: Callable[[FoundFile, str | Problem], ValueT]) -> None:
         self._read = read
         self._kept: dict[str, _Kept[ValueT]] = {}
         self.settled = True
 
-    def values(self, found: tuple[Found, ...]) -> tuple[ValueT, ...]:
+    def values(self, found: tuple[FoundFile, ...]) -> tuple[ValueT, ...]:
         """Return what each file says now; the very same value as before when it did not change."""
         self._kept = {file.path: self._current(file) for file in found}
         self.settled = all(kept.settled for kept in self._kept.values())
         return tuple(kept.value for kept in self._kept.values())
 
-    def _current(self, file: Found) -> "_Kept[ValueT]":
+    def _current(self, file: FoundFile) -> "_Kept[ValueT]":
         kept = self._kept.get(file.path)
         same = kept is not None and kept.file == file
         if kept and same and kept.settled:
@@ -92,7 +92,7 @@ class Shelf(Generic[ValueT]):
 
 @dataclass(frozen=True, slots=True)
 class _Kept(Generic[ValueT]):
-    file: Found
+    file: FoundFile
     digest: bytes
     settled: bool
     value: ValueT
@@ -102,7 +102,7 @@ class _Looking:
     """One look at a folder."""
 
     def __init__(self) -> None:
-        self.found: list[Found] = []
+        self.found: list[FoundFile] = []
         self.problems: list[Problem] = []
 
     def at_file(self, folder: str, file: str, kind: FileKind) -> None:
@@ -164,7 +164,7 @@ class _Looking:
             self._problem(file, f"not read: it has {status.st_size:,} bytes, and no more than {MAX_BYTES:,} are read")
         else:
             signature = (status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino)
-            self.found.append(Found(_shown(file), path, kind, signature))
+            self.found.append(FoundFile(_shown(file), path, kind, signature))
 
     def _pass_by(self, file: str) -> None:
         if file.lower().endswith(_NEARLY_MARKDOWN):
@@ -188,7 +188,7 @@ def _identity(path: str) -> tuple[tuple[int, int], ...]:
     return ((status.st_dev, status.st_ino),)
 
 
-def _content(file: Found) -> bytes | Problem:
+def _content(file: FoundFile) -> bytes | Problem:
     try:
         # Without waiting: a file that was a file a moment ago may have become a pipe.
         handle = os.open(file.path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -201,7 +201,7 @@ def _content(file: Found) -> bytes | Problem:
     return content
 
 
-def _decoded(file: Found, content: bytes) -> str | Problem:
+def _decoded(file: FoundFile, content: bytes) -> str | Problem:
     try:
         return content.decode("utf-8").removeprefix("\ufeff")
     except UnicodeDecodeError as error:

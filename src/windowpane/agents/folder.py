@@ -13,7 +13,7 @@ from pathlib import Path
 
 from windowpane.agents.agent import AgentFile, Said, put_together
 from windowpane.agents.base import Agent
-from windowpane.agents.files import Found, Scan, Shelf, scan
+from windowpane.agents.files import FoundFile, Scan, Shelf, scan
 from windowpane.agents.items import read_reference, read_rule
 from windowpane.agents.manifest import MANIFEST, CheckSearch, read_manifest, read_mcp_json
 from windowpane.agents.prompts import read_prompt, read_site
@@ -97,10 +97,10 @@ class AgentFolder:
             self._scan, self._files = seen, files
             return self._agent
 
-    def _said(self, found: Found, content: str | Problem) -> AgentFile:
+    def _said(self, found: FoundFile, content: str | Problem) -> AgentFile:
         return AgentFile(found, content if isinstance(content, Problem) else self._parsed(found, content))
 
-    def _parsed(self, found: Found, content: str) -> Said:
+    def _parsed(self, found: FoundFile, content: str) -> Said:
         file = found.file
         match found.kind:
             case "manifest":

@@ -7,21 +7,21 @@ not begin with `---` is all text.
 import re
 from dataclasses import dataclass
 
-from windowpane.agents.tree import Table, TreeError, read_yaml
+from windowpane.agents.tree import TableNode, TreeError, read_yaml
 
 _OPENING = re.compile(r"---[ \t]*\r?\n")
 _CLOSING = re.compile(r"^---[ \t]*(?:\r?\n|\Z)", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class MarkdownFile:
     """A Markdown file in its two parts."""
 
-    front: Table
+    front: TableNode
     text: str
 
 
-def read_document(content: str) -> Document:
+def read_document(content: str) -> MarkdownFile:
     """Return the two parts of a Markdown file.
 
     Raises:
@@ -29,11 +29,11 @@ def read_document(content: str) -> Document:
     """
     opening, written, _, text = split_document(content)
     if not opening:
-        return Document(Table(1, {}), content)
+        return MarkdownFile(TableNode(1, {}), content)
     front = read_yaml(written, first_line=2)
-    if not isinstance(front, Table):
+    if not isinstance(front, TableNode):
         raise TreeError(front.line, "front matter must be a table of names and values, such as `include: always`")
-    return Document(front, text)
+    return MarkdownFile(front, text)
 
 
 def split_document(content: str) -> tuple[str, str, str, str]:

@@ -11,7 +11,7 @@ from typing import Any
 from windowpane.agents.base import ServerEntry
 from windowpane.agents.fields import Fields, Notes
 from windowpane.agents.servers import read_servers
-from windowpane.agents.tree import Node, Table, TreeError, read_json, read_yaml, value_of
+from windowpane.agents.tree import Node, TableNode, TreeError, read_json, read_yaml, value_of
 from windowpane.context.agents import AgentSettings, Problem
 from windowpane.context.session import Mode, ToolPermission
 from windowpane.errors import InvalidSettingError
@@ -87,17 +87,17 @@ def read_mcp_json(file: str, content: str, variables: Mapping[str, str], folder:
         for name, entry in servers.entries.items()
     }
     fields.finish(ignored=("$schema", "inputs"))
-    servers = read_servers(Table(table.line, entries), notes, variables, folder)
+    servers = read_servers(TableNode(table.line, entries), notes, variables, folder)
     return Manifest(servers=servers, problems=tuple(notes.problems))
 
 
-def _table(read: Callable[[str], Node], content: str, notes: Notes) -> Table | None:
+def _table(read: Callable[[str], Node], content: str, notes: Notes) -> TableNode | None:
     try:
         node = read(content)
     except TreeError as error:
         notes.fail(error.line, error.reason)
         return None
-    if isinstance(node, Table):
+    if isinstance(node, TableNode):
         return node
     notes.fail(node.line, "the file must be a table of names and values")
     return None
@@ -115,11 +115,11 @@ def _search(fields: Fields, notes: Notes, check: CheckSearch | None) -> dict[str
     return settings
 
 
-def _line_of(table: Table | None, name: str) -> int | None:
+def _line_of(table: TableNode | None, name: str) -> int | None:
     """Return the line of `search.…`, or the nearest that there is above it."""
     line, node = None, table
     for key in name.split(".")[1:]:
-        if not isinstance(node, Table) or key not in node.entries:
+        if not isinstance(node, TableNode) or key not in node.entries:
             break
         line, node = node.entries[key]
     return line

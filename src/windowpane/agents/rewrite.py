@@ -15,7 +15,7 @@ import yaml
 
 from windowpane.agents.frontmatter import split_document
 from windowpane.agents.items import dumped
-from windowpane.agents.tree import Table, TreeError, read_json, read_yaml, value_of
+from windowpane.agents.tree import TableNode, TreeError, read_json, read_yaml, value_of
 
 Path = tuple[str, ...]
 Value = str | int | float | bool | Sequence[str] | None
@@ -69,7 +69,7 @@ def rewritten_json(content: str, changes: Mapping[Path, Value]) -> str:
 
 
 def _plain(node: Any) -> dict[str, Any]:
-    if not isinstance(node, Table):
+    if not isinstance(node, TableNode):
         raise TreeError(getattr(node, "line", None), "the file must be a table of names and values")
     return value_of(node)
 

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from windowpane.agents.base import ServerEntry
 from windowpane.agents.fields import Fields, Notes, shortened
 from windowpane.agents.items import INCLUDE_MODES
-from windowpane.agents.tree import Node, Scalar, Table
+from windowpane.agents.tree import Node, ScalarNode, TableNode
 from windowpane.context.items import BUILT_IN_SERVER, CLIENT_SERVER, IncludeMode, Permission
 
 PERMISSIONS: tuple[Permission, ...] = ("required", "not_required", "forbidden")
@@ -27,7 +27,7 @@ _TYPES = ("stdio", *_HTTP_TYPES)
 
 
 def read_servers(
-    table: Table, notes: Notes, variables: Mapping[str, str], folder: str
+    table: TableNode, notes: Notes, variables: Mapping[str, str], folder: str
 ) -> dict[str, ServerEntry | None]:
     """Return the servers of an `mcpServers` table by name; None for one that cannot be used.
 
@@ -54,7 +54,7 @@ class _Filling:
     def fill(self, text: str, line: int | None) -> str:
         return _VARIABLE.sub(lambda match: self._value(match, line), text) if self.needed else text
 
-    def fill_all(self, texts: Mapping[str, Scalar]) -> dict[str, str]:
+    def fill_all(self, texts: Mapping[str, ScalarNode]) -> dict[str, str]:
         return {name: self.fill(scalar.text, scalar.line) for name, scalar in texts.items()}
 
     def _value(self, match: re.Match[str], line: int | None) -> str:
@@ -72,7 +72,7 @@ class _Filling:
 
 
 def _body(name: str, line: int, node: Node, notes: Notes, filling: _Filling, folder: str) -> dict[str, Any]:
-    if not name.strip() or not isinstance(node, Table):
+    if not name.strip() or not isinstance(node, TableNode):
         notes.fail(line, "a server is written as a name and a table with its command or url")
         return {}
     if name == BUILT_IN_SERVER:
@@ -138,7 +138,7 @@ def _tools(server: str, fields: Fields, notes: Notes) -> dict[str, Any]:
     permission: dict[str, Permission] = {}
     table = fields.table("tools")
     for tool, (line, node) in (table.entries if table else {}).items():
-        if not isinstance(node, Table):
+        if not isinstance(node, TableNode):
             notes.fail(line, f"mcpServers.{server}.tools.{tool} must be a table with include or permission")
             continue
         settings = Fields(node, notes, f"mcpServers.{server}.tools.{tool}.")

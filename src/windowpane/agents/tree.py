@@ -27,7 +27,7 @@ _LOADER: type[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 @dataclass(frozen=True, slots=True)
-class Scalar:
+class ScalarNode:
     """One value as written. Quoted text is always text."""
 
     line: int
@@ -41,7 +41,7 @@ class Scalar:
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
+class ListNode:
     """Values in order."""
 
     line: int
@@ -49,14 +49,14 @@ class Listing:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class TableNode:
     """Values by key, each with the line of its key."""
 
     line: int
     entries: "dict[str, tuple[int, Node]]"
 
 
-Node = Scalar | Listing | Table
+Node = ScalarNode | ListNode | TableNode
 
 
 class TreeError(Exception):
@@ -86,7 +86,7 @@ def read_yaml(text: str, first_line: int = 1) -> Node:
         raise TreeError(_line_of_refused(text, offset), f"not valid YAML: {_first_line(error)}") from None
     if len(nodes) > 1:
         raise TreeError(nodes[1].line, "a second YAML document begins here; only one is read")
-    return nodes[0] if nodes and not _is_empty(nodes[0]) else Table(first_line, {})
+    return nodes[0] if nodes and not _is_empty(nodes[0]) else TableNode(first_line, {})
 
 
 def read_json(text: str) -> Node:
@@ -109,25 +109,25 @@ def read_json(text: str) -> Node:
 def value_of(node: Node) -> Any:
     """Return a tree as plain Python values, for settings that are passed on as they are."""
     match node:
-        case Table():
+        case TableNode():
             return {key: value_of(value) for key, (_, value) in node.entries.items()}
-        case Listing():
+        case ListNode():
             return [value_of(value) for value in node.values]
-        case Scalar():
+        case ScalarNode():
             return _scalar_value(node)
 
 
-def boolean(scalar: Scalar) -> bool | None:
+def boolean(scalar: ScalarNode) -> bool | None:
     """Return the boolean that a scalar stands for, or None."""
     return None if scalar.quoted else _BOOLEANS.get(scalar.text.lower())
 
 
-def integer(scalar: Scalar) -> int | None:
+def integer(scalar: ScalarNode) -> int | None:
     """Return the whole number that a scalar stands for, or None. Leading zeros are just zeros."""
     return int(scalar.text) if not scalar.quoted and _INTEGER.fullmatch(scalar.text) else None
 
 
-def number(scalar: Scalar) -> float | None:
+def number(scalar: ScalarNode) -> float | None:
     """Return the finite number that a scalar stands for, or None."""
     return float(scalar.text) if not scalar.quoted and _NUMBER.fullmatch(scalar.text) else None
 
@@ -166,18 +166,18 @@ def _yaml_node(event: Any, events: Iterator[Any], offset: int, depth: int) -> No
     if event.tag is not None:
         raise TreeError(line, f"the tag {event.tag} is not read; write a plain value")
     if isinstance(event, yaml.ScalarEvent):
-        return Scalar(line, event.value, quoted=bool(event.style))
+        return ScalarNode(line, event.value, quoted=bool(event.style))
     if depth == MAX_DEPTH:
         raise TreeError(line, f"nested deeper than {MAX_DEPTH} levels")
     if isinstance(event, yaml.SequenceStartEvent):
-        return Listing(line, tuple(_yaml_values(events, offset, depth + 1)))
+        return ListNode(line, tuple(_yaml_values(events, offset, depth + 1)))
     entries: dict[str, tuple[int, Node]] = {}
     values = _yaml_values(events, offset, depth + 1)
     for key in values:
-        if not isinstance(key, Scalar):
+        if not isinstance(key, ScalarNode):
             raise TreeError(key.line, "a key must be a plain word")
         _add(entries, key, next(values))
-    return Table(line, entries)
+    return TableNode(line, entries)
 
 
 def _yaml_values(events: Iterator[Any], offset: int, depth: int) -> Iterator[Node]:
@@ -187,7 +187,7 @@ def _yaml_values(events: Iterator[Any], offset: int, depth: int) -> Iterator[Nod
         yield _yaml_node(event, events, offset, depth)
 
 
-def _add(entries: dict[str, tuple[int, Node]], key: Scalar, value: Node) -> None:
+def _add(entries: dict[str, tuple[int, Node]], key: ScalarNode, value: Node) -> None:
     if key.text in entries:
         raise TreeError(key.line, f"{key.text!r} is set twice; the first time on line {entries[key.text][0]}")
     entries[key.text] = (key.line, value)
@@ -203,22 +203,22 @@ def _first_line(error: yaml.YAMLError) -> str:
 
 
 def _is_empty(node: Node) -> bool:
-    return isinstance(node, Scalar) and node.empty
+    return isinstance(node, ScalarNode) and node.empty
 
 
-def _json_tokens(text: str) -> Iterator[Scalar]:
+def _json_tokens(text: str) -> Iterator[ScalarNode]:
     line = 1
     for match in _JSON_TOKEN.finditer(text):
         written = match.group()
         if written == "\n":
             line += 1
         elif written.startswith('"'):
-            yield Scalar(line, json.loads(written), quoted=True)
+            yield ScalarNode(line, json.loads(written), quoted=True)
         else:
-            yield Scalar(line, written)
+            yield ScalarNode(line, written)
 
 
-def _json_node(token: Scalar, tokens: Iterator[Scalar], depth: int) -> Node:
+def _json_node(token: ScalarNode, tokens: Iterator[ScalarNode], depth: int) -> Node:
     """Return the value that begins with this token. The text is known to be JSON, so only its shape is followed."""
     if token.quoted or token.text not in ("{", "["):
         return token
@@ -226,15 +226,15 @@ def _json_node(token: Scalar, tokens: Iterator[Scalar], depth: int) -> Node:
         raise TreeError(token.line, f"nested deeper than {MAX_DEPTH} levels")
     values = _json_values(tokens, depth + 1)
     if token.text == "[":
-        return Listing(token.line, tuple(values))
+        return ListNode(token.line, tuple(values))
     entries: dict[str, tuple[int, Node]] = {}
     for key in values:
-        if isinstance(key, Scalar):
+        if isinstance(key, ScalarNode):
             _add(entries, key, next(values))
-    return Table(token.line, entries)
+    return TableNode(token.line, entries)
 
 
-def _json_values(tokens: Iterator[Scalar], depth: int) -> Iterator[Node]:
+def _json_values(tokens: Iterator[ScalarNode], depth: int) -> Iterator[Node]:
     for token in tokens:
         if token.quoted or token.text not in ("]", "}", ",", ":"):
             yield _json_node(token, tokens, depth)
@@ -242,7 +242,7 @@ def _json_values(tokens: Iterator[Scalar], depth: int) -> Iterator[Node]:
             return
 
 
-def _scalar_value(scalar: Scalar) -> str | int | float | bool | None:
+def _scalar_value(scalar: ScalarNode) -> str | int | float | bool | None:
     if scalar.empty:
         return None
     for meaning in (boolean(scalar), integer(scalar), number(scalar)):

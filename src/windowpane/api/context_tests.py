@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from windowpane.context.agents import Problem
 from windowpane.context.items import ItemRef
-from windowpane.context.messages import Said
+from windowpane.context.messages import Utterance
 
 Broke = Literal["must", "must_not", "unexpected", "unknown"]
 
@@ -19,7 +19,7 @@ class ContextTest:
     line: int = 1
     name: str
     message: str
-    history: tuple[Said, ...] = ()
+    history: tuple[Utterance, ...] = ()
     added: tuple[ItemRef, ...] = ()
     settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
     must: tuple[ItemRef, ...] = ()

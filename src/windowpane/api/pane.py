@@ -41,7 +41,7 @@ from windowpane.api.sessions import (
 from windowpane.api.suggestions import Applied, Edit, Similar, SuggestionList
 from windowpane.api.turns import ContextDebug, ItemUse, SentItem, TurnRecord, TurnUsage, TurnView
 from windowpane.context.agents import Problem
-from windowpane.context.events import Live, SessionItem, Watched
+from windowpane.context.events import Live, SessionItem, WatchEvent
 from windowpane.context.fetched import Fetched, FetchedKind
 from windowpane.context.items import Domain, IncludeMode, ItemRef, ItemType, Reference, Rule, Tool
 from windowpane.context.messages import Decision, ToolResult
@@ -586,7 +586,7 @@ class Pane(Protocol):
         """Return the request that a message would make, without storing anything or calling a model."""
         ...
 
-    def watch(self, session_id: str, *, after: int | None = None) -> AsyncGenerator[Watched]:
+    def watch(self, session_id: str, *, after: int | None = None) -> AsyncGenerator[WatchEvent]:
         """Yield everything that happens to a session, until it is deleted.
 
         First comes the log after a sequence number, then the working context as it stands, then what happens. Without

@@ -17,7 +17,7 @@ from windowpane.context.events import (
     Recorded,
     SessionContext,
     SessionDeleted,
-    Watched,
+    WatchEvent,
 )
 
 _EVENT: TypeAdapter[Event] = TypeAdapter(Annotated[Event, Field(discriminator="type")])
@@ -39,7 +39,7 @@ def unflat(body: dict[str, Any]) -> Recorded:
     return Recorded(body["seq"], datetime.fromisoformat(body["at"]), _EVENT.validate_python(rest))
 
 
-def wire(event: Watched) -> dict[str, Any]:
+def wire(event: WatchEvent) -> dict[str, Any]:
     """Return anything that a watcher sees as one JSON object."""
     if isinstance(event, Recorded):
         return flat(event)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from windowpane.client import Client
     from windowpane.engine import Engine
     from windowpane.insight.analytics.update import Bookkeeper, Kept
-    from windowpane.insight.evaluate import Question
+    from windowpane.insight.evaluate import LabelledQuestion
     from windowpane.search.settings import SearchSettings
 
 LOOKED_AT = 2000
@@ -24,22 +24,24 @@ LOOKED_AT = 2000
 DOMAINS = {"text": "rules and references", "tool": "tools"}
 
 
-def questions_of(agent: str, tests: "Sequence[ContextTest]") -> "tuple[list[Question], SearchSettings]":
+def questions_of(agent: str, tests: "Sequence[ContextTest]") -> "tuple[list[LabelledQuestion], SearchSettings]":
     """Return labelled questions, from tests or from past turns, and the agent's search settings."""
     from windowpane.insight.evaluate import asked_before, asked_now
     from windowpane.search.settings import search_settings
 
-    async def from_labels(engine: "Engine") -> "tuple[list[Question], SearchSettings]":
+    async def from_labels(engine: "Engine") -> "tuple[list[LabelledQuestion], SearchSettings]":
         return await asked_now(engine, agent, tests), search_settings(engine.agents.current(agent).settings.search)
 
-    async def from_use(engine: "Engine", books: "Bookkeeper", kept: "Kept") -> "tuple[list[Question], SearchSettings]":
+    async def from_use(
+        engine: "Engine", books: "Bookkeeper", kept: "Kept"
+    ) -> "tuple[list[LabelledQuestion], SearchSettings]":
         import anyio.to_thread
 
         found = search_settings(engine.agents.current(agent).settings.search)
         lessons = await anyio.to_thread.run_sync(partial(books.ledger.lessons, None, agent, limit=LOOKED_AT))
         return await asked_before(engine, lessons), found
 
-    async def never(client: "Client") -> "tuple[list[Question], SearchSettings]":
+    async def never(client: "Client") -> "tuple[list[LabelledQuestion], SearchSettings]":
         raise AssertionError("a server evaluates on its own")
 
     return with_engine(settings(), from_labels) if tests else ask_ledger(from_use, never)

@@ -9,8 +9,8 @@ from windowpane.context.items import IncludeMode, Item, ItemRef
 from windowpane.context.request import Budget, Candidate, Evidence, Request, RequestContext
 from windowpane.insight.view import (
     NO_CONTEXT,
+    ContextPartRow,
     ContextRow,
-    PartRow,
     Since,
     changes_since,
     columns,
@@ -142,7 +142,7 @@ def budget_text(budget: Budget) -> str:
     )
 
 
-def _part_text(part: PartRow) -> str:
+def _part_text(part: ContextPartRow) -> str:
     several = f" in {part.count} messages" if part.count > 1 else ""
     missed = f", {part.left_out} left out" if part.left_out else ""
     reasons = f" – {'; '.join(part.reasons)}" if part.reasons else ""

@@ -332,5 +332,5 @@ class SessionDeleted:
     type: Literal["session.deleted"] = "session.deleted"
 
 
-Watched = Live | SessionContext | Missed | SessionDeleted
+WatchEvent = Live | SessionContext | Missed | SessionDeleted
 """What somebody who watches a session sees. A context event that is not in an envelope is not in the log either."""

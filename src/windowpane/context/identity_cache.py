@@ -15,7 +15,7 @@ ValueT = TypeVar("ValueT")
 ResultT = TypeVar("ResultT")
 
 
-def once_for_each(function: Callable[[ValueT], ResultT]) -> Callable[[ValueT], ResultT]:
+def cached_by_identity(function: Callable[[ValueT], ResultT]) -> Callable[[ValueT], ResultT]:
     """Return the function with a memory: the same object gives the same result again."""
     known: dict[int, tuple[ValueT, ResultT]] = {}
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from windowpane.context.identity_cache import once_for_each
+from windowpane.context.identity_cache import cached_by_identity
 from windowpane.context.ids import BlobHash, content_hash
 
 ItemType = Literal["rule", "reference", "tool"]
@@ -142,7 +142,7 @@ def definition(item: Item) -> str:
     return json.dumps(body, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
 
 
-@once_for_each
+@cached_by_identity
 def item_hash(item: Item) -> BlobHash:
     """Return the content hash of an item."""
     return content_hash(definition(item))

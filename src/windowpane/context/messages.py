@@ -176,7 +176,7 @@ Message = UserMessage | SystemMessage | ErrorMessage | ApprovalMessage | Assista
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class Utterance:
     """One earlier message as text."""
 
     role: Literal["user", "assistant"]

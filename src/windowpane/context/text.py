@@ -8,7 +8,7 @@ import re
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
-def whole(text: str) -> str:
+def valid_unicode(text: str) -> str:
     """Return a text that UTF-8 can carry: halves that belong together are joined, and others become U+FFFD."""
     if text.isascii() or not _SURROGATE.search(text):
         return text

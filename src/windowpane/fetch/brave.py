@@ -7,8 +7,8 @@ import httpx2
 from pydantic import TypeAdapter
 
 from windowpane.context.fetched import Fetched
-from windowpane.fetch.asking import Asked, ask
 from windowpane.fetch.base import RESULTS
+from windowpane.fetch.engine_http import EngineSpec, fetch_json
 from windowpane.fetch.results import Hit, asked_for, fetched
 
 URL = "https://api.search.brave.com"
@@ -45,7 +45,7 @@ class Brave:
     def __init__(self, key: str, url: str = URL, timeout_s: float = 10.0) -> None:
         self._url = f"{url.rstrip('/')}/res/v1/web/search"
         # A key that Brave does not know is answered with 422.
-        self._asked = Asked(self.name, "check the key in `BRAVE_API_KEY`", (401, 403, 422), timeout_s)
+        self._spec = EngineSpec(self.name, "check the key in `BRAVE_API_KEY`", (401, 403, 422), timeout_s)
         headers = {"X-Subscription-Token": key, "Accept": "application/json"}
         self._client = httpx2.AsyncClient(timeout=timeout_s, headers=headers)
 
@@ -62,7 +62,7 @@ class Brave:
             "result_filter": "web",
         }
         request = self._client.build_request("GET", self._url, params=params)
-        answer = await ask(self._client, self._asked, request, ANSWER)
+        answer = await fetch_json(self._client, self._spec, request, ANSWER)
         return fetched(query, (_hit(result) for result in (answer.web or _Web()).results), limit)
 
     async def aclose(self) -> None:

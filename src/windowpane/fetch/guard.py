@@ -41,7 +41,7 @@ async def system_addresses(host: str, port: int) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Guard:
+class AddressGuard:
     """Says which addresses may be fetched. `allow` names what may be in spite of not being public."""
 
     allow: tuple[Exemption, ...] = ()
@@ -97,7 +97,7 @@ class Guard:
 class GuardedTransport(httpx2.AsyncBaseTransport):
     """HTTP over connections that only lead where the guard allows."""
 
-    def __init__(self, guard: Guard, ssl_context: SSLContext) -> None:
+    def __init__(self, guard: AddressGuard, ssl_context: SSLContext) -> None:
         self._guard = guard
         self._pool = httpcore2.AsyncConnectionPool(ssl_context=ssl_context, network_backend=_GuardedNetwork(guard))
 
@@ -121,7 +121,7 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
 
 
 class _GuardedNetwork(httpcore2.AsyncNetworkBackend):
-    def __init__(self, guard: Guard) -> None:
+    def __init__(self, guard: AddressGuard) -> None:
         self._guard = guard
         self._network = cast("httpcore2.AsyncNetworkBackend", httpcore2.AnyIOBackend())
 

@@ -20,7 +20,7 @@ from windowpane.errors import FetchFailedError, FetchRefusedError
 from windowpane.fetch.base import PageLimits
 from windowpane.fetch.charset import decode
 from windowpane.fetch.extract import Extracted, extract, one_line, plain
-from windowpane.fetch.guard import Guard, GuardedTransport
+from windowpane.fetch.guard import AddressGuard, GuardedTransport
 from windowpane.fetch.urls import authority, normalised, page_url, shown
 
 HTML_TYPES = ("text/html", "application/xhtml+xml")
@@ -49,9 +49,12 @@ class Pages:
     """Reads pages of the public web."""
 
     def __init__(
-        self, guard: Guard | None = None, limits: PageLimits | None = None, ssl_context: ssl.SSLContext | None = None
+        self,
+        guard: AddressGuard | None = None,
+        limits: PageLimits | None = None,
+        ssl_context: ssl.SSLContext | None = None,
     ) -> None:
-        self._guard = guard or Guard()
+        self._guard = guard or AddressGuard()
         self._limits = limits or PageLimits()
         self._ssl_context = ssl_context or httpx2.create_ssl_context(trust_env=False)
         self._readers = anyio.CapacityLimiter(READ_AT_ONCE)

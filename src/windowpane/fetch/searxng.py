@@ -7,8 +7,8 @@ from pydantic import TypeAdapter
 
 from windowpane.context.fetched import Fetched
 from windowpane.errors import SearchEngineError
-from windowpane.fetch.asking import Asked, ask
 from windowpane.fetch.base import RESULTS
+from windowpane.fetch.engine_http import EngineSpec, fetch_json
 from windowpane.fetch.results import Hit, asked_for, fetched
 
 
@@ -35,7 +35,7 @@ class SearXNG:
 
     def __init__(self, url: str, timeout_s: float = 10.0) -> None:
         self._url = f"{url.rstrip('/')}/search"
-        self._asked = Asked(
+        self._spec = EngineSpec(
             self.name, "add `json` to `search.formats` in its settings.yml, and check its limiter", timeout_s=timeout_s
         )
         self._client = httpx2.AsyncClient(timeout=timeout_s)
@@ -48,7 +48,7 @@ class SearXNG:
         """
         asked = asked_for(query)
         request = self._client.build_request("GET", self._url, params={"q": asked, "format": "json"})
-        answer = await ask(self._client, self._asked, request, ANSWER)
+        answer = await fetch_json(self._client, self._spec, request, ANSWER)
         if not answer.results and answer.unresponsive_engines:
             names = ", ".join(sorted(str(engine[0]) for engine in answer.unresponsive_engines if engine))
             raise SearchEngineError(self.name, f"its engines do not answer ({names[:200]}); try again later")

@@ -6,8 +6,8 @@ import httpx2
 from pydantic import TypeAdapter
 
 from windowpane.context.fetched import Fetched
-from windowpane.fetch.asking import Asked, ask
 from windowpane.fetch.base import RESULTS
+from windowpane.fetch.engine_http import EngineSpec, fetch_json
 from windowpane.fetch.results import Hit, asked_for, fetched
 
 URL = "https://api.tavily.com"
@@ -36,7 +36,7 @@ class Tavily:
 
     def __init__(self, key: str, url: str = URL, timeout_s: float = 10.0) -> None:
         self._url = f"{url.rstrip('/')}/search"
-        self._asked = Asked(self.name, "check the key in `TAVILY_API_KEY`", timeout_s=timeout_s)
+        self._spec = EngineSpec(self.name, "check the key in `TAVILY_API_KEY`", timeout_s=timeout_s)
         self._client = httpx2.AsyncClient(timeout=timeout_s, headers={"Authorization": f"Bearer {key}"})
 
     async def search(self, query: str, *, limit: int = RESULTS) -> tuple[Fetched, ...]:
@@ -47,7 +47,7 @@ class Tavily:
         """
         body = {"query": asked_for(query), "max_results": max(1, min(limit, MOST_RESULTS)), "search_depth": "basic"}
         request = self._client.build_request("POST", self._url, json=body)
-        answer = await ask(self._client, self._asked, request, ANSWER)
+        answer = await fetch_json(self._client, self._spec, request, ANSWER)
         return fetched(query, (Hit(hit.title, hit.url, hit.content) for hit in answer.results), limit)
 
     async def aclose(self) -> None:

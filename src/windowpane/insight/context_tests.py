@@ -28,13 +28,13 @@ import anyio.to_thread
 from windowpane.agents.base import Agents
 from windowpane.agents.fields import Fields, Notes
 from windowpane.agents.items import dumped
-from windowpane.agents.tree import Listing, Node, Scalar, Table, TreeError, read_yaml, value_of
+from windowpane.agents.tree import ListNode, Node, ScalarNode, TableNode, TreeError, read_yaml, value_of
 from windowpane.api.context_tests import Breach, ContextTest, ContextTests, Report, Selected, Verdict
 from windowpane.context.agents import Problem
 from windowpane.context.events import SessionItem
 from windowpane.context.ids import SessionId
 from windowpane.context.items import Item, ItemRef, reference_ref, rule_ref, tool_ref
-from windowpane.context.messages import AssistantMessage, Message, ModelReply, Said, Step, UserMessage
+from windowpane.context.messages import AssistantMessage, Message, ModelReply, Step, UserMessage, Utterance
 from windowpane.context.session import SessionState
 from windowpane.errors import InvalidInputError, InvalidSettingError
 from windowpane.insight.past import PastTurn, Records, past_turn
@@ -138,7 +138,7 @@ def _hint(ref: ItemRef, known: Iterable[ItemRef]) -> str:
     return f"; did you mean {close[0]}?" if close else ""
 
 
-def as_messages(history: Sequence[Said]) -> tuple[Message, ...]:
+def as_messages(history: Sequence[Utterance]) -> tuple[Message, ...]:
     """Return a conversation that a test only gives the words of."""
     now = datetime.now(UTC)
     return tuple(
@@ -184,8 +184,8 @@ def _parsed_file(path: Path) -> ContextTests:
 
 def _read_file(node: Node, notes: Notes) -> list[ContextTest]:
     found: list[ContextTest] = []
-    for entry in node.values if isinstance(node, Listing) else (node,):
-        if isinstance(entry, Table):
+    for entry in node.values if isinstance(node, ListNode) else (node,):
+        if isinstance(entry, TableNode):
             # Each entry is judged by itself: one that cannot be read must not take the others with it.
             own = Notes(notes.file)
             test = _read_test(entry, own)
@@ -197,7 +197,7 @@ def _read_file(node: Node, notes: Notes) -> list[ContextTest]:
     return found
 
 
-def _read_test(table: Table, notes: Notes) -> ContextTest:
+def _read_test(table: TableNode, notes: Notes) -> ContextTest:
     fields = Fields(table, notes)
     message = fields.text("message", "")
     if not message.strip():
@@ -232,16 +232,16 @@ def _refs(fields: Fields, key: str, notes: Notes) -> tuple[ItemRef, ...]:
     return tuple(found)
 
 
-def _history(fields: Fields, notes: Notes) -> tuple[Said, ...]:
+def _history(fields: Fields, notes: Notes) -> tuple[Utterance, ...]:
     node = fields.node("history")
     if node is None:
         return ()
-    found: list[Said] = []
-    for entry in node.values if isinstance(node, Listing) else (node,):
-        said_by = list(entry.entries.items()) if isinstance(entry, Table) else []
+    found: list[Utterance] = []
+    for entry in node.values if isinstance(node, ListNode) else (node,):
+        said_by = list(entry.entries.items()) if isinstance(entry, TableNode) else []
         role, text = (said_by[0][0], said_by[0][1][1]) if len(said_by) == 1 else ("", None)
-        if role in ("user", "assistant") and isinstance(text, Scalar):
-            found.append(Said(role, text.text))
+        if role in ("user", "assistant") and isinstance(text, ScalarNode):
+            found.append(Utterance(role, text.text))
         else:
             notes.fail(entry.line, "history is a list of `user: …` and `assistant: …`")
     return tuple(found)

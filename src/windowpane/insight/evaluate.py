@@ -32,7 +32,7 @@ SHOWN_WRONG = 50
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class LabelledQuestion:
     """One domain of a labelled question: its candidates, best first, and which of them are needed.
 
     Candidates that are `free` may be selected or not. `lost` are needed items that were no candidates.
@@ -57,7 +57,7 @@ class Question:
         return max(certain, min(relevant, settings.top_n))
 
 
-def evaluate(agent: str, questions: Sequence[Question], settings: SearchSettings) -> Evaluation:
+def evaluate(agent: str, questions: Sequence[LabelledQuestion], settings: SearchSettings) -> Evaluation:
     """Return how a selection with these settings does on these questions.
 
     Raises:
@@ -80,7 +80,7 @@ def evaluate(agent: str, questions: Sequence[Question], settings: SearchSettings
     )
 
 
-def measure(questions: Iterable[Question], settings: Callable[[Question], SelectSettings]) -> Measure:
+def measure(questions: Iterable[LabelledQuestion], settings: Callable[[LabelledQuestion], SelectSettings]) -> Measure:
     """Return how well a selection does on these questions, with settings for each."""
     needed = selected = hits = 0
     names: set[str] = set()
@@ -111,7 +111,7 @@ def _share(part: int, whole: int) -> float | None:
     return round(part / whole, 4) if whole else None
 
 
-def _wrong(question: Question, settings: SelectSettings) -> Wrong:
+def _wrong(question: LabelledQuestion, settings: SelectSettings) -> Wrong:
     taken = question.taken(settings)
     marks = list(zip(question.refs, question.needed, question.free, strict=True))
     return Wrong(
@@ -121,7 +121,7 @@ def _wrong(question: Question, settings: SelectSettings) -> Wrong:
     )
 
 
-def _calibration(questions: Iterable[Question]) -> tuple[CalibrationStep, ...]:
+def _calibration(questions: Iterable[LabelledQuestion]) -> tuple[CalibrationStep, ...]:
     counts = [[0, 0] for _ in range(SCORE_STEPS)]
     for question in questions:
         for score, needed, free in zip(question.scores, question.needed, question.free, strict=True):
@@ -157,7 +157,7 @@ def read_labels(path: Path) -> tuple[ContextTest, ...]:
     return found.tests
 
 
-async def asked_now(engine: Selecting, agent_name: str, labels: Sequence[ContextTest]) -> list[Question]:
+async def asked_now(engine: Selecting, agent_name: str, labels: Sequence[ContextTest]) -> list[LabelledQuestion]:
     """Return labelled questions with the scores that they get now, from the agent as it is.
 
     Raises:
@@ -165,7 +165,7 @@ async def asked_now(engine: Selecting, agent_name: str, labels: Sequence[Context
     """
     agent = engine.agents.current(agent_name)
     servers = await engine.servers(agent_name, settle_s=WAIT_S)
-    found: list[Question] = []
+    found: list[LabelledQuestion] = []
     for label in labels:
         held = tuple(SessionItem(ref, "manual") for ref in label.added)
         candidates = gather(agent, servers, SessionState(id=SessionId(""), context_items=held)).candidates
@@ -179,9 +179,9 @@ async def asked_now(engine: Selecting, agent_name: str, labels: Sequence[Context
     return found
 
 
-async def asked_before(engine: Records, remembered: Sequence[Remembered]) -> list[Question]:
+async def asked_before(engine: Records, remembered: Sequence[Remembered]) -> list[LabelledQuestion]:
     """Return past turns as labelled questions, with the scores that they had. Turns that are gone are passed over."""
-    found: list[Question] = []
+    found: list[LabelledQuestion] = []
     for entry in remembered:
         try:
             past = await past_turn(engine, entry.session_id, entry.lesson.turn, with_catalog=False)
@@ -195,7 +195,7 @@ async def asked_before(engine: Records, remembered: Sequence[Remembered]) -> lis
 
 def questions_of(
     name: str, candidates: Mapping[Domain, Scored], needed: frozenset[ItemRef], free: frozenset[ItemRef]
-) -> list[Question]:
+) -> list[LabelledQuestion]:
     """Return the domains of a labelled question, from what its candidates scored."""
     found = [_question(name, domain, own, needed, free) for domain, own in candidates.items()]
     known = {ref for question in found for ref in question.refs}
@@ -207,10 +207,10 @@ def questions_of(
 
 def _question(
     name: str, domain: Domain, candidates: Scored, needed: frozenset[ItemRef], free: frozenset[ItemRef]
-) -> Question:
+) -> LabelledQuestion:
     order = candidates.under(SelectSettings()).order
     refs = tuple(candidates.measured.keys[position] for position in order)
-    return Question(
+    return LabelledQuestion(
         name=name,
         domain=domain,
         refs=refs,

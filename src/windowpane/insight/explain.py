@@ -28,7 +28,7 @@ from windowpane.insight.past import PastTurn
 from windowpane.insight.refit import Wanted, fate_of, more_tokens, pieces_with
 from windowpane.insight.rescore import Scored, domain_of, scored, settings_of
 from windowpane.request.assemble import item_tokens
-from windowpane.search.select import SCORE_DECIMALS, Choice, Choices
+from windowpane.search.select import SCORE_DECIMALS, Decision, DomainSelection
 from windowpane.search.settings import SearchSettings, SelectSettings
 from windowpane.tools.names import offer
 
@@ -82,7 +82,7 @@ class _Explainer:
         self._entries = {entry.ref: entry for entry in past.catalog.entries} if past.catalog else {}
         self._pieces = {piece.key: piece for piece in past.context.pieces}
         self._wanted: dict[ItemRef, Wanted | None] = {}
-        self._by_ref: dict[Domain, dict[ItemRef, Choice]] = {}
+        self._by_ref: dict[Domain, dict[ItemRef, Decision]] = {}
 
     def explain(self, ref: ItemRef) -> Explanation:
         if ref in self._held:
@@ -268,12 +268,12 @@ class _Explainer:
         wants = [(self._want(key), score) for key, score in scores]
         return [replace(want, score=score) for want, score in wants if want is not None]
 
-    def _choice(self, ref: ItemRef) -> Choice | None:
+    def _choice(self, ref: ItemRef) -> Decision | None:
         if self._settings is None or domain_of(ref) not in self._domains:
             return None
         return self._recorded_choices(domain_of(ref)).get(ref)
 
-    def _recorded_choices(self, domain: Domain) -> dict[ItemRef, Choice]:
+    def _recorded_choices(self, domain: Domain) -> dict[ItemRef, Decision]:
         if domain not in self._by_ref:
             self._by_ref[domain] = {choice.key: choice for choice in self._under(domain, self._of(domain))}
         return self._by_ref[domain]
@@ -281,7 +281,7 @@ class _Explainer:
     def _of(self, domain: Domain) -> SelectSettings:
         return (self._settings or SearchSettings()).of(domain)
 
-    def _under(self, domain: Domain, settings: SelectSettings) -> Choices:
+    def _under(self, domain: Domain, settings: SelectSettings) -> DomainSelection:
         return self._domains[domain].under(settings)
 
     def _best(self, domain: Domain) -> float:
@@ -376,7 +376,7 @@ def one_step_less(need: Need) -> Need:
     return replace(need, value=value if step == 1 else round(value, SCORE_DECIMALS))
 
 
-def _raised(domain: Domain, settings: SelectSettings, choice: Choice, best: float) -> Iterator[Need]:
+def _raised(domain: Domain, settings: SelectSettings, choice: Decision, best: float) -> Iterator[Need]:
     """Yield what makes an item relevant: a lower floor, a lower share of the best, a higher cap, whichever it needs."""
     floor = settings.floor
     if choice.score < floor:
@@ -388,7 +388,7 @@ def _raised(domain: Domain, settings: SelectSettings, choice: Choice, best: floa
         yield _setting(domain, "top_n", choice.rank, least=True)
 
 
-def _lowered(domain: Domain, settings: SelectSettings, choice: Choice, best: float) -> Iterator[Need]:
+def _lowered(domain: Domain, settings: SelectSettings, choice: Decision, best: float) -> Iterator[Need]:
     """Yield what makes an item no longer relevant, each by itself."""
     floor = _up(choice.score)
     if floor <= 1:

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from windowpane.context.items import Domain, ItemRef
 from windowpane.context.request import Evidence, Query, RequestContext
-from windowpane.search.base import Found, Measured, SearchQuery
+from windowpane.search.base import Measurements, PassageFinder, SearchQuery
 from windowpane.search.chunks import Chunk
 from windowpane.search.documents import DOMAINS
-from windowpane.search.select import Choices, decide
+from windowpane.search.select import DomainSelection, decide
 from windowpane.search.settings import SearchSettings, SelectSettings, search_settings
 
 Floats = NDArray[np.float64]
@@ -25,11 +25,11 @@ Floats = NDArray[np.float64]
 class Scored:
     """The candidates of one domain, with the scores that they got."""
 
-    measured: Measured
+    measured: Measurements
     scores: Floats
     query: SearchQuery
 
-    def under(self, settings: SelectSettings) -> Choices:
+    def under(self, settings: SelectSettings) -> DomainSelection:
         """Return what is decided about each under these settings."""
         return decide(self.measured, self.scores, self.query, settings)
 
@@ -83,16 +83,16 @@ def _evidence(context: RequestContext) -> Iterator[tuple[ItemRef, Evidence]]:
             yield candidate.ref, candidate.evidence
 
 
-def _measured(domain: Domain, pairs: list[tuple[ItemRef, Evidence]]) -> Measured:
+def _measured(domain: Domain, pairs: list[tuple[ItemRef, Evidence]]) -> Measurements:
     passages = tuple(
         (Chunk(e.passage.start, e.passage.end, e.passage.text) if e.passage else Chunk(0, 0, ""),) for _, e in pairs
     )
     places = np.arange(len(pairs), dtype=np.intp)
-    return Measured(
+    return Measurements(
         domain,
         tuple(ref for ref, _ in pairs),
         np.array([np.nan if evidence.meaning is None else evidence.meaning for _, evidence in pairs], float),
         np.array([evidence.words or 0.0 for _, evidence in pairs], float),
         places,
-        Found(passages, places, np.zeros(len(pairs), np.float32)),
+        PassageFinder(passages, places, np.zeros(len(pairs), np.float32)),
     )

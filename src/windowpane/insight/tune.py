@@ -20,7 +20,7 @@ from windowpane.api.evaluation import Measure, Proposal
 from windowpane.context.ids import content_hash
 from windowpane.context.items import Domain
 from windowpane.errors import InvalidFileError, InvalidInputError
-from windowpane.insight.evaluate import Question, measured
+from windowpane.insight.evaluate import LabelledQuestion, measured
 from windowpane.search.documents import DOMAINS
 from windowpane.search.settings import SearchSettings, SelectSettings
 
@@ -40,7 +40,7 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 
-def tune(questions: Sequence[Question], settings: SearchSettings) -> tuple[Proposal, ...]:
+def tune(questions: Sequence[LabelledQuestion], settings: SearchSettings) -> tuple[Proposal, ...]:
     """Return a proposal for each domain that has enough questions.
 
     Raises:
@@ -86,7 +86,7 @@ def write_settings(agent: Agent, proposals: Sequence[Proposal]) -> FileText:
 _TABLES: Mapping[Domain, str] = {"text": "text", "tool": "tools"}
 
 
-def _tuned(domain: Domain, questions: Sequence[Question], now: SelectSettings) -> Proposal:
+def _tuned(domain: Domain, questions: Sequence[LabelledQuestion], now: SelectSettings) -> Proposal:
     tried = _combinations(now)
     counts = [counts_under(question, tried) for question in questions]
     selected, hits = (np.stack([count[column] for count in counts]) for column in (0, 1))
@@ -129,7 +129,7 @@ def _combinations(now: SelectSettings) -> list[SelectSettings]:
     ]
 
 
-def counts_under(question: Question, tried: Sequence[SelectSettings]) -> tuple[Ints, Ints]:
+def counts_under(question: LabelledQuestion, tried: Sequence[SelectSettings]) -> tuple[Ints, Ints]:
     """Return how many are selected under each of the settings, and how many of them are needed."""
     ascending = np.array(question.scores[::-1], np.float64)
     count = len(ascending)
@@ -151,7 +151,7 @@ def _at_least(ascending: Floats, limits: Floats) -> Ints:
     return len(ascending) - np.searchsorted(ascending, limits).astype(np.int64)
 
 
-def _folds(questions: Sequence[Question]) -> Ints:
+def _folds(questions: Sequence[LabelledQuestion]) -> Ints:
     """Deal questions into groups by their names: the same questions are always dealt alike."""
     order = sorted(range(len(questions)), key=lambda place: content_hash(questions[place].name))
     folds = np.zeros(len(questions), np.int64)

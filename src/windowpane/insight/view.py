@@ -66,7 +66,7 @@ class ContextColumns:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PartRow:
+class ContextPartRow:
     """All stretches of one kind together. `reasons` say why those that were left out or cut were."""
 
     kind: PartKind
@@ -95,7 +95,7 @@ def columns(context: RequestContext, since: Mapping[ItemRef, Since] | None = Non
     return ContextColumns(rules=rows("rule"), references=rows("reference"), tools=rows("tool"))
 
 
-def parts(context: RequestContext) -> tuple[PartRow, ...]:
+def parts(context: RequestContext) -> tuple[ContextPartRow, ...]:
     """Return what the request consisted of, one row per kind, in the order of the request."""
     kinds: dict[PartKind, None] = dict.fromkeys(part.kind for part in context.parts)
     return tuple(_part_row(context, kind) for kind in kinds)
@@ -182,10 +182,10 @@ def _row(item: ContextItem, since: Since) -> ContextRow:
     )
 
 
-def _part_row(context: RequestContext, kind: PartKind) -> PartRow:
+def _part_row(context: RequestContext, kind: PartKind) -> ContextPartRow:
     same = [part for part in context.parts if part.kind == kind]
     sent = [part for part in same if part.status != "left_out"]
-    return PartRow(
+    return ContextPartRow(
         kind=kind,
         count=len(sent),
         tokens=sum(part.tokens for part in sent),

@@ -33,7 +33,7 @@ class LeftOut:
 
 # Without slots: the library takes the slots of a tool's result for default values.
 @dataclass(frozen=True, kw_only=True)
-class Found:
+class SearchAnswer:
     """What a message would bring into a request. `query` is what was searched for on its behalf."""
 
     query: str
@@ -70,9 +70,9 @@ class Explained:
     degraded: tuple[str, ...]
 
 
-def found(context: RequestContext) -> Found:
+def found(context: RequestContext) -> SearchAnswer:
     """Return what a message would bring into its request."""
-    return Found(
+    return SearchAnswer(
         query=context.query.text,
         summary=summary(context),
         items=_fates(context.items),

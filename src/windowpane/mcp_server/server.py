@@ -14,9 +14,9 @@ from pydantic import Field
 
 from windowpane.engine import Engine
 from windowpane.errors import SessionNotFoundError, WindowpaneError
-from windowpane.mcp_server.answers import Explained, Found, explained, found
+from windowpane.mcp_server.answers import Explained, SearchAnswer, explained, found
 from windowpane.mcp_server.callers import Known, caller, own_session
-from windowpane.mcp_server.watch import CONTEXT_URI, Watch, uri_of
+from windowpane.mcp_server.watch import CONTEXT_URI, SessionWatch, uri_of
 from windowpane.tools.context_tools import GET_DESCRIPTION, SET_DESCRIPTION, shown
 
 INSTRUCTIONS = """Windowpane keeps, for every chat session, what it is working on and what each model request contained.
@@ -47,7 +47,7 @@ def create_server(engine: Engine) -> MCPServer:
             return shown(await engine.get_context(await own_session(engine, session_id, "read")), set_name)
 
     @server.tool(annotations=_READS)
-    async def search_context(session_id: Id, message: str) -> Found:
+    async def search_context(session_id: Id, message: str) -> SearchAnswer:
         """Find what a message would bring into its request, with scores and reasons. Nothing is stored or sent."""
         with _told():
             return found((await engine.preview(await own_session(engine, session_id, "read"), message)).context)
@@ -93,7 +93,7 @@ class _Server(MCPServer[Any]):
             version=version("windowpane"),
             log_level="WARNING",
             subscriptions=bus,
-            middleware=[Known(), Watch(engine, bus)],
+            middleware=[Known(), SessionWatch(engine, bus)],
         )
         self._engine = engine
 

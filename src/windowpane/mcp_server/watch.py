@@ -29,7 +29,7 @@ def uri_of(session_id: SessionId) -> str:
     return CONTEXT_URI.format(session_id=session_id)
 
 
-class Watch:
+class SessionWatch:
     """Watch the sessions that a listener asks about, for as long as it listens."""
 
     def __init__(self, engine: Engine, bus: InMemorySubscriptionBus) -> None:

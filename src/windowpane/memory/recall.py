@@ -123,7 +123,7 @@ def spoken_tokens(message: Spoken) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Calibration:
+class RecallCalibration:
     """How sure each measurement makes us, as a logistic regression (`python bench/memory.py --fit`)."""
 
     base: float = -5.65
@@ -135,10 +135,10 @@ class Calibration:
     words_per_coverage: float = 12.95
 
 
-CALIBRATION = Calibration()
+CALIBRATION = RecallCalibration()
 
 
-def score(result: HistoryResult, by: Calibration = CALIBRATION) -> Floats:
+def score(result: HistoryResult, by: RecallCalibration = CALIBRATION) -> Floats:
     """Return how likely each message is to bear on the question, between 0 and 1."""
     measured = ~np.isnan(result.meaning)
     full = np.array((by.base, by.per_fused, by.per_meaning, by.per_coverage))

@@ -6,7 +6,7 @@ from windowpane.models.base import ChatModel, Models
 from windowpane.models.windows import window_tokens
 
 
-class LaterModels:
+class LazyModels:
     """The models that a function returns, once somebody asks for one."""
 
     def __init__(self, make: Callable[[], Models]) -> None:

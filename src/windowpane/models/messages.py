@@ -33,7 +33,7 @@ from pydantic_core import PydanticSerializationError
 
 from windowpane.context.messages import ToolCall
 from windowpane.context.request import CallSettings, OfferedTool, RequestMessage
-from windowpane.context.text import whole
+from windowpane.context.text import valid_unicode
 
 REMEMBERED_REPLIES = 256
 NO_OUTPUT = "(no output)"
@@ -112,7 +112,7 @@ def definitions(tools: Sequence[OfferedTool]) -> list[ToolDefinition]:
     return [
         ToolDefinition(
             name=tool.offered_name,
-            description=whole(tool.description),
+            description=valid_unicode(tool.description),
             parameters_json_schema=dict(tool.parameters),
             strict=False,
         )
@@ -144,7 +144,11 @@ def tool_calls(reply: ModelResponse) -> tuple[ToolCall, ...]:
     A model that gives no arguments at all means an empty object.
     """
     return tuple(
-        ToolCall(id=whole(part.tool_call_id), offered_name=whole(part.tool_name), arguments=whole(_arguments(part)))
+        ToolCall(
+            id=valid_unicode(part.tool_call_id),
+            offered_name=valid_unicode(part.tool_name),
+            arguments=valid_unicode(_arguments(part)),
+        )
         for part in reply.parts
         if isinstance(part, ToolCallPart)
     )
@@ -156,7 +160,7 @@ def _turn_start(messages: Sequence[RequestMessage]) -> int:
 
 
 def _request_part(message: RequestMessage, tool_names: dict[str, str]) -> ModelRequestPart:
-    content = whole(message.content)
+    content = valid_unicode(message.content)
     if message.role == "system":
         return SystemPromptPart(content)
     if message.role == "tool":
@@ -169,9 +173,9 @@ def _request_part(message: RequestMessage, tool_names: dict[str, str]) -> ModelR
 def _rebuilt(message: RequestMessage) -> ModelResponse:
     parts: list[ModelResponsePart] = []
     if message.content.strip():
-        parts.append(TextPart(whole(message.content)))
+        parts.append(TextPart(valid_unicode(message.content)))
     parts += [
-        ToolCallPart(tool_name=call.offered_name, args=whole(call.arguments), tool_call_id=call.id)
+        ToolCallPart(tool_name=call.offered_name, args=valid_unicode(call.arguments), tool_call_id=call.id)
         for call in message.tool_calls
     ]
     return ModelResponse(parts=parts)

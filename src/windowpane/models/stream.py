@@ -30,7 +30,7 @@ from pydantic_ai.settings import ModelSettings
 
 from windowpane.context.messages import Step, Usage
 from windowpane.context.request import CallSettings, OfferedTool, RequestMessage
-from windowpane.context.text import whole
+from windowpane.context.text import valid_unicode
 from windowpane.errors import ModelError
 from windowpane.models.base import ModelStep, ModelText
 from windowpane.models.debug_log import log_request
@@ -231,7 +231,7 @@ class _Heard:
         if content and _FIRST_HALF.match(content[-1]):
             self.halves[kind] = content[-1]
             content = content[:-1]
-        return whole(content)
+        return valid_unicode(content)
 
     def _say(self, content: str, *, new_paragraph: bool = False) -> list[ModelText]:
         content = self._whole("text", content)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from windowpane.agents.base import Agent
-from windowpane.context.identity_cache import once_for_each
+from windowpane.context.identity_cache import cached_by_identity
 from windowpane.context.ids import BlobHash, RequestId, content_hash
 from windowpane.context.items import IncludeMode, Item, ItemRef, Reference, Rule, Tool, item_hash
 from windowpane.context.messages import AssistantMessage, Message, UserMessage
@@ -214,7 +214,7 @@ def _offer(tool: Tool, name: str) -> OfferedTool:
     return offers[name]
 
 
-@once_for_each
+@cached_by_identity
 def _offers(tool: Tool) -> dict[str, OfferedTool]:
     """Return the offers that were made of a tool, by the name that it was offered under."""
     return {}

@@ -18,7 +18,7 @@ from windowpane.tools.context_tools import CONTEXT_TOOLS
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class HeldItem:
     """An item of the session as the agent has it now. `item` is None when the agent no longer has it."""
 
     ref: ItemRef
@@ -32,14 +32,14 @@ class Found:
 class Gathered:
     """The session's items, built-in and brought tools, and the candidates for selection."""
 
-    session: tuple[Found, ...]
+    session: tuple[HeldItem, ...]
     candidates: tuple[Item, ...]
-    built_in: tuple[Found, ...] = ()
-    brought: tuple[Found, ...] = ()
+    built_in: tuple[HeldItem, ...] = ()
+    brought: tuple[HeldItem, ...] = ()
     degraded: tuple[str, ...] = ()
 
     @property
-    def found(self) -> tuple[Found, ...]:
+    def found(self) -> tuple[HeldItem, ...]:
         """Return everything that is in the request before anything is selected for it."""
         return self.session + self.built_in + self.brought
 
@@ -62,10 +62,10 @@ def gather(
             )
         ),
         built_in=tuple(
-            Found(tool.ref, "always", tool, "used", "built in: lets the model record what it is working on")
+            HeldItem(tool.ref, "always", tool, "used", "built in: lets the model record what it is working on")
             for tool in (CONTEXT_TOOLS if agent.settings.working_context else ())
         ),
-        brought=tuple(Found(tool.ref, "manual", tool, "used", "provided and run by the client") for tool in brought),
+        brought=tuple(HeldItem(tool.ref, "manual", tool, "used", "provided and run by the client") for tool in brought),
         degraded=tuple(
             f"tool server {server.name} is {'still connecting' if server.state == 'connecting' else 'not available'}"
             + (f": {server.error}" if server.error else "")
@@ -97,10 +97,10 @@ def item_of(agent: Agent, servers: Iterable[ServerStatus], ref: ItemRef) -> Item
     return next((tool for server in servers for tool in server.tools if tool.ref == ref), None)
 
 
-def _find(agent: Agent, servers: tuple[ServerStatus, ...], known: dict[ItemRef, Tool], held: SessionItem) -> Found:
+def _find(agent: Agent, servers: tuple[ServerStatus, ...], known: dict[ItemRef, Tool], held: SessionItem) -> HeldItem:
     item = known.get(held.ref) if held.ref.type == "tool" else item_of(agent, (), held.ref)
     status, reason = _standing(servers, held, item)
-    return Found(held.ref, held.mode, item, status, reason)
+    return HeldItem(held.ref, held.mode, item, status, reason)
 
 
 def _standing(servers: tuple[ServerStatus, ...], held: SessionItem, item: Item | None) -> tuple[ItemStatus, str]:

@@ -12,16 +12,16 @@ from windowpane.context.messages import Message
 from windowpane.context.request import Candidate, Evidence, Query
 from windowpane.request.selector import Chosen, NoSelector, Selection
 from windowpane.search.base import SearchQuery
-from windowpane.search.index import AT_ONCE_CHARACTERS, Index
+from windowpane.search.index import AT_ONCE_CHARACTERS, ItemIndex
 from windowpane.search.query import query, related, said
-from windowpane.search.select import Choice, select
+from windowpane.search.select import Decision, select
 from windowpane.search.settings import search_settings, written_out
 
 
 class HybridSelector:
     """The selector that agents have unless they switch selection off."""
 
-    def __init__(self, index: Index) -> None:
+    def __init__(self, index: ItemIndex) -> None:
         self._index = index
 
     @property
@@ -82,11 +82,11 @@ class HybridSelector:
         return await anyio.to_thread.run_sync(query, message, said(recent), related(recent))
 
 
-def _chosen(items: Mapping[ItemRef, Item], choice: Choice) -> Chosen:
+def _chosen(items: Mapping[ItemRef, Item], choice: Decision) -> Chosen:
     return Chosen(items[choice.key], _evidence(choice), choice.reason)
 
 
-def _left_out(choice: Choice) -> Candidate:
+def _left_out(choice: Decision) -> Candidate:
     return Candidate(
         type=choice.key.type,
         name=choice.key.name,
@@ -97,7 +97,7 @@ def _left_out(choice: Choice) -> Candidate:
     )
 
 
-def _evidence(choice: Choice) -> Evidence:
+def _evidence(choice: Decision) -> Evidence:
     return Evidence(
         score=choice.score,
         meaning=choice.meaning,

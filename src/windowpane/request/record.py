@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import TypeAdapter
 from pydantic_core import from_json
 
-from windowpane.context.identity_cache import once_for_each
+from windowpane.context.identity_cache import cached_by_identity
 from windowpane.context.ids import BlobHash, content_hash
 from windowpane.context.items import Item, ItemRef, definition, item_hash
 from windowpane.context.messages import ToolCall
@@ -99,7 +99,7 @@ def _kept_of(request: Request) -> tuple[_Kept, dict[BlobHash, str]]:
     return body, blobs
 
 
-@once_for_each
+@cached_by_identity
 def _offer_text(tool: OfferedTool) -> str:
     return _OFFER.dump_json(tool).decode()
 

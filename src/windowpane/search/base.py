@@ -38,7 +38,7 @@ class SearchQuery:
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class Measurements:
     """How near every document of one domain is to a query, column by column in the order of `keys`.
 
     `meaning` is a cosine, rounded; nan where it was not measured. `words` lies between 0 and 1.
@@ -50,7 +50,7 @@ class Measured:
     meaning: Floats
     words: Floats
     name_ranks: NDArray[np.intp]
-    found: "Found"
+    found: "PassageFinder"
 
     def passage(self, position: int) -> Passage:
         """Return the passage of a document that is nearest to the query."""
@@ -63,7 +63,7 @@ class Measured:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class PassageFinder:
     """Where in each document the query was found; looked up when somebody asks."""
 
     passages: tuple[tuple[Chunk, ...], ...]
@@ -91,10 +91,10 @@ class SearchResult:
     """Both domains measured, and what was amiss."""
 
     query: SearchQuery
-    domains: tuple[Measured, ...]
+    domains: tuple[Measurements, ...]
     embedded_passages: int
     all_passages: int
     degraded: tuple[str, ...] = ()
 
-    def __iter__(self) -> Iterator[Measured]:
+    def __iter__(self) -> Iterator[Measurements]:
         return iter(self.domains)

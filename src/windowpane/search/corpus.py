@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from windowpane.context.items import Domain
-from windowpane.search.base import Floats, Found, Measured, SearchQuery
+from windowpane.search.base import Floats, Measurements, PassageFinder, SearchQuery
 from windowpane.search.documents import Document, embedded_text, passages
 from windowpane.search.embedding.vectors import SCALE, Key, Stored, vector_key
 from windowpane.search.words import Words, words
@@ -100,7 +100,7 @@ class Corpus:
                     self._matrix[row] = vector
                     self._known[row] = True
 
-    def measure(self, query: SearchQuery, vectors: Sequence[Stored]) -> Measured:
+    def measure(self, query: SearchQuery, vectors: Sequence[Stored]) -> Measurements:
         """Measure every document against a query; `vectors` are those of `query.texts`, or none."""
         counted = [(query.message, 1.0), (query.earlier, EARLIER_WORDS_SHARE * query.context_share)]
         counted = [(text, weight) for text, weight in counted if text and weight]
@@ -108,8 +108,8 @@ class Corpus:
         nearness = self._nearness(query, vectors)
         meaning = self._meaning(nearness)
         query_words = frozenset(word for text, _ in counted for word in words(text))
-        found = Found(self._passages, self._starts, nearness[0], query_words)
-        return Measured(self.domain, self._keys, meaning, scores, self._name_ranks, found)
+        found = PassageFinder(self._passages, self._starts, nearness[0], query_words)
+        return Measurements(self.domain, self._keys, meaning, scores, self._name_ranks, found)
 
     def _nearness(self, query: SearchQuery, vectors: Sequence[Stored]) -> list[Matrix]:
         """Return the nearness of all passages to the message, then to each clause."""

@@ -18,7 +18,7 @@ import structlog
 
 from windowpane.context.items import Domain, Item
 from windowpane.errors import EmbedderError
-from windowpane.search.base import Measured, SearchQuery, SearchResult
+from windowpane.search.base import Measurements, SearchQuery, SearchResult
 from windowpane.search.corpus import Corpus
 from windowpane.search.documents import DOMAINS, Document, document
 from windowpane.search.embedding.base import Embedder
@@ -49,7 +49,7 @@ Progress = Callable[[int, int], None]
 Clock = Callable[[], float]
 
 
-class Index:
+class ItemIndex:
     """All that is known about documents, shared by every search of a process.
 
     Entered as a context manager it goes on embedding in the background; otherwise only while somebody searches.
@@ -274,7 +274,7 @@ def _domains(docs: Sequence[Document]) -> list[Domain]:
     return [domain for domain in DOMAINS if domain in present]
 
 
-async def _measured(corpus: Corpus, query: SearchQuery, vectors: Sequence[Stored]) -> Measured:
+async def _measured(corpus: Corpus, query: SearchQuery, vectors: Sequence[Stored]) -> Measurements:
     """Measure at once what takes less than a thread would, and the rest in one."""
     if corpus.passage_count <= AT_ONCE_PASSAGES and len(query.message) <= AT_ONCE_CHARACTERS:
         return corpus.measure(query, vectors)

@@ -11,9 +11,9 @@ import re
 from collections.abc import Sequence
 from math import exp, log1p
 
-from windowpane.context.messages import AssistantMessage, Message, Said, UserMessage
+from windowpane.context.messages import AssistantMessage, Message, UserMessage, Utterance
 from windowpane.search.base import SearchQuery
-from windowpane.search.topic import BEGINS_CONNECTED, POINTS_BACK, new_subject, telling
+from windowpane.search.topic import BEGINS_CONNECTED, POINTS_BACK, content_words, new_topic
 
 MOST_CLAUSES = 4
 SHORTEST_CLAUSE_WORDS = 3
@@ -42,7 +42,7 @@ _POINTING = 0.4
 _ANSWERING = 0.6
 
 
-def query(message: str, recent: Sequence[Said] = (), related: Sequence[str] = ()) -> SearchQuery:
+def query(message: str, recent: Sequence[Utterance] = (), related: Sequence[str] = ()) -> SearchQuery:
     """Return what to search for on behalf of a message, given the conversation before it, oldest first.
 
     `related` are the titles of documents that the sources of earlier answers point to, latest first. A message that
@@ -56,7 +56,7 @@ def query(message: str, recent: Sequence[Said] = (), related: Sequence[str] = ()
     share = round(MOST_CONTEXT_SHARE * _dependence(message, recent), 3) if earlier else 0.0
     if meant and earlier:
         share = max(share, RELATED_CONTEXT_SHARE)
-    begins_anew = bool(recent) and new_subject(message, [turn.text for turn in recent]) >= LIKELY_NEW
+    begins_anew = bool(recent) and new_topic(message, [turn.text for turn in recent]) >= LIKELY_NEW
     notes = (
         "it seems to start a new topic" if begins_anew else "",
         f"searched as a whole and by each of its {len(clauses)} clauses" if clauses else "",
@@ -75,10 +75,10 @@ def query(message: str, recent: Sequence[Said] = (), related: Sequence[str] = ()
     )
 
 
-def said(messages: Sequence[Message]) -> tuple[Said, ...]:
+def said(messages: Sequence[Message]) -> tuple[Utterance, ...]:
     """Return what users and assistants said, without notes, errors and approvals."""
     return tuple(
-        Said("user", m.content) if isinstance(m, UserMessage) else Said("assistant", m.model_reply.text)
+        Utterance("user", m.content) if isinstance(m, UserMessage) else Utterance("assistant", m.model_reply.text)
         for m in messages
         if isinstance(m, UserMessage | AssistantMessage)
     )
@@ -131,7 +131,7 @@ def _clauses(message: str) -> tuple[str, ...]:
     return clauses[:MOST_CLAUSES] if len(clauses) > 1 else ()
 
 
-def _earlier(recent: Sequence[Said]) -> str:
+def _earlier(recent: Sequence[Utterance]) -> str:
     """Return the last thing the user said and the answer to it."""
     last_user = next((turn for turn in reversed(recent) if turn.role == "user"), None)
     answer = recent[-1] if recent and recent[-1].role == "assistant" else None
@@ -141,13 +141,13 @@ def _earlier(recent: Sequence[Said]) -> str:
 
 def _meant(message: str, related: Sequence[str]) -> tuple[str, ...]:
     """Return the related titles that share the most words with a message; none when there is no word in common."""
-    own = telling(message)
-    shared = {title: len(own & telling(title)) for title in dict.fromkeys(related)}
+    own = content_words(message)
+    shared = {title: len(own & content_words(title)) for title in dict.fromkeys(related)}
     best = max(shared.values(), default=0)
     return tuple(title for title, count in shared.items() if count == best > 0)[:MOST_RELATED]
 
 
-def _dependence(message: str, recent: Sequence[Said]) -> float:
+def _dependence(message: str, recent: Sequence[Utterance]) -> float:
     """Return between 0 and 1 how much a message leans on what was said before."""
     answers = recent[-1].role == "assistant" and recent[-1].text.rstrip().endswith("?")
     evidence = (

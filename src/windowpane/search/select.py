@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from windowpane.context.items import ItemRef
 from windowpane.context.request import Passage
-from windowpane.search.base import Measured, SearchQuery
+from windowpane.search.base import Measurements, SearchQuery
 from windowpane.search.settings import SelectSettings
 
 Code = Literal["include_score", "relevant", "below_floor", "below_cut_off", "beyond_top_n", "small_talk", "off"]
@@ -72,7 +72,7 @@ _USUAL_WORDS = (0.05, 0.10)
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class Decision:
     """What was decided about one candidate, with everything that decided it. `rank` counts from 1."""
 
     key: ItemRef
@@ -89,13 +89,13 @@ class Choice:
 
 
 @dataclass(frozen=True)
-class Choices:
+class DomainSelection:
     """The decision about every candidate of one domain, best first.
 
     Whoever asks only for `kept` does not wait for all the others to be put in order.
     """
 
-    measured: Measured
+    measured: Measurements
     settings: SelectSettings
     query: SearchQuery
     unordered: Floats
@@ -105,11 +105,11 @@ class Choices:
     def __len__(self) -> int:
         return len(self.unordered)
 
-    def __iter__(self) -> Iterator[Choice]:
+    def __iter__(self) -> Iterator[Decision]:
         return (self._choice(rank, position) for rank, position in enumerate(self.order, 1))
 
     @property
-    def kept(self) -> tuple[Choice, ...]:
+    def kept(self) -> tuple[Decision, ...]:
         """Return the choices that were taken."""
         choices = (self._choice(rank, position) for rank, position in enumerate(self._front(), 1))
         return tuple(choice for choice in choices if choice.kept)
@@ -158,12 +158,12 @@ class Choices:
             return "below_cut_off"
         return "relevant" if rank <= self.settings.top_n else "beyond_top_n"
 
-    def _choice(self, rank: int, position: int) -> Choice:
+    def _choice(self, rank: int, position: int) -> Decision:
         score = float(self.unordered[position])
         code = self._code(rank, score)
         kept = code in ("include_score", "relevant")
         meaning = float(self.measured.meaning[position])
-        return Choice(
+        return Decision(
             key=self.measured.keys[position],
             kept=kept,
             code=code,
@@ -198,20 +198,20 @@ class Choices:
 
 
 def select(
-    measured: Measured, query: SearchQuery, settings: SelectSettings, calibration: Calibration = CALIBRATION
-) -> Choices:
+    measured: Measurements, query: SearchQuery, settings: SelectSettings, calibration: Calibration = CALIBRATION
+) -> DomainSelection:
     """Decide about every candidate of one domain."""
     return decide(measured, calibrated(measured, query.context_share, calibration), query, settings)
 
 
-def decide(measured: Measured, scores: Floats, query: SearchQuery, settings: SelectSettings) -> Choices:
+def decide(measured: Measurements, scores: Floats, query: SearchQuery, settings: SelectSettings) -> DomainSelection:
     """Decide about every candidate by its score, in the order they were measured."""
     best = float(scores.max()) if len(scores) else 0.0
     cut_off = round(max(settings.floor, settings.share_of_best * best), SCORE_DECIMALS)
-    return Choices(measured, settings, query, scores, cut_off, settings.floor)
+    return DomainSelection(measured, settings, query, scores, cut_off, settings.floor)
 
 
-def calibrated(measured: Measured, context_share: float, calibration: Calibration = CALIBRATION) -> Floats:
+def calibrated(measured: Measurements, context_share: float, calibration: Calibration = CALIBRATION) -> Floats:
     """Return the score of every candidate, between 0 and 1, in the order they were measured."""
     if not len(measured.keys):
         return np.zeros(0)
@@ -230,7 +230,7 @@ def calibrated(measured: Measured, context_share: float, calibration: Calibratio
     )
 
 
-def evidence(measured: Measured, context_share: float) -> Floats:
+def evidence(measured: Measurements, context_share: float) -> Floats:
     """Return what the score is made of, one row for each candidate.
 
     The columns are meaning, words, how far behind the best, and the share of context; where no meaning was measured

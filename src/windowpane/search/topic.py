@@ -44,11 +44,11 @@ _COMMON = frozenset(
 )
 
 
-def new_subject(message: str, before: Sequence[str]) -> float:
+def new_topic(message: str, before: Sequence[str]) -> float:
     """Return between 0 and 1 how likely a message begins a new subject; `before` are the turns so far, oldest first."""
     if not before:
         return 1.0
-    own = telling(message)
+    own = content_words(message)
     evidence = (
         _BASE
         + _PER_LOG_WORD * log1p(len(message.split()))
@@ -64,9 +64,9 @@ def new_subject(message: str, before: Sequence[str]) -> float:
 
 
 def _shared(own: frozenset[str], other: str) -> float:
-    return len(own & telling(other)) / (len(own) + 1)
+    return len(own & content_words(other)) / (len(own) + 1)
 
 
-def telling(text: str) -> frozenset[str]:
+def content_words(text: str) -> frozenset[str]:
     """Return the stems of the words that say what a text is about."""
     return frozenset(word for word in words(text) if len(word) > 2 and word not in _COMMON)

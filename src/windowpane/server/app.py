@@ -30,7 +30,7 @@ from windowpane.server.event_schema import with_events
 from windowpane.server.middleware import auth, metrics
 from windowpane.server.middleware.access_log import AccessLog
 from windowpane.server.middleware.auth import Doorkeeper, Entrance, with_access
-from windowpane.server.middleware.cross_site import LOOPBACK_NAMES, Guard
+from windowpane.server.middleware.cross_site import LOOPBACK_NAMES, CrossSiteGuard
 from windowpane.server.middleware.headers import SafeHeaders
 from windowpane.server.middleware.limits import MAX_BODY_BYTES, BodyLimit, RateLimit
 from windowpane.server.middleware.metrics import Counting, Metrics
@@ -184,7 +184,7 @@ def create_app(
     app.add_middleware(Entrance, doorkeeper=doorkeeper)
     if origins:
         app.add_middleware(CORSMiddleware, allow_origins=origins, allow_methods=["*"], allow_headers=["*"])
-    app.add_middleware(Guard, hosts=hosts, origins=origins)
+    app.add_middleware(CrossSiteGuard, hosts=hosts, origins=origins)
     app.add_middleware(SafeHeaders)
     app.add_middleware(Counting, metrics=app.state.metrics)
     app.add_middleware(AccessLog)

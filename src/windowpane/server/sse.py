@@ -18,7 +18,7 @@ from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from windowpane.api.wire import wire
-from windowpane.context.events import Recorded, Watched
+from windowpane.context.events import Recorded, WatchEvent
 from windowpane.errors import WindowpaneError
 from windowpane.server.problems import ProblemDocument, problem_of, render
 
@@ -76,7 +76,7 @@ class ByteStream(StreamingResponse):
 class EventStream(ByteStream):
     """A turn or a session as server-sent events."""
 
-    def __init__(self, live: AsyncGenerator[Watched], ping_s: float = PING_S) -> None:
+    def __init__(self, live: AsyncGenerator[WatchEvent], ping_s: float = PING_S) -> None:
         super().__init__(_written(live), ping_s)
 
 
@@ -87,7 +87,7 @@ async def _write(events: AsyncGenerator[bytes], writer: MemoryObjectSendStream[b
                 await writer.send(event)
 
 
-async def _written(live: AsyncGenerator[Watched]) -> AsyncGenerator[bytes]:
+async def _written(live: AsyncGenerator[WatchEvent]) -> AsyncGenerator[bytes]:
     try:
         async with aclosing(live):
             async for event in live:
@@ -107,12 +107,12 @@ async def _with_pings(reader: MemoryObjectReceiveStream[bytes], ping_s: float) -
         yield chunk
 
 
-def _encoded(event: Watched) -> bytes:
+def _encoded(event: WatchEvent) -> bytes:
     kind = event.event.type if isinstance(event, Recorded) else event.type
     return format_sse_event(event=kind, data_str=as_json(wire(event)), id=_id(event))
 
 
-def _id(event: Watched) -> str | None:
+def _id(event: WatchEvent) -> str | None:
     return str(event.seq) if isinstance(event, Recorded) else None
 
 

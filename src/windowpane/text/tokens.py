@@ -8,7 +8,7 @@ import json
 from functools import cache, lru_cache
 from typing import Protocol
 
-from windowpane.context.identity_cache import once_for_each
+from windowpane.context.identity_cache import cached_by_identity
 from windowpane.context.request import OfferedTool, RequestMessage
 
 MESSAGE_OVERHEAD_TOKENS = 4
@@ -26,7 +26,7 @@ def message_tokens(message: RequestMessage) -> int:
     return MESSAGE_OVERHEAD_TOKENS + count(message.content) + calls
 
 
-@once_for_each
+@cached_by_identity
 def tool_tokens(tool: OfferedTool) -> int:
     """Return what offering a tool costs."""
     return count(tool.offered_name) + count(tool.description) + count(json.dumps(tool.parameters)) + 8

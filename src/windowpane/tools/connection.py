@@ -21,7 +21,7 @@ from pydantic import ValidationError
 from windowpane.errors import ToolError, ToolServerDownError, ToolTimeoutError
 from windowpane.tools.base import ServerConfig
 from windowpane.tools.listing import ListedTool, Listing, joined
-from windowpane.tools.transports import NOT_SENT, Receipt, Watch, open_transport
+from windowpane.tools.transports import NOT_SENT, Receipt, TransportState, open_transport
 
 MAX_PAGES = 1000
 _LIST_S = 60.0
@@ -38,7 +38,7 @@ class NotDeliveredError(ToolError):
 class Connection:
     """A server that can be asked. Any task may use it while the task that opened it stays in `stay()`."""
 
-    def __init__(self, config: ServerConfig, watch: Watch) -> None:
+    def __init__(self, config: ServerConfig, watch: TransportState) -> None:
         self._server = config.name
         self._checked = config.url is not None
         self._watch = watch

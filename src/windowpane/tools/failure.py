@@ -7,10 +7,10 @@ from mcp_types import CONNECTION_CLOSED
 from pydantic import ValidationError
 
 from windowpane.tools.base import ServerConfig
-from windowpane.tools.transports import HTTP_REFUSED, NOT_SENT, Watch
+from windowpane.tools.transports import HTTP_REFUSED, NOT_SENT, TransportState
 
 
-def why(error: BaseException, config: ServerConfig, watch: Watch) -> str:
+def why(error: BaseException, config: ServerConfig, watch: TransportState) -> str:
     """Return what went wrong while connecting or while connected."""
     match _leaf(error):
         case FileNotFoundError() | NotADirectoryError() as missing if config.cwd and missing.filename == config.cwd:
@@ -35,12 +35,12 @@ def why(error: BaseException, config: ServerConfig, watch: Watch) -> str:
             return f"{type(other).__name__}: {other}{watch.last_words}"
 
 
-def exited(watch: Watch) -> str:
+def exited(watch: TransportState) -> str:
     """Return that the process is gone, with its last words."""
     return f"it exited{watch.last_words}"
 
 
-def too_slow(seconds: float, watch: Watch) -> str:
+def too_slow(seconds: float, watch: TransportState) -> str:
     """Return that the server did not finish the handshake in time."""
     return f"no answer within {seconds:g} s{watch.last_words}"
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from windowpane.context.items import IncludeMode, Permission, Tool
-from windowpane.context.text import whole
+from windowpane.context.text import valid_unicode
 from windowpane.errors import ToolServerDownError
 from windowpane.tools.base import ServerConfig, ServerStatus, ToolOutput
 
@@ -79,7 +79,7 @@ def _tool(server: str, tool: FunctionTool) -> Tool:
     return Tool(
         server=server,
         name=tool.name,
-        description=whole(tool.description),
+        description=valid_unicode(tool.description),
         parameters=tool.parameters,
         include=tool.include,
         permission=tool.permission,

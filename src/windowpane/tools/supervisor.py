@@ -22,7 +22,7 @@ from windowpane.tools.connection import Connection, NotDeliveredError
 from windowpane.tools.failure import exited, too_slow, why
 from windowpane.tools.listing import Listing
 from windowpane.tools.output import output
-from windowpane.tools.transports import Watch
+from windowpane.tools.transports import TransportState
 
 _CLOSE_S = 5.0
 
@@ -65,7 +65,7 @@ class Supervisor:
         self._tell = changed
         self._listing = Listing()
         self._connection: Connection | None = None
-        self._watch = Watch()
+        self._watch = TransportState()
         self._connecting: anyio.CancelScope | None = None
         self._stopping = False
         self._failed_attempts = 0
@@ -158,7 +158,7 @@ class Supervisor:
 
     async def _live(self) -> str:
         """Connect, stay until the connection ends, close it, and return why it ended."""
-        watch = self._watch = Watch()
+        watch = self._watch = TransportState()
         limit_s = self._pace.connect_timeout_s
         ready = False
         error = ""

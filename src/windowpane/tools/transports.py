@@ -2,7 +2,7 @@
 
 The protocol library hides three things that a person needs when a server fails, and that the caller of a tool needs
 to know whether the call can have run: the end of the stream, what the process wrote to its standard error, and what
-HTTP answered. A `Watch` collects them.
+HTTP answered. A `TransportState` collects them.
 """
 
 import json
@@ -54,7 +54,7 @@ _NEVER_SENT = (
 Streams = tuple[ReadStream[SessionMessage | Exception], WriteStream[SessionMessage]]
 
 
-class Watch:
+class TransportState:
     """What was seen of one connection so far."""
 
     def __init__(self) -> None:
@@ -96,20 +96,20 @@ class Receipt:
 _receipt: ContextVar[Receipt | None] = ContextVar("_receipt", default=None)
 
 
-def open_transport(config: ServerConfig, watch: Watch) -> Transport:
+def open_transport(config: ServerConfig, watch: TransportState) -> Transport:
     """Return the way to a server, to be entered by the client."""
     return _watched(config, watch)
 
 
 @asynccontextmanager
-async def _watched(config: ServerConfig, watch: Watch) -> AsyncGenerator[Streams, None]:
+async def _watched(config: ServerConfig, watch: TransportState) -> AsyncGenerator[Streams, None]:
     opened = _http(config) if config.url is not None else _stdio(config, watch)
     async with opened as (read, write):
         yield _WatchedRead(read, watch), _WatchedWrite(write)
 
 
 @asynccontextmanager
-async def _stdio(config: ServerConfig, watch: Watch) -> AsyncGenerator[Streams, None]:
+async def _stdio(config: ServerConfig, watch: TransportState) -> AsyncGenerator[Streams, None]:
     parameters = StdioServerParameters(
         command=config.command or "",
         args=list(config.args),
@@ -137,7 +137,7 @@ async def _stdio(config: ServerConfig, watch: Watch) -> AsyncGenerator[Streams, 
         os.close(read_end)
 
 
-async def _follow(read_end: int, watch: Watch, silent: anyio.Event) -> None:
+async def _follow(read_end: int, watch: TransportState, silent: anyio.Event) -> None:
     """Keep the last lines of a pipe, reading on so that the writer is never held up."""
     os.set_blocking(read_end, False)
     line = b""
@@ -231,7 +231,7 @@ def _is_group(error: BaseException) -> bool:
 class _WatchedRead:
     """A stream of incoming messages that tells the watch about its end, garbage, and lists of tools."""
 
-    def __init__(self, inner: ReadStream[SessionMessage | Exception], watch: Watch) -> None:
+    def __init__(self, inner: ReadStream[SessionMessage | Exception], watch: TransportState) -> None:
         self._inner = inner
         self._watch = watch
 

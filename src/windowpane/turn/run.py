@@ -18,7 +18,7 @@ from windowpane.context.items import ItemRef
 from windowpane.context.messages import Step, ToolCall, ToolCallApproval, ToolResult
 from windowpane.context.request import Request, RequestMessage
 from windowpane.context.session import OpenTurn, SessionState, is_for_client
-from windowpane.context.text import whole
+from windowpane.context.text import valid_unicode
 from windowpane.errors import ModelStreamBrokenError, ToolError, TooManyModelCallsError
 from windowpane.models.base import ChatModel, ModelStep, ModelText
 from windowpane.text.render import render_step
@@ -221,7 +221,7 @@ async def _run_tool(
         content, is_error = str(error), True
     else:
         content, is_error = output.content, output.is_error
-    fits = fitted(turn.request, open_turn, whole(content))
+    fits = fitted(turn.request, open_turn, valid_unicode(content))
     return ToolResult(call.id, fits, is_error, latency_ms=round((monotonic() - started) * 1000))
 
 

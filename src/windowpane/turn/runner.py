@@ -31,7 +31,7 @@ from windowpane.context.messages import Outcome, Step
 from windowpane.context.request import ReplyOptions
 from windowpane.context.session import SessionState, open_turn
 from windowpane.errors import WindowpaneError
-from windowpane.live import Audience, Feed
+from windowpane.live import Feed, SessionHubs
 from windowpane.memory.memory import Memory
 from windowpane.models.base import Models
 from windowpane.request.gather import item_of
@@ -105,7 +105,7 @@ class Runner:
         requests: TurnRequests,
         working: WorkingContext,
         memory: Memory,
-        audience: Audience,
+        audience: SessionHubs,
         leases: Leases,
     ) -> None:
         self._sessions = sessions

@@ -305,7 +305,7 @@ export type ChatForm = {
 /** A message of the conversation. What else clients send back with it is passed over. */
 export type ChatMessage = {
   role: "system" | "developer" | "user" | "assistant" | "tool"
-  content?: string | PartInput[] | null
+  content?: string | ContentPart[] | null
   tool_calls?: PastCall[] | null
   tool_call_id?: string | null
 }
@@ -400,6 +400,13 @@ export type Comparison = {
   prefix: Prefix
 }
 
+/** A part of a message. Only text can be used. */
+export type ContentPart = {
+  type: string
+  text?: string | null
+  refusal?: string | null
+}
+
 /** A named piece of ambient information given to the agent for the run, distinct from the conversation. */
 export type Context = {
   description: string
@@ -443,7 +450,7 @@ export type ContextTest = {
   line: number
   name: string
   message: string
-  history: Said[]
+  history: Utterance[]
   added: ItemRef[]
   settings: Record<string, unknown>
   must: ItemRef[]
@@ -734,6 +741,11 @@ export type FieldProblem = {
   message: string
 }
 
+/** The whole text of a file. */
+export type FileContent = {
+  text: string
+}
+
 /** What a file was like when it was named: the hash of its content and when it was last changed. */
 export type FileMark = {
   hash: string
@@ -747,11 +759,6 @@ export type FileSource = {
   provider?: string | null
   mimeType?: string | null
   [more: string]: unknown
-}
-
-/** The whole text of a file. */
-export type FileText = {
-  text: string
 }
 
 /** A file of an agent: its name in the folder, all of it, its revision, and what is wrong with it. */
@@ -862,11 +869,11 @@ export type IndexingNow = {
 export type Item = {
   type?: "message" | "function_call" | "function_call_output" | "reasoning"
   role?: "user" | "assistant" | "system" | "developer" | null
-  content?: string | PartInput[] | null
+  content?: string | ContentPart[] | null
   call_id?: string | null
   name?: string | null
   arguments?: string | null
-  output?: string | PartInput[] | null
+  output?: string | ContentPart[] | null
 }
 
 /** An item came into the session. */
@@ -1267,13 +1274,6 @@ export type PageIn = {
   html?: string
 }
 
-/** A part of a message. Only text can be used. */
-export type PartInput = {
-  type: string
-  text?: string | null
-  refusal?: string | null
-}
-
 /** One stretch of the request that is not an item by itself: what it is, what it cost, whether it was cut. */
 export type Part = {
   kind: "core" | "site" | "user_context" | "time_context" | "override" | "rules" | "references" | "tools" | "summary" | "history" | "recall" | "resume" | "fetched" | "selected" | "message"
@@ -1646,12 +1646,6 @@ export type RunAgentInput = {
   forwardedProps?: unknown | null
   resume?: ResumeEntry[] | null
   [more: string]: unknown
-}
-
-/** One earlier message as text. */
-export type Said = {
-  role: "user" | "assistant"
-  text: string
 }
 
 /** A message that was said elsewhere. */
@@ -2353,6 +2347,12 @@ export type UserMessage = {
   role: "user"
 }
 
+/** One earlier message as text. */
+export type Utterance = {
+  role: "user" | "assistant"
+  text: string
+}
+
 export type ValidationError = {
   loc: (string | number)[]
   msg: string
@@ -2598,7 +2598,7 @@ export interface Operations {
   write_file: {
     path: Record<string, never>
     query: { path: string }
-    body: FileText
+    body: FileContent
     answer: OpenedFile
   }
   read_diff: {

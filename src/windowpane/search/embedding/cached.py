@@ -14,7 +14,7 @@ from windowpane.search.embedding.vectors import Key, vector_key
 KEPT_TEXTS = 256
 
 
-class Remembered:
+class CachedEmbedder:
     """The vectors of another embedder, each made once while it is remembered."""
 
     def __init__(self, embedder: Embedder, kept: int = KEPT_TEXTS) -> None:

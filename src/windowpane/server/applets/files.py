@@ -22,7 +22,7 @@ FilePath = Annotated[
 ]
 
 
-class FileText(BaseModel):
+class FileContent(BaseModel):
     """The whole text of a file."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, json_schema_extra={"examples": [{"text": "Hello\n"}]})
@@ -93,7 +93,7 @@ async def write_file(
     request: Request,
     response: Response,
     path: FilePath,
-    body: FileText,
+    body: FileContent,
     if_match: IfMatch = None,
     if_none_match: IfNoneMatch = None,
 ) -> OpenedFile:

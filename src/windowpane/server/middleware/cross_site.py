@@ -37,7 +37,7 @@ class _Place(NamedTuple):
     port: int | None = None
 
 
-class Guard:
+class CrossSiteGuard:
     """Refuses requests that another site caused. `hosts` are the server's own names; None: any.
 
     Pages of `origins`, which are written like `https://pane.example`, may do what the server's own page may.

@@ -65,7 +65,7 @@ ToolChoice = Annotated[
 ]
 
 
-class Part(BaseModel):
+class ContentPart(BaseModel):
     """A part of a message. Only text can be used."""
 
     model_config = ConfigDict(frozen=True)
@@ -232,7 +232,7 @@ def refuse(given: Mapping[str, Any], allowed: Mapping[str, Sequence[Any]]) -> No
             raise UnsupportedError(name, f"Unsupported value: {name!r} cannot be used here with this value.")
 
 
-def text_of(content: str | Sequence[Part] | None, where: str) -> str:
+def text_of(content: str | Sequence[ContentPart] | None, where: str) -> str:
     """Return what a message says.
 
     Raises:

@@ -14,7 +14,7 @@ from windowpane.context.request import ReplyOptions
 from windowpane.engine import Engine
 from windowpane.server.dependencies import Asking, Chatting
 from windowpane.server.openai import asking
-from windowpane.server.openai.conversation import Answering, Asked, Said, answering, call_named
+from windowpane.server.openai.conversation import Answering, ClientMessage, ClientRequest, answering, call_named
 from windowpane.server.openai.errors import Failure, OpenAIRoute, UnsupportedError
 from windowpane.server.openai.one_off import OnceSessions
 from windowpane.server.openai.reply import End, FinishReason, Text, hear
@@ -64,7 +64,7 @@ class ChatMessage(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     role: Literal["system", "developer", "user", "assistant", "tool"]
-    content: str | list[asking.Part] | None = None
+    content: str | list[asking.ContentPart] | None = None
     tool_calls: list[PastCall] | None = None
     tool_call_id: str | None = None
 
@@ -234,14 +234,14 @@ async def create_chat_completion(
     raise AssertionError("an answer ends")
 
 
-def _asked(body: ChatRequest, session: str | None, key: str | None) -> Asked:
+def _asked(body: ChatRequest, session: str | None, key: str | None) -> ClientRequest:
     asking.refuse(body.model_dump(), ALLOWED)
     system = asking.joined(_text(m, i) for i, m in enumerate(body.messages) if m.role in ("system", "developer"))
     limit = body.max_completion_tokens or body.max_tokens
     settings = {"temperature": body.temperature, "top_p": body.top_p, "max_output_tokens": limit}
     given = [tool.function.tool for tool in body.tools or ()]
     form = body.response_format
-    return Asked(
+    return ClientRequest(
         agent=body.model,
         said=tuple(
             _said(message, index)
@@ -262,18 +262,18 @@ def _asked(body: ChatRequest, session: str | None, key: str | None) -> Asked:
     )
 
 
-def _said(message: ChatMessage, index: int) -> Said:
+def _said(message: ChatMessage, index: int) -> ClientMessage:
     text = _text(message, index)
     if message.role == "tool":
         if not message.tool_call_id:
             raise UnsupportedError(
                 f"messages[{index}].tool_call_id", "A tool's message names its call.", "invalid_value"
             )
-        return Said(role="tool", text=text, call_id=message.tool_call_id)
+        return ClientMessage(role="tool", text=text, call_id=message.tool_call_id)
     if message.role == "assistant":
         calls = [call_named(call.id, call.function.name, call.function.arguments) for call in message.tool_calls or ()]
-        return Said(role="assistant", text=text, calls=tuple(calls))
-    return Said(role="user", text=text)
+        return ClientMessage(role="assistant", text=text, calls=tuple(calls))
+    return ClientMessage(role="user", text=text)
 
 
 def _text(message: ChatMessage, index: int) -> str:

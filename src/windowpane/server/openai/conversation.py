@@ -37,7 +37,7 @@ from windowpane.tools.names import offered_name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
+class ClientMessage:
     """One message, as the client tells it. A tool's message has the id of the call that it answers."""
 
     role: Literal["user", "assistant", "tool"]
@@ -47,7 +47,7 @@ class Said:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class ClientRequest:
     """What a client asks for, whichever way it says so.
 
     `session` is a session's id or a name of the client's own; None: the request stands for itself. `keep` makes such a
@@ -55,7 +55,7 @@ class Asked:
     """
 
     agent: str
-    said: tuple[Said, ...]
+    said: tuple[ClientMessage, ...]
     brought: tuple[Tool, ...] = ()
     reply_options: ReplyOptions = field(default_factory=ReplyOptions)
     form_param: str = ""
@@ -95,7 +95,7 @@ def call_named(call_id: str, name: str, arguments: str) -> ToolCall:
     return ToolCall(call_id, offered_name(ref), arguments, ref)
 
 
-async def answering(engine: Engine, caller: Caller, once: Once, asked: Asked) -> Answering:
+async def answering(engine: Engine, caller: Caller, once: Once, asked: ClientRequest) -> Answering:
     """Begin the turn that a request asks for, or carry it on with the results of the client's tools.
 
     Raises:
@@ -113,7 +113,7 @@ async def answering(engine: Engine, caller: Caller, once: Once, asked: Asked) ->
     )
 
 
-async def _answering(engine: Engine, caller: Caller, once: Once, asked: Asked) -> Answering:
+async def _answering(engine: Engine, caller: Caller, once: Once, asked: ClientRequest) -> Answering:
     if asked.session is not None:
         state = await session_named(engine, caller, asked.agent, asked.session)
         await _check_form(engine, state, asked)
@@ -133,7 +133,7 @@ async def _answering(engine: Engine, caller: Caller, once: Once, asked: Asked) -
     return await begun(state.id, live, once=True)
 
 
-async def _check_form(engine: Engine, state: SessionState, asked: Asked) -> None:
+async def _check_form(engine: Engine, state: SessionState, asked: ClientRequest) -> None:
     """Refuse another form for a turn that goes on: its request is the one that it began with."""
     if asked.said[-1].role != "tool" or state.open_turn is None or state.open_turn.request is None:
         return
@@ -148,14 +148,14 @@ async def _settle(engine: Engine, state: SessionState, settings: Mapping[str, An
         await engine.update_session(state.id, changes)
 
 
-def _continued(engine: Engine, session_id: SessionId, asked: Asked) -> AsyncGenerator[Live]:
+def _continued(engine: Engine, session_id: SessionId, asked: ClientRequest) -> AsyncGenerator[Live]:
     last = asked.said[-1]
     if last.role == "tool":
         return engine.answer_calls(session_id, _results(asked.said))
     return engine.turn(session_id, last.text, key=asked.key, brought=asked.brought, reply_options=asked.reply_options)
 
 
-def _results(said: Sequence[Said]) -> list[ToolResult]:
+def _results(said: Sequence[ClientMessage]) -> list[ToolResult]:
     """Return the results that the conversation ends with, for the calls as the session knows them."""
     results: list[ToolResult] = []
     for entry in reversed(said):
@@ -171,7 +171,7 @@ def _split(client_id: str) -> tuple[str, str]:
     return (session_id, call_id) if dot and session_id.startswith("ses_") else ("", client_id)
 
 
-async def _waiting(engine: Engine, caller: Caller, asked: Asked) -> SessionState | None:
+async def _waiting(engine: Engine, caller: Caller, asked: ClientRequest) -> SessionState | None:
     """Return the session that waits for the results which the conversation ends with, if it is still there."""
     name, _ = _split(asked.said[-1].call_id)
     if asked.said[-1].role != "tool" or not name:
@@ -184,7 +184,7 @@ async def _waiting(engine: Engine, caller: Caller, asked: Asked) -> SessionState
     return state if {result.call_id for result in _results(asked.said)} <= waiting else None
 
 
-async def _made(engine: Engine, caller: Caller, asked: Asked) -> SessionState:
+async def _made(engine: Engine, caller: Caller, asked: ClientRequest) -> SessionState:
     goes_on = asked.said[-1].role == "tool"
     past = exchanges(asked.said if goes_on else asked.said[:-1])
     if goes_on:
@@ -198,7 +198,7 @@ async def _made(engine: Engine, caller: Caller, asked: Asked) -> SessionState:
     )
 
 
-def exchanges(said: Sequence[Said]) -> list[Exchange]:
+def exchanges(said: Sequence[ClientMessage]) -> list[Exchange]:
     """Return a conversation by what the user said and what was answered to it.
 
     Raises:
@@ -216,14 +216,14 @@ def exchanges(said: Sequence[Said]) -> list[Exchange]:
     return found
 
 
-def _spoken(steps: tuple[Step, ...], entry: Said) -> tuple[Step, ...]:
+def _spoken(steps: tuple[Step, ...], entry: ClientMessage) -> tuple[Step, ...]:
     # Some clients tell the calls of one step apart from its text.
     if steps and not entry.text and not steps[-1].results:
         return (*steps[:-1], replace(steps[-1], tool_calls=steps[-1].tool_calls + entry.calls))
     return (*steps, Step(text=entry.text, tool_calls=entry.calls))
 
 
-def _answered(steps: tuple[Step, ...], entry: Said) -> tuple[Step, ...]:
+def _answered(steps: tuple[Step, ...], entry: ClientMessage) -> tuple[Step, ...]:
     if not steps or all(call.id != entry.call_id for call in steps[-1].tool_calls):
         why = f"No tool call of the message before has the id {entry.call_id!r}."
         raise UnsupportedError("messages", why, "invalid_value")

@@ -16,7 +16,7 @@ from windowpane.engine import Engine
 from windowpane.errors import NotFoundError, SessionNotFoundError
 from windowpane.server.dependencies import Asking, Chatting, own_session
 from windowpane.server.openai import asking
-from windowpane.server.openai.conversation import Answering, Asked, Said, answering, call_named
+from windowpane.server.openai.conversation import Answering, ClientMessage, ClientRequest, answering, call_named
 from windowpane.server.openai.errors import Failure, OpenAIRoute, UnsupportedError
 from windowpane.server.openai.one_off import OnceSessions
 from windowpane.server.openai.reply import End, Heard, Text, hear
@@ -41,11 +41,11 @@ class Item(BaseModel):
 
     type: Literal["message", "function_call", "function_call_output", "reasoning"] = "message"
     role: Literal["user", "assistant", "system", "developer"] | None = None
-    content: str | list[asking.Part] | None = None
+    content: str | list[asking.ContentPart] | None = None
     call_id: str | None = None
     name: asking.FunctionName | None = None
     arguments: str | None = None
-    output: str | list[asking.Part] | None = None
+    output: str | list[asking.ContentPart] | None = None
 
 
 class ResponseTool(asking.Function):
@@ -150,7 +150,9 @@ async def create_response(
     return JSONResponse(written.response(), headers=turn.headers)
 
 
-async def _asked(engine: Engine, caller: Caller, body: ResponseRequest, session: str | None, key: str | None) -> Asked:
+async def _asked(
+    engine: Engine, caller: Caller, body: ResponseRequest, session: str | None, key: str | None
+) -> ClientRequest:
     asking.refuse(body.model_dump(exclude_none=True), ALLOWED)
     items = [Item(role="user", content=body.input)] if isinstance(body.input, str) else body.input
     system = [
@@ -170,7 +172,7 @@ async def _asked(engine: Engine, caller: Caller, body: ResponseRequest, session:
     if body.previous_response_id is not None:
         named = await _session_after(engine, caller, body.previous_response_id)
     form = body.text.format if body.text else None
-    return Asked(
+    return ClientRequest(
         agent=body.model,
         said=tuple(said for index, item in enumerate(items) if (said := _said(item, index)) is not None),
         brought=asking.offered(given, body.tool_choice),
@@ -203,22 +205,22 @@ async def _session_after(engine: Engine, caller: Caller, response_id: str) -> st
     return state.id
 
 
-def _said(item: Item, index: int) -> Said | None:
+def _said(item: Item, index: int) -> ClientMessage | None:
     """Return what an item tells, or None for one that tells nothing to an agent."""
     if item.type == "function_call":
         call = call_named(
             _needed(item.call_id, index, "call_id"), _needed(item.name, index, "name"), item.arguments or ""
         )
-        return Said(role="assistant", calls=(call,))
+        return ClientMessage(role="assistant", calls=(call,))
     if item.type == "function_call_output":
-        return Said(
+        return ClientMessage(
             role="tool",
             text=asking.text_of(item.output, f"input[{index}].output"),
             call_id=_needed(item.call_id, index, "call_id"),
         )
     if item.type == "reasoning" or item.role in ("system", "developer"):
         return None
-    return Said(
+    return ClientMessage(
         role="assistant" if item.role == "assistant" else "user",
         text=asking.text_of(item.content, f"input[{index}].content"),
     )

@@ -27,7 +27,7 @@ from windowpane.insight.analytics.sharing import similar
 from windowpane.insight.analytics.suggest import apply, suggestions
 from windowpane.insight.analytics.update import Bookkeeper
 from windowpane.insight.context_tests import title_of
-from windowpane.insight.evaluate import Question, asked_before, asked_now, evaluate
+from windowpane.insight.evaluate import LabelledQuestion, asked_before, asked_now, evaluate
 from windowpane.insight.past import past_turn
 from windowpane.insight.tune import tune
 from windowpane.insight.use import use
@@ -239,7 +239,7 @@ async def tune_agent(
     return Tuning(await anyio.to_thread.run_sync(tune, questions, settings))
 
 
-async def _questions(engine: Engine, books: Bookkeeper, filters: Filters, body: LabelsBody) -> list[Question]:
+async def _questions(engine: Engine, books: Bookkeeper, filters: Filters, body: LabelsBody) -> list[LabelledQuestion]:
     agent = filters.agent or ""
     if body.labels:
         labels = [

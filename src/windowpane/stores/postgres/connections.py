@@ -1,7 +1,8 @@
 """How the server is reached: its address, its connections, and what is done when one is lost.
 
-Whatever is sent through `Link.run` may arrive twice: when a connection is lost, nobody knows whether the server had
-done the work, and it is sent again on another connection until the time is up. So it must come to the same twice.
+What is sent through `ConnectionPool.run` may arrive twice: when a connection is lost, it is not known whether the
+server had done the work, and it is sent again on another connection until the time is up. So the work must be
+idempotent.
 """
 
 import asyncio
@@ -24,7 +25,7 @@ from windowpane.errors import (
 T = TypeVar("T")
 
 
-class Connection(Protocol):
+class DriverConnection(Protocol):
     """What is used of the driver's connections. What it reads has no types: those are given where it is read."""
 
     async def execute(self, query: str, *values: object) -> str: ...
@@ -37,9 +38,11 @@ class Connection(Protocol):
 
     def transaction(self) -> AbstractAsyncContextManager[object]: ...
 
-    async def add_listener(self, channel: str, callback: Callable[["Connection", int, str, str], None]) -> None: ...
+    async def add_listener(
+        self, channel: str, callback: Callable[["DriverConnection", int, str, str], None]
+    ) -> None: ...
 
-    def add_termination_listener(self, callback: Callable[["Connection"], None]) -> None: ...
+    def add_termination_listener(self, callback: Callable[["DriverConnection"], None]) -> None: ...
 
     def is_closed(self) -> bool: ...
 
@@ -56,7 +59,7 @@ _MILLISECONDS = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class ServerAddress:
     """Where the server is and how to treat it.
 
     `timeout_s` is how long one operation may take, reconnecting included. `pooler` tells that transactions of one
@@ -72,7 +75,7 @@ class Address:
     listen: tuple[str, int] | None
 
 
-def parse(url: str) -> Address:
+def parse(url: str) -> ServerAddress:
     """Return what a URL says. `timeout_s`, `connections`, `pooler` and `listen` are ours, the rest is PostgreSQL's.
 
     Raises:
@@ -81,7 +84,7 @@ def parse(url: str) -> Address:
     parts = urlsplit(url)
     given = dict(parse_qsl(parts.query, keep_blank_values=True))
     try:
-        return Address(
+        return ServerAddress(
             timeout_s=_positive(float(given.pop("timeout_s", "10"))),
             connections=int(_positive(int(given.pop("connections", "8")))),
             pooler={"transaction": True, "session": False}[given.pop("pooler", "session")],
@@ -110,14 +113,14 @@ def _host_and_port(text: str) -> tuple[str, int]:
     return host.strip("[]"), int(port)
 
 
-class Link:
+class ConnectionPool:
     """Connections to one server: a pool for whoever asks, and single ones for those who need their own."""
 
-    def __init__(self, address: Address) -> None:
+    def __init__(self, address: ServerAddress) -> None:
         self.address = address
         self._plain = False
         self._pool: Any = None
-        self._unwanted: set[asyncio.Task[Connection]] = set()
+        self._unwanted: set[asyncio.Task[DriverConnection]] = set()
 
     async def open(self) -> None:
         """Get ready to connect; nothing is connected before it is needed."""
@@ -139,7 +142,7 @@ class Link:
         except (TimeoutError, *LOST):
             pool.terminate()
 
-    async def run(self, work: Callable[[Connection], Coroutine[Any, Any, T]]) -> T:
+    async def run(self, work: Callable[[DriverConnection], Coroutine[Any, Any, T]]) -> T:
         """Do work on a connection of the pool, and again on another one when it is lost.
 
         Raises:
@@ -176,7 +179,7 @@ class Link:
                     "try again with the same idempotency key, and see that the server runs and can be reached."
                 ) from why
 
-    async def connect(self, *, directly: bool = False) -> Connection:
+    async def connect(self, *, directly: bool = False) -> DriverConnection:
         """Return a connection of one's own; `directly` to the server even if others go through a pooler."""
         connecting = asyncio.create_task(self._connected(directly=directly))
         try:
@@ -187,12 +190,12 @@ class Link:
             connecting.add_done_callback(self._end_unwanted)
             raise
 
-    def _end_unwanted(self, connecting: asyncio.Task[Connection]) -> None:
+    def _end_unwanted(self, connecting: asyncio.Task[DriverConnection]) -> None:
         self._unwanted.discard(connecting)
         if not connecting.cancelled() and connecting.exception() is None:
             connecting.result().terminate()
 
-    async def _connected(self, *, directly: bool) -> Connection:
+    async def _connected(self, *, directly: bool) -> DriverConnection:
         listen = self.address.listen if directly else None
         where = {"host": listen[0], "port": listen[1]} if listen else {}
         try:
@@ -205,9 +208,9 @@ class Link:
                 self._plain = True
             return await self._connect(where, plain=True)
 
-    async def _connect(self, where: dict[str, Any], *, plain: bool) -> Connection:
+    async def _connect(self, where: dict[str, Any], *, plain: bool) -> DriverConnection:
         timeout_ms = str(round(self.address.timeout_s * _MILLISECONDS))
-        connect = cast("Callable[..., Awaitable[Connection]]", asyncpg.connect)  # pyright: ignore[reportUnknownMemberType]
+        connect = cast("Callable[..., Awaitable[DriverConnection]]", asyncpg.connect)  # pyright: ignore[reportUnknownMemberType]
         return await connect(
             self.address.dsn,
             **where,
@@ -218,10 +221,10 @@ class Link:
             | ({} if plain else {"statement_timeout": timeout_ms, "lock_timeout": timeout_ms}),
         )
 
-    async def _connect_for_pool(self, *_arguments: object, **_options: object) -> Connection:
+    async def _connect_for_pool(self, *_arguments: object, **_options: object) -> DriverConnection:
         return await self.connect()
 
-    async def _with_pooled(self, work: Callable[[Connection], Coroutine[Any, Any, T]]) -> T:
+    async def _with_pooled(self, work: Callable[[DriverConnection], Coroutine[Any, Any, T]]) -> T:
         pool = self._pool
         if pool is None:
             raise StoreUnavailableError("the store is closed")
@@ -232,7 +235,7 @@ class Link:
             await pool.release(connection)
 
 
-async def ask(connection: Connection, question: Coroutine[Any, Any, T]) -> T:
+async def ask(connection: DriverConnection, question: Coroutine[Any, Any, T]) -> T:
     """Return the answer to a question that was put to a connection. When it fails or is given up, both end.
 
     The driver is not interrupted: it would open another connection to have the question cancelled, and wait for it.
@@ -247,7 +250,7 @@ async def ask(connection: Connection, question: Coroutine[Any, Any, T]) -> T:
         raise
 
 
-async def hang_up(connection: Connection) -> None:
+async def hang_up(connection: DriverConnection) -> None:
     """End a connection, in good order if that is quick."""
     try:
         async with asyncio.timeout(_FAREWELL_S):
@@ -256,7 +259,7 @@ async def hang_up(connection: Connection) -> None:
         connection.terminate()
 
 
-async def _nothing_to_reset(_connection: Connection) -> None:
+async def _nothing_to_reset(_connection: DriverConnection) -> None:
     """Spare a question per use: nothing here changes a connection."""
 
 
@@ -284,7 +287,7 @@ REFUSED = (asyncpg.DataError, asyncpg.ProgramLimitExceededError, ValueError)
 
 
 @contextmanager
-def plainly(address: Address) -> Generator[None]:
+def plainly(address: ServerAddress) -> Generator[None]:
     """Turn what the driver raises into errors of ours."""
     try:
         yield
@@ -292,7 +295,7 @@ def plainly(address: Address) -> Generator[None]:
         raise in_our_words(address, error) from error
 
 
-def in_our_words(address: Address, error: Exception) -> WindowpaneError:
+def in_our_words(address: ServerAddress, error: Exception) -> WindowpaneError:
     """Return the error of ours that says what the driver says."""
     if isinstance(error, REFUSED):
         return InvalidInputError(f"PostgreSQL cannot keep what was given: {_said(error)}")

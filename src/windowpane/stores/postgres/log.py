@@ -14,7 +14,7 @@ from windowpane.stores.clock import from_us, to_us
 from windowpane.stores.codec import decode_event
 from windowpane.stores.cursor import Place, page
 from windowpane.stores.packing import pack, unpack
-from windowpane.stores.postgres.connections import Connection
+from windowpane.stores.postgres.connections import DriverConnection
 
 Row = tuple[str, str, str, int, datetime, datetime]
 
@@ -38,7 +38,7 @@ def within_bigint(number: int) -> int:
     return max(-_LARGEST, min(number, _LARGEST))
 
 
-async def read(db: Connection, session_id: SessionId, after: int, limit: int | None) -> list[Recorded] | None:
+async def read(db: DriverConnection, session_id: SessionId, after: int, limit: int | None) -> list[Recorded] | None:
     """Return the events after a sequence number, in order."""
     found: list[tuple[int, datetime, str | None]] = await db.fetch(
         "SELECT seq, at, body FROM windowpane.event WHERE session = $1 AND seq > $2 ORDER BY seq LIMIT $3",
@@ -56,13 +56,13 @@ async def read(db: Connection, session_id: SessionId, after: int, limit: int | N
     return [Recorded(seq, at, Erased() if body is None else decode_event(body)) for seq, at, body in found]
 
 
-async def now(db: Connection) -> datetime:
+async def now(db: DriverConnection) -> datetime:
     """Return what time it is on the server."""
     told: datetime = await db.fetchval("SELECT clock_timestamp()")
     return told
 
 
-async def row(db: Connection, session_id: SessionId) -> SessionRow | None:
+async def row(db: DriverConnection, session_id: SessionId) -> SessionRow | None:
     """Return what is known about a session."""
     found: Row | None = await db.fetchrow(
         f"SELECT {_COLUMNS} FROM windowpane.session WHERE id = $1",  # noqa: S608
@@ -72,7 +72,7 @@ async def row(db: Connection, session_id: SessionId) -> SessionRow | None:
 
 
 async def sessions(
-    db: Connection, owner: str | None, agent: str | None, limit: int, before: Place | None
+    db: DriverConnection, owner: str | None, agent: str | None, limit: int, before: Place | None
 ) -> SessionPage:
     """Return sessions, last touched first."""
     asked: dict[str, tuple[object, ...]] = {}
@@ -93,7 +93,7 @@ async def sessions(
     return page([_session_row(one) for one in found], limit)
 
 
-async def last_seqs(db: Connection, session_ids: Collection[SessionId]) -> Mapping[SessionId, int]:
+async def last_seqs(db: DriverConnection, session_ids: Collection[SessionId]) -> Mapping[SessionId, int]:
     """Return where the logs of those sessions stand that exist."""
     found: list[tuple[str, int]] = await db.fetch(
         "SELECT id, last_seq FROM windowpane.session WHERE id = ANY ($1::text[])",
@@ -102,7 +102,7 @@ async def last_seqs(db: Connection, session_ids: Collection[SessionId]) -> Mappi
     return {SessionId(name_from_sql(session_id)): last_seq for session_id, last_seq in found}
 
 
-async def touch(db: Connection, session_id: SessionId) -> bool | None:
+async def touch(db: DriverConnection, session_id: SessionId) -> bool | None:
     """Note that the session was used now, by the server's clock."""
     return await db.fetchval(
         """UPDATE windowpane.session SET touched_at = greatest(touched_at, clock_timestamp())
@@ -111,12 +111,12 @@ async def touch(db: Connection, session_id: SessionId) -> bool | None:
     )
 
 
-async def delete(db: Connection, session_id: SessionId) -> bool | None:
+async def delete(db: DriverConnection, session_id: SessionId) -> bool | None:
     """Remove everything of a session."""
     return await db.fetchval("SELECT windowpane.forget($1)", name_in_sql(session_id))
 
 
-async def delete_idle(db: Connection, idle: SessionRow, holder: str | None) -> bool | None:
+async def delete_idle(db: DriverConnection, idle: SessionRow, holder: str | None) -> bool | None:
     """Remove everything of a session that is as this row says and that nobody but `holder` holds."""
     return await db.fetchval(
         "SELECT windowpane.forget($1, $2, $3, $4)",
@@ -127,7 +127,7 @@ async def delete_idle(db: Connection, idle: SessionRow, holder: str | None) -> b
     )
 
 
-async def erase(db: Connection, session_id: SessionId, seqs: Sequence[int], blobs: Sequence[BlobHash]) -> bool:
+async def erase(db: DriverConnection, session_id: SessionId, seqs: Sequence[int], blobs: Sequence[BlobHash]) -> bool:
     """Empty events; forget blobs and the snapshot."""
     return await db.fetchval(
         "SELECT windowpane.erase($1, $2, $3)",
@@ -137,7 +137,7 @@ async def erase(db: Connection, session_id: SessionId, seqs: Sequence[int], blob
     )
 
 
-async def blobs(db: Connection, session_id: SessionId, hashes: Sequence[BlobHash]) -> dict[BlobHash, str]:
+async def blobs(db: DriverConnection, session_id: SessionId, hashes: Sequence[BlobHash]) -> dict[BlobHash, str]:
     """Return those of the texts that are stored with the session."""
     found: list[tuple[BlobHash, bytes]] = await db.fetch(
         "SELECT hash, body FROM windowpane.blob WHERE session = $1 AND hash = ANY ($2::text[])",
@@ -147,7 +147,7 @@ async def blobs(db: Connection, session_id: SessionId, hashes: Sequence[BlobHash
     return {blob_hash: unpack(body).decode("utf-8", "surrogatepass") for blob_hash, body in found}
 
 
-async def blob_hashes(db: Connection, session_id: SessionId) -> list[BlobHash] | None:
+async def blob_hashes(db: DriverConnection, session_id: SessionId) -> list[BlobHash] | None:
     """Return the hashes of all texts that are stored with the session."""
     return await db.fetchval(
         """SELECT ARRAY(SELECT hash FROM windowpane.blob WHERE session = $1 ORDER BY hash)
@@ -156,7 +156,7 @@ async def blob_hashes(db: Connection, session_id: SessionId) -> list[BlobHash] |
     )
 
 
-async def put_snapshot(db: Connection, session_id: SessionId, snapshot: Snapshot) -> None:
+async def put_snapshot(db: DriverConnection, session_id: SessionId, snapshot: Snapshot) -> None:
     """Keep a folded state, unless a later one is kept or the text in it may have been erased since."""
     await db.execute(
         """INSERT INTO windowpane.snapshot AS kept
@@ -169,7 +169,7 @@ async def put_snapshot(db: Connection, session_id: SessionId, snapshot: Snapshot
     )
 
 
-async def snapshot(db: Connection, session_id: SessionId) -> Snapshot | None:
+async def snapshot(db: DriverConnection, session_id: SessionId) -> Snapshot | None:
     """Return the latest folded state, or None."""
     found: tuple[int, bytes] | None = await db.fetchrow(
         "SELECT seq, body FROM windowpane.snapshot WHERE session = $1", name_in_sql(session_id)
@@ -177,21 +177,21 @@ async def snapshot(db: Connection, session_id: SessionId) -> Snapshot | None:
     return found and Snapshot(found[0], unpack(found[1]))
 
 
-async def acquire(db: Connection, session_id: SessionId, holder: str, ttl_s: float) -> bool | None:
+async def acquire(db: DriverConnection, session_id: SessionId, holder: str, ttl_s: float) -> bool | None:
     """Take or renew the session's lease."""
     return await db.fetchval(
         "SELECT windowpane.acquire($1, $2, $3)", name_in_sql(session_id), name_in_sql(holder), float(ttl_s)
     )
 
 
-async def release(db: Connection, session_id: SessionId, holder: str) -> None:
+async def release(db: DriverConnection, session_id: SessionId, holder: str) -> None:
     """Give the lease back."""
     await db.execute(
         "DELETE FROM windowpane.lease WHERE session = $1 AND holder = $2", name_in_sql(session_id), name_in_sql(holder)
     )
 
 
-async def wake(db: Connection, message: str) -> None:
+async def wake(db: DriverConnection, message: str) -> None:
     """Tell all who listen."""
     await db.execute("SELECT windowpane.wake($1)", message)
 

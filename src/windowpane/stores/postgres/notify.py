@@ -15,7 +15,7 @@ from uuid import UUID
 from windowpane.context.ids import SessionId
 from windowpane.errors import StoreError
 from windowpane.stores.postgres import log
-from windowpane.stores.postgres.connections import Connection, Link, ask, hang_up, plainly
+from windowpane.stores.postgres.connections import ConnectionPool, DriverConnection, ask, hang_up, plainly
 from windowpane.stores.watch import Watchers
 
 _CHANNEL = "windowpane"
@@ -28,7 +28,7 @@ _LONGEST_MESSAGE = 7999
 class Bell:
     """Tells other processes which sessions changed here, and rings for the watchers here what others tell."""
 
-    def __init__(self, link: Link, me: UUID, watchers: Watchers) -> None:
+    def __init__(self, link: ConnectionPool, me: UUID, watchers: Watchers) -> None:
         self._link = link
         self._me = str(me)
         self._watchers = watchers
@@ -90,7 +90,7 @@ class Bell:
                     await hang_up(connection)
             await asyncio.sleep(_LOOK_OFTEN_S)
 
-    async def _hear_from(self, connection: Connection) -> None:
+    async def _hear_from(self, connection: DriverConnection) -> None:
         lost = asyncio.Event()
         connection.add_termination_listener(lambda _: lost.set())
         await ask(connection, connection.add_listener(_CHANNEL, self._hear))

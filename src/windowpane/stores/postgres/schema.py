@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from importlib.resources import files
 
 from windowpane.errors import StoreTooNewError, StoreUnavailableError
-from windowpane.stores.postgres.connections import Address, Connection
+from windowpane.stores.postgres.connections import DriverConnection, ServerAddress
 
 _LOCK = 0x57504E45
 _OLD_WRITER = "7 days"
@@ -21,7 +21,7 @@ _HAS_MIGRATIONS = """SELECT EXISTS (
     WHERE nspname = 'windowpane' AND relname = 'migration')"""
 
 
-async def migrate(address: Address, connection: Connection) -> None:
+async def migrate(address: ServerAddress, connection: DriverConnection) -> None:
     """Bring the database to the current schema.
 
     Raises:
@@ -37,7 +37,7 @@ async def migrate(address: Address, connection: Connection) -> None:
     await connection.execute(f"DELETE FROM windowpane.writer WHERE at < now() - interval '{_OLD_WRITER}'")  # noqa: S608
 
 
-async def _apply(address: Address, connection: Connection, migrations: Sequence[str]) -> None:
+async def _apply(address: ServerAddress, connection: DriverConnection, migrations: Sequence[str]) -> None:
     async with connection.transaction():
         await connection.execute("SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0")
         await connection.execute("SELECT pg_advisory_xact_lock($1)", _LOCK)
@@ -55,7 +55,7 @@ async def _apply(address: Address, connection: Connection, migrations: Sequence[
             await connection.execute("INSERT INTO windowpane.migration (number) VALUES ($1)", number)
 
 
-async def _version(connection: Connection) -> int:
+async def _version(connection: DriverConnection) -> int:
     if not await connection.fetchval(_HAS_MIGRATIONS):
         return 0
     return await connection.fetchval("SELECT coalesce(max(number), 0) FROM windowpane.migration")

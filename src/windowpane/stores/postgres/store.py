@@ -21,10 +21,10 @@ from windowpane.stores.base import Appended, Moved, SessionPage, SessionRow, Sna
 from windowpane.stores.batch import check_name, prepare
 from windowpane.stores.cursor import check_limit, place
 from windowpane.stores.postgres import log
-from windowpane.stores.postgres.connections import Connection, Link, hang_up, parse, plainly
+from windowpane.stores.postgres.connections import ConnectionPool, DriverConnection, hang_up, parse, plainly
 from windowpane.stores.postgres.notify import Bell
 from windowpane.stores.postgres.schema import migrate
-from windowpane.stores.postgres.writer import Writer
+from windowpane.stores.postgres.writer import PostgresWriter
 from windowpane.stores.watch import Watchers
 
 T = TypeVar("T")
@@ -39,9 +39,9 @@ class PostgresStore:
 
     def __init__(self, url: str) -> None:
         self._address = parse(url)
-        self._link = Link(self._address)
+        self._link = ConnectionPool(self._address)
         self._watchers = Watchers()
-        self._writer: Writer | None = None
+        self._writer: PostgresWriter | None = None
 
     async def __aenter__(self) -> Self:
         """Connect, creating or updating the schema as needed.
@@ -60,7 +60,7 @@ class PostgresStore:
         me = uuid4()
         self._watchers = Watchers()
         self._bell = Bell(self._link, me, self._watchers)
-        self._writer = Writer(self._link, me, self._bell.tell)
+        self._writer = PostgresWriter(self._link, me, self._bell.tell)
         return self
 
     async def __aexit__(self, *exc: object) -> None:
@@ -170,7 +170,7 @@ class PostgresStore:
         async for recorded in self._watchers.follow(self.read, session_id, after):
             yield recorded
 
-    async def _run(self, work: Callable[[Connection], Coroutine[Any, Any, T]], *names: str) -> T:
+    async def _run(self, work: Callable[[DriverConnection], Coroutine[Any, Any, T]], *names: str) -> T:
         for name in names:
             check_name(name)
         if self._writer is None:
@@ -178,12 +178,12 @@ class PostgresStore:
         return await self._link.run(work)
 
     async def _remove(
-        self, session_id: SessionId, work: Callable[[Connection], Coroutine[Any, Any, bool | None]]
+        self, session_id: SessionId, work: Callable[[DriverConnection], Coroutine[Any, Any, bool | None]]
     ) -> bool | None:
         """Remove a session. It is also removed if it is gone after an attempt whose answer was lost."""
         attempts = 0
 
-        async def attempt(db: Connection) -> bool | None:
+        async def attempt(db: DriverConnection) -> bool | None:
             nonlocal attempts
             attempts += 1
             removed = await work(db)

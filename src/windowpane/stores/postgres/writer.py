@@ -20,7 +20,7 @@ from windowpane.errors import SequenceConflictError, SessionNotFoundError, Store
 from windowpane.stores.base import Appended
 from windowpane.stores.batch import Batch
 from windowpane.stores.packing import pack
-from windowpane.stores.postgres.connections import REFUSED, Connection, Link, ask, hang_up
+from windowpane.stores.postgres.connections import REFUSED, ConnectionPool, DriverConnection, ask, hang_up
 from windowpane.stores.postgres.log import name_in_sql, within_bigint
 
 _MOST_AT_ONCE = 256
@@ -37,7 +37,7 @@ Answers = tuple[list[str], list[int], list[int], list[datetime]]
 
 
 @dataclass(slots=True, eq=False)
-class Job:
+class PendingAppend:
     """One append that waits."""
 
     session_id: SessionId
@@ -51,23 +51,23 @@ class Job:
         return sum(map(len, self.batch.bodies)) + sum(map(len, self.batch.blobs.values()))
 
 
-class Writer:
+class PostgresWriter:
     """Appends through one connection of its own.
 
     `changed` is called for each append that was stored.
     """
 
-    def __init__(self, link: Link, writer_id: UUID, changed: Callable[[SessionId], None]) -> None:
+    def __init__(self, link: ConnectionPool, writer_id: UUID, changed: Callable[[SessionId], None]) -> None:
         self._link = link
         self._id = writer_id
         self._changed = changed
         self._number = 0
         self._loop = asyncio.get_running_loop()
         # As long as there are callers: each waits for its own job, so the queue needs no size.
-        self._queue: deque[Job] = deque()
+        self._queue: deque[PendingAppend] = deque()
         self._bell = asyncio.Event()
         self._closing = False
-        self._connection: Connection | None = None
+        self._connection: DriverConnection | None = None
         self._task = asyncio.create_task(self._serve())
 
     async def append(self, session_id: SessionId, batch: Batch) -> Appended:
@@ -83,7 +83,7 @@ class Writer:
         if self._closing:
             raise StoreUnavailableError("the store is closed")
         deadline = self._loop.time() + self._link.address.timeout_s
-        job = Job(session_id, batch, self._loop.create_future(), deadline)
+        job = PendingAppend(session_id, batch, self._loop.create_future(), deadline)
         self._queue.append(job)
         self._bell.set()
         return await job.future
@@ -106,9 +106,9 @@ class Writer:
             if self._connection is not None:
                 await hang_up(self._connection)
 
-    def _waiting(self) -> list[Job]:
+    def _waiting(self) -> list[PendingAppend]:
         """Take what waits, in order; what nobody waits for any more, or has waited too long, is left out."""
-        jobs: list[Job] = []
+        jobs: list[PendingAppend] = []
         room = _MOST_BYTES_AT_ONCE
         while self._queue and len(jobs) < _MOST_AT_ONCE and (room > 0 or not jobs):
             job = self._queue.popleft()
@@ -122,7 +122,7 @@ class Writer:
             room -= job.size
         return jobs
 
-    async def _store(self, jobs: Sequence[Job]) -> None:
+    async def _store(self, jobs: Sequence[PendingAppend]) -> None:
         """Store jobs together; when the server refuses a text in them, one by one, so that only that one fails."""
         self._number += 1
         # All writers lock sessions in the same order. Sorting is stable: a caller's appends stay in theirs.
@@ -148,7 +148,7 @@ class Writer:
             self._connection = await self._link.connect()
         return await ask(self._connection, self._connection.fetchrow(_APPEND, *arguments))
 
-    def _settle(self, job: Job, outcome: str, first_seq: int, last_seq: int, at: datetime) -> None:
+    def _settle(self, job: PendingAppend, outcome: str, first_seq: int, last_seq: int, at: datetime) -> None:
         if outcome == "stored":
             self._changed(job.session_id)
         if job.future.done():
@@ -163,7 +163,7 @@ class Writer:
                 job.future.set_result(Appended(first_seq, last_seq, at, repeated=outcome == "repeated"))
 
 
-def _arrays(jobs: Sequence[Job]) -> tuple[list[object], ...]:
+def _arrays(jobs: Sequence[PendingAppend]) -> tuple[list[object], ...]:
     """Return the appends as the server's function takes them, column by column. Places are counted from 1."""
     batches = [job.batch for job in jobs]
     placed = list(enumerate(batches, 1))

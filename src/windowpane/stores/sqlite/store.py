@@ -25,7 +25,7 @@ from windowpane.stores.clock import from_us, now_us
 from windowpane.stores.cursor import check_limit, place
 from windowpane.stores.sqlite import log
 from windowpane.stores.sqlite.file import Synchronous, connect, open_file, plainly
-from windowpane.stores.sqlite.writer import Writer
+from windowpane.stores.sqlite.writer import SQLiteWriter
 from windowpane.stores.watch import Watchers
 
 T = TypeVar("T")
@@ -47,7 +47,7 @@ class SQLiteStore:
         self._path = Path(path).absolute()
         self._synchronous: Synchronous = synchronous
         self._watchers = Watchers()
-        self._writer: Writer | None = None
+        self._writer: SQLiteWriter | None = None
         self._lookout: asyncio.Task[None] | None = None
         self._idle: deque[sqlite3.Connection] = deque()
         self._glancing: sqlite3.Connection | None = None
@@ -64,7 +64,7 @@ class SQLiteStore:
         self._readers = anyio.CapacityLimiter(_READERS)
         self._watchers = Watchers()
         with plainly(self._path):
-            self._writer = Writer(self._path, self._synchronous, self._watchers.ring)
+            self._writer = SQLiteWriter(self._path, self._synchronous, self._watchers.ring)
             self._glancing = connect(self._path)
             self._glancing.execute("PRAGMA busy_timeout = 0")
         return self
@@ -217,7 +217,7 @@ class SQLiteStore:
         except sqlite3.Error:
             return False
 
-    def _open_writer(self) -> Writer:
+    def _open_writer(self) -> SQLiteWriter:
         if self._writer is None:
             raise StoreUnavailableError("the store is closed")
         return self._writer

@@ -44,7 +44,7 @@ Outcome = tuple[Job[Any], Any, Exception | None]
 """A job with its result, or with the error that its caller gets."""
 
 
-class Writer:
+class SQLiteWriter:
     """Runs work on the one connection that writes.
 
     `changed` is called in the event loop for each session whose log was changed, after the commit.

@@ -20,18 +20,18 @@ USED_UP = (402, 432, 433)
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class EngineSpec:
     """How one engine is spoken to. `refused_hint` is what to do when it refuses, with one of `refused_statuses`."""
 
-    engine: str
+    name: str
     refused_hint: str
     refused_statuses: tuple[int, ...] = (401, 403)
     timeout_s: float = 10.0
 
 
-async def ask(
+async def fetch_json(
     client: httpx2.AsyncClient,
-    asked: Asked,
+    engine: EngineSpec,
     request: httpx2.Request,
     answer: TypeAdapter[Answer],
 ) -> Answer:
@@ -41,26 +41,26 @@ async def ask(
         SearchEngineError: it cannot be reached, refuses, or answers something else.
     """
     try:
-        with anyio.fail_after(asked.timeout_s):
+        with anyio.fail_after(engine.timeout_s):
             response = await client.send(request)
     except (TimeoutError, httpx2.TimeoutException):
-        why = f"no answer within {asked.timeout_s:g} s; try again, or choose another engine"
-        raise SearchEngineError(asked.engine, why) from None
+        why = f"no answer within {engine.timeout_s:g} s; try again, or choose another engine"
+        raise SearchEngineError(engine.name, why) from None
     except httpx2.HTTPError as error:
         host = f"{request.url.host}:{request.url.port}" if request.url.port else request.url.host
-        raise SearchEngineError(asked.engine, f"{host} cannot be reached; check its address") from error
+        raise SearchEngineError(engine.name, f"{host} cannot be reached; check its address") from error
     if response.status_code != HTTPStatus.OK:
-        raise SearchEngineError(asked.engine, _why_status(asked, response.status_code, response.headers))
+        raise SearchEngineError(engine.name, _why_status(engine, response.status_code, response.headers))
     try:
         return answer.validate_json(response.content)
     except ValidationError:
         why = "its answer is not what this engine sends; check that its address is right"
-        raise SearchEngineError(asked.engine, why) from None
+        raise SearchEngineError(engine.name, why) from None
 
 
-def _why_status(asked: Asked, status: int, headers: Mapping[str, str]) -> str:
-    if status in asked.refused_statuses:
-        return f"it refused (HTTP {status}); {asked.refused_hint}"
+def _why_status(engine: EngineSpec, status: int, headers: Mapping[str, str]) -> str:
+    if status in engine.refused_statuses:
+        return f"it refused (HTTP {status}); {engine.refused_hint}"
     if status in USED_UP:
         return f"the plan has no searches left (HTTP {status}); enlarge it, or choose another engine"
     if status == HTTPStatus.TOO_MANY_REQUESTS:

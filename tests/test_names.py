@@ -1,0 +1,27 @@
+"""One word for one thing: in the code and in the glossary."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import defaultdict
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+
+
+def test_no_public_class_name_is_defined_twice() -> None:
+    places: dict[str, list[str]] = defaultdict(list)
+    for file in sorted((ROOT / "src" / "windowpane").rglob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places[node.name].append(str(file.relative_to(ROOT)))
+
+    assert {name: files for name, files in places.items() if len(files) > 1} == {}
+
+
+def test_every_word_of_the_glossary_is_defined_once() -> None:
+    words = re.findall(r"\*\*(.+?)\*\*", (ROOT / "docs" / "glossary.md").read_text())
+
+    assert len(words) > 40
+    assert sorted({word for word in words if words.count(word) > 1}) == []
