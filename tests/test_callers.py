@@ -100,7 +100,7 @@ def test_a_token_that_is_not_there_cannot_be_revoked(tmp_path: Path) -> None:
     with pytest.raises(TokenNotFoundError) as missing:
         TokenFile(tmp_path / "tokens.json").revoke("nothing")
 
-    assert str(missing.value) == "no token 'nothing'; `windowpane token list` shows those there are"
+    assert str(missing.value) == "no token 'nothing'; `windowpane token list` shows them all"
 
 
 @pytest.mark.parametrize("body", ["", "{", '{"tokens": [{}]}', "[]"])

@@ -312,7 +312,7 @@ async def test_over_http_a_token_opens_the_sessions_of_its_owner_and_no_others(
     assert [(answer.status_code, answer.json()["error"]) for answer in nobody] == [(401, "token_needed")] * 3
     assert own == ("Set ports: 1 items", False)
     assert listed == [f"windowpane://sessions/{session}/context"]
-    assert refused[0].endswith(": this needs a token with the scope 'chat', and yours does not have it")
+    assert refused[0].endswith(": this needs a token with the scope 'chat'; yours does not have it")
     assert json.loads(looked[0]) == {"ports": ["80"]}
     assert foreign == [
         (f"Error executing tool {tool}: no session '{name}'", True)

@@ -46,11 +46,12 @@ from windowpane.context.events import (
     WatchEvent,
 )
 from windowpane.context.fetched import Fetched, FetchedKind, capped
+from windowpane.context.fold import messages_of
 from windowpane.context.ids import Actor, BlobHash, SessionId, new_session_id, unlisted
 from windowpane.context.items import Item, ItemRef, Tool, item_hash
 from windowpane.context.messages import Decision, Message, Source, Step, ToolResult, Usage
 from windowpane.context.request import ContextItem, ReplyOptions, Request, RequestContext
-from windowpane.context.session import SessionState, messages_of, open_turn
+from windowpane.context.session import SessionState, open_turn
 from windowpane.context.sets import ChangeMode, ContextSets, SetChange, change_set, replace_all
 from windowpane.errors import (
     AgentNotFoundError,

@@ -329,7 +329,7 @@ def test_agents_are_the_folders_that_have_a_manifest(tmp_path: Path) -> None:
     assert agents.names() == ("a", "b")
     assert [agents.current(name).name for name in agents.names()] == ["a", "b"]
     for name in ("c", "", ".", "..", ".hidden", "no-agent", "no-agent/nested", "a/", "a\0", "x" * 5000):
-        with pytest.raises(AgentNotFoundError, match=r"there is: a, b"):
+        with pytest.raises(AgentNotFoundError, match=r"available: a, b"):
             agents.current(name)
 
 

@@ -229,7 +229,7 @@ def test_doctor_without_agents_says_how_to_begin(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        (("chat", "--agent", "nobody", "-m", "hi"), 1, "error: no agent 'nobody' (there is: guide)\n"),
+        (("chat", "--agent", "nobody", "-m", "hi"), 1, "error: no agent 'nobody'; available: guide\n"),
         (
             ("chat", "--model", "echo:", "-m", "hi"),
             1,

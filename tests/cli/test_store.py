@@ -111,7 +111,7 @@ def test_another_session_of_the_same_id_is_refused_and_named(tmp_path: Path) -> 
 
     assert done.code == 1
     assert " ".join(done.out.split()) == (
-        f"error: session '{taken}' is there already and is another one: its event 1 is another one; it was left alone. "
+        f"error: another session '{taken}' already exists there: its event 1 is another one; it was not changed. "
         "Delete it there, or copy to an empty store. "
         "1 session copied with 21 events; 1 of 2 sessions verified as identical in both stores. "
         "TO has 1 other session, not changed."

@@ -37,7 +37,7 @@ def test_what_cannot_be_done_is_one_line_that_says_what_to_do(tmp_path: Path) ->
     assert expires.err == (
         "error: 'soon' is no time: write an age such as 12h, 30d or 52w, or a date such as 2030-01-31\n"
     )
-    assert revoke.err == "error: no token 'nothing'; `windowpane token list` shows those there are\n"
+    assert revoke.err == "error: no token 'nothing'; `windowpane token list` shows them all\n"
     assert serve.err == (
         "error: host: others can reach '0.0.0.0', and there is no token yet that keeps them out; make one with "
         "`windowpane token create --owner NAME --scope manage`, or use 127.0.0.1\n"

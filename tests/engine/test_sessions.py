@@ -50,7 +50,7 @@ async def test_session_ids_cannot_be_guessed_and_are_never_shared(world: World) 
 
 async def test_an_agent_that_is_not_there_is_named_with_those_that_are(world: World) -> None:
     async with world.engine() as engine:
-        with pytest.raises(AgentNotFoundError, match=r"no agent 'pain' \(there is: pane\)"):
+        with pytest.raises(AgentNotFoundError, match=r"no agent 'pain'; available: pane"):
             await engine.create_session("pain")
 
 

@@ -361,7 +361,7 @@ async def test_the_same_key_joins_the_first_turn_and_stores_the_message_once(wor
         session = await engine.create_session()
         first = stored(await drain(engine.turn(session.id, "Hi", key="k1")))
         again = stored(await drain(engine.turn(session.id, "Hi", key="k1")))
-        with pytest.raises(KeyReusedError, match="was used before for something else"):
+        with pytest.raises(KeyReusedError, match="was used before for another message"):
             await drain(engine.turn(session.id, "Ho", key="k1"))
         session = await engine.session(session.id)
 

@@ -16,7 +16,7 @@ from server.place import EVENTS, events_in, new_session, problem, problem_in, se
 from windowpane.callers import TokenFile
 from windowpane.models.scripted import Reply
 
-NEEDED = "this server needs a token; send `Authorization: Bearer TOKEN` (`windowpane token create` makes one)"
+NEEDED = "this server needs a token; send `Authorization: Bearer TOKEN` (`windowpane token create` creates one)"
 INVALID = NEEDED.replace("this server needs a token", "this token is not valid, or not any more")
 
 

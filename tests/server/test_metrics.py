@@ -64,7 +64,7 @@ async def test_numbers_are_for_those_who_manage(world: World) -> None:
         refused = await place.client.get("/metrics", headers=place.headers("ann", "chat"))
         found = await numbers(place.client, **place.headers("prometheus", "manage"))
 
-    detail = "this needs a token with the scope 'manage', and yours does not have it"
+    detail = "this needs a token with the scope 'manage'; yours does not have it"
     assert problem_in(refused) == problem(403, "scope_needed", detail, facts={"scope": "manage"})
     assert found['windowpane_http_requests_total{method="GET",route="/metrics",status="403"}'] == 1
 

@@ -116,7 +116,7 @@ async def test_who_sends_too_many_requests_is_told_how_long_to_wait_and_others_a
     assert problem_in(refused) == problem(
         429,
         "too_many_requests",
-        f"too many requests; wait {wait_s} s and go on more slowly",
+        f"too many requests; wait {wait_s} s and send fewer",
         facts={"retry_after_s": wait_s},
     )
     assert others == [200, 401]

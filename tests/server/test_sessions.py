@@ -231,5 +231,5 @@ async def test_an_agent_without_a_core_prompt_cannot_begin(world: World) -> None
     assert problem_in(response)["code"] == "missing_core_prompt"
     assert response.status_code == 422
     assert problem_in(unknown) == problem(
-        404, "agent_not_found", "no agent 'nobody' (there is: pane)", facts={"name": "nobody"}
+        404, "agent_not_found", "no agent 'nobody'; available: pane", facts={"name": "nobody"}
     )

@@ -218,7 +218,7 @@ async def test_the_same_message_with_the_same_key_is_one_turn(world: World) -> N
     assert again.json() == first.json()
     assert late.json() | {"seq": 5} == first.json()
     assert len(world.model.calls) == 2
-    detail = "the idempotency key 'k-1' was used before for something else; use a new one"
+    detail = "the idempotency key 'k-1' was used before for another message; use a new one"
     assert problem_in(other) == problem(409, "key_reused", detail, facts={"key": "k-1"})
     assert problem_in(empty)["errors"][0]["where"] == "header.Idempotency-Key"
 

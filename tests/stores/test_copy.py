@@ -172,7 +172,7 @@ async def test_a_copy_that_lost_something_is_noticed(store: Store, target: Store
     assert (copied.verified, [str(error) for error in copied.refused]) == (
         0,
         [
-            f"session {session!r} is there already and is another one: it lacks 1 of its texts; it was left alone. "
+            f"another session {session!r} already exists there: it lacks 1 of its texts; it was not changed. "
             "Delete it there, or copy to an empty store."
         ],
     )

@@ -13,9 +13,10 @@ import anyio.to_thread
 import structlog
 
 from windowpane.context.events import SummaryMade
+from windowpane.context.fold import messages_of
 from windowpane.context.ids import SessionId
 from windowpane.context.messages import AssistantMessage, Message, UserMessage
-from windowpane.context.session import SessionState, messages_of
+from windowpane.context.session import SessionState
 from windowpane.errors import WindowpaneError
 from windowpane.memory.recall import Recollection, recall
 from windowpane.memory.recent import due

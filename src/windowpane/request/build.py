@@ -11,10 +11,11 @@ from datetime import UTC, datetime
 from windowpane import telemetry
 from windowpane.agents.base import Agent
 from windowpane.context.events import Event, ItemAdded, Recorded, RequestBuilt, ServerArrived, SessionItem
+from windowpane.context.fold import fold
 from windowpane.context.ids import BlobHash, new_request_id
 from windowpane.context.items import Item, ItemRef, Tool
 from windowpane.context.request import ReplyOptions, Request
-from windowpane.context.session import SessionState, fold, open_turn
+from windowpane.context.session import SessionState, open_turn
 from windowpane.fetch.base import SearchEngine
 from windowpane.memory.memory import Memory
 from windowpane.memory.recent import window

@@ -13,8 +13,9 @@ from pydantic import ValidationError
 
 from windowpane.api.export import ExportedEvent, SessionExport
 from windowpane.context.events import Recorded, RequestBuilt, SessionCreated, TurnStarted
+from windowpane.context.fold import apply
 from windowpane.context.ids import BlobHash, SessionId, content_hash
-from windowpane.context.session import SessionState, apply
+from windowpane.context.session import SessionState
 from windowpane.context.sets import replace_all
 from windowpane.errors import InvalidInputError, InvalidSettingError, TurnNotFoundError
 from windowpane.request.catalog import read_catalog

@@ -17,8 +17,9 @@ from pydantic import ValidationError
 
 from windowpane import telemetry
 from windowpane.context.events import Event, Recorded
+from windowpane.context.fold import fold
 from windowpane.context.ids import BlobHash, SessionId, owner_of
-from windowpane.context.session import SessionState, fold
+from windowpane.context.session import SessionState
 from windowpane.errors import SequenceConflictError, StoreRolledBackError, WindowpaneError
 from windowpane.stores.base import Snapshot, Store
 from windowpane.stores.codec import decode_state, encode_state

@@ -8,9 +8,10 @@ from datetime import UTC, datetime
 
 from windowpane.agents.base import Agent
 from windowpane.context.events import Recorded
+from windowpane.context.fold import fold
 from windowpane.context.items import Tool
 from windowpane.context.request import ReplyOptions, Request
-from windowpane.context.session import SessionState, fold, open_turn
+from windowpane.context.session import SessionState, open_turn
 from windowpane.request.build import RequestServices, build_request
 from windowpane.request.record import rebuild, texts_of
 from windowpane.request.resume import is_taken_up_again

@@ -9,10 +9,10 @@ from fastapi import APIRouter, Path, Query
 from windowpane.api.sessions import MessagePage
 from windowpane.api.turns import SentItem, TurnRecord, TurnView
 from windowpane.context.events import Erased, ModelReplied, Recorded, RequestBuilt, TurnFinished
+from windowpane.context.fold import messages_of
 from windowpane.context.ids import SessionId
 from windowpane.context.items import BUILT_IN_SERVER, CLIENT_SERVER, ItemRef, item_hash
 from windowpane.context.request import ContextItem, Request, RequestContext
-from windowpane.context.session import messages_of
 from windowpane.engine import Engine
 from windowpane.errors import AgentNotFoundError, NotFoundError, TurnNotFoundError
 from windowpane.request.record import context_of

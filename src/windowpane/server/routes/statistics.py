@@ -11,9 +11,10 @@ from fastapi import APIRouter, Query
 
 from windowpane.api.sessions import Observed, Statistics, SummaryView
 from windowpane.api.turns import CallUsage, ContextDebug, TurnUsage
+from windowpane.context.fold import messages_of
 from windowpane.context.ids import SessionId
 from windowpane.context.messages import AssistantMessage, Message, Step, Usage
-from windowpane.context.session import Mode, SessionState, messages_of
+from windowpane.context.session import Mode, SessionState
 from windowpane.engine import Engine
 from windowpane.errors import AgentNotFoundError, TurnNotFoundError
 from windowpane.insight.debug import context_debug

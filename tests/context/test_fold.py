@@ -30,6 +30,7 @@ from windowpane.context.events import (
     TurnFinished,
     TurnStarted,
 )
+from windowpane.context.fold import RECENT_MESSAGES, apply, fold
 from windowpane.context.ids import BlobHash, SessionId
 from windowpane.context.items import ItemRef, reference_ref, rule_ref, tool_ref
 from windowpane.context.messages import (
@@ -45,15 +46,7 @@ from windowpane.context.messages import (
     Usage,
     UserMessage,
 )
-from windowpane.context.session import (
-    RECENT_MESSAGES,
-    OpenTurn,
-    SessionSettings,
-    SessionState,
-    TurnStarts,
-    apply,
-    fold,
-)
+from windowpane.context.session import OpenTurn, SessionSettings, SessionState, TurnStarts
 from windowpane.stores.codec import decode_event, decode_state, encode_event, encode_state
 
 ID = SessionId("ses_1")

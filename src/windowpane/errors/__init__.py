@@ -1,0 +1,205 @@
+"""Every error that Windowpane raises on purpose, as one tree.
+
+    WindowpaneError
+    ├── InvalidInputError           the caller can correct it
+    │   ├── InvalidSettingError
+    │   ├── UnknownItemError
+    │   ├── ContextTooLargeError
+    │   ├── InvalidFileError
+    │   └── RevisionMissingError
+    ├── NotFoundError
+    │   ├── SessionNotFoundError
+    │   ├── TurnNotFoundError
+    │   ├── AgentNotFoundError
+    │   ├── TokenNotFoundError
+    │   ├── BlobNotFoundError
+    │   └── MissingFileError
+    ├── AccessError                 the caller may not do this
+    │   ├── TokenNeededError
+    │   ├── ScopeNeededError
+    │   ├── TooManyRequestsError
+    │   └── TokensUnreadableError
+    ├── ConflictError               the state does not allow it, or changed meanwhile
+    │   ├── SequenceConflictError
+    │   ├── SessionBusyError
+    │   ├── ApprovalPendingError
+    │   ├── NothingToApproveError
+    │   ├── NoResultAwaitedError
+    │   ├── NoTurnRunningError
+    │   ├── WrongSessionError
+    │   ├── DifferentSessionError
+    │   ├── AlreadyThereError
+    │   ├── StaleRevisionError
+    │   └── KeyReusedError
+    ├── AgentError                  the agent's folder cannot be used as it is
+    │   └── MissingCorePromptError
+    ├── ModelError                  the model call failed
+    │   ├── UnknownModelError
+    │   ├── ModelAuthError
+    │   ├── ModelRateLimitedError
+    │   ├── ModelRejectedError
+    │   ├── ModelUnavailableError
+    │   ├── ModelStreamBrokenError
+    │   ├── ModelTimeoutError
+    │   └── TooManyModelCallsError
+    ├── ToolError                   a tool server or a tool call failed
+    │   ├── ToolServerDownError
+    │   └── ToolTimeoutError
+    ├── FetchError                  a page or a web search failed
+    │   ├── FetchRefusedError
+    │   ├── FetchFailedError
+    │   └── SearchEngineError
+    ├── EmbedderError               embeddings are not available; words decide alone
+    │   ├── WeightsMissingError
+    │   ├── WeightsDamagedError
+    │   └── EndpointError
+    ├── ServerError                 a Windowpane server refused or did not answer
+    │   ├── RemoteError
+    │   └── UnreachableError
+    └── StoreError                  the store cannot do its work
+        ├── StoreCorruptError
+        ├── StoreTooNewError
+        ├── StoreRolledBackError
+        └── StoreUnavailableError
+
+Each class owns its message and carries the facts. `code` is the stable name in answers and records. The classes are
+kept by branch: `requests` (the first three), `conflicts`, `models` (agents, models, tools), `services` and `stores`.
+"""
+
+from windowpane.errors.base import (
+    WindowpaneError,
+)
+from windowpane.errors.conflicts import (
+    AlreadyThereError,
+    ApprovalPendingError,
+    ConflictError,
+    DifferentSessionError,
+    KeyReusedError,
+    NoResultAwaitedError,
+    NothingToApproveError,
+    NoTurnRunningError,
+    SequenceConflictError,
+    SessionBusyError,
+    StaleRevisionError,
+    WrongSessionError,
+)
+from windowpane.errors.models import (
+    AgentError,
+    MissingCorePromptError,
+    ModelAuthError,
+    ModelError,
+    ModelRateLimitedError,
+    ModelRejectedError,
+    ModelStreamBrokenError,
+    ModelTimeoutError,
+    ModelUnavailableError,
+    ToolError,
+    ToolServerDownError,
+    ToolTimeoutError,
+    TooManyModelCallsError,
+    UnknownModelError,
+)
+from windowpane.errors.requests import (
+    AccessError,
+    AgentNotFoundError,
+    BlobNotFoundError,
+    ContextTooLargeError,
+    InvalidFileError,
+    InvalidInputError,
+    InvalidSettingError,
+    MissingFileError,
+    NotFoundError,
+    RevisionMissingError,
+    ScopeNeededError,
+    SessionNotFoundError,
+    TokenNeededError,
+    TokenNotFoundError,
+    TokensUnreadableError,
+    TooManyRequestsError,
+    TurnNotFoundError,
+    UnknownItemError,
+)
+from windowpane.errors.services import (
+    EmbedderError,
+    EndpointError,
+    FetchError,
+    FetchFailedError,
+    FetchRefusedError,
+    RemoteError,
+    SearchEngineError,
+    ServerError,
+    UnreachableError,
+    WeightsDamagedError,
+    WeightsMissingError,
+)
+from windowpane.errors.stores import (
+    StoreCorruptError,
+    StoreError,
+    StoreRolledBackError,
+    StoreTooNewError,
+    StoreUnavailableError,
+)
+
+__all__ = [
+    "AccessError",
+    "AgentError",
+    "AgentNotFoundError",
+    "AlreadyThereError",
+    "ApprovalPendingError",
+    "BlobNotFoundError",
+    "ConflictError",
+    "ContextTooLargeError",
+    "DifferentSessionError",
+    "EmbedderError",
+    "EndpointError",
+    "FetchError",
+    "FetchFailedError",
+    "FetchRefusedError",
+    "InvalidFileError",
+    "InvalidInputError",
+    "InvalidSettingError",
+    "KeyReusedError",
+    "MissingCorePromptError",
+    "MissingFileError",
+    "ModelAuthError",
+    "ModelError",
+    "ModelRateLimitedError",
+    "ModelRejectedError",
+    "ModelStreamBrokenError",
+    "ModelTimeoutError",
+    "ModelUnavailableError",
+    "NoResultAwaitedError",
+    "NoTurnRunningError",
+    "NotFoundError",
+    "NothingToApproveError",
+    "RemoteError",
+    "RevisionMissingError",
+    "ScopeNeededError",
+    "SearchEngineError",
+    "SequenceConflictError",
+    "ServerError",
+    "SessionBusyError",
+    "SessionNotFoundError",
+    "StaleRevisionError",
+    "StoreCorruptError",
+    "StoreError",
+    "StoreRolledBackError",
+    "StoreTooNewError",
+    "StoreUnavailableError",
+    "TokenNeededError",
+    "TokenNotFoundError",
+    "TokensUnreadableError",
+    "TooManyModelCallsError",
+    "TooManyRequestsError",
+    "ToolError",
+    "ToolServerDownError",
+    "ToolTimeoutError",
+    "TurnNotFoundError",
+    "UnknownItemError",
+    "UnknownModelError",
+    "UnreachableError",
+    "WeightsDamagedError",
+    "WeightsMissingError",
+    "WindowpaneError",
+    "WrongSessionError",
+]

@@ -1,0 +1,55 @@
+"""Errors of the store."""
+
+from windowpane.errors.base import WindowpaneError
+
+
+class StoreError(WindowpaneError):
+    """The store cannot do what was asked."""
+
+    code = "store_error"
+
+
+class StoreCorruptError(StoreError):
+    """The database is damaged. It is left as it is."""
+
+    code = "store_corrupt"
+
+    def __init__(self, where: str, why: str) -> None:
+        super().__init__(f"{where} is damaged ({why}); nothing was changed. Restore a copy, or name another file.")
+        self.where = where
+
+
+class StoreTooNewError(StoreError):
+    """The database was written by a newer version. It is left as it is."""
+
+    code = "store_too_new"
+
+    def __init__(self, where: str, found: int, known: int) -> None:
+        super().__init__(
+            f"{where} has schema {found} and this version knows {known}; nothing was changed. Update Windowpane."
+        )
+        self.where = where
+        self.found = found
+        self.known = known
+
+
+class StoreRolledBackError(StoreError):
+    """The store lost events that it had acknowledged, or the session was created again under its old id."""
+
+    code = "store_rolled_back"
+
+    def __init__(self, session_id: str, seen_seq: int, actual_seq: int) -> None:
+        super().__init__(
+            f"the log of session {session_id!r} is not the one that was seen up to {seen_seq}; it stands at "
+            f"{actual_seq} now. The store lost its latest events, as when a replica takes over or a copy is restored, "
+            "or the session was deleted and created again. Check the session before you continue: nothing was added."
+        )
+        self.session_id = session_id
+        self.seen_seq = seen_seq
+        self.actual_seq = actual_seq
+
+
+class StoreUnavailableError(StoreError):
+    """The store cannot be reached or written."""
+
+    code = "store_unavailable"
