@@ -1,11 +1,11 @@
-"""Measure the dashboard over a million turns, and what it costs to keep the ledger up to date.
+"""Measure the dashboard over a million turns, and what it costs to keep the analytics store up to date.
 
     python bench/analytics.py [TURNS]
 
-The ledger is filled with what about a million turns of some 44,000 sessions add up to: a year of twenty owners with
+The store is filled with what about a million turns of some 44,000 sessions add up to: a year of twenty owners with
 three agents, two models and sixty items each, every item every day. These sums are made up; no such turns were had. A
 store of a thousand real turns gives the cost of counting: one more turn, nothing new, and all of them from the
-beginning. The last, times the turns in the ledger, is what a dashboard without a ledger would take. All times are of
+beginning. The last, times the turns in the analytics store, is what a dashboard without it would take. All times are of
 one process and one after the other; the last column is in units of counting one turn.
 """
 
@@ -29,8 +29,8 @@ from windowpane.context.messages import Usage
 from windowpane.engine import Engine
 from windowpane.insight.analytics.count import Account, Progress
 from windowpane.insight.analytics.report import dashboard
-from windowpane.insight.analytics.store import Ledger
-from windowpane.insight.analytics.update import Bookkeeper, Kept
+from windowpane.insight.analytics.store import AnalyticsStore
+from windowpane.insight.analytics.update import AnalyticsUpdater, Kept
 from windowpane.models.provider import PydanticModels
 from windowpane.request.hybrid_selector import HybridSelector
 from windowpane.search.index import ItemIndex
@@ -50,7 +50,7 @@ FIRST_DAY = date(2026, 1, 1).toordinal()
 KEPT = Kept(datetime(2026, 12, 31, tzinfo=UTC), 0)
 
 
-def fill(ledger: Ledger, turns: int) -> None:
+def fill(analytics: AnalyticsStore, turns: int) -> None:
     """Add what so many turns add up to, a day of an owner at a time."""
     random = Random(1)
     share = turns // (DAYS * OWNERS)
@@ -63,7 +63,7 @@ def fill(ledger: Ledger, turns: int) -> None:
                 )
                 if number == 0:
                     made = _day(made, day, share, random)
-                ledger.add(SessionId(f"ses_{owner}_{day}_{number}"), Progress(), made, seen_seq=100)
+                analytics.add(SessionId(f"ses_{owner}_{day}_{number}"), Progress(), made, seen_seq=100)
 
 
 def _day(made: Account, day: int, turns: int, random: Random) -> Account:
@@ -119,16 +119,16 @@ async def ask(engine: Engine, session: SessionId, number: int) -> None:
     await engine.record(prepared, f"A topic{topic} of kind K-{topic} takes {topic} days.", usage=Usage(4000, 30))
 
 
-async def counting(folder: Path, ledger: Ledger) -> tuple[float, float, float]:
+async def counting(folder: Path, analytics: AnalyticsStore) -> tuple[float, float, float]:
     """Return the milliseconds for one new turn, for nothing new, and per turn for all of them from the beginning."""
     async with engine_at(folder) as engine:
         sessions = [(await engine.create_session()).id for _ in range(REAL_SESSIONS)]
         for session in sessions:
             for turn in range(REAL_TURNS):
                 await ask(engine, session, turn)
-        books = Bookkeeper(engine.store, ledger)
+        updater = AnalyticsUpdater(engine.store, analytics)
         started = time.perf_counter()
-        await books.update(within_s=None)
+        await updater.update(within_s=None)
         all_ms = 1000 * (time.perf_counter() - started) / (REAL_SESSIONS * REAL_TURNS)
         one: list[float] = []
         none: list[float] = []
@@ -136,7 +136,7 @@ async def counting(folder: Path, ledger: Ledger) -> tuple[float, float, float]:
             await ask(engine, sessions[number % REAL_SESSIONS], number)
             for spent in (one, none):
                 started = time.perf_counter()
-                await books.update(within_s=None)
+                await updater.update(within_s=None)
                 spent.append(1000 * (time.perf_counter() - started))
         return statistics.median(one), statistics.median(none), all_ms
 
@@ -152,22 +152,22 @@ def median_ms(work: Callable[[], object], times: int = 5) -> float:
 
 
 async def main() -> None:
-    """Fill the ledger and print the table."""
+    """Fill the analytics store and print the table."""
     turns = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         write_agent(folder / "agents" / "desk")
-        ledger = Ledger(folder / "ledger.db")
+        analytics = AnalyticsStore(folder / "analytics.db")
         started = time.perf_counter()
-        fill(ledger, turns)
-        sessions = ledger.rows("SELECT count(*) FROM session")[0][0]
+        fill(analytics, turns)
+        sessions = analytics.rows("SELECT count(*) FROM session")[0][0]
         rows = Counter(
-            {table: ledger.rows(f"SELECT count(*) FROM {table}")[0][0] for table in ("turn", "item", "part")}
+            {table: analytics.rows(f"SELECT count(*) FROM {table}")[0][0] for table in ("turn", "item", "part")}
         )
-        turns = ledger.rows("SELECT sum(n_turns) FROM turn WHERE owner = 0 AND span = 0")[0][0]
-        print(f"{turns:,} turns of {sessions:,} sessions: {dict(rows)} rows, {ledger.size_bytes() / 1e6:.0f} MB")
+        turns = analytics.rows("SELECT sum(n_turns) FROM turn WHERE owner = 0 AND span = 0")[0][0]
+        print(f"{turns:,} turns of {sessions:,} sessions: {dict(rows)} rows, {analytics.size_bytes() / 1e6:.0f} MB")
         print(f"(filled in {time.perf_counter() - started:.0f} s)\n")
-        one_ms, none_ms, all_ms = await counting(folder, ledger)
+        one_ms, none_ms, all_ms = await counting(folder, analytics)
         last = date.fromordinal(FIRST_DAY + DAYS - 30)
         for title, filters in (
             ("dashboard, one owner, 30 days", Filters(owner="owner 3", since=last)),
@@ -175,13 +175,13 @@ async def main() -> None:
             ("dashboard, everyone, 30 days", Filters(since=last)),
             ("dashboard, everyone, a year", Filters()),
         ):
-            ms = median_ms(partial(dashboard, ledger, filters, KEPT))
+            ms = median_ms(partial(dashboard, analytics, filters, KEPT))
             print(f"{title:<40} {ms:10.1f} ms {ms / one_ms:10.1f}")
         print(f"{'count one new turn':<40} {one_ms:10.1f} ms {1:10.1f}")
         print(f"{'look and find nothing new':<40} {none_ms:10.1f} ms {none_ms / one_ms:10.1f}")
         whole = all_ms * turns
         print(f"{'count all again (extrapolated)':<40} {whole:10.0f} ms {whole / one_ms:10.0f}")
-        ledger.close()
+        analytics.close()
 
 
 if __name__ == "__main__":

@@ -36,7 +36,7 @@ from windowpane.context.ids import SessionId
 from windowpane.context.messages import AssistantMessage, Message, ModelReply, Step, UserMessage
 from windowpane.memory.extract import extract
 from windowpane.memory.recall import RecallCalibration, choose, floor_for, recall
-from windowpane.memory.recent import due, window
+from windowpane.memory.recent import due, recent_messages
 from windowpane.search.base import SearchQuery
 from windowpane.search.embedding.minilm import MiniLM
 from windowpane.search.embedding.vectors import SCALE, Key, Stored, VectorCache, stored, vector_key
@@ -372,7 +372,7 @@ async def surviving(seed: int, facts_per_message: int, later: bool, texts: Texts
             break
     assert summary is not None
     assert compactions == 10
-    shown = window(said, summary)
+    shown = recent_messages(said, summary)
     index = HistoryIndex(texts.minilm, texts.cache)
 
     async def read(after: int) -> Sequence[Message]:
@@ -383,7 +383,7 @@ async def surviving(seed: int, facts_per_message: int, later: bool, texts: Texts
     in_recall: list[bool] = []
     for fact in covered:
         found = await recall(
-            index, SessionId("s"), fact.question, read=read, message_count=len(said), window=shown, deadline_s=600
+            index, SessionId("s"), fact.question, read=read, message_count=len(said), recent=shown, deadline_s=600
         )
         in_recall.append(any(fact.value in str(message) for group in found.recalled for message in group.messages))
     return in_facts, in_recall

@@ -106,12 +106,12 @@ class Settings(BaseSettings):
         return self.data / "cache"
 
     @property
-    def ledger_file(self) -> Path | None:
+    def analytics_file(self) -> Path | None:
         """Return where turns are counted: a file for each store, or None when the store itself is not kept."""
         if self.database_url.startswith("memory:"):
             return None
         name = hashlib.sha256(self.database_url.encode()).hexdigest()[:16]
-        return self.cache_folder / f"ledger-{name}.db"
+        return self.cache_folder / f"analytics-{name}.db"
 
     @property
     def tokens_file(self) -> Path:

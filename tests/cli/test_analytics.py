@@ -80,7 +80,7 @@ def test_analytics_are_shown_and_had_as_json_and_csv(data: Path) -> None:
     assert (as_json["spent"]["turns"], before["spent"]["turns"]) == (21, 0)
     assert as_csv.splitlines()[0].startswith("item,agent,included,")
     assert [line for line in as_csv.splitlines() if line.startswith("reference:billing,desk,21,")]
-    assert len(list((data / "cache").glob("ledger-*.db"))) == 1
+    assert len(list((data / "cache").glob("analytics-*.db"))) == 1
 
 
 @pytest.mark.spec("S0.93", "S0.94", "S1.108", "S1.111")

@@ -12,7 +12,7 @@ from windowpane.context.ids import SessionId
 from windowpane.context.messages import AssistantMessage
 from windowpane.engine import Engine
 from windowpane.insight.debug import context_debug
-from windowpane.memory.recent import UNCOVERED, WINDOW
+from windowpane.memory.recent import RECENT, UNCOVERED
 from windowpane.request.selector import FixedSelector
 from windowpane.search.embedding.minilm import MiniLM
 from windowpane.search.history import HistoryIndex
@@ -29,7 +29,7 @@ async def talk(world: World, turns: int) -> SessionId:
         await drain(engine.turn(session.id, OPENING))
         for number in range(1, turns):
             await drain(engine.turn(session.id, f"Let us talk about paint, shade {number}."))
-        if turns * 2 > WINDOW + UNCOVERED:
+        if turns * 2 > RECENT + UNCOVERED:
             await _summed_up(engine, session.id)
     return session.id
 
@@ -58,7 +58,7 @@ async def test_after_enough_messages_a_summary_carries_the_facts_and_the_window_
     assert any("build-7.example" in fact for fact in before.summary.key_facts)
     parts = [message.part for message in request.messages]
     assert parts.count("summary") == 1
-    assert parts.count("history") == WINDOW
+    assert parts.count("history") == RECENT
     sent = [message for message in after.model.calls[0].messages if message.part == "summary"]
     assert sent[0].role == "user"
     assert "8443" in sent[0].content

@@ -1,4 +1,4 @@
-"""A small world whose turns are counted: an agent with a few items, answers that somebody gives, and a ledger."""
+"""A small world whose turns are counted: an agent with a few items, given answers, and an analytics store."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from engine.world import World
 from windowpane.context.ids import SessionId
 from windowpane.context.messages import Usage
 from windowpane.engine import Engine
-from windowpane.insight.analytics.store import TABLES, Ledger
-from windowpane.insight.analytics.update import Bookkeeper
+from windowpane.insight.analytics.store import TABLES, AnalyticsStore
+from windowpane.insight.analytics.update import AnalyticsUpdater
 from windowpane.request.hybrid_selector import HybridSelector
 from windowpane.search.index import ItemIndex
 from windowpane.stores.base import Store
@@ -51,22 +51,24 @@ async def ask(engine: Engine, session: SessionId, message: str = REFUND, answer:
     await engine.record(prepared, answer, usage=Usage(1000, 100, cache_read_tokens=250), model="gpt-4o")
 
 
-async def counted(engine: Engine, ledger: Ledger | None = None) -> Ledger:
-    """Return a ledger that everything is counted in."""
-    ledger = ledger or Ledger()
-    kept = await Bookkeeper(engine.store, ledger).update(within_s=None)
+async def counted(engine: Engine, analytics: AnalyticsStore | None = None) -> AnalyticsStore:
+    """Return an analytics store that everything is counted in."""
+    analytics = analytics or AnalyticsStore()
+    kept = await AnalyticsUpdater(engine.store, analytics).update(within_s=None)
     assert kept.behind == 0
-    return ledger
+    return analytics
 
 
-def everything(ledger: Ledger) -> dict[str, Sequence[Sequence[Any]]]:
+def everything(analytics: AnalyticsStore) -> dict[str, Sequence[Sequence[Any]]]:
     """Return all rows of all tables, by names instead of numbers, but for how long things took."""
-    names = {0: "everyone", **dict(ledger.rows("SELECT pk, text FROM name"))}
+    names = {0: "everyone", **dict(analytics.rows("SELECT pk, text FROM name"))}
     found: dict[str, Sequence[Sequence[Any]]] = {}
     for name, table in TABLES.items():
         if name != "latency":
             keys = table.keys
-            rows = ledger.rows(f"SELECT {', '.join(keys)}, {', '.join(f'n_{c}' for c in table.counters)} FROM {name}")
+            rows = analytics.rows(
+                f"SELECT {', '.join(keys)}, {', '.join(f'n_{c}' for c in table.counters)} FROM {name}"
+            )
             named = [
                 tuple(
                     names[value] if key not in ("span", "day", "step") else value
@@ -78,9 +80,9 @@ def everything(ledger: Ledger) -> dict[str, Sequence[Sequence[Any]]]:
             found[name] = sorted(named)
     columns = "id, owner, agent, seq, turn, turn_seq, day, model, record, seen_seq, texts_bytes"
     found["session"] = sorted(
-        (row[0], names[row[1]], names[row[2]], *row[3:]) for row in ledger.rows(f"SELECT {columns} FROM session")
+        (row[0], names[row[1]], names[row[2]], *row[3:]) for row in analytics.rows(f"SELECT {columns} FROM session")
     )
-    lessons = ledger.rows(
+    lessons = analytics.rows(
         "SELECT session.id, lesson.turn, lesson.seq, used, added FROM lesson JOIN session ON session.pk = session"
     )
     found["lesson"] = sorted(

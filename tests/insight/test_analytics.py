@@ -16,9 +16,9 @@ from windowpane.context.events import ModelReplied, Recorded, TurnFinished, Turn
 from windowpane.context.ids import SessionId
 from windowpane.context.items import reference_ref, rule_ref
 from windowpane.context.messages import Step
-from windowpane.insight.analytics.count import Account, Progress, account, item_key
+from windowpane.insight.analytics.count import Counts, Progress, count_events, item_key
 from windowpane.insight.analytics.report import as_csv, dashboard, item_rows
-from windowpane.insight.analytics.store import Ledger
+from windowpane.insight.analytics.store import AnalyticsStore
 from windowpane.insight.analytics.update import Kept
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
@@ -32,10 +32,10 @@ async def test_a_dashboard_adds_up_what_turns_cost_and_what_was_used(tmp_path: P
         await ask(engine, session)
         await engine.add_item(session, reference_ref("hidden"))
         await ask(engine, session, PAPER, "I do not know.")
-        ledger = await counted(engine)
+        analytics = await counted(engine)
         contexts = [await engine.request_context(session, turn) for turn in (1, 2)]
 
-    found = dashboard(ledger, Filters(owner="ana"), KEPT)
+    found = dashboard(analytics, Filters(owner="ana"), KEPT)
     items = {row.ref.name: row for row in found.items}
     sent = [item for context in contexts for item in context.items if item.sent]
     assert (found.sessions, found.spent.turns, found.spent.calls) == (1, 2, 2)
@@ -84,11 +84,11 @@ async def test_every_owner_sees_their_own_turns_and_filters_leave_out_the_rest(t
                 await ask(engine, session, PAPER, PAPER_ANSWER)
         hidden = await engine.create_session(owner="ana", listed=False)
         await ask(engine, hidden.id)
-        ledger = await counted(engine)
+        analytics = await counted(engine)
         today = (await engine.request_context(hidden.id, 1)).timestamp.date()
 
     def turns_of(**filters: object) -> int:
-        return dashboard(ledger, Filters(**filters), KEPT).spent.turns  # pyright: ignore[reportArgumentType]
+        return dashboard(analytics, Filters(**filters), KEPT).spent.turns  # pyright: ignore[reportArgumentType]
 
     assert [turns_of(owner=owner) for owner in ("ana", "ben", "eve", None)] == [3, 1, 0, 4]
     assert [turns_of(agent=agent) for agent in ("pane", "other")] == [4, 0]
@@ -96,21 +96,21 @@ async def test_every_owner_sees_their_own_turns_and_filters_leave_out_the_rest(t
     yesterday, tomorrow = today - timedelta(days=1), today + timedelta(days=1)
     assert [turns_of(since=day) for day in (yesterday, today, tomorrow)] == [4, 4, 0]
     assert [turns_of(until=day) for day in (yesterday, today, tomorrow)] == [0, 4, 4]
-    empty = dashboard(ledger, Filters(owner="eve"), KEPT)
+    empty = dashboard(analytics, Filters(owner="eve"), KEPT)
     assert (empty.items, empty.days, empty.choices.agents, empty.storage.sessions) == ((), (), (), 0)
     assert empty.quality == Quality()
     assert empty.prefix == PrefixKept()
 
 
 def test_days_are_those_of_the_turns_and_a_session_begins_once() -> None:
-    ledger = Ledger()
+    analytics = AnalyticsStore()
     progress = Progress()
     for number, day in enumerate((1, 1, 3), 1):
         made = told(progress, number, NOW + timedelta(days=day))
-        assert ledger.add(SessionId("ses_a"), progress, made, seen_seq=made.progress.seq)
+        assert analytics.add(SessionId("ses_a"), progress, made, seen_seq=made.progress.seq)
         progress = made.progress
 
-    found = dashboard(ledger, Filters(), KEPT)
+    found = dashboard(analytics, Filters(), KEPT)
 
     assert [(row.day, row.sessions, row.active_sessions, row.spent.turns) for row in found.days] == [
         (date(2026, 5, 2), 1, 1, 2),
@@ -122,7 +122,7 @@ def test_days_are_those_of_the_turns_and_a_session_begins_once() -> None:
     assert 1800 < whole.p50_ms <= whole.p95_ms < 2200
 
 
-def told(progress: Progress, turn: int, at: datetime) -> Account:
+def told(progress: Progress, turn: int, at: datetime) -> Counts:
     """Return what a turn of two seconds adds, whose record is gone."""
     start = progress.seq + 1
     events = [
@@ -130,7 +130,7 @@ def told(progress: Progress, turn: int, at: datetime) -> Account:
         Recorded(start + 1, at, ModelReplied(turn=turn, step=Step(text="Hello.", latency_ms=1500))),
         Recorded(start + 2, at + timedelta(seconds=2), TurnFinished(turn=turn, outcome="completed")),
     ]
-    return account(SessionId("ses_a"), "ana", "pane", progress, events, {})
+    return count_events(SessionId("ses_a"), "ana", "pane", progress, events, {})
 
 
 DAYS = st.dates(date(2026, 1, 25), date(2026, 4, 5))
@@ -140,12 +140,12 @@ DAYS = st.dates(date(2026, 1, 25), date(2026, 4, 5))
 def test_whole_months_and_the_days_around_them_are_all_days(
     turns: list[tuple[date, str, int]], data: st.DataObject
 ) -> None:
-    ledger = Ledger()
+    analytics = AnalyticsStore()
     for number, (day, owner, tokens) in enumerate(turns):
-        made = Account(owner, "pane", Progress(seq=1))
+        made = Counts(owner, "pane", Progress(seq=1))
         made.add("turn", day.toordinal(), "echo", turns=1)
         made.add("item", day.toordinal(), "echo", item_key(rule_ref("tone")), included=1, tokens=tokens)
-        ledger.add(SessionId(f"ses_{number}"), Progress(), made, seen_seq=1)
+        analytics.add(SessionId(f"ses_{number}"), Progress(), made, seen_seq=1)
     ends = st.none() | DAYS | st.sampled_from([date.min, date.max])
     for _ in range(5):
         since, until, owner = data.draw(ends), data.draw(ends), data.draw(st.sampled_from([None, "ana", "ben"]))
@@ -155,13 +155,13 @@ def test_whole_months_and_the_days_around_them_are_all_days(
             if (since or date.min) <= day <= (until or date.max) and owner in (None, whose)
         ]
 
-        found = dashboard(ledger, Filters(owner=owner, since=since, until=until), KEPT)
+        found = dashboard(analytics, Filters(owner=owner, since=since, until=until), KEPT)
 
         assert found.spent.turns == len(wanted)
         assert sum(row.tokens for row in found.items) == sum(tokens for _, tokens in wanted)
         if wanted and since is None and until is None:
             assert found.items[0].last_included == max(day for day, _ in wanted)
-    ledger.close()
+    analytics.close()
 
 
 @pytest.mark.spec("S0.90", "S1.110")
@@ -169,11 +169,11 @@ async def test_lists_are_had_as_csv_and_no_name_becomes_a_formula(tmp_path: Path
     async with talking(tmp_path / "agents") as engine:
         session = (await engine.create_session()).id
         await ask(engine, session)
-        ledger = await counted(engine)
-    made = Account("local", "=cmd()", Progress(seq=1))
+        analytics = await counted(engine)
+    made = Counts("local", "=cmd()", Progress(seq=1))
     made.add("turn", NOW.toordinal(), "-1+1", turns=1)
-    ledger.add(SessionId("ses_x"), Progress(), made, seen_seq=1)
-    found = dashboard(ledger, Filters(), KEPT)
+    analytics.add(SessionId("ses_x"), Progress(), made, seen_seq=1)
+    found = dashboard(analytics, Filters(), KEPT)
 
     items = read(as_csv(found, "items"))
     agents = read(as_csv(found, "agents"))
@@ -186,7 +186,7 @@ async def test_lists_are_had_as_csv_and_no_name_becomes_a_formula(tmp_path: Path
     assert {row["agent"] for row in agents} == {"pane", "'=cmd()"}
     assert {row["model"] for row in read(as_csv(found, "models"))} == {"openai:gpt-4o", "'-1+1"}
     assert len(read(as_csv(found, "days"))) == len(found.days)
-    assert as_csv(dashboard(Ledger(), Filters(), KEPT), "items") == ""
+    assert as_csv(dashboard(AnalyticsStore(), Filters(), KEPT), "items") == ""
 
 
 def read(text: str) -> list[dict[str, str]]:
@@ -198,11 +198,11 @@ async def test_scores_are_counted_in_ten_steps_with_what_became_of_them(tmp_path
     async with talking(tmp_path / "agents") as engine:
         session = (await engine.create_session()).id
         await ask(engine, session)
-        ledger = await counted(engine)
+        analytics = await counted(engine)
         context = await engine.request_context(session, 1)
 
     billing, printing = (
-        next(row for row in item_rows(ledger, Filters()) if row.ref == reference_ref(name))
+        next(row for row in item_rows(analytics, Filters()) if row.ref == reference_ref(name))
         for name in ("billing", "printing")
     )
     chosen = context.item(reference_ref("billing"))
@@ -213,6 +213,6 @@ async def test_scores_are_counted_in_ten_steps_with_what_became_of_them(tmp_path
     assert billing.mean_score == chosen.evidence.score
     assert billing.scores == (ScoreStep(low=int(chosen.evidence.score * 10) / 10, selected=1, left_out=0, used=1),)
     assert printing.scores == (ScoreStep(low=int(left_out.score * 10) / 10, selected=0, left_out=1, used=0),)
-    found: Dashboard = dashboard(ledger, Filters(), KEPT)
+    found: Dashboard = dashboard(analytics, Filters(), KEPT)
     assert len(found.scores) == 10
     assert [row.ref for row in found.items if row.ref == rule_ref("tone") and not row.scores]

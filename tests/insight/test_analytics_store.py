@@ -1,4 +1,4 @@
-"""The ledger and the bookkeeper: everything is counted once, whoever counts and whenever."""
+"""The analytics store and the updater: everything is counted once, whoever counts and whenever."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from windowpane.context.items import reference_ref, rule_ref
 from windowpane.engine import Engine
 from windowpane.insight.analytics.count import Lesson
 from windowpane.insight.analytics.report import dashboard
-from windowpane.insight.analytics.store import Ledger, Remembered
-from windowpane.insight.analytics.update import Bookkeeper
+from windowpane.insight.analytics.store import AnalyticsStore, Remembered
+from windowpane.insight.analytics.update import AnalyticsUpdater
 from windowpane.models.scripted import Call, Reply
 from windowpane.stores.memory import MemoryStore
 
@@ -30,7 +30,7 @@ BILLING, PRINTING, HIDDEN = reference_ref("billing"), reference_ref("printing"),
 async def test_counting_bit_by_bit_gives_what_counting_at_once_gives(tmp_path: Path, seed: int) -> None:
     random = Random(seed)
     async with talking(tmp_path / "agents") as engine:
-        ledger = Ledger(tmp_path / "ledger.db")
+        analytics = AnalyticsStore(tmp_path / "analytics.db")
         sessions = [(await engine.create_session(owner=owner)).id for owner in ("ana", "ana", "ben")]
         waiting = None
         for _ in range(25):
@@ -52,10 +52,10 @@ async def test_counting_bit_by_bit_gives_what_counting_at_once_gives(tmp_path: P
             elif act == "fail":
                 await engine.abandon(await engine.prepare(session, PAPER), "no model")
             elif act == "count":
-                await counted(engine, ledger)
+                await counted(engine, analytics)
 
-        assert everything(await counted(engine, ledger)) == everything(await counted(engine))
-        ledger.close()
+        assert everything(await counted(engine, analytics)) == everything(await counted(engine))
+        analytics.close()
 
 
 @pytest.mark.spec("S0.89")
@@ -82,17 +82,17 @@ async def test_two_who_count_at_once_count_nothing_twice(tmp_path: Path) -> None
             session = (await engine.create_session()).id
             for _ in range(4):
                 await ask(engine, session)
-        ledgers = [Ledger(tmp_path / "ledger.db") for _ in range(4)]
+        stores = [AnalyticsStore(tmp_path / "analytics.db") for _ in range(4)]
         async with anyio.create_task_group() as tasks:
-            for ledger in ledgers:
-                tasks.start_soon(counted, engine, ledger)
+            for analytics in stores:
+                tasks.start_soon(counted, engine, analytics)
 
-        found = everything(await counted(engine, ledgers[0]))
+        found = everything(await counted(engine, stores[0]))
 
         assert found == everything(await counted(engine))
         assert sum(row[5] for row in found["turn"]) == 12 * 4
-        for ledger in ledgers:
-            ledger.close()
+        for analytics in stores:
+            analytics.close()
 
 
 async def test_a_turn_that_waits_for_a_person_is_counted_when_it_has_finished(tmp_path: Path) -> None:
@@ -102,13 +102,15 @@ async def test_a_turn_that_waits_for_a_person_is_counted_when_it_has_finished(tm
     async with world.engine() as engine:
         session = (await engine.create_session()).id
         await drain(engine.turn(session, "Read it."))
-        ledger = await counted(engine)
-        before = ledger.rows("SELECT count(*) FROM turn")
+        analytics = await counted(engine)
+        before = analytics.rows("SELECT count(*) FROM turn")
         state = await engine.session(session)
         assert state.open_turn is not None
         waiting = state.open_turn.undecided[0].id
         await drain(engine.approve(session, {waiting: "allow_once"}))
-        found = dashboard(await counted(engine, ledger), Filters(), await Bookkeeper(engine.store, ledger).update())
+        found = dashboard(
+            await counted(engine, analytics), Filters(), await AnalyticsUpdater(engine.store, analytics).update()
+        )
 
     assert before == [(0,)]
     assert (found.spent.turns, found.spent.calls, found.patterns.tool_calls) == (1, 2, 1)
@@ -120,17 +122,19 @@ async def test_what_deleted_sessions_cost_stays_counted_and_what_they_taught_is_
         session, other = [(await engine.create_session(owner="ana")).id for _ in range(2)]
         await ask(engine, session)
         await ask(engine, other)
-        ledger = await counted(engine)
-        taught = ledger.lessons("ana", "pane", limit=10)
+        analytics = await counted(engine)
+        taught = analytics.lessons("ana", "pane", limit=10)
         await engine.delete_session(session)
         await engine.clear_history(other)
-        ledger.rows("DELETE FROM mark")
-        found = dashboard(await counted(engine, ledger), Filters(), await Bookkeeper(engine.store, ledger).update())
+        analytics.rows("DELETE FROM mark")
+        found = dashboard(
+            await counted(engine, analytics), Filters(), await AnalyticsUpdater(engine.store, analytics).update()
+        )
 
     assert {entry.session_id for entry in taught} == {session, other}
-    assert ledger.lessons("ana", "pane", limit=10) == []
+    assert analytics.lessons("ana", "pane", limit=10) == []
     assert found.spent.turns == 2
-    assert (found.storage.sessions, ledger.known()) == (1, {other})
+    assert (found.storage.sessions, analytics.known()) == (1, {other})
 
 
 async def test_a_session_that_comes_back_is_not_counted_twice_and_a_new_one_of_its_name_is(tmp_path: Path) -> None:
@@ -138,21 +142,25 @@ async def test_a_session_that_comes_back_is_not_counted_twice_and_a_new_one_of_i
         session = (await engine.create_session(owner="ana", session_id=SessionId("ses_named"))).id
         for _ in range(3):
             await ask(engine, session)
-        ledger = await counted(engine)
-        ledger.forget(session)
-        gone = ledger.known()
+        analytics = await counted(engine)
+        analytics.forget(session)
+        gone = analytics.known()
         await ask(engine, session)
-        ledger.rows("DELETE FROM mark")
-        back = dashboard(await counted(engine, ledger), Filters(), await Bookkeeper(engine.store, ledger).update())
+        analytics.rows("DELETE FROM mark")
+        back = dashboard(
+            await counted(engine, analytics), Filters(), await AnalyticsUpdater(engine.store, analytics).update()
+        )
         await engine.delete_session(session)
         await engine.create_session(owner="ana", session_id=session)
         await ask(engine, session)
-        anew = dashboard(await counted(engine, ledger), Filters(), await Bookkeeper(engine.store, ledger).update())
+        anew = dashboard(
+            await counted(engine, analytics), Filters(), await AnalyticsUpdater(engine.store, analytics).update()
+        )
 
     assert gone == set()
     assert (back.spent.turns, back.sessions, back.storage.turns) == (4, 1, 4)
     assert (anew.spent.turns, anew.sessions, anew.storage.turns) == (5, 2, 1)
-    assert [entry.lesson.turn for entry in ledger.lessons("ana", "pane", limit=10)] == [1]
+    assert [entry.lesson.turn for entry in analytics.lessons("ana", "pane", limit=10)] == [1]
 
 
 async def test_lessons_are_what_was_used_and_what_was_added_right_after_the_answer(tmp_path: Path) -> None:
@@ -161,20 +169,20 @@ async def test_lessons_are_what_was_used_and_what_was_added_right_after_the_answ
         await engine.add_item(session, HIDDEN)
         await engine.remove_item(session, HIDDEN)
         await ask(engine, session)
-        ledger = await counted(engine)
+        analytics = await counted(engine)
         await engine.add_item(session, PRINTING)
         await engine.add_item(session, BILLING)
-        await counted(engine, ledger)
+        await counted(engine, analytics)
         day = (await engine.session(session)).updated_at
         start = (await engine.session(session)).turn_starts.of(1)
 
     assert day is not None
     assert start is not None
     lesson = Lesson(turn=1, seq=start, day=day.toordinal(), used=(BILLING,), added=(PRINTING,))
-    assert ledger.lessons("ana", "pane", limit=10) == [Remembered(session, lesson)]
-    assert ledger.lessons(None, "pane", limit=10) == [Remembered(session, lesson)]
-    assert ledger.lessons("ben", "pane", limit=10) == []
-    assert ledger.lessons("ana", "other", limit=10) == []
+    assert analytics.lessons("ana", "pane", limit=10) == [Remembered(session, lesson)]
+    assert analytics.lessons(None, "pane", limit=10) == [Remembered(session, lesson)]
+    assert analytics.lessons("ben", "pane", limit=10) == []
+    assert analytics.lessons("ana", "other", limit=10) == []
 
 
 @pytest.mark.spec("S0.90", "S1.110")
@@ -184,10 +192,10 @@ async def test_no_word_of_what_was_said_is_in_the_ledger(tmp_path: Path) -> None
         await ask(
             engine, session, "My password is xylophone-9, how long does a refund take?", "Xylophone-9? Five days."
         )
-        ledger = await counted(engine, Ledger(tmp_path / "ledger.db"))
-        ledger.close()
+        analytics = await counted(engine, AnalyticsStore(tmp_path / "analytics.db"))
+        analytics.close()
 
-    written = b"".join(file.read_bytes() for file in tmp_path.glob("ledger.db*")).lower()
+    written = b"".join(file.read_bytes() for file in tmp_path.glob("analytics.db*")).lower()
     assert b"billing" in written
     for word in (b"xylophone", b"password", b"secret", b"working days"):
         assert word not in written
@@ -195,17 +203,17 @@ async def test_no_word_of_what_was_said_is_in_the_ledger(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("damage", ["garbage", "version"])
 async def test_a_ledger_that_cannot_be_used_is_counted_again(tmp_path: Path, damage: str) -> None:
-    file = tmp_path / "cache" / "ledger.db"
+    file = tmp_path / "cache" / "analytics.db"
     async with talking(tmp_path / "agents") as engine:
         await ask(engine, (await engine.create_session()).id)
-        first = await counted(engine, Ledger(file))
+        first = await counted(engine, AnalyticsStore(file))
         wanted = everything(first)
         if damage == "version":
             first.rows("PRAGMA user_version = 99")
         first.close()
         if damage == "garbage":
             file.write_bytes(b"This is no database." * 1000)
-        again = await counted(engine, Ledger(file))
+        again = await counted(engine, AnalyticsStore(file))
 
         assert everything(again) == wanted
         again.close()
@@ -226,14 +234,14 @@ async def test_only_what_is_new_is_read(tmp_path: Path) -> None:
         one, two = [(await engine.create_session()).id for _ in range(2)]
         await ask(engine, one)
         await ask(engine, two)
-        ledger = await counted(engine)
+        analytics = await counted(engine)
         seq = (await engine.session(one)).seq
         await ask(engine, one, PAPER, PAPER_ANSWER)
         store.asked.clear()
-        await counted(engine, ledger)
+        await counted(engine, analytics)
         first = list(store.asked)
         store.asked.clear()
-        await counted(engine, ledger)
+        await counted(engine, analytics)
 
     assert first == [(one, seq)]
     assert store.asked == []
@@ -243,10 +251,10 @@ async def test_whoever_has_no_time_is_told_how_much_is_missing(tmp_path: Path) -
     async with talking(tmp_path / "agents") as engine:
         for _ in range(3):
             await ask(engine, (await engine.create_session()).id)
-        ledger = Ledger()
-        books = Bookkeeper(engine.store, ledger)
-        hurried = await books.update(within_s=0)
-        patient = await books.update(within_s=None)
+        analytics = AnalyticsStore()
+        updater = AnalyticsUpdater(engine.store, analytics)
+        hurried = await updater.update(within_s=0)
+        patient = await updater.update(within_s=None)
 
     assert hurried.behind == 3
     assert patient.behind == 0

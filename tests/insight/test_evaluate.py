@@ -92,9 +92,9 @@ async def test_labels_are_gathered_from_what_was_used_and_added(tmp_path: Path) 
         await ask(engine, other, PAPER, "I do not know.")
         gone = (await engine.create_session()).id
         await ask(engine, gone)
-        ledger = await counted(engine)
+        analytics = await counted(engine)
         await engine.delete_session(gone)
-        asked = await asked_before(engine, ledger.lessons(None, "pane", limit=10))
+        asked = await asked_before(engine, analytics.lessons(None, "pane", limit=10))
         context = await engine.request_context(session, 1)
 
     by_name = {question.name: question for question in asked}

@@ -35,13 +35,13 @@ async def test_what_helped_with_a_similar_question_is_offered_with_its_turns(tmp
         await engine.add_item(before, HIDDEN)
         await ask(engine, (await engine.create_session(owner="ana")).id, PAPER, "Photos are printed on matte paper.")
         now = (await engine.create_session(owner="ana")).id
-        ledger = await counted(engine)
-        found = await similar(engine, ledger, now, "How long does the refund usually take?")
+        analytics = await counted(engine)
+        found = await similar(engine, analytics, now, "How long does the refund usually take?")
         state = await engine.session(now)
         await engine.add_item(now, BILLING)
-        then = await similar(engine, ledger, now, REFUND)
+        then = await similar(engine, analytics, now, REFUND)
         await engine.add_item(now, HIDDEN)
-        nothing = await similar(engine, ledger, now, REFUND)
+        nothing = await similar(engine, analytics, now, REFUND)
 
     (combination,) = found.combinations
     assert found.looked_at == 2
@@ -78,13 +78,13 @@ async def test_nothing_of_others_of_other_agents_or_of_what_is_gone_is_offered(t
         await ask(engine, deleted)
         await ask(engine, cleared)
         now = (await engine.create_session(owner="ana")).id
-        ledger = await counted(engine)
-        before = await similar(engine, ledger, now, REFUND)
+        analytics = await counted(engine)
+        before = await similar(engine, analytics, now, REFUND)
         await engine.delete_session(deleted)
         await engine.clear_history(cleared)
-        after = await similar(engine, ledger, now, REFUND)
+        after = await similar(engine, analytics, now, REFUND)
         with pytest.raises(InvalidInputError):
-            await similar(engine, ledger, now, " ")
+            await similar(engine, analytics, now, " ")
 
     assert [combination.times for combination in before.combinations] == [2]
     assert (after.looked_at, after.combinations) == (0, ())
@@ -93,9 +93,9 @@ async def test_nothing_of_others_of_other_agents_or_of_what_is_gone_is_offered(t
 async def test_an_item_that_the_agent_no_longer_has_is_not_offered(tmp_path: Path) -> None:
     async with talking(tmp_path / "agents") as engine:
         await ask(engine, (await engine.create_session(owner="ana")).id)
-        ledger = await counted(engine)
+        analytics = await counted(engine)
         (tmp_path / "agents/pane/references/billing.md").unlink()
-        found = await similar(engine, ledger, (await engine.create_session(owner="ana")).id, REFUND)
+        found = await similar(engine, analytics, (await engine.create_session(owner="ana")).id, REFUND)
 
     assert (found.looked_at, found.combinations) == (1, ())
 

@@ -21,7 +21,7 @@ from windowpane.memory.recall import (
     recall,
     spoken_tokens,
 )
-from windowpane.memory.recent import text_of, window
+from windowpane.memory.recent import recent_messages, text_of
 from windowpane.search.base import SearchQuery
 from windowpane.search.embedding.minilm import MiniLM
 from windowpane.search.embedding.vectors import VectorCache
@@ -64,7 +64,7 @@ async def ask(
         question,
         read=reading(messages),
         message_count=len(messages),
-        window=window(messages, None)[-shown:],
+        recent=recent_messages(messages, None)[-shown:],
         budget_tokens=budget_tokens,
         deadline_s=60,
     )
@@ -132,7 +132,7 @@ async def test_only_messages_that_the_index_does_not_hold_are_read() -> None:
             "parrot?",
             read=reading(said, asked),
             message_count=len(said),
-            window=window(said, None)[-2:],
+            recent=recent_messages(said, None)[-2:],
         )
 
     assert asked == [0, 8]

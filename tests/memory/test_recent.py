@@ -5,7 +5,16 @@ from hypothesis import strategies as st
 from memory.talk import AT, chatter, seqs, talk, user
 from windowpane.context.messages import ErrorMessage, Message, SystemMessage
 from windowpane.context.summary import Summary
-from windowpane.memory.recent import LEAST_WINDOW, LONG_CHARACTERS, UNCOVERED, WINDOW, Due, conversation, due, window
+from windowpane.memory.recent import (
+    LEAST_RECENT,
+    LONG_CHARACTERS,
+    RECENT,
+    UNCOVERED,
+    Due,
+    conversation,
+    due,
+    recent_messages,
+)
 
 lengths = st.lists(st.sampled_from([1, 20, 400, 3000]), max_size=60)
 
@@ -16,22 +25,22 @@ def summary(through_seq: int) -> Summary:
 
 @pytest.mark.spec("S3.13", "S3.26", "S3.27")
 def test_a_short_conversation_is_sent_whole() -> None:
-    assert window((), None) == ()
-    assert seqs(window(chatter(8), None)) == [1, 2, 3, 4, 5, 6, 7, 8]
+    assert recent_messages((), None) == ()
+    assert seqs(recent_messages(chatter(8), None)) == [1, 2, 3, 4, 5, 6, 7, 8]
 
 
 @pytest.mark.spec("S3.31")
 def test_a_summary_is_due_once_more_than_five_messages_lie_before_the_last_eight() -> None:
-    assert due(chatter(WINDOW + UNCOVERED), None) is None
-    assert due(chatter(WINDOW + UNCOVERED + 1), None) == Due(chatter(6), None)
+    assert due(chatter(RECENT + UNCOVERED), None) is None
+    assert due(chatter(RECENT + UNCOVERED + 1), None) == Due(chatter(6), None)
 
 
 @pytest.mark.spec("S3.36", "S4.86")
 def test_a_summary_is_due_sooner_when_the_conversation_is_long() -> None:
-    long = talk(*("x" * (LONG_CHARACTERS // WINDOW) for _ in range(WINDOW + 1)))
+    long = talk(*("x" * (LONG_CHARACTERS // RECENT) for _ in range(RECENT + 1)))
 
-    assert due(long, None) == Due(long[:-LEAST_WINDOW], None)
-    assert due(chatter(WINDOW + 1), None) is None
+    assert due(long, None) == Due(long[:-LEAST_RECENT], None)
+    assert due(chatter(RECENT + 1), None) is None
 
 
 def test_long_messages_do_not_ask_for_a_summary_after_every_turn() -> None:
@@ -50,7 +59,7 @@ def test_the_next_summary_takes_in_what_the_last_one_does_not_cover() -> None:
 
 @pytest.mark.spec("S3.13")
 def test_summary_and_window_do_not_overlap_and_leave_no_gap() -> None:
-    assert seqs(window(chatter(20), summary(12))) == [13, 14, 15, 16, 17, 18, 19, 20]
+    assert seqs(recent_messages(chatter(20), summary(12))) == [13, 14, 15, 16, 17, 18, 19, 20]
 
 
 def test_notes_and_errors_are_not_part_of_the_conversation() -> None:
@@ -75,11 +84,11 @@ def test_however_a_conversation_grows_summary_and_window_share_it_between_them(s
             assert found.before == latest
             assert seqs(found.messages)[0] == (latest.through_seq if latest else 0) + 1
             latest = summary(found.through_seq)
-        sent = window(said, latest)
+        sent = recent_messages(said, latest)
         covered = latest.through_seq if latest else 0
         assert list(range(1, covered + 1)) + seqs(sent) == list(range(1, end + 1))
-        assert len(sent) >= min(end, LEAST_WINDOW)
-        assert len(sent) <= WINDOW + UNCOVERED
+        assert len(sent) >= min(end, LEAST_RECENT)
+        assert len(sent) <= RECENT + UNCOVERED
         assert due(said, latest) is None
 
 

@@ -181,12 +181,12 @@ async def test_the_selection_is_evaluated_and_tuned_on_labels_or_on_past_turns(w
 
 
 async def test_the_ledger_is_kept_in_a_file_and_read_again(world: World, tmp_path: Path) -> None:
-    file = tmp_path / "cache" / "ledger.db"
-    async with served(world, ledger=file) as client:
+    file = tmp_path / "cache" / "analytics.db"
+    async with served(world, analytics_file=file) as client:
         await talked(client, REFUND)
         await new_session(client)
         first = await answer(await client.get("/api/analytics"))
-    async with served(world, ledger=file) as client:
+    async with served(world, analytics_file=file) as client:
         again = await answer(await client.get("/api/analytics"))
 
     assert file.exists()

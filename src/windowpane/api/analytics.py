@@ -1,7 +1,7 @@
 """What turns cost and whether it was worth it, as values: everything that a dashboard shows.
 
 There is no message text in it. Owners see what is theirs; whoever manages may see everybody's together.
-`insight/analytics/report.py` reads it from the ledger.
+`insight/analytics/report.py` reads it from the analytics store.
 """
 
 from collections.abc import Mapping
@@ -216,7 +216,7 @@ class Storage:
     turns: int
     events: int
     texts_bytes: int
-    ledger_bytes: int
+    analytics_bytes: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -170,7 +170,7 @@ class Statistics:
 
 @dataclass(frozen=True, slots=True)
 class SummaryView:
-    """The rolling summary of what lies before the window; null while there is none."""
+    """The rolling summary of what lies before the recent messages; null while there is none."""
 
     summary: Summary | None
 

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+from windowpane.cli.ask_analytics import ask_analytics
 from windowpane.cli.connect import with_engine
-from windowpane.cli.ledger import ask_ledger
 from windowpane.cli.settings import settings
 from windowpane.cli.terminal import Screen
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from windowpane.api.evaluation import Measure
     from windowpane.client import Client
     from windowpane.engine import Engine
-    from windowpane.insight.analytics.update import Bookkeeper, Kept
+    from windowpane.insight.analytics.update import AnalyticsUpdater, Kept
     from windowpane.insight.evaluate import LabelledQuestion
     from windowpane.search.settings import SearchSettings
 
@@ -33,18 +33,18 @@ def questions_of(agent: str, tests: "Sequence[ContextTest]") -> "tuple[list[Labe
         return await asked_now(engine, agent, tests), search_settings(engine.agents.current(agent).settings.search)
 
     async def from_use(
-        engine: "Engine", books: "Bookkeeper", kept: "Kept"
+        engine: "Engine", updater: "AnalyticsUpdater", kept: "Kept"
     ) -> "tuple[list[LabelledQuestion], SearchSettings]":
         import anyio.to_thread
 
         found = search_settings(engine.agents.current(agent).settings.search)
-        lessons = await anyio.to_thread.run_sync(partial(books.ledger.lessons, None, agent, limit=LOOKED_AT))
+        lessons = await anyio.to_thread.run_sync(partial(updater.analytics.lessons, None, agent, limit=LOOKED_AT))
         return await asked_before(engine, lessons), found
 
     async def never(client: "Client") -> "tuple[list[LabelledQuestion], SearchSettings]":
         raise AssertionError("a server evaluates on its own")
 
-    return with_engine(settings(), from_labels) if tests else ask_ledger(from_use, never)
+    return with_engine(settings(), from_labels) if tests else ask_analytics(from_use, never)
 
 
 def draw_measure(screen: Screen, name: str, measure: "Measure") -> None:

@@ -1,6 +1,6 @@
 """Messages: what a conversation consists of, as people and views see it.
 
-Messages are folded from events (`context/session.py`) and never stored by themselves. An assistant message holds
+Messages are folded from events (`context/fold.py`) and never stored by themselves. An assistant message holds
 every model call of its turn, with the tool calls and their results, and names the request that it answers.
 """
 

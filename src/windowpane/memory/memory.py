@@ -1,4 +1,4 @@
-"""Remember a conversation beyond its window: recall what bears on a message, sum up what lies behind.
+"""Remember a conversation beyond its recent messages: recall what bears on a message, sum up what lies behind.
 
 Vectors of messages are kept in memory alone: what a user erases must not live on in a cache.
 """
@@ -48,9 +48,9 @@ class Memory:
             await self._index.__aexit__(kind, error, trace)
 
     async def recall(
-        self, state: SessionState, question: str, window: Sequence[UserMessage | AssistantMessage]
+        self, state: SessionState, question: str, recent: Sequence[UserMessage | AssistantMessage]
     ) -> Recollection:
-        """Return earlier messages that bear on a question; nothing while the window holds the whole conversation.
+        """Return earlier messages that bear on a question; nothing while all of them are recent.
 
         The message of the open turn is not among them and is not remembered here: it may be a draft.
         """
@@ -64,7 +64,7 @@ class Memory:
             return [message for message in messages if present is None or message.turn != present]
 
         earlier = state.message_count - (present is not None)
-        return await recall(self._index, state.id, question, read=read, message_count=earlier, window=window)
+        return await recall(self._index, state.id, question, read=read, message_count=earlier, recent=recent)
 
     async def nearness(self, message: str, texts: Sequence[str]) -> list[float | None]:
         """Return how near texts are to a message in meaning, as cosines; None where that could not be measured."""

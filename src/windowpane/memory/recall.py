@@ -1,6 +1,6 @@
 """Recall earlier messages that bear on the present one.
 
-What lies outside the window is searched, and the nearest messages come back within a token budget, best first;
+What lies before the recent messages is searched, and the nearest messages come back within a token budget, best first;
 messages that stand together come back together. Where nothing is near enough nothing is recalled: an old
 conversation is no reason to repeat it.
 """
@@ -58,24 +58,24 @@ async def recall(
     *,
     read: Read,
     message_count: int,
-    window: Sequence[Spoken],
+    recent: Sequence[Spoken],
     budget_tokens: int = BUDGET_TOKENS,
     deadline_s: float = DEADLINE_S,
 ) -> Recollection:
-    """Return what lies before the window and bears on a question.
+    """Return what lies before the recent messages and bears on a question.
 
     `message_count` is how many messages `read` gives in all; when it does not fit what the index holds, the
     conversation was cleared in between and is read from its beginning.
     """
-    asked = query(question, said(window))
-    if asked.small_talk or not window or budget_tokens <= 0:
+    asked = query(question, said(recent))
+    if asked.small_talk or not recent or budget_tokens <= 0:
         return Recollection()
     held = index.held(session_id)
     new = await read(held.seq)
     if held.count + len(new) != message_count:
         index.forget(session_id)
         new = await read(0)
-    result = await index.search(session_id, new, asked, before_seq=window[0].seq, deadline_s=deadline_s)
+    result = await index.search(session_id, new, asked, before_seq=recent[0].seq, deadline_s=deadline_s)
     return Recollection(choose(result, budget_tokens, floor_for(question)), result.degraded)
 
 

@@ -1,8 +1,8 @@
 """Decide which messages are sent whole, and when the ones before them are to be summed up.
 
-Both follow from the log alone. The window is everything that the summary does not cover: the last `WINDOW` messages,
-and up to `UNCOVERED` older ones until the next summary takes them in. So summary and window never overlap, and nothing
-lies between them.
+Both follow from the log alone. The recent messages are everything that the summary does not cover: the last `RECENT`
+messages, and up to `UNCOVERED` older ones until the next summary takes them in. So the summary and the recent messages
+never overlap, and nothing lies between them.
 """
 
 from collections.abc import Sequence
@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from windowpane.context.messages import AssistantMessage, Message, UserMessage
 from windowpane.context.summary import Summary
 
-WINDOW = 8
-LEAST_WINDOW = 5
+RECENT = 8
+LEAST_RECENT = 5
 UNCOVERED = 5
 FEW = 3
 LONG_CHARACTERS = 8000
@@ -36,25 +36,25 @@ def conversation(messages: Sequence[Message]) -> tuple[UserMessage | AssistantMe
     return tuple(message for message in messages if isinstance(message, UserMessage | AssistantMessage))
 
 
-def window(recent: Sequence[Message], summary: Summary | None) -> tuple[UserMessage | AssistantMessage, ...]:
+def recent_messages(latest: Sequence[Message], summary: Summary | None) -> tuple[UserMessage | AssistantMessage, ...]:
     """Return the messages that are sent whole."""
     covered = summary.through_seq if summary else 0
-    return tuple(message for message in conversation(recent) if message.seq > covered)
+    return tuple(message for message in conversation(latest) if message.seq > covered)
 
 
-def due(recent: Sequence[Message], summary: Summary | None) -> Due | None:
+def due(latest: Sequence[Message], summary: Summary | None) -> Due | None:
     """Return what is to be summed up now, or None.
 
-    It is time once more than `UNCOVERED` messages lie before the last `WINDOW` ones without being covered. A
-    conversation longer than `LONG_CHARACTERS` does not wait for that: all but its last `LEAST_WINDOW` messages are
+    It is time once more than `UNCOVERED` messages lie before the last `RECENT` ones without being covered. A
+    conversation longer than `LONG_CHARACTERS` does not wait for that: all but its last `LEAST_RECENT` messages are
     summed up, and then a few at a time, so that long messages do not ask for a summary after every turn.
     """
-    uncovered = window(recent, summary)
-    outside = uncovered[:-WINDOW]
+    uncovered = recent_messages(latest, summary)
+    outside = uncovered[:-RECENT]
     if len(outside) > UNCOVERED:
         return Due(outside, summary)
     long = sum(len(text_of(message)) for message in uncovered) > LONG_CHARACTERS
-    outside = uncovered[:-LEAST_WINDOW]
+    outside = uncovered[:-LEAST_RECENT]
     if long and outside and (summary is None or len(outside) > FEW):
         return Due(outside, summary)
     return None

@@ -1,4 +1,4 @@
-"""Sum up what is about to leave the window, through the session's model where it can.
+"""Sum up what is about to leave the recent messages, through the session's model where it can.
 
 The model writes the prose, by calling the one tool that it is offered. Hard facts do not depend on it: they are found
 in the messages and carried from summary to summary word for word. Whatever the model does wrong, there is a

@@ -233,7 +233,7 @@ class _Past:
 
 
 def _history(given: Ingredients, with_tools: bool) -> list[_Past]:
-    """Return the window: the messages that are sent whole, oldest first.
+    """Return the recent messages, which are sent whole, oldest first.
 
     A message that was sent before, failed, and is now sent again word for word is not asked twice.
     """

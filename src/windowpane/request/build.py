@@ -18,7 +18,7 @@ from windowpane.context.request import ReplyOptions, Request
 from windowpane.context.session import SessionState, open_turn
 from windowpane.fetch.base import SearchEngine
 from windowpane.memory.memory import Memory
-from windowpane.memory.recent import window
+from windowpane.memory.recent import recent_messages
 from windowpane.models.base import Models
 from windowpane.request.assemble import Ingredients, assemble
 from windowpane.request.catalog import Catalogs, KeptCatalog
@@ -98,7 +98,7 @@ async def build_request(
         )
         chosen, degraded = len(selection.chosen), bool(selection.degraded)
         measured.note({"windowpane.selection.chosen": chosen, "windowpane.selection.degraded": degraded})
-    history = window(recent, session.summary)
+    history = recent_messages(recent, session.summary)
     recollection = await services.memory.recall(session, turn.message, history)
     recalled = tuple(recall_block(entry, rank) for rank, entry in enumerate(recollection.recalled))
     catalog = services.catalogs.of(agent, servers)

@@ -13,7 +13,7 @@ the room that a long one could not. The order, most important first:
 6. `selected`: items selected for this message, best score first.
 7. `fetched`: pages and search results, newest first.
 8. `recall`: earlier messages that bear on this one, best score first.
-9. `older`: the rest of the window, newest first, without gaps.
+9. `older`: the rest of the recent messages, newest first, without gaps.
 
 A reference or a page that does not fit is shortened rather than dropped when at least `SHORTENED_TOKENS` are left for
 it.

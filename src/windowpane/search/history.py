@@ -2,8 +2,8 @@
 
 A message is rarely understood alone ("yes, the second one"), so it is embedded together with the two messages before it
 and the one after it, and whatever speaks for a message speaks a little for its neighbours as well. Every message is
-cut, counted and embedded once: a session's past only grows, and what is searched lies before the window, so its
-neighbours are settled.
+cut, counted and embedded once: a session's past only grows, and what is searched lies before the recent messages, so
+its neighbours are settled.
 
 Like the search for items, this one never keeps the reply waiting: what is not embedded by the deadline is judged by
 its words, and embedding goes on in the background.

@@ -1,7 +1,7 @@
 """The app: every route, and how requests are guarded, logged and answered when they fail."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from importlib.metadata import version
@@ -14,14 +14,17 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
+from starlette.requests import Request
+from starlette.responses import Response
 
 from windowpane import telemetry
 from windowpane.callers import TokenFile
 from windowpane.engine import Engine
 from windowpane.errors import WindowpaneError
-from windowpane.insight.analytics.store import Ledger
-from windowpane.insight.analytics.update import Bookkeeper
+from windowpane.insight.analytics.store import AnalyticsStore
+from windowpane.insight.analytics.update import AnalyticsUpdater
 from windowpane.server import bookmarklet, guide, openai, page
 from windowpane.server.agui import routes as agui
 from windowpane.server.applets import files
@@ -72,6 +75,40 @@ BUSIEST = ("/healthz", SESSION, f"{SESSION}/messages", f"{SESSION}/events", "/v1
 """The paths that are asked for most often."""
 
 
+RESOURCES = (
+    health,
+    metrics,
+    page,
+    guide,
+    auth,
+    bookmarklet,
+    agents,
+    agent_files,
+    agent_events,
+    tool_servers,
+    transfer,
+    sessions,
+    items,
+    turns,
+    messages,
+    fetched,
+    files,
+    statistics,
+    past,
+    analytics,
+    watch,
+    openai,
+    agui,
+)
+"""The modules whose routes the app has."""
+
+EXCEPTION_HANDLERS: dict[int | type[Exception], Callable[[Request, Any], Coroutine[Any, Any, Response]]] = {
+    WindowpaneError: answer_windowpane_error,
+    HTTPException: answer_http_error,
+    RequestValidationError: answer_invalid_request,
+}
+
+
 def create_app(
     engine: Engine,
     *,
@@ -85,114 +122,99 @@ def create_app(
     grace_s: float = 0,
     bundle: Path = page.BUNDLE,
     guide_folder: Path = guide.GUIDE,
-    ledger: Path | None = None,
+    analytics_file: Path | None = None,
 ) -> FastAPI:
     """Return the app for an engine, which is open as long as the app runs.
 
     `hosts` are the names by which browsers may address it; a page of another name could otherwise act for the user.
-    `tokens` are those that callers may show; with `token_needed`, who shows none does not come in. Pages of `origins`
+    `tokens` are those that callers may show; with `token_needed`, a caller without one is refused. Pages of `origins`
     may do what the server's own page may. `requests_per_minute` is for each caller; None: any number. When the app
     stops, turns may go on for `grace_s`; those that take longer are interrupted. Files below `roots` may be shown and
-    edited. `bundle` is the folder that the page was built into, `guide_folder` that of the documentation. `ledger` is
-    the file that turns are counted in; without one they are counted in memory.
+    edited. `bundle` is the folder that the page was built into, `guide_folder` that of the documentation.
+    `analytics_file` is the file that turns are counted in; without one they are counted in memory.
     """
-    doorkeeper = Doorkeeper(tokens, token_needed=token_needed)
-
-    @asynccontextmanager
-    async def lifespan(app: FastAPI) -> AsyncGenerator[None]:
-        async with engine, anyio.create_task_group() as tasks:
-            stopping, stopped = anyio.Event(), anyio.Event()
-            app.state.stop = partial(asyncio.get_running_loop().call_soon_threadsafe, stopping.set)
-
-            async def stop() -> None:
-                await stopping.wait()
-                app.state.stopping = True
-                # Who watches a session would stay for ever.
-                engine.end_watching()
-                await engine.finish_turns(within_s=grace_s)
-                stopped.set()
-
-            tasks.start_soon(stop)
-            tasks.start_soon(doorkeeper.watch)
-            app.state.opened, app.state.stopping = True, False
-            with telemetry.listening(app.state.metrics.count):
-                try:
-                    yield
-                finally:
-                    stopping.set()
-                    await stopped.wait()
-                    app.state.opened = False
-                    app.state.books.ledger.close()
-                    app.state.stop = _nothing
-                    tasks.cancel_scope.cancel()
-
+    doorkeeper, counters = Doorkeeper(tokens, token_needed=token_needed), Metrics()
     app = _DocumentedApp(
         title="Windowpane",
         version=version("windowpane"),
         description=ABOUT,
-        lifespan=lifespan,
+        lifespan=partial(_lifespan, engine, doorkeeper, grace_s),
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
+        exception_handlers=EXCEPTION_HANDLERS,
+        # A request passes these from the first to the last.
+        middleware=[
+            Middleware(AccessLog),
+            Middleware(Counting, metrics=counters),
+            Middleware(SafeHeaders),
+            Middleware(CrossSiteGuard, hosts=hosts, origins=origins),
+            *([_cross_origin(origins)] if origins else []),
+            Middleware(Entrance, doorkeeper=doorkeeper),
+            *([Middleware(RateLimit, per_minute=requests_per_minute)] if requests_per_minute is not None else []),
+            Middleware(BodyLimit, max_bytes=max_body_bytes),
+        ],
     )
     app.state.engine = engine
     app.state.opened = False
     app.state.stop = _nothing
     app.state.doorkeeper = doorkeeper
     app.state.stopping = False
-    app.state.metrics = Metrics()
+    app.state.metrics = counters
     app.state.roots = Roots(roots)
     app.state.bundle = bundle
     app.state.guide = guide_folder
     app.state.looking = Looking()
     app.state.once = Once()
-    app.state.books = Bookkeeper(engine.store, Ledger(ledger))
-    resources = (
-        page,
-        guide,
-        auth,
-        bookmarklet,
-        agents,
-        agent_files,
-        agent_events,
-        tool_servers,
-        transfer,
-        sessions,
-        items,
-        turns,
-        messages,
-        fetched,
-        files,
-        statistics,
-        past,
-        analytics,
-        watch,
-    )
-    resources += (openai, agui)
-    for router in (health.router, metrics.router, *(resource.router for resource in resources)):
-        _take_over(app, router)
-    app.state.described = tuple(app.routes)
-    # Routes are tried one after the other.
-    app.router.routes.sort(key=lambda route: getattr(route, "path", "") not in BUSIEST)
-    app.add_exception_handler(WindowpaneError, answer_windowpane_error)
-    app.add_exception_handler(HTTPException, answer_http_error)
-    app.add_exception_handler(RequestValidationError, answer_invalid_request)
-    # The last one added is the first that a request passes.
-    app.add_middleware(BodyLimit, max_bytes=max_body_bytes)
-    if requests_per_minute is not None:
-        app.add_middleware(RateLimit, per_minute=requests_per_minute)
-    app.add_middleware(Entrance, doorkeeper=doorkeeper)
-    if origins:
-        app.add_middleware(CORSMiddleware, allow_origins=origins, allow_methods=["*"], allow_headers=["*"])
-    app.add_middleware(CrossSiteGuard, hosts=hosts, origins=origins)
-    app.add_middleware(SafeHeaders)
-    app.add_middleware(Counting, metrics=app.state.metrics)
-    app.add_middleware(AccessLog)
+    app.state.updater = AnalyticsUpdater(engine.store, AnalyticsStore(analytics_file))
+    _add_routes(app)
     return app
 
 
+def _cross_origin(origins: Sequence[str]) -> Middleware:
+    return Middleware(CORSMiddleware, allow_origins=origins, allow_methods=["*"], allow_headers=["*"])
+
+
+def _add_routes(app: FastAPI) -> None:
+    for resource in RESOURCES:
+        _take_over(app, resource.router)
+    app.state.described = tuple(app.routes)
+    # Routes are tried one after the other.
+    app.router.routes.sort(key=lambda route: getattr(route, "path", "") not in BUSIEST)
+
+
+@asynccontextmanager
+async def _lifespan(engine: Engine, doorkeeper: Doorkeeper, grace_s: float, app: FastAPI) -> AsyncGenerator[None]:
+    """Keep the engine open while the app runs, and give running turns `grace_s` when it stops."""
+    async with engine, anyio.create_task_group() as tasks:
+        stopping, stopped = anyio.Event(), anyio.Event()
+        app.state.stop = partial(asyncio.get_running_loop().call_soon_threadsafe, stopping.set)
+
+        async def stop() -> None:
+            await stopping.wait()
+            app.state.stopping = True
+            # A client that watches a session would stay for ever.
+            engine.end_watching()
+            await engine.finish_turns(within_s=grace_s)
+            stopped.set()
+
+        tasks.start_soon(stop)
+        tasks.start_soon(doorkeeper.watch)
+        app.state.opened, app.state.stopping = True, False
+        with telemetry.listening(app.state.metrics.count):
+            try:
+                yield
+            finally:
+                stopping.set()
+                await stopped.wait()
+                app.state.opened = False
+                app.state.updater.analytics.close()
+                app.state.stop = _nothing
+                tasks.cancel_scope.cancel()
+
+
 def begin_to_stop(app: FastAPI) -> None:
-    """Let everybody go who watches, and give running turns their last while. A signal handler may call this."""
+    """Disconnect those who watch, and give running turns their grace. A signal handler may call this."""
     app.state.stop()
 
 

@@ -61,7 +61,7 @@ def summary_block(summary: Summary) -> Block:
         name=f"through message {summary.through_seq}",
         text="\n".join(lines),
         tier="summary",
-        reason=f"what was said before the window, by {summary.made_by or 'an earlier version'}",
+        reason=f"what was said before the recent messages, by {summary.made_by or 'an earlier version'}",
     )
 
 

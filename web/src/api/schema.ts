@@ -2010,7 +2010,7 @@ export type Storage = {
   turns: number
   events: number
   texts_bytes: number
-  ledger_bytes: number
+  analytics_bytes: number
 }
 
 /** An event in the log of a session. */
@@ -2065,7 +2065,7 @@ export type SummaryMadeEvent = {
   type: "summary.made"
 }
 
-/** The rolling summary of what lies before the window; null while there is none. */
+/** The rolling summary of what lies before the recent messages; null while there is none. */
 export type SummaryView = {
   summary: Summary | null
 }

@@ -1,4 +1,4 @@
-"""What a stretch of a session's log adds to the ledger: numbers by owner, day, agent and model, and no text.
+"""What a stretch of a session's log adds to the analytics store: numbers by owner, day, agent and model, and no text.
 
 A turn is counted when it has finished, once. What people do between two turns is counted with the turn before it: an
 item that is added by hand right after an answer is one that the answer had needed.
@@ -72,7 +72,7 @@ class Lesson:
 
 
 @dataclass(slots=True)
-class Account:
+class Counts:
     """What is to be added. `cleared` is the last turn whose lessons are to be forgotten."""
 
     owner: str
@@ -130,21 +130,21 @@ def settled(events: Sequence[Recorded]) -> int:
     return through
 
 
-def account(
+def count_events(
     session_id: SessionId,
     owner: str,
     agent: str,
     progress: Progress,
     events: Sequence[Recorded],
     texts: Mapping[BlobHash, str],
-) -> Account:
+) -> Counts:
     """Return what the settled part of some events adds.
 
     `events` follow `progress`; `texts` hold the records of their turns and of the turn before, with what they name. A
     turn whose record is not there any more is counted without it.
     """
     through = settled(events)
-    made = Account(owner, agent, progress)
+    made = Counts(owner, agent, progress)
     turns = {stretch.events[0].seq: stretch for stretch in stretches(events) if stretch.events[-1].seq <= through}
     before = _past(session_id, Stretch(progress.turn, (), progress.record), texts)
     for entry in events:
@@ -190,7 +190,7 @@ def _past(session_id: SessionId, stretch: Stretch, texts: Mapping[BlobHash, str]
 
 
 def _count_turn(
-    made: Account,
+    made: Counts,
     session_id: SessionId,
     stretch: Stretch,
     before: PastTurn | None,
@@ -221,7 +221,7 @@ def _count_turn(
     return past or before
 
 
-def _count_calls(made: Account, day: int, model: str, steps: Sequence[Step], at: datetime) -> None:
+def _count_calls(made: Counts, day: int, model: str, steps: Sequence[Step], at: datetime) -> None:
     usage = sum((step.usage for step in steps), Usage())
     cost = price_of_steps(model, steps, at=at) if steps else Decimal(0)
     calls = [call for step in steps for call in step.tool_calls]
@@ -241,7 +241,7 @@ def _count_calls(made: Account, day: int, model: str, steps: Sequence[Step], at:
     )
 
 
-def _count_latency(made: Account, day: int, model: str, events: Sequence[Recorded], steps: Sequence[Step]) -> None:
+def _count_latency(made: Counts, day: int, model: str, events: Sequence[Recorded], steps: Sequence[Step]) -> None:
     began, ended = events[0], events[-1]
     built = next((entry for entry in events if isinstance(entry.event, RequestBuilt)), None)
     times: dict[str, float] = {}
@@ -258,7 +258,7 @@ def _count_latency(made: Account, day: int, model: str, events: Sequence[Recorde
         made.add("latency", day, model, stage, latency_step(latency_ms), count=1, total_ms=max(round(latency_ms), 0))
 
 
-def _count_request(made: Account, day: int, past: PastTurn, before: PastTurn | None, at: datetime) -> None:
+def _count_request(made: Counts, day: int, past: PastTurn, before: PastTurn | None, at: datetime) -> None:
     context = past.context
     model = context.settings.model
     query = context.query
@@ -291,7 +291,7 @@ def _nano_per_token(past: PastTurn, at: datetime) -> float:
     return float(cost * NANO) / tokens if cost is not None and tokens else 0.0
 
 
-def _count_items(made: Account, day: int, past: PastTurn, per_token: float) -> None:
+def _count_items(made: Counts, day: int, past: PastTurn, per_token: float) -> None:
     context, model = past.context, past.context.settings.model
     uses = {found.ref: found for found in use(past)}
     for item in context.items:
@@ -310,9 +310,7 @@ def _count_items(made: Account, day: int, past: PastTurn, per_token: float) -> N
         made.learn(Lesson(turn=past.turn, seq=past.seq, day=day, used=used))
 
 
-def _count_item(
-    made: Account, day: int, item: ContextItem, found: ItemUse | None, model: str, per_token: float
-) -> None:
+def _count_item(made: Counts, day: int, item: ContextItem, found: ItemUse | None, model: str, per_token: float) -> None:
     name = item_key(item.ref)
     if not item.sent:
         made.add("item", day, model, name, not_sent=1)
@@ -336,7 +334,7 @@ def _count_item(
             made.add("item", day, model, name, **{f"selected_{step}": 1, f"used_{step}": hit})
 
 
-def _count_sites(made: Account, day: int, past: PastTurn) -> None:
+def _count_sites(made: Counts, day: int, past: PastTurn) -> None:
     for message in past.request.messages:
         if message.part == "fetched":
             site = _site(message.name)
@@ -353,7 +351,7 @@ def _site(name: str) -> str:
         return ""
 
 
-def _count_act(made: Account, entry: Recorded, before: PastTurn | None) -> None:
+def _count_act(made: Counts, entry: Recorded, before: PastTurn | None) -> None:
     """Count what a person did between two turns, or by naming an item in a message."""
     event = entry.event
     if isinstance(event, HistoryCleared):
@@ -377,7 +375,7 @@ def _count_act(made: Account, entry: Recorded, before: PastTurn | None) -> None:
 
 
 def item_key(ref: ItemRef) -> str:
-    """Return an item's name in the ledger; `item_ref` reads it."""
+    """Return an item's name in the analytics store; `item_ref` reads it."""
     return "\x1f".join((ref.type, ref.server or "", ref.name))
 
 

@@ -1,4 +1,4 @@
-"""Read a dashboard from the ledger: roll-ups added up for a stretch of days.
+"""Read a dashboard from the analytics store: roll-ups added up for a stretch of days.
 
 Whole months are read as such and only the days around them one by one, so that a dashboard over a million turns reads
 a few thousand rows.
@@ -36,19 +36,19 @@ from windowpane.api.analytics import (
 from windowpane.api.turns import How
 from windowpane.context.items import IncludeMode, ItemRef
 from windowpane.insight.analytics.count import LATENCY_BASE, NANO, SCORE_PARTS, SCORE_STEPS
-from windowpane.insight.analytics.store import DAY, EVERYONE, MONTH, TABLES, Ledger, item_ref
+from windowpane.insight.analytics.store import DAY, EVERYONE, MONTH, TABLES, AnalyticsStore, item_ref
 from windowpane.insight.analytics.update import Kept
 
 T = TypeVar("T")
 R = TypeVar("R", ModelRow, AgentRow)
 
 
-def dashboard(ledger: Ledger, filters: Filters, kept: Kept) -> Dashboard:
-    """Return everything that the ledger says about the turns that count."""
-    turns = _Turns.read(ledger, filters)
+def dashboard(analytics: AnalyticsStore, filters: Filters, kept: Kept) -> Dashboard:
+    """Return everything that the analytics store says about the turns that count."""
+    turns = _Turns.read(analytics, filters)
     whole = _added(turns.rows)
-    items = item_rows(ledger, filters)
-    tallies = _tallies(ledger, filters)
+    items = item_rows(analytics, filters)
+    tallies = _tallies(analytics, filters)
     return Dashboard(
         filters=filters,
         as_of=kept.as_of,
@@ -60,14 +60,14 @@ def dashboard(ledger: Ledger, filters: Filters, kept: Kept) -> Dashboard:
         days=tuple(_day_row(day, counts) for day, counts in sorted(turns.by(lambda row: row.day).items())),
         models=_most(ModelRow(model=name, spent=_spent(counts)) for name, counts in turns.by(_model).items()),
         agents=_most(_agent_row(name, counts) for name, counts in turns.by(_agent).items()),
-        parts=_part_rows(ledger, filters),
+        parts=_part_rows(analytics, filters),
         items=items,
         scores=_score_steps(step for item in items for step in item.scores),
-        latency=_stage_rows(ledger, filters),
-        sources=_source_rows(ledger, filters, items),
-        patterns=_patterns(ledger, filters, whole, tallies),
-        storage=_storage(ledger, filters),
-        choices=_choices(ledger, filters),
+        latency=_stage_rows(analytics, filters),
+        sources=_source_rows(analytics, filters, items),
+        patterns=_patterns(analytics, filters, whole, tallies),
+        storage=_storage(analytics, filters),
+        choices=_choices(analytics, filters),
     )
 
 
@@ -82,17 +82,17 @@ def as_csv(found: Dashboard, listed: Listed) -> str:
     return text.getvalue()
 
 
-def counted_turns(ledger: Ledger, filters: Filters) -> int:
+def counted_turns(analytics: AnalyticsStore, filters: Filters) -> int:
     """Return how many turns count."""
-    return _added(_Turns.read(ledger, filters).rows)["turns"]
+    return _added(_Turns.read(analytics, filters).rows)["turns"]
 
 
-def item_rows(ledger: Ledger, filters: Filters) -> tuple[ItemRow, ...]:
+def item_rows(analytics: AnalyticsStore, filters: Filters) -> tuple[ItemRow, ...]:
     """Return what is known about each item of each agent, those that took the most tokens first."""
     counters = TABLES["item"].counters
     sums = ", ".join(f"sum(n_{counter})" for counter in counters)
     rows = _read(
-        ledger,
+        analytics,
         "item",
         filters,
         f"{_text('agent')}, {_text('item')}, max(d_included), max(d_used), {sums}",
@@ -105,7 +105,9 @@ def item_rows(ledger: Ledger, filters: Filters) -> tuple[ItemRow, ...]:
     return tuple(sorted(found, key=lambda row: (-row.tokens, -row.considered, row.agent, row.ref.sort_key)))
 
 
-def _read(ledger: Ledger, table: str, filters: Filters, columns: str, then: str, *, by_day: bool = False) -> list[Any]:
+def _read(
+    analytics: AnalyticsStore, table: str, filters: Filters, columns: str, then: str, *, by_day: bool = False
+) -> list[Any]:
     """Return columns of the rows that count, of whole months where that is enough and of days around them."""
     clauses: list[str] = []
     values: list[Any] = []
@@ -113,7 +115,7 @@ def _read(ledger: Ledger, table: str, filters: Filters, columns: str, then: str,
         where, wanted = _where(filters)
         clauses.append(f"SELECT * FROM {table} WHERE {where} AND span = {span} AND day BETWEEN {first} AND {last}")  # noqa: S608 – names of ours, and numbers
         values += wanted
-    return ledger.rows(f"SELECT {columns} FROM ({' UNION ALL '.join(clauses)}) {then}", values)  # noqa: S608 – names of ours
+    return analytics.rows(f"SELECT {columns} FROM ({' UNION ALL '.join(clauses)}) {then}", values)  # noqa: S608 – names of ours
 
 
 def _text(column: str) -> str:
@@ -174,11 +176,11 @@ class _Turns:
     rows: tuple[_TurnRow, ...]
 
     @staticmethod
-    def read(ledger: Ledger, filters: Filters) -> "_Turns":
+    def read(analytics: AnalyticsStore, filters: Filters) -> "_Turns":
         counters = TABLES["turn"].counters
         sums = ", ".join(f"sum(n_{counter})" for counter in counters)
         columns = f"day, {_text('agent')}, {_text('model')}, {sums}"
-        rows = _read(ledger, "turn", filters, columns, "GROUP BY day, agent, model", by_day=True)
+        rows = _read(analytics, "turn", filters, columns, "GROUP BY day, agent, model", by_day=True)
         return _Turns(tuple(_TurnRow(day, agent, model, tuple(counts)) for day, agent, model, *counts in rows))
 
     def by(self, key: Callable[[_TurnRow], T]) -> dict[T, Counter[str]]:
@@ -262,9 +264,9 @@ def _most(rows: Iterable[R]) -> tuple[R, ...]:
     return tuple(sorted(rows, key=lambda row: -row.spent.turns))
 
 
-def _part_rows(ledger: Ledger, filters: Filters) -> tuple[PartRow, ...]:
+def _part_rows(analytics: AnalyticsStore, filters: Filters) -> tuple[PartRow, ...]:
     columns = f"{_text('kind')}, sum(n_requests), sum(n_tokens), sum(n_cost_nano), sum(n_cut)"
-    rows = _read(ledger, "part", filters, columns, "GROUP BY kind ORDER BY sum(n_tokens) DESC")
+    rows = _read(analytics, "part", filters, columns, "GROUP BY kind ORDER BY sum(n_tokens) DESC")
     whole = sum(row[2] for row in rows)
     return tuple(
         PartRow(
@@ -328,9 +330,9 @@ def _score_steps(steps: Iterable[ScoreStep]) -> tuple[ScoreStep, ...]:
     return tuple(ScoreStep(low=low, selected=s, left_out=o, used=u) for low, (s, o, u) in found.items())
 
 
-def _stage_rows(ledger: Ledger, filters: Filters) -> tuple[StageRow, ...]:
+def _stage_rows(analytics: AnalyticsStore, filters: Filters) -> tuple[StageRow, ...]:
     columns = f"{_text('stage')}, step, sum(n_count), sum(n_total_ms)"
-    rows = _read(ledger, "latency", filters, columns, "GROUP BY stage, step ORDER BY step")
+    rows = _read(analytics, "latency", filters, columns, "GROUP BY stage, step ORDER BY step")
     stages: dict[Stage, list[tuple[int, int, int]]] = {stage: [] for stage in get_args(Stage)}
     for stage, *row in rows:
         stages[stage].append((row[0], row[1], row[2]))
@@ -358,8 +360,8 @@ def _stage_row(stage: Stage, steps: Sequence[tuple[int, int, int]]) -> StageRow:
     )
 
 
-def _source_rows(ledger: Ledger, filters: Filters, items: Sequence[ItemRow]) -> tuple[SourceRow, ...]:
-    sites = _read(ledger, "site", filters, f"{_text('site')}, sum(n_given), sum(n_used)", "GROUP BY site")
+def _source_rows(analytics: AnalyticsStore, filters: Filters, items: Sequence[ItemRow]) -> tuple[SourceRow, ...]:
+    sites = _read(analytics, "site", filters, f"{_text('site')}, sum(n_given), sum(n_used)", "GROUP BY site")
     references = Counter[str](), Counter[str]()
     for item in items:
         if item.ref.type == "reference" and item.included:
@@ -373,9 +375,9 @@ def _source_rows(ledger: Ledger, filters: Filters, items: Sequence[ItemRow]) -> 
     return tuple(sorted(rows, key=lambda row: (-row.used, -row.given, row.name)))
 
 
-def _tallies(ledger: Ledger, filters: Filters) -> dict[str, dict[str, int]]:
+def _tallies(analytics: AnalyticsStore, filters: Filters) -> dict[str, dict[str, int]]:
     columns = "(SELECT text FROM name WHERE pk = kind), (SELECT name.text FROM name WHERE pk = tallied), sum(n_count)"
-    rows = _read(ledger, "tally", filters, columns, "GROUP BY kind, tallied ORDER BY sum(n_count) DESC")
+    rows = _read(analytics, "tally", filters, columns, "GROUP BY kind, tallied ORDER BY sum(n_count) DESC")
     found: dict[str, dict[str, int]] = {}
     for kind, name, times in rows:
         found.setdefault(kind, {})[name] = times
@@ -394,12 +396,12 @@ _LENGTHS: Sequence[tuple[str, int]] = (
 
 
 def _patterns(
-    ledger: Ledger, filters: Filters, whole: Counter[str], tallies: Mapping[str, Mapping[str, int]]
+    analytics: AnalyticsStore, filters: Filters, whole: Counter[str], tallies: Mapping[str, Mapping[str, int]]
 ) -> Patterns:
     hours = tallies.get("hour", {})
     lengths = dict.fromkeys((name for name, _ in _LENGTHS), 0)
     where, values = _of_sessions(filters)
-    rows = ledger.rows(f"SELECT turn, count(*) FROM session WHERE {where} AND turn > 0 GROUP BY turn", values)  # noqa: S608 – columns of ours
+    rows = analytics.rows(f"SELECT turn, count(*) FROM session WHERE {where} AND turn > 0 GROUP BY turn", values)  # noqa: S608 – columns of ours
     for turns, sessions in rows:
         lengths[next(name for name, most in _LENGTHS if turns <= most)] += sessions
     return Patterns(
@@ -422,9 +424,9 @@ def _of_sessions(filters: Filters) -> tuple[str, list[Any]]:
     return f"NOT gone AND {own}", values
 
 
-def _storage(ledger: Ledger, filters: Filters) -> Storage:
+def _storage(analytics: AnalyticsStore, filters: Filters) -> Storage:
     where, values = _of_sessions(filters)
-    ((sessions, turns, events, texts_bytes),) = ledger.rows(
+    ((sessions, turns, events, texts_bytes),) = analytics.rows(
         f"SELECT count(*), sum(turn), sum(seen_seq), sum(texts_bytes) FROM session WHERE {where}",  # noqa: S608 – columns of ours
         values,
     )
@@ -433,18 +435,18 @@ def _storage(ledger: Ledger, filters: Filters) -> Storage:
         turns=turns or 0,
         events=events or 0,
         texts_bytes=texts_bytes or 0,
-        ledger_bytes=ledger.size_bytes(),
+        analytics_bytes=analytics.size_bytes(),
     )
 
 
-def _choices(ledger: Ledger, filters: Filters) -> Choices:
+def _choices(analytics: AnalyticsStore, filters: Filters) -> Choices:
     own = Filters(owner=filters.owner)
 
     def names(column: str) -> tuple[str, ...]:
-        rows = _read(ledger, "turn", own, f"DISTINCT {_text(column)} AS text", "ORDER BY text")
+        rows = _read(analytics, "turn", own, f"DISTINCT {_text(column)} AS text", "ORDER BY text")
         return tuple(row[0] for row in rows if row[0])
 
-    ((first, last),) = _read(ledger, "turn", own, "min(day), max(day)", "", by_day=True)
+    ((first, last),) = _read(analytics, "turn", own, "min(day), max(day)", "", by_day=True)
     return Choices(
         agents=names("agent"),
         models=names("model"),

@@ -20,7 +20,7 @@ from windowpane.context.ids import SessionId
 from windowpane.context.items import Item, ItemRef
 from windowpane.context.session import SessionState
 from windowpane.errors import InvalidInputError, NotFoundError
-from windowpane.insight.analytics.store import Ledger, Remembered
+from windowpane.insight.analytics.store import AnalyticsStore, Remembered
 from windowpane.search.words import words
 from windowpane.stores.base import Store
 
@@ -58,7 +58,7 @@ class Sharing(Protocol):
         ...
 
 
-async def similar(engine: Sharing, ledger: Ledger, session_id: SessionId, message: str) -> Similar:
+async def similar(engine: Sharing, analytics: AnalyticsStore, session_id: SessionId, message: str) -> Similar:
     """Return what helped with questions like this one, of the session's owner and with its agent.
 
     Raises:
@@ -68,7 +68,7 @@ async def similar(engine: Sharing, ledger: Ledger, session_id: SessionId, messag
     if not message.strip():
         raise InvalidInputError("the message is empty")
     state = await engine.session(session_id)
-    lessons = await anyio.to_thread.run_sync(partial(ledger.lessons, state.owner, state.agent, limit=LOOKED_AT))
+    lessons = await anyio.to_thread.run_sync(partial(analytics.lessons, state.owner, state.agent, limit=LOOKED_AT))
     asked = await _asked(engine.store, [entry for entry in lessons if entry.lesson.used or entry.lesson.added])
     near = await _similarities(engine, message, [text for _, text in asked])
     found = [(entry, text, value) for (entry, text), value in zip(asked, near, strict=True) if value >= NEAR]

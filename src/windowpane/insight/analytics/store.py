@@ -1,11 +1,11 @@
-"""The ledger: roll-ups of finished turns by owner, day, agent and model, in one SQLite file.
+"""The analytics store: roll-ups of finished turns by owner, day, agent and model, in one SQLite file.
 
 Each number is added up four times: for its day and for its month, for its owner and for everyone. So any stretch of
 time is a few whole months and the days around them, and everyone's numbers are read as fast as one owner's.
 
 Nothing in it is true by itself: everything can be counted again from the sessions, so a file that is damaged or of
 another version is thrown away. It holds names and numbers, never what was said. Several processes may add to it: what a
-stretch of a session's log adds is taken only if the session stands in the ledger where the stretch begins.
+stretch of a session's log adds is taken only if the session stands in the analytics store where the stretch begins.
 """
 
 import sqlite3
@@ -20,7 +20,7 @@ from typing import Any
 from windowpane.context.ids import SessionId, content_hash
 from windowpane.context.items import ItemRef
 from windowpane.errors import StoreUnavailableError
-from windowpane.insight.analytics.count import SCORE_STEPS, Account, Lesson, Progress, item_key
+from windowpane.insight.analytics.count import SCORE_STEPS, Counts, Lesson, Progress, item_key
 from windowpane.stores.file_lock import FileLock
 
 VERSION = 1
@@ -146,8 +146,8 @@ class Remembered:
     lesson: Lesson
 
 
-class Ledger:
-    """A ledger in a file, or, without a path, one that lasts as long as this object. Any thread may use it."""
+class AnalyticsStore:
+    """The counts in a file, or, without a path, in memory as long as this object lives. Any thread may use it."""
 
     def __init__(self, path: Path | None = None) -> None:
         self.path = path
@@ -180,7 +180,7 @@ class Ledger:
         self,
         session_id: SessionId,
         before: Progress,
-        made: Account,
+        made: Counts,
         *,
         seen_seq: int,
         created_at: datetime | None = None,
@@ -279,7 +279,7 @@ class Ledger:
             return db.execute(sql, values).fetchall()
 
     def size_bytes(self) -> int:
-        """Return how large the ledger is."""
+        """Return how large the analytics store is."""
         (pages,), (page_bytes,) = self.rows("PRAGMA page_count")[0], self.rows("PRAGMA page_size")[0]
         return pages * page_bytes
 
@@ -297,13 +297,15 @@ class Ledger:
             except sqlite3.Error as error:
                 if _is_damage(error):
                     self.close()
-                raise StoreUnavailableError(f"the ledger {self.path or ''}: {error}") from error
+                raise StoreUnavailableError(f"analytics store {self.path or ''}: {error}") from error
             except OSError as error:
-                raise StoreUnavailableError(f"the ledger {self.path or ''}: {error.strerror or error}") from error
+                raise StoreUnavailableError(
+                    f"the analytics store {self.path or ''}: {error.strerror or error}"
+                ) from error
 
 
 def item_ref(key: str) -> ItemRef:
-    """Return the item that a name in the ledger means; `item_key` writes it."""
+    """Return the item that a name in the analytics store means; `item_key` writes it."""
     kind, server, name = key.split("\x1f", 2)
     return ItemRef(kind, name, server or None)  # pyright: ignore[reportArgumentType] – only item_key writes it
 
@@ -357,7 +359,7 @@ class _Numbers(dict[str, int]):
         return number
 
 
-def _add_rows(db: sqlite3.Connection, number: _Numbers, made: Account) -> None:
+def _add_rows(db: sqlite3.Connection, number: _Numbers, made: Counts) -> None:
     by_table: dict[str, list[tuple[object, ...]]] = {}
     for (name, owner, day, agent, model, *detail), counts in made.rows.items():
         table = TABLES[str(name)]
@@ -378,7 +380,7 @@ def _add_rows(db: sqlite3.Connection, number: _Numbers, made: Account) -> None:
         db.executemany(TABLES[name].adding.format(name), rows)
 
 
-def _add_lessons(db: sqlite3.Connection, number: _Numbers, session: int, made: Account) -> None:
+def _add_lessons(db: sqlite3.Connection, number: _Numbers, session: int, made: Counts) -> None:
     if made.cleared:
         db.execute("DELETE FROM lesson WHERE session = ? AND turn <= ?", (session, made.cleared))
     for lesson in made.lessons.values():

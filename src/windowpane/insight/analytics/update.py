@@ -1,8 +1,8 @@
-"""Keep the ledger up to date with the sessions, reading only what is new.
+"""Keep the analytics store up to date with the sessions, reading only what is new.
 
-Sessions are listed last touched first. The list is read down to where the ledger stood the last time, and of each
-session only the events after the last that was counted. Once a day the whole list is read: for sessions that came in
-from elsewhere with the times that they had there, and to forget those that were deleted.
+Sessions are listed last touched first. The list is read down to where the last update ended, and of each session only
+the events after the last that was counted. Once a day the whole list is read: for sessions that came in from elsewhere
+with the times that they had there, and to forget those that were deleted.
 """
 
 from collections.abc import Sequence
@@ -16,13 +16,13 @@ import anyio.to_thread
 from windowpane.context.events import Recorded
 from windowpane.context.ids import BlobHash, SessionId, owner_of
 from windowpane.errors import SessionNotFoundError
-from windowpane.insight.analytics.count import Account, Progress, account, blobs_needed, stretches
-from windowpane.insight.analytics.store import Ledger, Standing
+from windowpane.insight.analytics.count import Counts, Progress, blobs_needed, count_events, stretches
+from windowpane.insight.analytics.store import AnalyticsStore, Standing
 from windowpane.request.record import texts_of
 from windowpane.stores.base import SessionRow, Store
 
 WITHIN_S = 2.0
-"""How long somebody who looks at the ledger waits for it to catch up."""
+"""How long a request waits for the analytics store to catch up."""
 
 WHOLE_LIST_EVERY = timedelta(days=1)
 MARGIN = timedelta(minutes=2)
@@ -37,17 +37,17 @@ _TOUCHED, _LISTED, _COUNTED = "touched", "listed", "counted"
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """How the ledger stands: when it was last brought up to date, and how many sessions have more to count."""
+    """How the analytics store stands: when it was last brought up to date, and how many sessions have more to count."""
 
     as_of: datetime
     behind: int
 
 
-class Bookkeeper:
-    """Counts what happens in a store's sessions into a ledger."""
+class AnalyticsUpdater:
+    """Counts what happens in a store's sessions into an analytics store."""
 
-    def __init__(self, store: Store, ledger: Ledger) -> None:
-        self.ledger = ledger
+    def __init__(self, store: Store, analytics: AnalyticsStore) -> None:
+        self.analytics = analytics
         self._store = store
         self._lock = anyio.Lock()
 
@@ -64,20 +64,20 @@ class Bookkeeper:
             now = datetime.now(UTC)
             if not left:
                 await _in_thread(self._note, newest, now if whole else None, now)
-            counted = await _in_thread(self.ledger.mark, _COUNTED)
+            counted = await _in_thread(self.analytics.mark, _COUNTED)
             return Kept(counted or now, len(left))
 
     def _note(self, newest: datetime | None, listed: datetime | None, now: datetime) -> None:
         if newest is not None:
-            self.ledger.set_mark(_TOUCHED, newest)
+            self.analytics.set_mark(_TOUCHED, newest)
         if listed is not None:
-            self.ledger.set_mark(_LISTED, listed)
-        self.ledger.set_mark(_COUNTED, now)
+            self.analytics.set_mark(_LISTED, listed)
+        self.analytics.set_mark(_COUNTED, now)
 
     async def _due(self) -> tuple[list[SessionRow], datetime | None, bool]:
         """Return the sessions with events that are not counted, when one was last touched, whether all were listed."""
-        until = await _in_thread(self.ledger.mark, _TOUCHED)
-        listed = await _in_thread(self.ledger.mark, _LISTED)
+        until = await _in_thread(self.analytics.mark, _TOUCHED)
+        listed = await _in_thread(self.analytics.mark, _LISTED)
         whole = until is None or listed is None or datetime.now(UTC) - listed > WHOLE_LIST_EVERY
         due: list[SessionRow] = []
         there: set[SessionId] = set()
@@ -97,43 +97,43 @@ class Bookkeeper:
         return due, newest, whole
 
     def _uncounted(self, rows: Sequence[SessionRow]) -> list[SessionRow]:
-        known = self.ledger.standings([row.id for row in rows])
+        known = self.analytics.standings([row.id for row in rows])
         return [row for row in rows if not _is_counted(row, known.get(row.id))]
 
     def _forget_others(self, there: set[SessionId]) -> None:
-        for session_id in self.ledger.known() - there:
-            self.ledger.forget(session_id)
+        for session_id in self.analytics.known() - there:
+            self.analytics.forget(session_id)
 
     async def _count(self, row: SessionRow) -> bool:
         """Count a session's new events, and tell whether that is done."""
         while True:
-            known = (await _in_thread(self.ledger.standings, [row.id])).get(row.id)
+            known = (await _in_thread(self.analytics.standings, [row.id])).get(row.id)
             progress = known.progress if known and known.created_at == row.created_at else Progress()
             try:
                 events = await self._store.read(row.id, after=min(progress.seq, row.last_seq))
             except SessionNotFoundError:
-                await _in_thread(self.ledger.forget, row.id)
+                await _in_thread(self.analytics.forget, row.id)
                 return True
             if not events:
                 return True
             batch = _first_turns(events)
             more = len(batch) < len(events)
-            made = await self._account(row, progress, batch)
+            made = await self._counts(row, progress, batch)
             seen = made.progress.seq if more else events[-1].seq
             # Nothing is added when another process was first; then what it left is read.
-            add = partial(self.ledger.add, row.id, progress, made, seen_seq=seen, created_at=row.created_at)
+            add = partial(self.analytics.add, row.id, progress, made, seen_seq=seen, created_at=row.created_at)
             await _in_thread(add)
             if not more:
                 return True
 
-    async def _account(self, row: SessionRow, progress: Progress, events: Sequence[Recorded]) -> Account:
+    async def _counts(self, row: SessionRow, progress: Progress, events: Sequence[Recorded]) -> Counts:
         records = blobs_needed(progress, stretches(events))
         texts = await self._store.blobs(row.id, records)
         names: dict[BlobHash, None] = {}
         for body in texts.values():
             names |= dict.fromkeys(texts_of(body))
         texts |= await self._store.blobs(row.id, list(names))
-        return await _in_thread(account, row.id, owner_of(row.owner), row.agent, progress, events, texts)
+        return await _in_thread(count_events, row.id, owner_of(row.owner), row.agent, progress, events, texts)
 
 
 def _is_counted(row: SessionRow, known: Standing | None) -> bool:

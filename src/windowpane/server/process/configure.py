@@ -28,5 +28,5 @@ def app_for(settings: Settings, engine: Engine, *, token_needed: bool) -> FastAP
         requests_per_minute=limit or None,
         roots=settings.roots,
         grace_s=settings.grace_s,
-        ledger=settings.ledger_file,
+        analytics_file=settings.analytics_file,
     )

@@ -1,7 +1,7 @@
 """Looking back over many turns: what they cost, what was used, what could be better.
 
-Numbers come from the ledger, which catches up with the sessions whenever somebody looks; `behind` says when it has not
-quite. Everybody sees their own turns. Who may manage can ask for everyone's.
+Numbers come from the analytics store, which catches up with the sessions at each request; `behind` says when it has
+not quite. Callers see their own turns; with the scope `manage` they can ask for everyone's.
 """
 
 from collections.abc import Mapping
@@ -25,7 +25,7 @@ from windowpane.errors import ScopeNeededError
 from windowpane.insight.analytics.report import as_csv, counted_turns, dashboard, item_rows
 from windowpane.insight.analytics.sharing import similar
 from windowpane.insight.analytics.suggest import apply, suggestions
-from windowpane.insight.analytics.update import Bookkeeper
+from windowpane.insight.analytics.update import AnalyticsUpdater
 from windowpane.insight.context_tests import title_of
 from windowpane.insight.evaluate import LabelledQuestion, asked_before, asked_now, evaluate
 from windowpane.insight.past import past_turn
@@ -44,12 +44,12 @@ router = APIRouter(prefix="/api", tags=["analytics"])
 CSV = "text/csv; charset=utf-8"
 
 
-async def books_of(connection: HTTPConnection) -> Bookkeeper:
-    """Return the app's bookkeeper."""
-    return cast("Bookkeeper", connection.app.state.books)
+async def updater_of(connection: HTTPConnection) -> AnalyticsUpdater:
+    """Return the app's updater."""
+    return cast("AnalyticsUpdater", connection.app.state.updater)
 
 
-Books = Annotated[Bookkeeper, Depends(books_of)]
+Updater = Annotated[AnalyticsUpdater, Depends(updater_of)]
 
 
 async def filters_of(
@@ -74,9 +74,9 @@ Wanted = Annotated[Filters, Depends(filters_of)]
 
 
 @router.get("/analytics", summary="See what turns cost and whether it was used", responses=problems(403))
-async def read_analytics(engine: Reading, books: Books, filters: Wanted) -> Dashboard:
+async def read_analytics(engine: Reading, updater: Updater, filters: Wanted) -> Dashboard:
     """Return turns, tokens and cost by day, model, agent, part and item; use, selection quality, latency and more."""
-    return await _dashboard(books, filters)
+    return await _dashboard(updater, filters)
 
 
 @router.get(
@@ -87,19 +87,19 @@ async def read_analytics(engine: Reading, books: Books, filters: Wanted) -> Dash
 )
 async def export_analytics(
     engine: Reading,
-    books: Books,
+    updater: Updater,
     filters: Wanted,
     listed: Annotated[Listed, Path(description="Which of the lists.")],
 ) -> Response:
     """Return one of the lists as a table, a line for each entry, with a heading."""
-    found = await _dashboard(books, filters)
+    found = await _dashboard(updater, filters)
     head = {"Content-Disposition": f'attachment; filename="windowpane-{listed}.csv"'}
     return Response(as_csv(found, listed), media_type=CSV, headers=head)
 
 
-async def _dashboard(books: Bookkeeper, filters: Filters) -> Dashboard:
-    kept = await books.update()
-    return await anyio.to_thread.run_sync(dashboard, books.ledger, filters, kept)
+async def _dashboard(updater: AnalyticsUpdater, filters: Filters) -> Dashboard:
+    kept = await updater.update()
+    return await anyio.to_thread.run_sync(dashboard, updater.analytics, filters, kept)
 
 
 @router.get(
@@ -117,7 +117,7 @@ async def read_turn_use(engine: Reading, session_id: Id, turn: TurnNumber) -> Tu
 @router.get("/sessions/{session_id}/similar", summary="See what helped with similar questions", responses=problems(404))
 async def find_similar(
     engine: Reading,
-    books: Books,
+    updater: Updater,
     session_id: Id,
     message: Annotated[str, Query(min_length=1, max_length=MAX_QUERY_CHARACTERS, description="What is to be asked.")],
 ) -> Similar:
@@ -125,8 +125,8 @@ async def find_similar(
 
     They are only offered: add what you want to the session. No model is called.
     """
-    await books.update()
-    return await similar(engine, books.ledger, session_id, message)
+    await updater.update()
+    return await similar(engine, updater.analytics, session_id, message)
 
 
 Everyone = Annotated[bool, Query(description="Look at the turns of every owner; it needs the scope `manage`.")]
@@ -137,7 +137,7 @@ Since = Annotated[date | None, Query(description="The first day that counts, in 
 async def list_suggestions(
     engine: Reading,
     caller: Asking,
-    books: Books,
+    updater: Updater,
     agent: AgentName,
     since: Since = None,
     everyone: Everyone = False,
@@ -146,11 +146,11 @@ async def list_suggestions(
     filters = await filters_of(caller, since=since, agent=agent, everyone=everyone)
     found = engine.agents.current(agent)
     items = await engine.items(agent)
-    await books.update()
+    await updater.update()
 
     def looked_up() -> SuggestionList:
-        turns = counted_turns(books.ledger, filters)
-        return SuggestionList(turns, suggestions(found, items, item_rows(books.ledger, filters), turns))
+        turns = counted_turns(updater.analytics, filters)
+        return SuggestionList(turns, suggestions(found, items, item_rows(updater.analytics, filters), turns))
 
     return await anyio.to_thread.run_sync(looked_up)
 
@@ -215,7 +215,7 @@ LOOKED_AT = 2000
     "/agents/{agent}/evaluation", summary="See how well the selection does", responses=problems(*BODY, 403, 404)
 )
 async def evaluate_agent(
-    engine: Reading, caller: Asking, books: Books, agent: AgentName, body: LabelsBody, everyone: Everyone = False
+    engine: Reading, caller: Asking, updater: Updater, agent: AgentName, body: LabelsBody, everyone: Everyone = False
 ) -> Evaluation:
     """Return recall, precision and F1, how many are selected, and how often candidates of each score were needed.
 
@@ -223,23 +223,25 @@ async def evaluate_agent(
     """
     found = engine.agents.current(agent)
     filters = await filters_of(caller, agent=agent, everyone=everyone)
-    questions = await _questions(engine, books, filters, body)
+    questions = await _questions(engine, updater, filters, body)
     return evaluate(found.name, questions, search_settings(found.settings.search))
 
 
 @router.post("/agents/{agent}/tuning", summary="Find better search settings", responses=problems(*BODY, 403, 404))
 async def tune_agent(
-    engine: Reading, caller: Asking, books: Books, agent: AgentName, body: LabelsBody, everyone: Everyone = False
+    engine: Reading, caller: Asking, updater: Updater, agent: AgentName, body: LabelsBody, everyone: Everyone = False
 ) -> Tuning:
     """Return search settings that would have chosen better, measured on questions that they were not chosen by."""
     found = engine.agents.current(agent)
     filters = await filters_of(caller, agent=agent, everyone=everyone)
-    questions = await _questions(engine, books, filters, body)
+    questions = await _questions(engine, updater, filters, body)
     settings = search_settings(found.settings.search)
     return Tuning(await anyio.to_thread.run_sync(tune, questions, settings))
 
 
-async def _questions(engine: Engine, books: Bookkeeper, filters: Filters, body: LabelsBody) -> list[LabelledQuestion]:
+async def _questions(
+    engine: Engine, updater: AnalyticsUpdater, filters: Filters, body: LabelsBody
+) -> list[LabelledQuestion]:
     agent = filters.agent or ""
     if body.labels:
         labels = [
@@ -249,6 +251,6 @@ async def _questions(engine: Engine, books: Bookkeeper, filters: Filters, body: 
             for number, label in enumerate(body.labels, 1)
         ]
         return await asked_now(engine, agent, labels)
-    await books.update()
-    lessons = partial(books.ledger.lessons, filters.owner, agent, limit=LOOKED_AT)
+    await updater.update()
+    lessons = partial(updater.analytics.lessons, filters.owner, agent, limit=LOOKED_AT)
     return await asked_before(engine, await anyio.to_thread.run_sync(lessons))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
 
-from windowpane.cli.ledger import ask_ledger
+from windowpane.cli.ask_analytics import ask_analytics
 from windowpane.cli.options import ANYWHERE, Json, new_app, where
 from windowpane.cli.terminal import Screen, counted
 from windowpane.errors import InvalidInputError
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from windowpane.api.analytics import Dashboard, Filters, ItemRow, Listed
     from windowpane.client import Client
     from windowpane.engine import Engine
-    from windowpane.insight.analytics.update import Bookkeeper, Kept
+    from windowpane.insight.analytics.update import AnalyticsUpdater, Kept
 
 app = new_app()
 
@@ -51,19 +51,19 @@ def analytics(
     filters = filters_from(owner=owner, agent=agent, model=model, since=since, until=until)
     csv = list_from(listed)
 
-    async def here(engine: "Engine", books: "Bookkeeper", kept: "Kept") -> "Dashboard":
+    async def here(engine: "Engine", updater: "AnalyticsUpdater", kept: "Kept") -> "Dashboard":
         import anyio.to_thread
 
         from windowpane.insight.analytics.report import dashboard
 
-        return await anyio.to_thread.run_sync(dashboard, books.ledger, filters, kept)
+        return await anyio.to_thread.run_sync(dashboard, updater.analytics, filters, kept)
 
     async def there(client: "Client") -> "Dashboard":
         if filters.owner is not None:
             raise InvalidInputError("a server shows the turns of the token's owner; remove --owner")
         return await client.analytics(since=since, until=until, agent=agent, model=model)
 
-    found = ask_ledger(here, there)
+    found = ask_analytics(here, there)
     screen = Screen()
     if csv is not None:
         from windowpane.insight.analytics.report import as_csv

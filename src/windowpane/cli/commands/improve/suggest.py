@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from windowpane.cli.ask_analytics import ask_analytics
 from windowpane.cli.connect import ask
-from windowpane.cli.ledger import ask_ledger
 from windowpane.cli.options import ANYWHERE, Json, new_app, where
 from windowpane.cli.terminal import Screen, confirmed, counted
 from windowpane.errors import InvalidInputError
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from windowpane.api.suggestions import Applied, Suggestion
     from windowpane.client import Client
     from windowpane.engine import Engine
-    from windowpane.insight.analytics.update import Bookkeeper, Kept
+    from windowpane.insight.analytics.update import AnalyticsUpdater, Kept
 
 app = new_app()
 
@@ -36,15 +36,15 @@ def suggest(
       windowpane suggest guide --apply 1
     """
 
-    async def here(engine: "Engine", books: "Bookkeeper", kept: "Kept") -> "tuple[int, tuple[Suggestion, ...]]":
+    async def here(engine: "Engine", updater: "AnalyticsUpdater", kept: "Kept") -> "tuple[int, tuple[Suggestion, ...]]":
         from windowpane.api.analytics import Filters
         from windowpane.insight.analytics.report import counted_turns, item_rows
         from windowpane.insight.analytics.suggest import suggestions
 
         name = engine.agents.current(_meant(agent, engine.agents.names())).name
         filters = Filters(agent=name)
-        turns = counted_turns(books.ledger, filters)
-        rows = item_rows(books.ledger, filters)
+        turns = counted_turns(updater.analytics, filters)
+        rows = item_rows(updater.analytics, filters)
         return turns, suggestions(engine.agents.current(name), await engine.items(name), rows, turns)
 
     async def there(client: "Client") -> "tuple[int, tuple[Suggestion, ...]]":
@@ -52,7 +52,7 @@ def suggest(
         found = await client.suggestions(_meant(agent, [one.name for one in listed]))
         return found.turns, found.suggestions
 
-    turns, found = ask_ledger(here, there)
+    turns, found = ask_analytics(here, there)
     screen = Screen()
     if number is not None:
         _apply(screen, found, number, yes=yes)
