@@ -1,3 +1,4 @@
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -45,10 +46,10 @@ def test_nothing_is_loaded_before_the_first_search(tmp_path: Path) -> None:
 import sys
 sys.path.insert(0, {str(source)!r})
 from pathlib import Path
-from windowpane.search.index import Index
+from windowpane.search.index import ItemIndex
 from windowpane.search.embedding.minilm import MiniLM
 from windowpane.search.embedding.vectors import VectorCache
-index = Index(MiniLM(Path({str(tmp_path)!r})), VectorCache(Path({str(tmp_path)!r})))
+index = ItemIndex(MiniLM(Path({str(tmp_path)!r})), VectorCache(Path({str(tmp_path)!r})))
 loaded = {{"onnxruntime", "tokenizers", "onnx", "torch"}} & sys.modules.keys()
 assert not loaded, loaded
 """
@@ -56,3 +57,24 @@ assert not loaded, loaded
     subprocess.run([sys.executable, "-c", script], check=True)
 
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.usefixtures("weights_folder")
+def test_the_runtime_reports_nothing_to_its_maker(tmp_path: Path) -> None:
+    home, cache = tmp_path / "home", tmp_path / "cache"
+    home.mkdir()
+    source = Path(__file__).parents[2] / "src"
+    script = f"""
+import sys
+sys.path.insert(0, {str(source)!r})
+from pathlib import Path
+from windowpane.search.embedding.minilm import MiniLM
+MiniLM(Path({str(cache)!r})).embed_now(["hello"])
+"""
+    places = dict.fromkeys(("HOME", "XDG_CACHE_HOME", "TMPDIR"), str(home))
+    environment = {name: value for name, value in os.environ.items() if name != "ORT_DISABLE_TELEMETRY"} | places
+
+    subprocess.run([sys.executable, "-c", script], check=True, env=environment)
+
+    # Before it reports anything, the runtime writes down an identifier of the device.
+    assert list(home.rglob("*")) == []

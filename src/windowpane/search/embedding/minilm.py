@@ -1,5 +1,6 @@
 """The local embedder: all-MiniLM-L6-v2 in ONNX Runtime, without network, key or torch."""
 
+import os
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
@@ -72,6 +73,8 @@ class MiniLM:
 
 def _encoder(weights: Weights, threads: int) -> Encode:
     """Load a graph and its tokenizer."""
+    # Official builds of the runtime report to their maker unless this is set before they are imported.
+    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
     # Imported here: a process that never searches never pays for them. By name: neither has complete types.
     onnxruntime, tokenizers = import_module("onnxruntime"), import_module("tokenizers")
     options = onnxruntime.SessionOptions()
