@@ -21,8 +21,8 @@ from windowpane.context.request import (
     RequestMessage,
 )
 from windowpane.insight.usage import Residual, analyse_usage, price, price_of_steps, residuals
+from windowpane.request.messages import messages_now
 from windowpane.text.tokens import count, message_tokens, tool_tokens
-from windowpane.turn.run import messages_now
 
 AT = datetime(2026, 2, 3, tzinfo=UTC)
 READ = OfferedTool("files_read", tool_ref("files", "read"), "Reads a file.", {"type": "object"})

@@ -16,8 +16,8 @@ from genai_prices import calc_price
 from windowpane.api.turns import UsageAnalysis
 from windowpane.context.messages import Step, Usage
 from windowpane.context.request import Request
+from windowpane.request.messages import messages_now
 from windowpane.text.tokens import count, message_tokens, tool_tokens
-from windowpane.turn.run import messages_now
 
 
 @dataclass(frozen=True, slots=True)

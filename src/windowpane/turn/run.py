@@ -15,12 +15,13 @@ from typing import Any, cast
 from windowpane import telemetry
 from windowpane.context.events import ApprovalRequested, Delta, Event, ModelReplied, ToolReturned, TurnFinished
 from windowpane.context.items import ItemRef
-from windowpane.context.messages import Step, ToolCall, ToolCallApproval, ToolResult
+from windowpane.context.messages import ToolCall, ToolCallApproval, ToolResult
 from windowpane.context.request import Request, RequestMessage
 from windowpane.context.session import OpenTurn, SessionState, is_for_client
 from windowpane.context.text import valid_unicode
 from windowpane.errors import ModelStreamBrokenError, ToolError, TooManyModelCallsError
 from windowpane.models.base import ChatModel, ModelStep, ModelText
+from windowpane.request.messages import messages_now
 from windowpane.text.render import render_step
 from windowpane.text.tokens import count, cut_to, message_tokens
 from windowpane.tools.base import Toolbox
@@ -180,11 +181,6 @@ def _move_for(call: ToolCall, approval: ToolCallApproval | None, verdict: Callab
 
 def _refusal(call: ToolCall, why: str) -> Answer:
     return Answer(ToolResult(call.id, why, is_error=True))
-
-
-def messages_now(request: Request, steps: Sequence[Step]) -> tuple[RequestMessage, ...]:
-    """Return what the next model call is given: the request, then everything this turn has done so far."""
-    return request.messages + tuple(message for step in steps for message in render_step(step))
 
 
 async def _call_model(turn: TurnRun, messages: Sequence[RequestMessage], *, first: bool) -> ModelStep:
