@@ -127,7 +127,7 @@ def test_recent_sources_are_the_documents_whose_texts_the_provider_was_sent_late
     assert (why["included"], why["mode"], why["evidence"]["score"] > why["evidence"]["floor"]) == (True, "agent", True)
 
 
-@pytest.mark.spec("S3.40")
+@pytest.mark.spec("S3.40", "S3.43")
 def test_the_documents_that_are_related_to_recent_sources_are_there_for_a_follow_up(pane: Product) -> None:
     session = pane.session(shop(pane, "related"))
     for message in ("How do I upload photos?", "When do I get my refund for the invoice?"):

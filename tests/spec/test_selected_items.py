@@ -151,6 +151,7 @@ def test_rules_and_references_follow_one_group_of_settings_and_tools_another(pan
     assert taken(top_n=0, include_score=1) == []
 
 
+@pytest.mark.spec("S1.100", "S1.113")
 def test_a_sessions_search_settings_are_laid_over_its_agents_and_both_change_what_is_sent(pane: Product) -> None:
     folder = library(pane, "settled")
     session = pane.session(folder)
@@ -174,6 +175,7 @@ def test_a_sessions_search_settings_are_laid_over_its_agents_and_both_change_wha
     assert "A refund takes five days." not in str(pane.sent)
 
 
+@pytest.mark.spec("S1.72")
 def test_a_search_takes_its_settings_from_the_call(pane: Product) -> None:
     folder = studio(pane, "calls")
     pane.preview(pane.session(folder), "Everything is embedded by now.")
