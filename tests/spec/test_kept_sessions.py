@@ -65,6 +65,16 @@ def _facts(entry: dict[str, Any], *names: str) -> tuple[Any, ...]:
     return tuple(entry[name] for name in names)
 
 
+@pytest.mark.spec("S4.66")
+def test_whoever_reads_a_session_has_used_it(short: Product) -> None:
+    folder = short.folder("read")
+    first, second = short.session(folder), short.session(folder)
+
+    short.get(f"/sessions/{first}")
+
+    assert [session["id"] for session in short.get("/sessions", agent=folder.name)["sessions"]] == [first, second]
+
+
 @pytest.mark.spec("S4.67")
 def test_of_five_hundred_and_two_sessions_the_five_hundred_that_were_begun_last_are_kept(short: Product) -> None:
     folder = short.folder("many")
