@@ -241,7 +241,9 @@ def moment(text: str, now: datetime) -> datetime:
     with suppress(ValueError):
         at = datetime.fromisoformat(text)
         return at if at.tzinfo else at.replace(tzinfo=UTC)
-    raise InvalidInputError(f"{text!r} is no time: write an age such as 12h, 30d or 52w, or a date such as 2030-01-31")
+    raise InvalidInputError(
+        f"{text!r} is not a time: write an age such as 12h, 30d or 52w, or a date such as 2030-01-31"
+    )
 
 
 def _hash(secret: str) -> str:

@@ -190,7 +190,7 @@ class Hub:
                     if self._end == "deleted":
                         yield SessionDeleted()
                     if self._end == "failed":
-                        raise StoreUnavailableError("the session's log cannot be read any more; come back later")
+                        raise StoreUnavailableError("the session's log cannot be read at the moment; try again later")
                     return
                 live = self._kept[position - self._told]
                 position += 1

@@ -31,7 +31,7 @@ class Settings(BaseSettings):
         "`redis://host:6379/0`, `redis+cluster://host:7000` or `memory:`. Default: a file in `data`.",
     )
     profile: Literal["durable", "ephemeral"] = Field(
-        default="durable", description="Whether sessions stay until they are deleted, or expire when nobody uses them."
+        default="durable", description="Whether sessions stay until they are deleted, or expire when they are not used."
     )
     expire_after_s: float = Field(
         default=3600, gt=0, description="With the profile `ephemeral`: how long a session stays after its last use."
@@ -43,8 +43,8 @@ class Settings(BaseSettings):
     )
     archive_url: str | None = Field(
         default=None,
-        description="With the profile `ephemeral`: the store that expired sessions move to, and come back from when "
-        "somebody asks for one. Default: they are deleted.",
+        description="With the profile `ephemeral`: the store that expired sessions move to. They come back "
+        "when they are used again. Default: they are deleted.",
     )
     agents: Path | None = Field(
         default=None,
@@ -81,8 +81,8 @@ class Settings(BaseSettings):
     )
     require_token: bool | None = Field(
         default=None,
-        description="Whether everybody needs a token. Default: where others can reach the address. Say true behind a "
-        "proxy, which reaches the address for everybody.",
+        description="Whether every caller needs a token. Default: unless the address is loopback. Set it to true "
+        "behind a proxy.",
     )
     hosts: tuple[str, ...] = Field(
         default=(),

@@ -35,7 +35,7 @@ def test_what_cannot_be_done_is_one_line_that_says_what_to_do(tmp_path: Path) ->
     assert [done.code for done in (scope, expires, revoke, serve)] == [1, 1, 1, 1]
     assert scope.err == "error: 'read,everything' is not a list of scopes; available: read, chat, manage\n"
     assert expires.err == (
-        "error: 'soon' is no time: write an age such as 12h, 30d or 52w, or a date such as 2030-01-31\n"
+        "error: 'soon' is not a time: write an age such as 12h, 30d or 52w, or a date such as 2030-01-31\n"
     )
     assert revoke.err == "error: no token 'nothing'; `windowpane token list` shows them all\n"
     assert serve.err == (

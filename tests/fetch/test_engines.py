@@ -214,17 +214,17 @@ BRAVE_BAD_KEY = {
         (
             "tavily",
             json_answer(432, {"detail": {"error": "This request exceeds your plan's set usage limit."}}),
-            "the plan has no searches left (HTTP 432); enlarge it, or choose another engine",
+            "the plan has no searches left (HTTP 432); extend the plan, or choose another engine",
         ),
         (
             "brave",
             json_answer(429, {"type": "ErrorResponse"}, {"retry-after": "2"}),
-            "it asks to slow down (HTTP 429); try again in 2 s, or choose another engine",
+            "rate limit (HTTP 429); try again in 2 s, or choose another engine",
         ),
         (
             "searxng",
             json_answer(429, {}, {"retry-after": "Wed, 21 Oct 2026 07:28:00 GMT"}),
-            "it asks to slow down (HTTP 429); try again later, or choose another engine",
+            "rate limit (HTTP 429); try again later, or choose another engine",
         ),
         (
             "searxng",
@@ -242,7 +242,7 @@ async def test_an_engine_that_fails_says_so(name: str) -> None:
     wrong = "its answer is not what this engine sends; check that its address is right"
 
     assert await failure_of(name, json_answer(503, {"detail": KEY})) == (
-        "it failed inside (HTTP 503); try again later, or choose another engine"
+        "server error (HTTP 503); try again later, or choose another engine"
     )
     assert await failure_of(name, Answer((b"<html>",), 302, {"location": "/login"})) == (
         "it answered HTTP 302; check its address"

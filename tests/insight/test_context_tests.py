@@ -136,7 +136,7 @@ def test_a_file_is_read_with_everything_that_a_test_can_say(tmp_path: Path) -> N
         ("- just words", 1, "a test is a table with at least a message"),
         ("message: Hi\nmust: [billing]", 2, "'billing' names no item; write rule:NAME, reference:NAME or SERVER:TOOL"),
         ("message: Hi\nmust: billing", 2, "must must be a list, not a text"),
-        ("message: Hi\nsettings: {flor: 1}", 2, "search.flor: there is no such setting"),
+        ("message: Hi\nsettings: {flor: 1}", 2, "search.flor: unknown setting"),
         ("message: Hi\nhistory: [hello]", 2, "history is a list of `user: …` and `assistant: …`"),
         ("message: Hi\nmust: [rule:a]\nmust_not: [rule:a]", 1, "rule:a must and must not be selected"),
         ("message: Hi\nmusts: []", 2, "musts is not known and has no effect; did you mean must?"),

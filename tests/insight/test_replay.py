@@ -182,7 +182,7 @@ def test_a_preset_and_single_settings_can_be_tried_for_all_or_for_one_group() ->
         "share_of_best": 0.75,
     }
     assert conservative["tools"] == {**conservative["text"], "top_n": 9}
-    with pytest.raises(InvalidSettingError, match=r"search.flor: there is no such setting"):
+    with pytest.raises(InvalidSettingError, match=r"search.flor: unknown setting"):
         decided_again(past, {"flor": 0.1})
     with pytest.raises(InvalidSettingError, match=r"search.text: must be a mapping"):
         decided_again(past, {"text": 5})

@@ -128,7 +128,7 @@ async def test_a_rate_limit_that_stays_is_reported_with_the_time_to_come_back(sp
 
     assert isinstance(error, ModelRateLimitedError)
     assert error.retry_after_s == 7
-    assert str(error) == f"{spoken.model} asks to slow down: Slow down; try again in 7 s"
+    assert str(error) == f"{spoken.model}: rate limit (Slow down); try again in 7 s"
     assert asked == 3
 
 
@@ -147,7 +147,7 @@ async def test_an_exhausted_account_is_not_tried_again() -> None:
     )
 
     assert type(error) is ModelRejectedError
-    assert str(error) == "the account behind openai:gpt-4o has nothing left to spend: You exceeded your quota"
+    assert str(error) == "openai:gpt-4o: quota used up (You exceeded your quota)"
     assert asked == 1
 
 
@@ -177,7 +177,7 @@ async def test_trouble_that_stays_makes_the_model_unavailable(spoken: Spoken, st
     error, asked = await fail(spoken, *[spoken.problem(status, "Internal error", {})] * 3)
 
     assert type(error) is ModelUnavailableError
-    assert str(error) == f"{spoken.model} is having trouble: Internal error; try again in a moment"
+    assert str(error) == f"{spoken.model}: provider error (Internal error); try again in a moment"
     assert asked == 3
 
 
@@ -188,7 +188,7 @@ async def test_a_page_from_a_proxy_is_reported_by_its_status(spoken: Spoken) -> 
     error, _ = await fail(spoken, page, page, page)
 
     assert type(error) is ModelUnavailableError
-    assert str(error) == f"{spoken.model} is having trouble: status 502; try again in a moment"
+    assert str(error) == f"{spoken.model}: provider error (status 502); try again in a moment"
 
 
 @both
@@ -230,7 +230,7 @@ async def test_a_connection_that_breaks_in_the_answer_leaves_what_was_said_and_i
     error, asked = await fail(spoken, begun(spoken, "cut"))
 
     assert type(error) is ModelStreamBrokenError
-    assert str(error).startswith(f"the answer of {spoken.model} broke off: ")
+    assert str(error).startswith(f"{spoken.model}: the answer was cut off: ")
     assert error.partial == "Hello"
     assert asked == 1
 
@@ -240,7 +240,7 @@ async def test_a_stream_that_ends_early_is_broken_even_when_the_connection_ends_
     error, asked = await fail(spoken, begun(spoken))
 
     assert type(error) is ModelStreamBrokenError
-    assert str(error) == (f"the answer of {spoken.model} broke off: the connection ended before the model had finished")
+    assert str(error) == (f"{spoken.model}: the answer was cut off: the connection ended before the model had finished")
     assert (error.partial, asked) == ("Hello", 1)
 
 
@@ -259,8 +259,8 @@ async def test_an_error_inside_the_stream_breaks_the_answer(spoken: Spoken) -> N
 
     assert type(error) is ModelStreamBrokenError
     assert str(error) in (
-        f"the answer of {spoken.model} broke off: The server had an error",
-        f"the answer of {spoken.model} broke off: Overloaded",
+        f"{spoken.model}: the answer was cut off: The server had an error",
+        f"{spoken.model}: the answer was cut off: Overloaded",
     )
     assert (error.partial, asked) == ("Hello", 1)
 

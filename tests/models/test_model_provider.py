@@ -51,9 +51,9 @@ def test_an_unknown_provider_is_told_with_those_there_are() -> None:
         PydanticModels(environ={}).open("antropic:claude")
 
     assert str(caught.value) == (
-        "no provider 'antropic' for 'antropic:claude'; did you mean anthropic? (there is: anthropic, cerebras, cohere, "
-        "deepseek, echo, fireworks, google, groq, huggingface, mistral, moonshotai, ollama, openai, openai-chat, "
-        "openai-responses, openrouter, together, vllm, xai)"
+        "no provider 'antropic' for 'antropic:claude' (did you mean anthropic?); available: anthropic, cerebras, "
+        "cohere, deepseek, echo, fireworks, google, groq, huggingface, mistral, moonshotai, ollama, openai, "
+        "openai-chat, openai-responses, openrouter, together, vllm, xai"
     )
 
 
@@ -117,7 +117,7 @@ async def test_scripted_models_are_opened_by_their_name_and_offered() -> None:
 
     assert models.open("scripted:demo") is demo
     assert models.known() == ("echo", "scripted:demo")
-    with pytest.raises(UnknownModelError, match="no script 'scripted:other' \\(there is: scripted:demo\\)"):
+    with pytest.raises(UnknownModelError, match="no script 'scripted:other'; available: scripted:demo"):
         models.open("scripted:other")
 
 

@@ -38,9 +38,12 @@ def test_selection_can_be_switched_off() -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"preset": "bold"}, "search.preset: there is aggressive, normal, conservative, not 'bold'"),
-        ({"preset": ["normal"]}, "search.preset: there is aggressive, normal, conservative, not ['normal']"),
-        ({"topn": 3}, "search.topn: there is no such setting"),
+        ({"preset": "bold"}, "search.preset: unknown preset 'bold'; available: aggressive, normal, conservative"),
+        (
+            {"preset": ["normal"]},
+            "search.preset: unknown preset ['normal']; available: aggressive, normal, conservative",
+        ),
+        ({"topn": 3}, "search.topn: unknown setting"),
         ({"tools": {"floor": 2}}, "search.tools.floor: must be a number between 0 and 1, not 2"),
         ({"top_n": 2.5}, "search.top_n: must be a whole number, not 2.5"),
         ({"enabled": "yes"}, "search.enabled: must be true or false, not 'yes'"),

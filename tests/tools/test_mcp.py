@@ -198,7 +198,7 @@ async def test_a_server_that_cannot_be_reached_says_why_in_words_that_help(tmp_p
             "both": ("failed", "it has both a command and a url; keep one"),
             "broken": ("failed", "bad handshake: 3 faults in InitializeResult"),
             "cat": ("failed", "it does not answer like an MCP server: Method not found"),
-            "dies": ("failed", "it exited; its last words:\n  config file missing\n  set WEATHER_KEY first"),
+            "dies": ("failed", "it exited; its last output:\n  config file missing\n  set WEATHER_KEY first"),
             "disabled": ("disabled", ""),
             "down": ("failed", f"http://127.0.0.1:{port}/mcp: Connection refused"),
             "empty": ("failed", "it has neither a command nor a url"),
@@ -206,7 +206,7 @@ async def test_a_server_that_cannot_be_reached_says_why_in_words_that_help(tmp_p
             "homeless": ("failed", f"the folder {str(tmp_path / 'nowhere')!r} does not exist"),
             "locked": ("failed", f"command {str(script)!r} may not be run"),
         }
-        with pytest.raises(ToolServerDownError, match="'dies' is not available: it exited; its last words"):
+        with pytest.raises(ToolServerDownError, match="'dies' is not available: it exited; its last output"):
             await tools.call("dies", "echo", {})
         with pytest.raises(ToolServerDownError, match="'disabled' is not available: it is disabled"):
             await tools.call("disabled", "echo", {})
@@ -229,7 +229,7 @@ async def test_a_server_that_hangs_while_connecting_holds_nobody_up_and_fails_at
                 error="no answer within 5 s; it wrote 'Welcome! Type help.', which is not MCP, to its standard output",
             ),
             ServerStatus(
-                name="mute", state="failed", error="no answer within 5 s; its last words:\n  waiting for a licence"
+                name="mute", state="failed", error="no answer within 5 s; its last output:\n  waiting for a licence"
             ),
         )
 
@@ -244,10 +244,10 @@ async def test_a_server_that_crashes_in_a_call_is_told_as_failed_keeps_its_tools
         listed = tool_names(tools, "old")
         with pytest.raises(ToolServerDownError, match="which may or may not have run"):
             await tools.call("old", "crash", {})
-        await until(lambda: "last words" in status(tools, "old").error)
+        await until(lambda: "last output" in status(tools, "old").error)
 
         assert status(tools, "old").state == "failed"
-        assert status(tools, "old").error == "it exited; its last words:\n  out of memory"
+        assert status(tools, "old").error == "it exited; its last output:\n  out of memory"
         assert tool_names(tools, "old") == listed
         assert await tools.call("old", "echo", {}) == ToolOutput("{}")
         assert status(tools, "old").state == "ready"

@@ -54,7 +54,7 @@ class DuckDuckGo:
             why = f"no answer within {self._timeout_s:g} s; try again, or choose another engine"
             raise SearchEngineError(self.name, why) from None
         except RatelimitException:
-            raise SearchEngineError(self.name, "it asks to slow down; try again later") from None
+            raise SearchEngineError(self.name, "rate limit; try again later") from None
         except DDGSException as error:
             if str(error) == NOTHING_FOUND:
                 return ()

@@ -62,11 +62,11 @@ def _why_status(engine: EngineSpec, status: int, headers: Mapping[str, str]) -> 
     if status in engine.refused_statuses:
         return f"it refused (HTTP {status}); {engine.refused_hint}"
     if status in USED_UP:
-        return f"the plan has no searches left (HTTP {status}); enlarge it, or choose another engine"
+        return f"the plan has no searches left (HTTP {status}); extend the plan, or choose another engine"
     if status == HTTPStatus.TOO_MANY_REQUESTS:
         wait = headers.get("retry-after", "")
         when = f"in {wait} s" if wait.isascii() and wait.isdigit() and len(wait) < 6 else "later"
-        return f"it asks to slow down (HTTP 429); try again {when}, or choose another engine"
+        return f"rate limit (HTTP 429); try again {when}, or choose another engine"
     if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
-        return f"it failed inside (HTTP {status}); try again later, or choose another engine"
+        return f"server error (HTTP {status}); try again later, or choose another engine"
     return f"it answered HTTP {status}; check its address"

@@ -164,7 +164,7 @@ def _why_status(status: int) -> str:
 def _why(error: Exception, limits: PageLimits) -> str:
     match error:
         case httpx2.TooManyRedirects():
-            return f"it leads on more than {limits.max_redirects} times"
+            return f"more than {limits.max_redirects} redirects"
         case httpx2.ConnectError() if _has_cause(error, ssl.SSLCertVerificationError):
             return "its certificate is not valid for this address"
         case httpx2.ConnectError() if _has_cause(error, ssl.SSLError):
@@ -174,7 +174,7 @@ def _why(error: Exception, limits: PageLimits) -> str:
         case httpx2.DecodingError():
             return "its compression is broken"
         case _:
-            return "the connection broke off, or its site does not speak HTTP"
+            return "the connection was lost, or the site does not speak HTTP"
 
 
 def _has_cause(error: BaseException, kind: type[BaseException]) -> bool:

@@ -39,7 +39,7 @@ def failure(error: Exception, called: Called, *, partial: str, arrived: bool) ->
             f"{called.name} did not answer in time ({said}); try again, or choose a faster model", partial=partial
         )
     if arrived:
-        return ours.ModelStreamBrokenError(f"the answer of {called.name} broke off: {said}", partial=partial)
+        return ours.ModelStreamBrokenError(f"{called.name}: the answer was cut off: {said}", partial=partial)
     return _refused(error, called, said) or _unreachable(error, called, said)
 
 
@@ -52,7 +52,7 @@ def too_slow(called: Called, seconds: float, *, partial: str, arrived: bool) -> 
 def unfinished(called: Called, reason: str, *, partial: str) -> ours.ModelStreamBrokenError:
     """Return the error for a stream that ended without a complete answer. `reason` is empty when it just ended."""
     why = f"the model stopped with {reason!r}" if reason else "the connection ended before the model had finished"
-    return ours.ModelStreamBrokenError(f"the answer of {called.name} broke off: {why}", partial=partial)
+    return ours.ModelStreamBrokenError(f"{called.name}: the answer was cut off: {why}", partial=partial)
 
 
 def passing(error: Exception) -> bool:
@@ -93,11 +93,11 @@ def _refused(error: Exception, called: Called, said: str) -> ours.ModelError | N
         check = f"check {called.key_variable}" if called.key_variable else "check the key"
         return ours.ModelAuthError(f"{called.name} refused the key: {said}; {check}")
     if isinstance(error, theirs.ModelQuotaExceededError):
-        return ours.ModelRejectedError(f"the account behind {called.name} has nothing left to spend: {said}")
+        return ours.ModelRejectedError(f"{called.name}: quota used up ({said})")
     if isinstance(error, theirs.ModelRateLimitError):
         when = f"try again in {error.retry_after:g} s" if error.retry_after else "try again in a moment"
         return ours.ModelRateLimitedError(
-            f"{called.name} asks to slow down: {said}; {when}", retry_after_s=error.retry_after
+            f"{called.name}: rate limit ({said}); {when}", retry_after_s=error.retry_after
         )
     if isinstance(error, theirs.ModelContextWindowExceededError):
         return ours.ModelRejectedError(
@@ -118,7 +118,7 @@ def _unreachable(error: Exception, called: Called, said: str) -> ours.ModelError
             f"{called.name} cannot be reached{where}: {said}; check the address and the network, then try again"
         )
     if isinstance(error, theirs.ModelServerError | theirs.ModelUnavailableError | theirs.ModelHTTPError):
-        return ours.ModelUnavailableError(f"{called.name} is having trouble: {said}; try again in a moment")
+        return ours.ModelUnavailableError(f"{called.name}: provider error ({said}); try again in a moment")
     return ours.ModelStreamBrokenError(f"{called.name} gave an answer that cannot be read: {said}")
 
 

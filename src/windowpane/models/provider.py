@@ -115,7 +115,7 @@ class PydanticModels:
     def _scripted(self, name: str) -> ChatModel:
         if name not in self._scripts:
             known = ", ".join(sorted(self._scripts)) or "none"
-            raise UnknownModelError(f"no script {name!r} (there is: {known})")
+            raise UnknownModelError(f"no script {name!r}; available: {known}")
         return self._scripts[name]
 
     def _check(self, provider: str, name: str) -> None:
@@ -124,9 +124,9 @@ class PydanticModels:
         except ValueError:
             known = sorted({ECHO, *SETUPS})
             close = get_close_matches(provider, known, n=1)
-            hint = f"; did you mean {close[0]}?" if close else ""
+            hint = f" (did you mean {close[0]}?)" if close else ""
             raise UnknownModelError(
-                f"no provider {provider!r} for {name!r}{hint} (there is: {', '.join(known)})"
+                f"no provider {provider!r} for {name!r}{hint}; available: {', '.join(known)}"
             ) from None
         except ImportError as error:
             raise UnknownModelError(f"{name} needs another package: {_install_command(error, provider)}") from error

@@ -95,12 +95,14 @@ def _changed(settings: SelectSettings, changes: Mapping[str, Any], where: str) -
     preset = changes.pop("preset", None)
     if preset is not None:
         if not isinstance(preset, str) or preset not in PRESETS:
-            raise InvalidSettingError(f"search.{where}preset", f"there is {', '.join(PRESETS)}, not {preset!r}")
+            raise InvalidSettingError(
+                f"search.{where}preset", f"unknown preset {preset!r}; available: {', '.join(PRESETS)}"
+            )
         settings = replace(PRESETS[preset], enabled=settings.enabled)
     known = {field.name for field in fields(SelectSettings)}
     for name, value in changes.items():
         if name not in known:
-            raise InvalidSettingError(f"search.{where}{name}", "there is no such setting")
+            raise InvalidSettingError(f"search.{where}{name}", "unknown setting")
         settings = replace(settings, **{name: _value(where + name, name, value)})
     return settings
 

@@ -24,25 +24,25 @@ def why(error: BaseException, config: ServerConfig, watch: TransportState) -> st
         case MCPError(code=code) if code == CONNECTION_CLOSED and config.url is None:
             return exited(watch)
         case MCPError(message=message):
-            return f"it does not answer like an MCP server: {message}{watch.last_words}"
+            return f"it does not answer like an MCP server: {message}{watch.last_output}"
         case ValidationError() as invalid:
-            return f"bad handshake: {invalid.error_count()} faults in {invalid.title}{watch.last_words}"
+            return f"bad handshake: {invalid.error_count()} faults in {invalid.title}{watch.last_output}"
         case OSError() as failed:
             return failed.strerror or str(failed)
         case RuntimeError() as failed:
-            return f"bad handshake: {failed}{watch.last_words}"
+            return f"bad handshake: {failed}{watch.last_output}"
         case other:
-            return f"{type(other).__name__}: {other}{watch.last_words}"
+            return f"{type(other).__name__}: {other}{watch.last_output}"
 
 
 def exited(watch: TransportState) -> str:
-    """Return that the process is gone, with its last words."""
-    return f"it exited{watch.last_words}"
+    """Return that the process is gone, with its last output."""
+    return f"it exited{watch.last_output}"
 
 
 def too_slow(seconds: float, watch: TransportState) -> str:
     """Return that the server did not finish the handshake in time."""
-    return f"no answer within {seconds:g} s{watch.last_words}"
+    return f"no answer within {seconds:g} s{watch.last_output}"
 
 
 def _leaf(error: BaseException) -> BaseException:

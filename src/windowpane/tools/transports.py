@@ -70,11 +70,11 @@ class TransportState:
         self.ended.set()
 
     @property
-    def last_words(self) -> str:
+    def last_output(self) -> str:
         """Return what the server said that was not the protocol, in a form to put behind a message."""
         said = "".join(f"\n  {line}" for line in self.stderr if line.strip())
         odd = f"; it wrote {self.garbage!r}, which is not MCP, to its standard output" if self.garbage else ""
-        return f"{odd}{'; its last words:' if said else ''}{said}"
+        return f"{odd}{'; its last output:' if said else ''}{said}"
 
 
 class Receipt:
