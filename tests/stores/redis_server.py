@@ -38,13 +38,13 @@ class RedisServer:
         self._log = directory / "log"
         aof = ("--appendonly", "no") if durability == "none" else ("--appendonly", "yes", "--appendfsync", durability)
         place = ("--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(directory))
-        self._settings = (*place, *aof, "--save", "", *settings)
+        self._arguments: tuple[str, ...] = (*place, *aof, "--save", "", *settings)
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
         """Start and wait until it answers with its data loaded."""
         with self._log.open("ab") as log:
-            self._process = subprocess.Popen([_binary(), *self._settings], stdout=log, stderr=log)
+            self._process = subprocess.Popen([_binary(), *self._arguments], stdout=log, stderr=log)
         wait_until(self._answers)
 
     def kill(self) -> None:
@@ -87,6 +87,26 @@ class RedisServer:
             return False
 
 
+class RedisSentinel(RedisServer):
+    """A Sentinel that watches a primary under the name `sessions` and soon has a replica take over when it is gone."""
+
+    def __init__(self, directory: Path, primary: RedisServer) -> None:
+        super().__init__(directory)
+        settings = directory / "sentinel.conf"
+        settings.write_text(
+            f"port {self.port}\nbind 127.0.0.1\ndir {directory}\n"
+            f"sentinel monitor sessions {primary.host} {primary.port} 1\n"
+            "sentinel down-after-milliseconds sessions 300\n"
+            "sentinel failover-timeout sessions 3000\n"
+        )
+        self._arguments = (str(settings), "--sentinel")
+
+    def knows_a_replica(self) -> bool:
+        """Tell whether there is a replica that can take over."""
+        replicas: list[Any] = self.run("SENTINEL", "REPLICAS", "sessions")
+        return len(replicas) == 1
+
+
 def wait_until(holds: Callable[[], bool]) -> None:
     deadline = time.monotonic() + _PATIENCE_S
     while not holds():
@@ -99,6 +119,18 @@ def server(*settings: str, durability: str = "always") -> Generator[RedisServer]
     """Run a server of one's own."""
     with _directory() as directory:
         one = RedisServer(directory, *settings, durability=durability)
+        try:
+            one.start()
+            yield one
+        finally:
+            one.stop()
+
+
+@contextmanager
+def sentinel(primary: RedisServer) -> Generator[RedisSentinel]:
+    """Run a Sentinel that watches a primary."""
+    with _directory() as directory:
+        one = RedisSentinel(directory, primary)
         try:
             one.start()
             yield one

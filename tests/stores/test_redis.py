@@ -31,7 +31,7 @@ from windowpane.errors import (
 )
 from windowpane.stores.redis.durability import Durability
 from windowpane.stores.redis.store import RedisStore
-from windowpane.stores.redis.url import read_place
+from windowpane.stores.redis.url import HostPort, Login, RedisUrl, Tls, parse_redis_url
 from windowpane.stores.sessions import Sessions
 from windowpane.wiring import open_store
 
@@ -65,19 +65,48 @@ async def until(holds: Callable[[], bool]) -> None:
 
 @pytest.mark.spec("S4.23")
 @pytest.mark.parametrize(
-    "url", ["redis://h", "rediss://h:1/2", "valkey://h", "valkeys://u:p@h", "redis+cluster://a,b:7001"]
+    "url",
+    [
+        "redis://h",
+        "rediss://h:1/2",
+        "valkey://h",
+        "valkeys://u:p@h",
+        "redis+cluster://a,b:7001",
+        "redis+sentinel://a/s",
+    ],
 )
 def test_a_url_names_the_store_and_nothing_else_changes(url: str) -> None:
     assert isinstance(open_store(url), RedisStore)
 
 
 def test_a_url_says_where_the_servers_are_and_how_to_use_them() -> None:
-    place = read_place("rediss+cluster://ana:s%20cret@[::1]:7000,b?prefix=mine&durable=no&expire_after_s=1.5&db=2")
+    cluster = "rediss+cluster://ana:s%20cret@[::1]:7000,b?prefix=mine&durable=no&expire_after_s=1.5&db=2"
+    sentinels = "valkey+sentinel://:secret@a,b:26380/my%20service/3?sentinel_auth=yes&patience_s=2"
 
-    assert [str(seed) for seed in place.seeds] == ["::1:7000", "b:6379"]
-    assert (place.cluster, place.tls is not None, place.prefix, place.durable) == (True, True, "mine", False)
-    assert (place.expire_ms, place.patience_s) == (1500, 15.0)
-    assert place.login == ((b"AUTH", b"ana", b"s cret"), (b"SELECT", b"2"))
+    assert parse_redis_url(cluster) == RedisUrl(
+        hosts=(HostPort("::1", 7000), HostPort("b", 6379)),
+        topology="cluster",
+        service="",
+        login=Login("ana", "s cret", 2),
+        sentinel_auth=False,
+        tls=Tls(),
+        prefix="mine",
+        durable=False,
+        expire_ms=1500,
+        patience_s=15.0,
+    )
+    assert parse_redis_url(sentinels) == RedisUrl(
+        hosts=(HostPort("a", 26379), HostPort("b", 26380)),
+        topology="sentinel",
+        service="my service",
+        login=Login(None, "secret", 3),
+        sentinel_auth=True,
+        tls=None,
+        prefix="windowpane",
+        durable=True,
+        expire_ms=None,
+        patience_s=2.0,
+    )
 
 
 @pytest.mark.parametrize(
@@ -85,6 +114,8 @@ def test_a_url_says_where_the_servers_are_and_how_to_use_them() -> None:
     [
         "redis+sentinel://u:secret@h",
         "redis://u:secret@h:port",
+        "redis+other://u:secret@h",
+        "redis+sentinel://u:secret@h/service?sentinel_auth=maybe",
         "redis://u:secret@h?prefix=",
         "redis://u:secret@h?prefix={a}",
         "redis://u:secret@h?durable=maybe",
@@ -99,7 +130,7 @@ def test_a_url_says_where_the_servers_are_and_how_to_use_them() -> None:
 )
 def test_a_url_that_says_nothing_useful_is_refused_without_repeating_the_password(url: str) -> None:
     with pytest.raises(InvalidSettingError) as caught:
-        read_place(url)
+        parse_redis_url(url)
 
     assert caught.value.name == "store_url"
     assert "secret" not in str(caught.value)
@@ -107,7 +138,7 @@ def test_a_url_that_says_nothing_useful_is_refused_without_repeating_the_passwor
 
 def test_without_the_client_the_next_step_is_named() -> None:
     program = (
-        "import sys; sys.modules['hiredis'] = None; from windowpane.wiring import open_store; open_store('redis://h')"
+        "import sys; sys.modules['redis'] = None; from windowpane.wiring import open_store; open_store('redis://h')"
     )
 
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
@@ -321,7 +352,7 @@ async def test_a_session_that_nobody_uses_goes_by_itself_and_using_it_rewrites_n
 
 
 async def test_a_watcher_is_told_that_a_session_expired(server: RedisServer) -> None:
-    async with RedisStore(f"{server.place}?prefix=watched&expire_after_s=0.3", look_every_s=0.1) as store:
+    async with RedisStore(f"{server.place}?prefix=watched&expire_after_s=0.3", check_every_s=0.1) as store:
         session = await begin(store)
 
         with anyio.fail_after(PATIENCE_S):
@@ -372,6 +403,42 @@ async def test_a_replica_that_took_over_without_the_last_writes_is_noticed_by_wh
 
                     assert (seen, last.last_seq, changed.state.seq) == ([1, 2, 3, 4], 4, 3)
                     assert contents(await store.read(session)) == ["replicated", "a new history", "goes", "on"]
+
+
+@pytest.mark.spec("S4.23")
+async def test_a_store_behind_sentinels_goes_on_with_the_replica_that_they_promote() -> None:
+    with (
+        redis_server.server("--repl-diskless-sync-delay", "0") as primary,
+        redis_server.server("--replicaof", primary.host, str(primary.port)) as replica,
+        redis_server.sentinel(primary) as sentinel,
+    ):
+        await until(lambda: replica.run("INFO", "replication")["master_link_status"] == "up")
+        await until(sentinel.knows_a_replica)
+        url = f"redis+sentinel://127.0.0.1:{free_port()},127.0.0.1:{sentinel.port}/sessions?patience_s={PATIENCE_S}"
+        async with RedisStore(url) as store:
+            session = await begin(store)
+            await store.append(session, [said("before")])
+            watching = store.subscribe(session, after=1)
+            heard = [(await anext(watching)).seq]
+            assert primary.run("WAIT", 1, 60_000) == 1
+
+            primary.kill()
+            with anyio.fail_after(PATIENCE_S):
+                await store.append(session, [said("after")])
+                heard.append((await anext(watching)).seq)
+
+            assert heard == [2, 3]
+            assert contents(await store.read(session)) == ["before", "after"]
+            assert replica.run("ROLE")[0] == b"master"
+
+
+async def test_sentinels_that_do_not_know_the_service_are_named(server: RedisServer) -> None:
+    with (
+        redis_server.sentinel(server) as sentinel,
+        pytest.raises(StoreUnavailableError, match="No master found for 'other'"),
+    ):
+        async with RedisStore(f"redis+sentinel://127.0.0.1:{sentinel.port}/other?patience_s=0.1"):
+            pass
 
 
 def saying(content: str) -> Callable[[SessionState], list[Event]]:

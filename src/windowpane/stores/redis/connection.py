@@ -1,81 +1,60 @@
-"""A lasting connection to one server: what is given in the same moment goes out in one write.
+"""Connections to the servers that a URL names, made by redis-py.
 
-Nobody waits for another's answer. A hundred callers pay for one round trip, and for one wait for the disk when the
-server syncs every write. A connection that breaks is made again for the next command.
+The library connects, encrypts, logs in, asks Sentinels who the primary is, and speaks the protocol. It does not try
+again by itself: an append has to know that an earlier attempt may have been done.
 """
 
-import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, cast
 
-from windowpane.stores.redis.protocol import Command, Question, Reply, Talk, question
+from redis.asyncio import Connection, Sentinel, SentinelConnectionPool, SSLConnection
 
-Connect = Callable[[], Awaitable[Talk]]
+from windowpane.stores.redis.url import HostPort, Login, RedisUrl
 
 
-class Link:
-    """Commands go out in the order they were given; each caller gets the replies to its own."""
+class Connector:
+    """Makes connections. Nothing is connected before its user says so."""
 
-    def __init__(self, connect: Connect) -> None:
-        self._connect = connect
-        # As long as there are callers: each waits for its own, so it needs no size.
-        self._waiting: list[Question] = []
-        self._talk: Talk | None = None
-        self._talking: asyncio.Task[BaseException] | None = None
+    def __init__(self, url: RedisUrl, answer_s: float) -> None:
+        self._options = _options(url, url.login, answer_s)
+        self._tls = url.tls is not None
+        self._sentinel: Sentinel | None = None
+        self._primary: SentinelConnectionPool | None = None
+        if url.topology == "sentinel":
+            login = Login(url.login.username, url.login.password) if url.sentinel_auth else Login()
+            asking = _options(url, login, answer_s) | {"socket_timeout": answer_s, "ssl": self._tls}
+            self._sentinel = Sentinel([(one.host, one.port) for one in url.hosts], sentinel_kwargs=asking)
+            self._primary = SentinelConnectionPool(url.service, self._sentinel, ssl=self._tls, **self._options)
 
-    @property
-    def busy(self) -> bool:
-        """Whether somebody waits for an answer."""
-        return bool(self._waiting or (self._talk and self._talk.unanswered))
-
-    async def send(self, commands: Sequence[Command]) -> list[Reply]:
-        """Return the server's replies to some commands, which it gets in one piece and one after the other.
-
-        When the caller is cancelled, the commands are done either all or none.
-
-        Raises:
-            ConnectionLostError: no answer came.
-        """
-        one = question(commands)
-        self._waiting.append(one)
-        if self._talking is None:
-            self._talking = asyncio.create_task(self._keep_talking())
-            self._talking.add_done_callback(self._over)
-        elif len(self._waiting) == 1:
-            # Whoever gives something before the loop comes around goes along.
-            asyncio.get_running_loop().call_soon(self._ask)
-        return await one.answers
-
-    def renew(self) -> None:
-        """Connect anew before the next command. What was sent and not answered is lost."""
-        if self._talking is not None:
-            self._talking.cancel()
+    def connection(self, address: HostPort) -> Connection:
+        """Return a connection for one user. With Sentinels it goes to the primary that they name when it connects."""
+        if self._primary is not None:
+            return cast("Connection", self._primary.make_connection())
+        kind = SSLConnection if self._tls else Connection
+        return kind(host=address.host, port=address.port, **self._options)
 
     async def close(self) -> None:
-        """Give up what waits and disconnect."""
-        if self._talking is not None:
-            self._talking.cancel()
-            await asyncio.wait([self._talking])
+        """Disconnect from the Sentinels."""
+        if self._sentinel is not None:
+            await self._sentinel.aclose()
 
-    async def _keep_talking(self) -> BaseException:
-        """Connect, stay until the connection is lost, and return why it was."""
-        self._talk = await self._connect()
-        try:
-            self._ask()
-            return await asyncio.shield(self._talk.lost)
-        finally:
-            self._talk.hang_up()
 
-    def _ask(self) -> None:
-        if self._talk is not None:
-            waiting, self._waiting = self._waiting, []
-            self._talk.ask([one for one in waiting if not one.answers.done()])
-
-    def _over(self, talking: asyncio.Task[BaseException]) -> None:
-        if talking.cancelled():
-            why: BaseException = ConnectionError("it was given up")
-        else:
-            why = talking.exception() or talking.result()
-        waiting, self._waiting = self._waiting, []
-        self._talk = self._talking = None
-        for one in waiting:
-            one.fail(why)
+def _options(url: RedisUrl, login: Login, answer_s: float) -> dict[str, Any]:
+    options: dict[str, Any] = {
+        "username": login.username,
+        "password": login.password,
+        "db": login.database,
+        "protocol": 2,
+        # Each user of a connection waits in its own way: one deadline for an exchange, none for a subscription.
+        "socket_timeout": None,
+        "socket_connect_timeout": answer_s,
+        "retry": None,
+        "driver_info": None,
+    }
+    if url.tls is not None:
+        options |= {
+            "ssl_ca_certs": url.tls.ca_certs,
+            "ssl_certfile": url.tls.certfile,
+            "ssl_keyfile": url.tls.keyfile,
+            "ssl_check_hostname": url.tls.check_hostname,
+        }
+    return options

@@ -5,7 +5,8 @@ from typing import Literal
 
 from windowpane.errors import StoreUnavailableError
 from windowpane.stores.redis.nodes import Nodes
-from windowpane.stores.redis.protocol import Address, Reply
+from windowpane.stores.redis.pipeline import Reply
+from windowpane.stores.redis.url import HostPort
 
 AppendFsync = Literal["always", "everysec", "no", "off", "unknown"]
 """When the server's append-only file reaches the disk; "off": there is none; "unknown": the server does not tell."""
@@ -22,17 +23,17 @@ _LOSES: dict[AppendFsync, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Durability:
-    """The weakest promise among a place's servers."""
+    """The weakest promise among the servers."""
 
     appendfsync: AppendFsync
     evicts: bool
-    """Whether the server removes keys of its own choice when its memory is full."""
+    """Tells whether the server removes keys of its own choice when its memory is full."""
     replicas: int
     """How many replicas the server with the fewest has. They are told after the write is acknowledged."""
 
     @property
     def keeps(self) -> bool:
-        """Whether a restart keeps what was acknowledged."""
+        """Tell whether a restart keeps what was acknowledged."""
         return self.appendfsync != "off" and not self.evicts
 
     def __str__(self) -> str:
@@ -58,7 +59,7 @@ async def read_durability(nodes: Nodes) -> Durability:
     )
 
 
-async def _of_server(nodes: Nodes, address: Address) -> Durability:
+async def _of_server(nodes: Nodes, address: HostPort) -> Durability:
     said = _info(await nodes.run_at(address, (b"INFO",)))
     try:
         asked = await nodes.run_at(address, (b"CONFIG", b"GET", b"appendfsync"))

@@ -12,9 +12,9 @@ from windowpane.context.ids import SessionId
 from windowpane.stores.base import SessionPage, SessionRow
 from windowpane.stores.clock import from_us, to_us
 from windowpane.stores.cursor import Place, page, place_of
-from windowpane.stores.redis.keys import Keys
+from windowpane.stores.redis.keys import RedisKeys
 from windowpane.stores.redis.nodes import Nodes
-from windowpane.stores.redis.protocol import Reply
+from windowpane.stores.redis.pipeline import Reply
 from windowpane.stores.redis.scripts import DROP, LISTED_EVERY_US
 
 _COLUMNS = (b"owner", b"agent", b"seq", b"created", b"touched")
@@ -23,12 +23,13 @@ _LAST = "\U0010ffff"
 """After every id."""
 
 
-class Index:
-    """The indexes of a place."""
+class SessionIndex:
+    """The indexes under one prefix."""
 
-    def __init__(self, nodes: Nodes, keys: Keys) -> None:
+    def __init__(self, nodes: Nodes, keys: RedisKeys, *, on_other_servers: bool) -> None:
         self._nodes = nodes
         self._keys = keys
+        self._on_other_servers = on_other_servers
 
     async def rows(self, session_ids: Sequence[SessionId]) -> list[SessionRow | None]:
         """Return what is known about some sessions; None where there is none."""
@@ -119,7 +120,7 @@ class Index:
     async def _correct(self, row: SessionRow, listed_us: int) -> None:
         """Put a session where it belongs if a process died before it did."""
         touched_us = to_us(row.touched_at)
-        if self._nodes.are_many and touched_us - listed_us > 2 * LISTED_EVERY_US:
+        if self._on_other_servers and touched_us - listed_us > 2 * LISTED_EVERY_US:
             await self.used(row.id, row.owner.encode(), row.agent.encode(), touched_us)
 
     async def _drop(self, index: bytes, name: str, listed_us: int) -> None:

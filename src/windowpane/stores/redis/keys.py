@@ -17,7 +17,7 @@ import re
 from windowpane.context.ids import SessionId
 
 
-class Keys:
+class RedisKeys:
     """The keys under one prefix."""
 
     def __init__(self, prefix: str) -> None:
@@ -33,7 +33,7 @@ class Keys:
         return b"%b:{s:%b}" % (self._prefix, session_id.encode())
 
     def of_session(self, row: bytes) -> tuple[bytes, ...]:
-        """Return every key of a session, the row first, and last the one where a log is written anew."""
+        """Return every key of a session, the row first, and last the one where a log is rewritten."""
         return (row, row + b":log", row + b":blobs", row + b":snapshot", row + b":log:fresh")
 
     def log(self, row: bytes) -> bytes:

@@ -13,7 +13,7 @@ _SESSIONS = 10_000
 _PLACES = 8
 
 
-class Positions:
+class SeenPositions:
     """The times of events that were last in what somebody read or appended, for the sessions used last."""
 
     def __init__(self) -> None:

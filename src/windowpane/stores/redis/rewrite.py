@@ -18,8 +18,8 @@ _CLOSING_S = 5.0
 log = structlog.get_logger()
 
 
-class Rewrite:
-    """Asks all servers of a place."""
+class AofRewrite:
+    """Asks all servers to rewrite their append-only files."""
 
     def __init__(self, nodes: Nodes) -> None:
         self._nodes = nodes

@@ -38,16 +38,17 @@ from windowpane.stores.cursor import check_limit, place
 from windowpane.stores.packing import pack, unpack
 from windowpane.stores.redis import scripts
 from windowpane.stores.redis.clock import ServerClock
+from windowpane.stores.redis.connection import Connector
 from windowpane.stores.redis.durability import Durability, read_durability
-from windowpane.stores.redis.index import Index
-from windowpane.stores.redis.keys import Keys
+from windowpane.stores.redis.index import SessionIndex
+from windowpane.stores.redis.keys import RedisKeys
 from windowpane.stores.redis.nodes import Nodes
-from windowpane.stores.redis.positions import Positions
-from windowpane.stores.redis.protocol import Command, Reply
-from windowpane.stores.redis.rewrite import Rewrite
+from windowpane.stores.redis.pipeline import Command, Reply
+from windowpane.stores.redis.positions import SeenPositions
+from windowpane.stores.redis.rewrite import AofRewrite
 from windowpane.stores.redis.scripts import Script
-from windowpane.stores.redis.url import read_place
-from windowpane.stores.redis.wakeups import LOOK_EVERY_S, Wakeups
+from windowpane.stores.redis.url import parse_redis_url
+from windowpane.stores.redis.wakeups import CHECK_EVERY_S, Wakeups
 from windowpane.stores.watch import Watchers
 
 ANSWER_S = 10.0
@@ -64,19 +65,19 @@ log = structlog.get_logger()
 class RedisStore:
     """A store on a Redis or Valkey server or cluster; `redis_place.py` describes the URL."""
 
-    def __init__(self, url: str, *, answer_s: float = ANSWER_S, look_every_s: float = LOOK_EVERY_S) -> None:
-        self._place = read_place(url)
+    def __init__(self, url: str, *, answer_s: float = ANSWER_S, check_every_s: float = CHECK_EVERY_S) -> None:
+        self._url = parse_redis_url(url)
         self._answer_s = answer_s
-        self._look_every_s = look_every_s
-        self._keys = Keys(self._place.prefix)
-        index, wake = (b"", b"SPUBLISH") if self._place.cluster else (self._keys.index, b"PUBLISH")
-        self._common = (index, wake, b"" if self._place.expire_ms is None else b"%d" % self._place.expire_ms)
+        self._check_every_s = check_every_s
+        self._keys = RedisKeys(self._url.prefix)
+        index, wake = (b"", b"SPUBLISH") if self._url.is_cluster else (self._keys.index, b"PUBLISH")
+        self._common = (index, wake, b"" if self._url.expire_ms is None else b"%d" % self._url.expire_ms)
         self._writer = secrets.token_hex(6).encode()
         self._numbers = count()
         self._durability: Durability | None = None
         self._nodes: Nodes | None = None
         self._watchers = Watchers()
-        self._positions = Positions()
+        self._positions = SeenPositions()
         self._server_clock = ServerClock()
 
     @property
@@ -93,20 +94,31 @@ class RedisStore:
             StoreUnavailableError: the server does not answer, or does not let us in.
             InvalidSettingError: the server may forget what it acknowledged, and the URL does not accept that.
         """
-        nodes = Nodes(self._place, patience_s=self._place.patience_s, answer_s=self._answer_s)
+        connector = Connector(self._url, self._answer_s)
+        nodes = Nodes(self._url, connector, answer_s=self._answer_s)
         try:
-            await nodes.open(min(_OPENING_S, self._place.patience_s))
+            await nodes.open(min(_OPENING_S, self._url.patience_s))
             self._durability = await read_durability(nodes)
             self._check_durability(self._durability)
             self._server_clock.heard(await _server_us(nodes))
         except BaseException:
             await nodes.close()
+            await connector.close()
             raise
+        self._connector = connector
         self._nodes = nodes
         self._watchers = Watchers()
-        self._index = Index(nodes, self._keys)
-        self._rewrite = Rewrite(nodes)
-        self._wakeups = Wakeups(self._place, nodes, self._keys, self._watchers.ring, self._look, self._look_every_s)
+        self._index = SessionIndex(nodes, self._keys, on_other_servers=self._url.is_cluster)
+        self._rewrite = AofRewrite(nodes)
+        self._wakeups = Wakeups(
+            connector,
+            nodes,
+            self._keys,
+            self._watchers.ring,
+            self._wake_those_behind,
+            check_every_s=self._check_every_s,
+            sharded=self._url.is_cluster,
+        )
         return self
 
     async def __aexit__(self, *exc: object) -> None:
@@ -131,7 +143,7 @@ class RedisStore:
             StoreRolledBackError: the log does not hold any more what this process was told stands at `expected_seq`.
         """
         batch = prepare(session_id, events, expected_seq=expected_seq, key=key, blobs=blobs, moved=moved)
-        if batch.begins is not None and self._place.cluster:
+        if batch.begins is not None and self._url.is_cluster:
             owner, agent = batch.begins.owner.encode(), batch.begins.agent.encode()
             await self._index.announce(session_id, owner, agent, batch.touched(self._server_clock.now()))
         op = b"%b.%x" % (self._writer, next(self._numbers))
@@ -357,18 +369,19 @@ class RedisStore:
     def _check_durability(self, found: Durability) -> None:
         if found.keeps:
             return
-        if self._place.durable:
+        if self._url.durable:
             raise InvalidSettingError(
                 "store_url",
-                f"Redis at {self._place} would lose sessions: {found}. Start it with --appendonly yes "
+                f"Redis at {self._url} would lose sessions: {found}. Start it with --appendonly yes "
                 "--maxmemory-policy noeviction, or add durable=no to the URL if they may be lost.",
             )
-        log.warning("redis.not_durable", server=str(self._place), why=str(found))
+        log.warning("redis.not_durable", server=str(self._url), why=str(found))
 
     async def _close(self, nodes: Nodes) -> None:
         await self._wakeups.close()
         await self._rewrite.close()
         await nodes.close()
+        await self._connector.close()
 
     async def _delete(self, session_id: SessionId, *conditions: bytes) -> bool:
         check_name(session_id)
@@ -383,7 +396,7 @@ class RedisStore:
         (reply,) = await self._open_nodes().run(row, commands)
         match reply:
             case [b"deleted", bytes(owner), bytes(agent)]:
-                if self._place.cluster:
+                if self._url.is_cluster:
                     await self._index.remove(session_id, owner, agent)
             case [b"missing"] if again:
                 # The first attempt was done, and its answer was lost.
@@ -415,8 +428,8 @@ class RedisStore:
             case _:
                 pass
 
-    async def _look(self) -> None:
-        """Ring for those whose log does not stand where they have seen it."""
+    async def _wake_those_behind(self) -> None:
+        """Wake watchers whose log does not stand where they have seen it."""
         nodes, seen = self._open_nodes(), self._watchers.seen
         rows = [self._keys.row(session_id) for session_id in seen]
         stands = await asyncio.gather(*(nodes.run(row, (b"HGET", row, b"seq"), reads=True) for row in rows))
@@ -433,7 +446,7 @@ class RedisStore:
         return SessionNotFoundError(session_id) if reply == [b"missing"] else self._unexpected(reply)
 
     def _unexpected(self, reply: Reply) -> StoreCorruptError:
-        return StoreCorruptError(f"Redis at {self._place}", f"it answered {reply!r:.100}")
+        return StoreCorruptError(f"Redis at {self._url}", f"it answered {reply!r:.100}")
 
 
 def _append_words(batch: Batch, known_at: int | None) -> tuple[bytes, ...]:

@@ -1,198 +1,213 @@
-"""Hear from the servers which sessions to look at.
+"""Hear from the servers which sessions to read again.
 
-Every append and every deletion is published on the session's channel. A message only says "look": a lost one costs
-time, not events. So watchers also look when a subscription begins (again), and every few seconds where the log stands.
+Every append and every deletion is published on the session's channel. A message only says "read": a lost one costs
+time, not events. So watchers also read when a subscription begins, for the first time or again, and every few seconds
+their logs are compared with what they have seen.
 """
 
 import asyncio
+import math
 from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
+from typing import cast
 
-from hiredis import ReplyError
+from redis.asyncio import Connection
+from redis.exceptions import RedisError, ResponseError
 
 from windowpane.context.ids import SessionId
 from windowpane.errors import StoreUnavailableError
-from windowpane.stores.redis.keys import Keys
+from windowpane.stores.redis.connection import Connector
+from windowpane.stores.redis.keys import RedisKeys
 from windowpane.stores.redis.nodes import Nodes
-from windowpane.stores.redis.protocol import Address, Command, ConnectionLostError, Reply, Talk
-from windowpane.stores.redis.url import Place
+from windowpane.stores.redis.pipeline import Command, Reply
+from windowpane.stores.redis.url import HostPort
 
-LOOK_EVERY_S = 5.0
-"""How often watchers look without having been told to."""
+CHECK_EVERY_S = 5.0
+"""How often logs are compared with what watchers have seen, whether or not a message came."""
 
 _CONNECT_S = 10.0
-_WAIT_S = 0.1
+_RECONNECT_AFTER_S = 0.1
 _SILENT_PINGS = 3
 
 
 class Wakeups:
-    """Calls `ring` for a session that changed, and `look` from time to time, while somebody listens."""
+    """Calls `wake` for a session that changed, and `check` from time to time, while a session is watched."""
 
     def __init__(
         self,
-        place: Place,
+        connector: Connector,
         nodes: Nodes,
-        keys: Keys,
-        ring: Callable[[SessionId], None],
-        look: Callable[[], Awaitable[None]],
-        look_every_s: float,
+        keys: RedisKeys,
+        wake: Callable[[SessionId], None],
+        check: Callable[[], Awaitable[None]],
+        *,
+        check_every_s: float,
+        sharded: bool,
     ) -> None:
-        self._place = place
+        self._connector = connector
         self._nodes = nodes
         self._keys = keys
-        self._ring = ring
-        self._look = look
-        self._look_every_s = look_every_s
+        self._wake = wake
+        self._check = check
+        self._check_every_s = check_every_s
+        self._sharded = sharded
         self._wanted: Counter[SessionId] = Counter()
-        self._ears: dict[Address, Ear] = {}
-        self._looking: asyncio.Task[None] | None = None
+        self._listeners: dict[HostPort, ChannelListener] = {}
+        self._checking: asyncio.Task[None] | None = None
 
     @asynccontextmanager
     async def listening(self, session_id: SessionId) -> AsyncGenerator[None]:
         """Hear about a session for as long as this lasts."""
         self._wanted[session_id] += 1
-        self._hear(session_id)
-        if self._looking is None or self._looking.done():
-            self._looking = asyncio.create_task(self._look_from_time_to_time())
         try:
+            await self._subscribe(session_id)
+            if self._checking is None or self._checking.done():
+                self._checking = asyncio.create_task(self._keep_checking())
             yield
         finally:
             self._wanted[session_id] -= 1
             if not self._wanted[session_id]:
                 del self._wanted[session_id]
-                for ear in self._ears.values():
-                    ear.drop(self._keys.row(session_id))
+                for listener in self._listeners.values():
+                    await listener.unsubscribe(self._keys.row(session_id))
 
     async def close(self) -> None:
         """Hear nothing any more."""
-        if self._looking is not None:
-            self._looking.cancel()
-            await asyncio.wait([self._looking])
-        for ear in self._ears.values():
-            await ear.close()
-        self._ears.clear()
+        if self._checking is not None:
+            self._checking.cancel()
+            await asyncio.wait([self._checking])
+        for listener in self._listeners.values():
+            await listener.close()
+        self._listeners.clear()
 
-    def _hear(self, session_id: SessionId) -> None:
+    async def _subscribe(self, session_id: SessionId) -> None:
+        """Listen where the session is now. In a cluster it may have moved since."""
         channel = self._keys.row(session_id)
         address = self._nodes.address(channel)
-        if address not in self._ears:
-            self._ears[address] = Ear(
-                lambda take: self._place.connect(address, _CONNECT_S, take), self._heard, sharded=self._place.cluster
+        if address not in self._listeners:
+            self._listeners[address] = ChannelListener(
+                lambda: self._connector.connection(address), self._heard, sharded=self._sharded
             )
-        for where, ear in self._ears.items():
+        for where, listener in list(self._listeners.items()):
             if where == address:
-                ear.want(channel)
+                await listener.subscribe(channel)
             else:
-                ear.drop(channel)
+                await listener.unsubscribe(channel)
 
     def _heard(self, channel: bytes) -> None:
         session_id = self._keys.session_of(channel)
         if session_id is not None:
-            self._ring(session_id)
+            self._wake(session_id)
 
-    async def _look_from_time_to_time(self) -> None:
+    async def _keep_checking(self) -> None:
         while self._wanted:
-            await asyncio.sleep(self._look_every_s)
-            if any(ear.lacks for ear in self._ears.values()):
-                await self._nodes.look_again()
-            # A session moves to another server when a cluster changes.
+            await asyncio.sleep(self._check_every_s)
+            if any(listener.incomplete for listener in self._listeners.values()):
+                await self._nodes.refresh_slots()
             for session_id in list(self._wanted):
-                self._hear(session_id)
-            for ear in self._ears.values():
-                ear.check()
+                await self._subscribe(session_id)
+            for listener in self._listeners.values():
+                await listener.check()
             with suppress(StoreUnavailableError):
-                await self._look()
+                await self._check()
 
 
-class Ear:
+class ChannelListener:
     """One connection that hears one server's messages, and is made again when it breaks."""
 
-    def __init__(
-        self,
-        connect: Callable[[Callable[[Reply], None]], Awaitable[Talk]],
-        heard: Callable[[bytes], None],
-        *,
-        sharded: bool,
-    ) -> None:
+    def __init__(self, connect: Callable[[], Connection], heard: Callable[[bytes], None], *, sharded: bool) -> None:
         self._connect = connect
         self._heard = heard
         self._subscribe, self._unsubscribe = (
             (b"SSUBSCRIBE", b"SUNSUBSCRIBE") if sharded else (b"SUBSCRIBE", b"UNSUBSCRIBE")
         )
         self._wanted: set[bytes] = set()
-        self._held: set[bytes] = set()
-        self._talk: Talk | None = None
-        self._hearing: asyncio.Task[None] | None = None
+        self._confirmed: set[bytes] = set()
+        self._connection: Connection | None = None
+        self._listening: asyncio.Task[None] | None = None
         self._silent_pings = 0
 
     @property
-    def lacks(self) -> bool:
-        """Whether the server does not send all that is wanted."""
-        return not self._wanted <= self._held
+    def incomplete(self) -> bool:
+        """Tell whether the server does not send all that is wanted."""
+        return not self._wanted <= self._confirmed
 
-    def want(self, channel: bytes) -> None:
+    async def subscribe(self, channel: bytes) -> None:
         """Hear a channel, beginning with the server's word that it is heard."""
         if channel in self._wanted:
             return
         self._wanted.add(channel)
-        if self._hearing is None or self._hearing.done():
-            self._hearing = asyncio.create_task(self._hear())
+        if self._listening is None or self._listening.done():
+            self._listening = asyncio.create_task(self._keep_listening())
         else:
-            self._say((self._subscribe, channel))
+            await self._send((self._subscribe, channel))
 
-    def drop(self, channel: bytes) -> None:
+    async def unsubscribe(self, channel: bytes) -> None:
         """Do not hear a channel any more."""
         if channel in self._wanted:
             self._wanted.discard(channel)
-            self._say((self._unsubscribe, channel))
+            await self._send((self._unsubscribe, channel))
 
-    def check(self) -> None:
+    async def check(self) -> None:
         """See that the connection is alive and that all is heard that is wanted."""
         self._silent_pings += 1
-        if self._silent_pings > _SILENT_PINGS and self._hearing is not None and self._talk is not None:
-            self._hearing.cancel()
-            self._hearing = asyncio.create_task(self._hear())
+        if self._silent_pings > _SILENT_PINGS and self._listening is not None and self._connection is not None:
+            # A connection can be dead without a sign. Cancelled, the task disconnects; another one connects again.
+            self._listening.cancel()
+            self._listening = asyncio.create_task(self._keep_listening())
         else:
-            self._say((b"PING",), *((self._subscribe, channel) for channel in self._wanted - self._held))
+            missing = self._wanted - self._confirmed
+            await self._send((b"PING",), *((self._subscribe, channel) for channel in missing))
 
     async def close(self) -> None:
-        if self._hearing is not None:
-            self._hearing.cancel()
-            await asyncio.wait([self._hearing])
+        if self._listening is not None:
+            self._listening.cancel()
+            await asyncio.wait([self._listening])
 
-    def _say(self, *commands: Command) -> None:
-        if self._talk is not None:
-            self._talk.say(*commands)
+    async def _send(self, *commands: Command) -> None:
+        connection = self._connection
+        # While there is no connection there is nothing to send: the next one begins with all that is wanted.
+        if commands and connection is not None and connection.is_connected:
+            # What goes wrong is noticed where the answers are read.
+            with suppress(RedisError, OSError):
+                await connection.send_packed_command(connection.pack_commands(commands))
 
-    async def _hear(self) -> None:
+    async def _keep_listening(self) -> None:
         while self._wanted:
-            with suppress(OSError, ConnectionLostError, ReplyError):
-                await self._hear_until_lost()
-            await asyncio.sleep(_WAIT_S)
+            with suppress(RedisError, OSError):
+                await self._listen_until_lost()
+            await asyncio.sleep(_RECONNECT_AFTER_S)
 
-    async def _hear_until_lost(self) -> None:
-        talk = await self._connect(self._take)
+    async def _listen_until_lost(self) -> None:
+        connection = self._connect()
         try:
-            self._talk, self._silent_pings = talk, 0
-            self._say(*((self._subscribe, channel) for channel in self._wanted))
-            await asyncio.shield(talk.lost)
+            async with asyncio.timeout(_CONNECT_S):
+                await connection.connect()
+            self._connection, self._silent_pings = connection, 0
+            await self._send(*((self._subscribe, channel) for channel in self._wanted))
+            while True:
+                # An error says that the channel is on another server: the next check subscribes there.
+                with suppress(ResponseError):
+                    self._take(cast("Reply", await connection.read_response(timeout=math.inf)))
         finally:
-            self._talk = None
-            self._held.clear()
-            talk.hang_up()
+            if self._connection is connection:
+                self._connection = None
+                self._confirmed.clear()
+            await connection.disconnect(nowait=True)
 
     def _take(self, reply: Reply) -> None:
         self._silent_pings = 0
         match reply:
             case [b"subscribe" | b"ssubscribe", bytes(channel), *_]:
-                self._held.add(channel)
+                # What was published before the subscription began is found by reading.
+                self._confirmed.add(channel)
                 self._heard(channel)
             case [b"unsubscribe" | b"sunsubscribe", bytes(channel), *_]:
                 # In a cluster also unasked, when the channel moved to another server.
-                self._held.discard(channel)
+                self._confirmed.discard(channel)
             case [b"message" | b"smessage", bytes(channel), *_]:
                 self._heard(channel)
             case _:
-                # A pong, or an error because the channel is elsewhere: whoever looks from time to time finds it.
+                # A pong.
                 pass

@@ -1,0 +1,72 @@
+-- Add events to the end of the log, unless this append was done before.
+local op, mark, since, expected, expected_at, begins, owner, agent, moved, count = unpack(ARGV, 5, 14)
+local known = redis.call('HMGET', row, 'seq', 'at', 'touched', 'listed', mark)
+local seq = tonumber(known[1] or 0)
+if not known[1] and begins == '' then
+  return {'missing'}
+end
+-- Also without a key: an earlier attempt can arrive after a later one, when its connection was slow to die.
+if known[5] then
+  return {'found', known[5]}
+end
+if since ~= '' then
+  local moved_to = tonumber(redis.call('HGET', row, 'moved') or 0)
+  local before, last = '+', nil
+  repeat
+    local entries = redis.call('XREVRANGE', log, before, '-', 'COUNT', 100)
+    for _, entry in ipairs(entries) do
+      local place = string.match(entry[1], '^%d+')
+      local at, of = entry[2][2], entry[2][4]
+      -- What came from another store has kept its time.
+      if tonumber(at) < tonumber(since) and tonumber(place) > moved_to then
+        entries = {}
+        break
+      end
+      last = last or place
+      if of == op then
+        return {'found', place .. ' ' .. last .. ' ' .. at .. ' ' .. op}
+      elseif of ~= '' then
+        last = nil
+      end
+      before = '(' .. entry[1]
+    end
+  until #entries == 0
+end
+
+if expected ~= '' and tonumber(expected) ~= seq then
+  return {'conflict', seq}
+end
+if expected_at ~= '' and known[2] ~= expected_at then
+  return {'rewritten', seq}
+end
+
+count = tonumber(count)
+local bodies, times = 14, 14 + count
+local touched = moved == '' and now(known[3]) or moved
+local at, last = touched, tostring(seq + count)
+for number = 1, count do
+  if moved ~= '' then
+    at = ARGV[times + number]
+  end
+  local first_of = number == 1 and op or ''
+  redis.call('XADD', log, seq + number .. '-0', 'a', at, 'o', first_of, 'e', ARGV[bodies + number])
+end
+if not known[1] then
+  redis.call('HSET', row, 'owner', owner, 'agent', agent, 'created', moved == '' and at or ARGV[times + 1])
+elseif tonumber(touched) < tonumber(known[3]) then
+  touched = known[3]
+end
+local place = seq + 1 .. ' ' .. last .. ' ' .. at .. ' ' .. op
+if since == '' and string.sub(mark, 1, 4) ~= 'key:' then
+  redis.call('HSET', row, 'seq', last, 'at', at, 'touched', touched)
+else
+  redis.call('HSET', row, 'seq', last, 'at', at, 'touched', touched, mark, place)
+end
+if moved ~= '' then
+  redis.call('HSET', row, 'moved', last)
+end
+for number = times + (moved == '' and 0 or count) + 1, #ARGV, 2 do
+  redis.call('HSETNX', blobs, ARGV[number], ARGV[number + 1])
+end
+redis.call(wake, row, last)
+return used({'appended', place}, touched, known[4])

@@ -1,0 +1,36 @@
+-- Replace events with what stands for an erased one, and forget texts and the snapshot.
+local erased, count = ARGV[5], tonumber(ARGV[6])
+local seq = redis.call('HGET', row, 'seq')
+if not seq then
+  return {'missing'}
+end
+local wanted, some = {}, false
+for number = 7, 6 + count do
+  local place = tonumber(ARGV[number])
+  if place >= 1 and place <= tonumber(seq) then
+    wanted[ARGV[number] .. '-0'] = true
+    some = true
+  end
+end
+-- XDEL only marks an entry, and its text stays: the log is written anew without it.
+if some then
+  local after = '-'
+  redis.call('DEL', fresh)
+  repeat
+    local entries = redis.call('XRANGE', log, after, '+', 'COUNT', 500)
+    for _, entry in ipairs(entries) do
+      local fields = entry[2]
+      local body = wanted[entry[1]] and erased or fields[6]
+      redis.call('XADD', fresh, entry[1], 'a', fields[2], 'o', fields[4], 'e', body)
+      after = '(' .. entry[1]
+    end
+  until #entries == 0
+  redis.call('RENAME', fresh, log)
+  as_long_as_the_row(log)
+end
+for number = 7 + count, #ARGV do
+  redis.call('HDEL', blobs, ARGV[number])
+end
+redis.call('DEL', snapshot)
+redis.call('HSET', row, 'erased', seq)
+return {'erased'}
