@@ -85,7 +85,8 @@ from windowpane.sessions.fetching import Fetching
 from windowpane.sessions.past import Exchange, past_events
 from windowpane.sessions.toolboxes import Toolboxes
 from windowpane.sessions.working import WorkingContext, change_events, warn_of_unknown
-from windowpane.stores.base import Moved, Store
+from windowpane.stores.append import OriginalTimes
+from windowpane.stores.base import Store
 from windowpane.stores.sessions import Changed, Sessions
 from windowpane.text.tokens import count
 from windowpane.tools.base import ServerStatus, Toolbox, ToolOutput
@@ -559,9 +560,9 @@ class Engine:
         """
         wanted = own_copy(document, owner=owner, name=None if name is None else _checked_name(name))
         new_id = session_id or new_session_id()
-        moved = Moved(tuple(entry.at for entry in wanted.events), datetime.now(UTC))
+        moved = OriginalTimes(tuple(entry.at for entry in wanted.events), datetime.now(UTC))
         events = [entry.event for entry in wanted.events]
-        await self.store.append(new_id, events, expected_seq=0, blobs=wanted.blobs, moved=moved)
+        await self.store.append(new_id, events, expected_seq=0, blobs=wanted.blobs, original_times=moved)
         return await self.session(new_id)
 
     async def fork_session(

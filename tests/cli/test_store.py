@@ -13,7 +13,7 @@ from cli.running import PATIENCE_S, environment, windowpane
 from stores.kinds import begin, created, said
 from windowpane.context.ids import SessionId, content_hash
 from windowpane.errors import StoreError
-from windowpane.stores.moving import digest
+from windowpane.stores.session_copy import session_digest
 from windowpane.stores.sqlite.store import SQLiteStore
 
 
@@ -33,7 +33,7 @@ def fill(path: Path, sessions: int) -> dict[SessionId, str]:
 def digests(path: Path) -> dict[SessionId, str]:
     async def read() -> dict[SessionId, str]:
         async with SQLiteStore(path) as store:
-            return {row.id: await digest(store, row.id) for row in (await store.sessions(limit=10_000)).rows}
+            return {row.id: await session_digest(store, row.id) for row in (await store.sessions(limit=10_000)).rows}
 
     return anyio.run(read)
 

@@ -12,7 +12,7 @@ from windowpane.context.ids import SessionId, new_session_id
 from windowpane.errors import InvalidSettingError, SessionNotFoundError
 from windowpane.models.scripted import Reply
 from windowpane.settings import Settings
-from windowpane.stores.base import Moved
+from windowpane.stores.append import OriginalTimes
 from windowpane.stores.expiry import ExpiringStore, Limits
 from windowpane.stores.memory import MemoryStore
 from windowpane.stores.sqlite.store import SQLiteStore
@@ -25,7 +25,7 @@ async def left_alone(store: MemoryStore, seconds: float) -> SessionId:
     """Return a session of the agent that nobody has used for some time."""
     session, at = new_session_id(), datetime.now(UTC) - timedelta(seconds=seconds)
     made = SessionCreated(agent="pane", owner="local", settings={}, items=())
-    await store.append(session, [made], expected_seq=0, moved=Moved((at,), at))
+    await store.append(session, [made], expected_seq=0, original_times=OriginalTimes((at,), at))
     return session
 
 

@@ -18,7 +18,8 @@ from windowpane.errors import (
     SessionNotFoundError,
     StoreUnavailableError,
 )
-from windowpane.stores.base import Moved, SessionRow, Snapshot, Store
+from windowpane.stores.append import OriginalTimes
+from windowpane.stores.base import SessionRow, Snapshot, Store
 
 pytestmark = pytest.mark.anyio
 
@@ -447,9 +448,9 @@ async def test_events_that_are_moved_here_keep_their_times_and_the_session_its_a
     tuesday, friday = monday + timedelta(days=1), monday + timedelta(days=4)
 
     first = await store.append(
-        session, [created(), said("one")], expected_seq=0, moved=Moved((monday, tuesday), friday)
+        session, [created(), said("one")], expected_seq=0, original_times=OriginalTimes((monday, tuesday), friday)
     )
-    await store.append(session, [Erased()], expected_seq=2, moved=Moved((tuesday,), monday))
+    await store.append(session, [Erased()], expected_seq=2, original_times=OriginalTimes((tuesday,), monday))
 
     assert (first.first_seq, first.last_seq, first.at) == (1, 2, tuesday)
     assert await store.read(session) == [
@@ -460,7 +461,7 @@ async def test_events_that_are_moved_here_keep_their_times_and_the_session_its_a
     assert await store.row(session) == SessionRow(session, "ana", "pane", 3, monday, friday)
     assert (await store.sessions()).rows == (await store.row(session),)
     with pytest.raises(InvalidInputError, match="as many times"):
-        await store.append(session, [said("two")], moved=Moved((), friday))
+        await store.append(session, [said("two")], original_times=OriginalTimes((), friday))
 
 
 async def test_a_session_knows_the_hashes_of_its_texts(store: Store) -> None:

@@ -12,7 +12,7 @@ from windowpane.errors import StoreUnavailableError
 from windowpane.stores.base import Store
 from windowpane.stores.copy import Copied, Step, copy_store
 from windowpane.stores.memory import MemoryStore
-from windowpane.stores.moving import bring, digest
+from windowpane.stores.session_copy import copy_session, session_digest
 from windowpane.stores.sqlite.store import SQLiteStore
 
 pytestmark = pytest.mark.anyio
@@ -34,7 +34,7 @@ async def talk(store: Store, number: int) -> SessionId:
 
 
 async def digests(store: Store) -> dict[SessionId, str]:
-    return {row.id: await digest(store, row.id) for row in (await store.sessions(limit=10_000)).rows}
+    return {row.id: await session_digest(store, row.id) for row in (await store.sessions(limit=10_000)).rows}
 
 
 @pytest.mark.spec("S4.23", "S4.85")
@@ -164,7 +164,7 @@ async def test_another_session_of_the_same_id_is_refused_by_name_and_the_rest_is
 
 async def test_a_copy_that_lost_something_is_noticed(store: Store, target: Store) -> None:
     session = await talk(store, 1)
-    await bring(store, target, session)
+    await copy_session(store, target, session)
     await target.erase(session, [], blobs=await target.blob_hashes(session))
 
     copied = await copy_store(store, target)

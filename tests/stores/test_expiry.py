@@ -20,10 +20,11 @@ from structlog.testing import capture_logs
 from stores.kinds import begin, contents, created, said
 from windowpane.context.ids import SessionId, content_hash, new_session_id
 from windowpane.errors import InvalidSettingError, SequenceConflictError, SessionNotFoundError, StoreUnavailableError
-from windowpane.stores.base import Moved, Store
+from windowpane.stores.append import OriginalTimes
+from windowpane.stores.base import Store
 from windowpane.stores.expiry import SESSIONS, UNUSED_S, ExpiringStore, Limits
 from windowpane.stores.memory import MemoryStore
-from windowpane.stores.moving import digest
+from windowpane.stores.session_copy import session_digest
 from windowpane.stores.sqlite.store import SQLiteStore
 
 pytestmark = pytest.mark.anyio
@@ -35,7 +36,9 @@ async def used(store: Store, seconds_ago: float, *messages: str, blobs: Sequence
     at = datetime.now(UTC) - timedelta(seconds=seconds_ago)
     events = [created(), *(said(message) for message in messages)]
     texts = {content_hash(text): text for text in blobs}
-    await store.append(session, events, expected_seq=0, moved=Moved((at,) * len(events), at), blobs=texts)
+    await store.append(
+        session, events, expected_seq=0, original_times=OriginalTimes((at,) * len(events), at), blobs=texts
+    )
     return session
 
 
@@ -122,11 +125,11 @@ async def test_whatever_is_used_in_whatever_order_those_used_last_stay(uses: lis
         for moment, name in enumerate(uses):
             at = start + timedelta(seconds=moment)
             if name in order:
-                await expiring.append(known[name], [said("again")], moved=Moved((at,), at))
+                await expiring.append(known[name], [said("again")], original_times=OriginalTimes((at,), at))
                 order.remove(name)
             else:
                 known[name] = new_session_id()
-                await expiring.append(known[name], [created()], expected_seq=0, moved=Moved((at,), at))
+                await expiring.append(known[name], [created()], expected_seq=0, original_times=OriginalTimes((at,), at))
             order = [*order, name][-most:]
             assert await listed(store) == [known[one] for one in reversed(order)]
 
@@ -193,14 +196,14 @@ async def test_an_archived_session_comes_back_whole_when_it_is_asked_for_in_what
 ) -> None:
     expiring = ExpiringStore(store, archive=archive)
     session = await used(store, UNUSED_S + 60, "one", "two", blobs=["a text", "another"])
-    log, whole = await store.read(session), await digest(store, session)
+    log, whole = await store.read(session), await session_digest(store, session)
     assert await swept(expiring) == [session]
     assert await listed(expiring) == []
 
     await ask(expiring, session)
 
     assert await listed(expiring) == [session]
-    assert (await store.read(session), await digest(store, session)) == (log, whole)
+    assert (await store.read(session), await session_digest(store, session)) == (log, whole)
     assert (await store.row(session)).created_at == log[0].at
     assert await swept(expiring) == []
 
@@ -218,13 +221,13 @@ async def test_an_archived_session_goes_on_where_it_was_left(store: Store, archi
 async def test_many_who_ask_at_once_bring_it_back_once(store: Store, archive: Store) -> None:
     workers = [ExpiringStore(store, archive=archive) for _ in range(8)]
     session = await used(store, UNUSED_S + 60, "one", blobs=["a text"])
-    log, whole = await store.read(session), await digest(store, session)
+    log, whole = await store.read(session), await session_digest(store, session)
     assert await swept(workers[0]) == [session]
 
     logs = await asyncio.gather(*(worker.read(session) for worker in workers))
 
     assert logs == [log] * 8
-    assert await digest(store, session) == whole
+    assert await session_digest(store, session) == whole
 
 
 async def test_the_second_time_what_is_new_is_added_to_the_archive(store: Store, archive: Store) -> None:
@@ -232,12 +235,12 @@ async def test_the_second_time_what_is_new_is_added_to_the_archive(store: Store,
     session = await used(store, UNUSED_S + 60, "one")
     await expiring.sweep()
     await expiring.append(session, [said("two")])
-    whole = await digest(store, session)
+    whole = await session_digest(store, session)
 
     await begin(expiring)
 
     assert session not in await listed(store)
-    assert await digest(archive, session) == whole
+    assert await session_digest(archive, session) == whole
 
 
 async def test_the_id_of_an_archived_session_is_taken(store: Store, archive: Store) -> None:
@@ -277,7 +280,7 @@ async def test_erasing_reaches_the_archive_too(tmp_path: Path) -> None:
 
         await expiring.erase(session, [2], blobs=[content_hash("the secret text")])
 
-        assert await digest(archive, session) == await digest(store, session)
+        assert await session_digest(archive, session) == await session_digest(store, session)
     assert [file.name for file in tmp_path.iterdir() if b"secret" in file.read_bytes()] == []
 
 
@@ -315,7 +318,7 @@ async def test_sweepers_that_are_killed_lose_no_session_and_leave_each_whole(tmp
     here, there = tmp_path / "here.db", tmp_path / "there.db"
     async with SQLiteStore(here, "NORMAL") as store, SQLiteStore(there, "NORMAL") as archive:
         sessions = [await used(store, UNUSED_S * 2, *"abc", blobs=[f"{number}", "shared"]) for number in range(60)]
-        wholes = {session: await digest(store, session) for session in sessions}
+        wholes = {session: await session_digest(store, session) for session in sessions}
         for round_ in range(3):
             async with sweeping(here, there) as first, sweeping(here, there) as second:
                 await until(store, 45 - 15 * round_)
@@ -323,7 +326,7 @@ async def test_sweepers_that_are_killed_lose_no_session_and_leave_each_whole(tmp
                 second.kill()
 
         expiring = ExpiringStore(store, archive=archive)
-        assert {session: await digest(expiring, session) for session in sessions} == wholes
+        assert {session: await session_digest(expiring, session) for session in sessions} == wholes
 
 
 @asynccontextmanager

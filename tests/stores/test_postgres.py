@@ -28,7 +28,12 @@ from windowpane.errors import (
     StoreTooNewError,
     StoreUnavailableError,
 )
-from windowpane.stores.postgres.connections import ConnectionPool, DriverConnection, ServerAddress, parse
+from windowpane.stores.postgres.connections import (
+    ConnectionPool,
+    DriverConnection,
+    ServerAddress,
+    parse_postgres_url,
+)
 from windowpane.stores.postgres.log import name_from_sql, name_in_sql
 from windowpane.stores.postgres.store import PostgresStore
 from windowpane.wiring import open_store
@@ -41,7 +46,7 @@ POSTGRES = next(kind for kind in KINDS if kind.name == "postgres")
 @asynccontextmanager
 async def behind_its_back(url: str) -> AsyncGenerator[DriverConnection]:
     """A connection beside the store's."""
-    connection = await ConnectionPool(parse(url)).connect()
+    connection = await ConnectionPool(parse_postgres_url(url)).connect()
     try:
         yield connection
     finally:
@@ -104,8 +109,8 @@ def test_a_parameter_that_cannot_be_used_is_refused_before_anything_is_opened(wr
 
 
 def test_a_url_says_where_the_server_is_and_how_to_treat_it() -> None:
-    plain = parse("postgresql://me:secret@host:6543/base")
-    full = parse(
+    plain = parse_postgres_url("postgresql://me:secret@host:6543/base")
+    full = parse_postgres_url(
         "postgres://me:secret@pool/base?sslmode=require&timeout_s=2.5&connections=3&pooler=transaction&listen=db:5432"
     )
 

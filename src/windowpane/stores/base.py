@@ -13,6 +13,8 @@ from typing import Protocol
 
 from windowpane.context.events import Event, Recorded
 from windowpane.context.ids import BlobHash, SessionId
+from windowpane.errors import BlobNotFoundError
+from windowpane.stores.append import Append, OriginalTimes, checked_append
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,14 +48,6 @@ class SessionPage:
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
-    """Tells that events come from another store: when each of them happened, and when the session was last used."""
-
-    times: tuple[datetime, ...]
-    touched_at: datetime
-
-
-@dataclass(frozen=True, slots=True)
 class Snapshot:
     """A folded state as bytes, and the sequence number it stands at."""
 
@@ -64,7 +58,8 @@ class Snapshot:
 class Store(Protocol):
     """One log per session.
 
-    All operations may raise `StoreUnavailableError`. A store is opened by `async with`; it may be used by any number
+    Stores inherit from it, so that what they have in common is written once. All operations may raise
+    `StoreUnavailableError`. A store is opened by `async with`; it may be used by any number
     of tasks at once, and the same data by any number of processes.
     """
 
@@ -80,7 +75,7 @@ class Store(Protocol):
         expected_seq: int | None = None,
         key: str | None = None,
         blobs: Mapping[BlobHash, str] | None = None,
-        moved: Moved | None = None,
+        original_times: OriginalTimes | None = None,
     ) -> Appended:
         """Add events to the end of the log, all or none, durable when this returns, `blobs` with them.
 
@@ -88,13 +83,22 @@ class Store(Protocol):
         not exist. With `expected_seq` the log must stand exactly there. With `key` a repeated call stores nothing and
         returns where the first call stored; the key belongs to the session.
 
-        Events happen now, and the session is touched now. With `moved` each happened when that says, a session that
-        begins with them was created at the first of those times, and it is touched as of then, if that is later.
+        Events happen now, and the session is touched now. With `original_times` each happened when that says, a
+        session that begins with them was created at the first of those times, and it is touched as of then, if that
+        is later.
 
         Raises:
             SessionNotFoundError: the session does not exist and this append does not begin it.
             SequenceConflictError: the log does not stand at `expected_seq` (and `key` was not seen before).
         """
+        return await self.add(
+            checked_append(
+                session_id, events, expected_seq=expected_seq, key=key, blobs=blobs, original_times=original_times
+            )
+        )
+
+    async def add(self, append: Append) -> Appended:
+        """Store an append that was checked. `append` makes one from what its caller gives, and says what it means."""
         ...
 
     async def read(self, session_id: SessionId, *, after: int = 0, limit: int | None = None) -> list[Recorded]:
@@ -136,9 +140,9 @@ class Store(Protocol):
         ...
 
     async def delete_idle(self, row: SessionRow, *, holder: str | None = None) -> bool:
-        """Remove a session as `delete` does, unless somebody uses it, and tell whether it was removed.
+        """Remove a session as `delete` does, unless it is in use, and tell whether it was removed.
 
-        It is in use when its log or its last touch is not what the row says, or when anybody but `holder` holds its
+        It is in use when its log or its last touch is not what the row says, or when another than `holder` holds its
         lease. All of that is decided in one step with the removal.
         """
         ...
@@ -153,7 +157,10 @@ class Store(Protocol):
         Raises:
             BlobNotFoundError: the session has no such text.
         """
-        ...
+        found = await self.blobs(session_id, [blob_hash])
+        if blob_hash not in found:
+            raise BlobNotFoundError(blob_hash)
+        return found[blob_hash]
 
     async def blobs(self, session_id: SessionId, hashes: Sequence[BlobHash]) -> dict[BlobHash, str]:
         """Return those of the texts that are stored with the session."""
@@ -176,7 +183,7 @@ class Store(Protocol):
         ...
 
     async def acquire(self, session_id: SessionId, holder: str, ttl_s: float) -> bool:
-        """Take or renew the session's one lease; False when somebody else holds it and it has not run out.
+        """Take or renew the session's one lease; False when another holder has it and it has not run out.
 
         Raises:
             SessionNotFoundError: no such session.
@@ -188,7 +195,7 @@ class Store(Protocol):
         ...
 
     def subscribe(self, session_id: SessionId, *, after: int) -> AsyncGenerator[Recorded]:
-        """Yield every event after a sequence number, old ones first, then new ones as they come, whoever appends.
+        """Yield every event after a sequence number, old ones first, then new ones as they come, from any process.
 
         It ends when the session is deleted or the store is closed.
         """

@@ -1,6 +1,6 @@
 """Copy every session of a store to another, while it is being used, and make sure of it.
 
-Sessions are brought one by one (`moving.py`), so a copy that was stopped goes on where it was. Then the source is
+Sessions are brought one by one (`session_copy.py`), so a copy that was stopped goes on where it was. Then the source is
 looked through again for what has changed meanwhile, until nothing has; and in the end every session is read in both
 stores and compared by digest.
 """
@@ -14,7 +14,7 @@ import anyio
 from windowpane.context.ids import SessionId
 from windowpane.errors import DifferentSessionError, SessionNotFoundError
 from windowpane.stores.base import SessionRow, Store
-from windowpane.stores.moving import bring, digest, row_of
+from windowpane.stores.session_copy import copy_session, find_row, session_digest
 
 PASSES = 20
 """How often a source that keeps changing is looked through before the rest is left for another time."""
@@ -92,7 +92,7 @@ class _Copying:
             if not changed:
                 break
             self._seen |= {session_id: rows[session_id] for session_id in changed}
-            await self._each("copy", changed, self._bring)
+            await self._each("copy", changed, self._copy)
         return rows
 
     async def verify(self, rows: dict[SessionId, int]) -> tuple[int, tuple[SessionId, ...]]:
@@ -104,7 +104,7 @@ class _Copying:
             ours = await _digest(self._source, session_id)
             if ours == await _digest(self._target, session_id):
                 same.add(session_id)
-            elif (row := await row_of(self._source, session_id)) and row.last_seq != rows[session_id]:
+            elif (row := await find_row(self._source, session_id)) and row.last_seq != rows[session_id]:
                 behind.append(session_id)
             elif session_id not in self.refused:
                 self.refused[session_id] = DifferentSessionError(session_id, "it has another digest")
@@ -132,9 +132,9 @@ class _Copying:
             # One is enough to know: they all speak of the same two stores.
             raise errors.exceptions[0] from None
 
-    async def _bring(self, session_id: SessionId) -> None:
+    async def _copy(self, session_id: SessionId) -> None:
         try:
-            added = await bring(self._source, self._target, session_id)
+            added = await copy_session(self._source, self._target, session_id)
         except DifferentSessionError as error:
             self.refused[session_id] = error
             return
@@ -166,6 +166,6 @@ async def _rows(store: Store) -> AsyncGenerator[SessionRow]:
 
 async def _digest(store: Store, session_id: SessionId) -> str | None:
     try:
-        return await digest(store, session_id)
+        return await session_digest(store, session_id)
     except SessionNotFoundError:
         return None

@@ -1,7 +1,7 @@
 """Pages of sessions: where one ends and the next begins.
 
 Sessions are listed by (touched_at, id), last first. A cursor names the last row of a page, so rows that move to the
-front while somebody turns pages are not shown twice.
+front while a caller turns pages are not shown twice.
 """
 
 from collections.abc import Sequence
@@ -11,8 +11,8 @@ from windowpane.errors import InvalidInputError
 from windowpane.stores.base import SessionPage, SessionRow
 from windowpane.stores.clock import to_us
 
-Place = tuple[int, str]
-"""A row's place in the list: when it was touched, in microseconds, and its id."""
+ListPosition = tuple[int, str]
+"""A row's position in the list: when it was touched, in microseconds, and its id."""
 
 
 def page(rows: Sequence[SessionRow], limit: int) -> SessionPage:
@@ -21,8 +21,8 @@ def page(rows: Sequence[SessionRow], limit: int) -> SessionPage:
     return SessionPage(shown, _cursor(shown[-1]) if len(rows) > limit else None)
 
 
-def place(cursor: str | None) -> Place | None:
-    """Return the place that a cursor names.
+def parse_cursor(cursor: str | None) -> ListPosition | None:
+    """Return the position that a cursor names.
 
     Raises:
         InvalidInputError: it is not a cursor of ours.
@@ -35,12 +35,12 @@ def place(cursor: str | None) -> Place | None:
     return int(touched), session_id
 
 
-def place_of(touched_at: datetime, session_id: str) -> Place:
-    """Return a row's place in the list."""
+def list_position(touched_at: datetime, session_id: str) -> ListPosition:
+    """Return a row's position in the list."""
     return to_us(touched_at), session_id
 
 
-def before(at: datetime) -> str:
+def cursor_before(at: datetime) -> str:
     """Return the cursor of the sessions that were last touched before this time."""
     return f"{to_us(at)}."
 
@@ -55,5 +55,5 @@ _DIGITS = 19
 
 
 def _cursor(row: SessionRow) -> str:
-    touched, session_id = place_of(row.touched_at, row.id)
+    touched, session_id = list_position(row.touched_at, row.id)
     return f"{touched}.{session_id}"

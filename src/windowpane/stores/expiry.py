@@ -9,7 +9,7 @@ archive keeps its copy, so that the next time only the difference is copied; del
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -18,12 +18,13 @@ from typing import Literal, Self, TypeVar
 import anyio
 import structlog
 
-from windowpane.context.events import Event, Recorded
+from windowpane.context.events import Recorded
 from windowpane.context.ids import BlobHash, SessionId, new_holder_id
-from windowpane.errors import BlobNotFoundError, InvalidSettingError, SessionNotFoundError, WindowpaneError
-from windowpane.stores.base import Appended, Moved, SessionPage, SessionRow, Snapshot, Store
-from windowpane.stores.cursor import before, place_of
-from windowpane.stores.moving import bring, bring_at_once, row_of
+from windowpane.errors import InvalidSettingError, SessionNotFoundError, WindowpaneError
+from windowpane.stores.append import Append
+from windowpane.stores.base import Appended, SessionPage, SessionRow, Snapshot, Store
+from windowpane.stores.cursor import cursor_before, list_position
+from windowpane.stores.session_copy import copy_new_session, copy_session, find_row
 
 UNUSED_S = 3600.0
 SESSIONS = 500
@@ -60,7 +61,7 @@ class Expired:
     why: Literal["unused", "excess"]
 
 
-class ExpiringStore:
+class ExpiringStore(Store):
     """A store whose sessions expire."""
 
     def __init__(self, store: Store, limits: Limits | None = None, *, archive: Store | None = None) -> None:
@@ -99,27 +100,13 @@ class ExpiringStore:
         """
         return await self._remove(await self._over())
 
-    async def append(
-        self,
-        session_id: SessionId,
-        events: Sequence[Event],
-        *,
-        expected_seq: int | None = None,
-        key: str | None = None,
-        blobs: Mapping[BlobHash, str] | None = None,
-        moved: Moved | None = None,
-    ) -> Appended:
-        """Add events to the end of the log; see `Store.append`. A session that begins makes older ones give way."""
-        begins = expected_seq == 0
+    async def add(self, append: Append) -> Appended:
+        """Store an append; see `Store.add`. A session that begins makes older ones give way."""
+        begins = append.expected_seq == 0
         if begins:
             # An id that is in the archive is taken.
-            await self._restore(session_id)
-        appended = await self._or_restored(
-            session_id,
-            lambda: self._store.append(
-                session_id, events, expected_seq=expected_seq, key=key, blobs=blobs, moved=moved
-            ),
-        )
+            await self._restore(append.session_id)
+        appended = await self._or_restored(append.session_id, lambda: self._store.add(append))
         if begins and not appended.repeated:
             try:
                 await self._remove(await self._excess())
@@ -180,13 +167,6 @@ class ExpiringStore:
             with suppress(SessionNotFoundError):
                 await self._archive.erase(session_id, seqs, blobs=blobs)
 
-    async def blob(self, session_id: SessionId, blob_hash: BlobHash) -> str:
-        """Return a text that was stored with the session; see `Store.blob`."""
-        found = await self.blobs(session_id, [blob_hash])
-        if blob_hash not in found:
-            raise BlobNotFoundError(blob_hash)
-        return found[blob_hash]
-
     async def blobs(self, session_id: SessionId, hashes: Sequence[BlobHash]) -> dict[BlobHash, str]:
         """Return those of the texts that are stored with the session; see `Store.blobs`."""
         found = await self._store.blobs(session_id, hashes)
@@ -242,7 +222,7 @@ class ExpiringStore:
         """Return every session that is over."""
         excess = await self._excess()
         known = {one.row.id for one in excess}
-        unused = await self._rows(before(await self._unused_since()))
+        unused = await self._rows(cursor_before(await self._unused_since()))
         return [*excess, *(Expired(row, "unused") for row in unused if row.id not in known)]
 
     async def _excess(self) -> list[Expired]:
@@ -261,7 +241,7 @@ class ExpiringStore:
     async def _remove(self, over: Sequence[Expired]) -> list[Expired]:
         archive = self._archive
         removed: list[Expired] = []
-        for one in sorted(over, key=lambda one: place_of(one.row.touched_at, one.row.id)):
+        for one in sorted(over, key=lambda one: list_position(one.row.touched_at, one.row.id)):
             gone = self._store.delete_idle(one.row) if archive is None else self._move_to(archive, one.row)
             if await gone:
                 log.info(
@@ -284,7 +264,7 @@ class ExpiringStore:
         except SessionNotFoundError:
             return False
         try:
-            await bring(self._store, archive, row.id)
+            await copy_session(self._store, archive, row.id)
             # Taken again, because copying may have taken long.
             held_since = anyio.current_time()
             if not await self._store.acquire(row.id, holder, _LEASE_S):
@@ -312,13 +292,13 @@ class ExpiringStore:
 
     async def _restore(self, session_id: SessionId) -> bool:
         """Bring a session back from the archive; tell whether it is there now."""
-        if self._archive is None or await row_of(self._store, session_id) is not None:
+        if self._archive is None or await find_row(self._store, session_id) is not None:
             return self._archive is not None
         try:
-            await bring_at_once(self._archive, self._store, session_id, touched_at=await self._store.now())
+            await copy_new_session(self._archive, self._store, session_id, touched_at=await self._store.now())
         except SessionNotFoundError:
             return False
-        if await row_of(self._archive, session_id) is None:
+        if await find_row(self._archive, session_id) is None:
             # Deleted while it was being brought back.
             with suppress(SessionNotFoundError):
                 await self._store.delete(session_id)

@@ -1,23 +1,22 @@
-"""Sessions in this process's memory: for tests, for trying things out, and for work that nobody needs to keep."""
+"""Sessions in this process's memory: for tests, for trying things out, and for work that need not be kept."""
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Self
 
-from windowpane.context.events import Erased, Event, Recorded
+from windowpane.context.events import Erased, Recorded
 from windowpane.context.ids import BlobHash, SessionId
 from windowpane.errors import (
-    BlobNotFoundError,
     SequenceConflictError,
     SessionNotFoundError,
     StoreUnavailableError,
 )
-from windowpane.stores.base import Appended, Moved, SessionPage, SessionRow, Snapshot
-from windowpane.stores.batch import Batch, prepare
+from windowpane.stores.append import Append
+from windowpane.stores.base import Appended, SessionPage, SessionRow, Snapshot, Store
 from windowpane.stores.clock import from_us, now_us
 from windowpane.stores.codec import decode_event, encode_event
-from windowpane.stores.cursor import check_limit, page, place, place_of
+from windowpane.stores.cursor import check_limit, list_position, page, parse_cursor
 from windowpane.stores.watch import Watchers
 
 _ERASED = encode_event(Erased())
@@ -36,7 +35,7 @@ class _Session:
     lease: tuple[str, datetime] | None = None
 
 
-class MemoryStore:
+class MemoryStore(Store):
     """A store that forgets everything when the process ends."""
 
     def __init__(self) -> None:
@@ -53,37 +52,27 @@ class MemoryStore:
         self._closed = True
         self._watchers.close()
 
-    async def append(
-        self,
-        session_id: SessionId,
-        events: Sequence[Event],
-        *,
-        expected_seq: int | None = None,
-        key: str | None = None,
-        blobs: Mapping[BlobHash, str] | None = None,
-        moved: Moved | None = None,
-    ) -> Appended:
-        """Add events to the end of the log; see `Store.append`."""
-        batch = prepare(session_id, events, expected_seq=expected_seq, key=key, blobs=blobs, moved=moved)
+    async def add(self, append: Append) -> Appended:
+        """Store an append; see `Store.add`."""
         self._check_open()
         now = now_us()
-        times = [from_us(at) for at in batch.times(now)]
-        touched_at = from_us(batch.touched(now))
-        session = self._sessions.get(session_id) or _begun(session_id, batch, times[0], touched_at)
-        if key is not None and key in session.keys:
-            return replace(session.keys[key], repeated=True)
+        times = [from_us(at) for at in append.times(now)]
+        touched_at = from_us(append.touched(now))
+        session = self._sessions.get(append.session_id) or _begun(append, times[0], touched_at)
+        if append.key is not None and append.key in session.keys:
+            return replace(session.keys[append.key], repeated=True)
         last_seq = session.row.last_seq
-        if expected_seq is not None and expected_seq != last_seq:
-            raise SequenceConflictError(session_id, expected_seq, last_seq)
-        appended = Appended(last_seq + 1, last_seq + len(events), times[-1])
-        session.log += zip(times, batch.bodies, strict=True)
+        if append.expected_seq is not None and append.expected_seq != last_seq:
+            raise SequenceConflictError(append.session_id, append.expected_seq, last_seq)
+        appended = Appended(last_seq + 1, last_seq + len(append.bodies), times[-1])
+        session.log += zip(times, append.bodies, strict=True)
         touched_at = max(touched_at, session.row.touched_at)
         session.row = replace(session.row, last_seq=appended.last_seq, touched_at=touched_at)
-        session.blobs |= batch.blobs
-        if key is not None:
-            session.keys[key] = appended
-        self._sessions[session_id] = session
-        self._watchers.ring(session_id)
+        session.blobs |= append.blobs
+        if append.key is not None:
+            session.keys[append.key] = appended
+        self._sessions[append.session_id] = session
+        self._watchers.wake(append.session_id)
         return appended
 
     async def read(self, session_id: SessionId, *, after: int = 0, limit: int | None = None) -> list[Recorded]:
@@ -104,15 +93,15 @@ class MemoryStore:
         """Return sessions, last touched first; see `Store.sessions`."""
         check_limit(limit)
         self._check_open()
-        before = place(cursor)
+        before = parse_cursor(cursor)
         found = [
             row
             for row in (session.row for session in self._sessions.values())
             if owner in (None, row.owner)
             and agent in (None, row.agent)
-            and (before is None or place_of(row.touched_at, row.id) < before)
+            and (before is None or list_position(row.touched_at, row.id) < before)
         ]
-        found.sort(key=lambda row: place_of(row.touched_at, row.id), reverse=True)
+        found.sort(key=lambda row: list_position(row.touched_at, row.id), reverse=True)
         return page(found[: limit + 1], limit)
 
     async def now(self) -> datetime:
@@ -129,10 +118,10 @@ class MemoryStore:
         """Remove a session so that nothing of it is left; see `Store.delete`."""
         self._session(session_id)
         del self._sessions[session_id]
-        self._watchers.ring(session_id)
+        self._watchers.wake(session_id)
 
     async def delete_idle(self, row: SessionRow, *, holder: str | None = None) -> bool:
-        """Remove a session unless somebody uses it; see `Store.delete_idle`."""
+        """Remove a session unless it is in use; see `Store.delete_idle`."""
         self._check_open()
         session = self._sessions.get(row.id)
         if session is None or (session.row.last_seq, session.row.touched_at) != (row.last_seq, row.touched_at):
@@ -153,13 +142,6 @@ class MemoryStore:
             session.blobs.pop(blob_hash, None)
         session.snapshot = None
         session.erased_seq = session.row.last_seq
-
-    async def blob(self, session_id: SessionId, blob_hash: BlobHash) -> str:
-        """Return a text that was stored with the session; see `Store.blob`."""
-        found = await self.blobs(session_id, [blob_hash])
-        if blob_hash not in found:
-            raise BlobNotFoundError(blob_hash)
-        return found[blob_hash]
 
     async def blobs(self, session_id: SessionId, hashes: Sequence[BlobHash]) -> dict[BlobHash, str]:
         """Return those of the texts that are stored with the session; see `Store.blobs`."""
@@ -220,7 +202,8 @@ class MemoryStore:
             raise SessionNotFoundError(session_id) from None
 
 
-def _begun(session_id: SessionId, batch: Batch, created_at: datetime, touched_at: datetime) -> _Session:
-    if batch.begins is None:
-        raise SessionNotFoundError(session_id)
-    return _Session(SessionRow(session_id, batch.begins.owner, batch.begins.agent, 0, created_at, touched_at))
+def _begun(append: Append, created_at: datetime, touched_at: datetime) -> _Session:
+    if append.begins is None:
+        raise SessionNotFoundError(append.session_id)
+    begins = append.begins
+    return _Session(SessionRow(append.session_id, begins.owner, begins.agent, 0, created_at, touched_at))

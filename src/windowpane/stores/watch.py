@@ -30,7 +30,7 @@ class Watcher:
 
     def __init__(self, seq: int) -> None:
         self.seq = seq
-        self.bell = asyncio.Event()
+        self.changed = asyncio.Event()
 
 
 class Watchers:
@@ -49,7 +49,7 @@ class Watchers:
         """Yield a session's events after a sequence number until the session is deleted or `close` is called."""
         with self._watcher(session_id, after) as watcher:
             while not self._closed:
-                watcher.bell.clear()
+                watcher.changed.clear()
                 try:
                     events = await read(session_id, after=watcher.seq, limit=_READ_AT_ONCE)
                 except SessionNotFoundError:
@@ -62,18 +62,18 @@ class Watchers:
                     watcher.seq = recorded.seq
                     yield recorded
                 if len(events) < _READ_AT_ONCE:
-                    await watcher.bell.wait()
+                    await watcher.changed.wait()
 
-    def ring(self, session_id: SessionId) -> None:
+    def wake(self, session_id: SessionId) -> None:
         """Tell those who watch a session to look."""
         for watcher in self._watching.get(session_id, ()):
-            watcher.bell.set()
+            watcher.changed.set()
 
     def close(self) -> None:
         """End every `follow`."""
         self._closed = True
         for session_id in self._watching:
-            self.ring(session_id)
+            self.wake(session_id)
 
     @contextmanager
     def _watcher(self, session_id: SessionId, seq: int) -> Generator[Watcher]:

@@ -1,7 +1,7 @@
 """How the server is reached: its address, its connections, and what is done when one is lost.
 
 What is sent through `ConnectionPool.run` may arrive twice: when a connection is lost, it is not known whether the
-server had done the work, and it is sent again on another connection until the time is up. So the work must be
+server had done the work, and it is sent again on another connection until the time is up. So all of it must be
 idempotent.
 """
 
@@ -75,7 +75,7 @@ class ServerAddress:
     listen: tuple[str, int] | None
 
 
-def parse(url: str) -> ServerAddress:
+def parse_postgres_url(url: str) -> ServerAddress:
     """Return what a URL says. `timeout_s`, `connections`, `pooler` and `listen` are ours, the rest is PostgreSQL's.
 
     Raises:
@@ -116,8 +116,8 @@ def _host_and_port(text: str) -> tuple[str, int]:
 class ConnectionPool:
     """Connections to one server: a pool for whoever asks, and single ones for those who need their own."""
 
-    def __init__(self, address: ServerAddress) -> None:
-        self.address = address
+    def __init__(self, url: ServerAddress) -> None:
+        self.url = url
         self._plain = False
         self._pool: Any = None
         self._unwanted: set[asyncio.Task[DriverConnection]] = set()
@@ -126,7 +126,7 @@ class ConnectionPool:
         """Get ready to connect; nothing is connected before it is needed."""
         create_pool = cast("Callable[..., Awaitable[Any]]", asyncpg.create_pool)  # pyright: ignore[reportUnknownMemberType]
         self._pool = await create_pool(
-            min_size=0, max_size=self.address.connections, connect=self._connect_for_pool, reset=_nothing_to_reset
+            min_size=0, max_size=self.url.connections, connect=self._connect_for_pool, reset=_nothing_to_reset
         )
 
     async def close(self) -> None:
@@ -137,7 +137,7 @@ class ConnectionPool:
         if pool is None:
             return
         try:
-            async with asyncio.timeout(self.address.timeout_s):
+            async with asyncio.timeout(self.url.timeout_s):
                 await pool.close()
         except (TimeoutError, *LOST):
             pool.terminate()
@@ -148,9 +148,9 @@ class ConnectionPool:
         Raises:
             StoreUnavailableError: it could not be done in time, or the server refused.
         """
-        return await self.persist(lambda: self._with_pooled(work))
+        return await self.retry(lambda: self._with_pooled(work))
 
-    async def persist(self, attempt: Callable[[], Awaitable[T]]) -> T:
+    async def retry(self, attempt: Callable[[], Awaitable[T]]) -> T:
         """Attempt something until it is done or the time is up. Each attempt leaves no lost connection behind.
 
         Raises:
@@ -158,13 +158,13 @@ class ConnectionPool:
         """
         why: Exception | None = None
         tries = 0
-        with plainly(self.address):
+        with translated_errors(self.url):
             try:
-                async with asyncio.timeout(self.address.timeout_s):
+                async with asyncio.timeout(self.url.timeout_s):
                     while True:
                         try:
                             # A connection may be dead without a sign: leave time to try another one.
-                            async with asyncio.timeout(self.address.timeout_s / _ATTEMPTS):
+                            async with asyncio.timeout(self.url.timeout_s / _ATTEMPTS):
                                 return await attempt()
                         except AGAIN as error:
                             if isinstance(error, ValueError):
@@ -174,7 +174,7 @@ class ConnectionPool:
                             tries += 1
             except TimeoutError:
                 raise StoreUnavailableError(
-                    f"{self.address.shown} gave no answer within {self.address.timeout_s:g} s"
+                    f"{self.url.shown} gave no answer within {self.url.timeout_s:g} s"
                     f"{f' ({why})' if str(why or '') else ''}. What was being written may or may not be stored: "
                     "try again with the same idempotency key, and see that the server runs and can be reached."
                 ) from why
@@ -196,7 +196,7 @@ class ConnectionPool:
             connecting.result().terminate()
 
     async def _connected(self, *, directly: bool) -> DriverConnection:
-        listen = self.address.listen if directly else None
+        listen = self.url.listen if directly else None
         where = {"host": listen[0], "port": listen[1]} if listen else {}
         try:
             return await self._connect(where, plain=self._plain)
@@ -209,14 +209,14 @@ class ConnectionPool:
             return await self._connect(where, plain=True)
 
     async def _connect(self, where: dict[str, Any], *, plain: bool) -> DriverConnection:
-        timeout_ms = str(round(self.address.timeout_s * _MILLISECONDS))
+        timeout_ms = str(round(self.url.timeout_s * _MILLISECONDS))
         connect = cast("Callable[..., Awaitable[DriverConnection]]", asyncpg.connect)  # pyright: ignore[reportUnknownMemberType]
         return await connect(
-            self.address.dsn,
+            self.url.dsn,
             **where,
-            timeout=self.address.timeout_s,
+            timeout=self.url.timeout_s,
             # Through a pooler a prepared statement may not be where its next use arrives.
-            statement_cache_size=0 if plain or self.address.pooler else 100,
+            statement_cache_size=0 if plain or self.url.pooler else 100,
             server_settings={"application_name": _APPLICATION}
             | ({} if plain else {"statement_timeout": timeout_ms, "lock_timeout": timeout_ms}),
         )
@@ -250,7 +250,7 @@ async def ask(connection: DriverConnection, question: Coroutine[Any, Any, T]) ->
         raise
 
 
-async def hang_up(connection: DriverConnection) -> None:
+async def close_connection(connection: DriverConnection) -> None:
     """End a connection, in good order if that is quick."""
     try:
         async with asyncio.timeout(_FAREWELL_S):
@@ -287,22 +287,22 @@ REFUSED = (asyncpg.DataError, asyncpg.ProgramLimitExceededError, ValueError)
 
 
 @contextmanager
-def plainly(address: ServerAddress) -> Generator[None]:
+def translated_errors(url: ServerAddress) -> Generator[None]:
     """Turn what the driver raises into errors of ours."""
     try:
         yield
     except (asyncpg.PostgresError, *LOST) as error:
-        raise in_our_words(address, error) from error
+        raise translated_error(url, error) from error
 
 
-def in_our_words(address: ServerAddress, error: Exception) -> WindowpaneError:
+def translated_error(url: ServerAddress, error: Exception) -> WindowpaneError:
     """Return the error of ours that says what the driver says."""
     if isinstance(error, REFUSED):
         return InvalidInputError(f"PostgreSQL cannot keep what was given: {_said(error)}")
     if isinstance(error, (asyncpg.DataCorruptedError, asyncpg.IndexCorruptedError)):
-        return StoreCorruptError(address.shown, str(error))
+        return StoreCorruptError(url.shown, str(error))
     hint = next((hint for kind, hint in _HINTS.items() if isinstance(error, kind)), "")
-    return StoreUnavailableError(f"{address.shown}: {_said(error)}{hint}")
+    return StoreUnavailableError(f"{url.shown}: {_said(error)}{hint}")
 
 
 def _said(error: BaseException) -> str:

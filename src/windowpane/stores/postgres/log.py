@@ -1,7 +1,7 @@
-"""The store's operations as SQL: plain functions over one connection. Appending is in `postgres_writer.py`.
+"""The store's operations as SQL: plain functions over one connection. Appending is in `writer.py`.
 
 Each is one statement, so it needs no transaction of its own and works through a pooler; each comes to the same when it
-is done twice (see `postgres_link.py`). A session that does not exist is None here.
+is done twice (see `connections.py`). A session that does not exist is None here.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -12,7 +12,7 @@ from windowpane.context.ids import BlobHash, SessionId
 from windowpane.stores.base import SessionPage, SessionRow, Snapshot
 from windowpane.stores.clock import from_us, to_us
 from windowpane.stores.codec import decode_event
-from windowpane.stores.cursor import Place, page
+from windowpane.stores.cursor import ListPosition, page
 from windowpane.stores.packing import pack, unpack
 from windowpane.stores.postgres.connections import DriverConnection
 
@@ -72,7 +72,7 @@ async def row(db: DriverConnection, session_id: SessionId) -> SessionRow | None:
 
 
 async def sessions(
-    db: DriverConnection, owner: str | None, agent: str | None, limit: int, before: Place | None
+    db: DriverConnection, owner: str | None, agent: str | None, limit: int, before: ListPosition | None
 ) -> SessionPage:
     """Return sessions, last touched first."""
     asked: dict[str, tuple[object, ...]] = {}

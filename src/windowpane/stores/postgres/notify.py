@@ -15,7 +15,13 @@ from uuid import UUID
 from windowpane.context.ids import SessionId
 from windowpane.errors import StoreError
 from windowpane.stores.postgres import log
-from windowpane.stores.postgres.connections import ConnectionPool, DriverConnection, ask, hang_up, plainly
+from windowpane.stores.postgres.connections import (
+    ConnectionPool,
+    DriverConnection,
+    ask,
+    close_connection,
+    translated_errors,
+)
 from windowpane.stores.watch import Watchers
 
 _CHANNEL = "windowpane"
@@ -25,11 +31,11 @@ _LOOK_RARELY_S = 2.0
 _LONGEST_MESSAGE = 7999
 
 
-class Bell:
+class Notifier:
     """Tells other processes which sessions changed here, and rings for the watchers here what others tell."""
 
-    def __init__(self, link: ConnectionPool, me: UUID, watchers: Watchers) -> None:
-        self._link = link
+    def __init__(self, connections: ConnectionPool, me: UUID, watchers: Watchers) -> None:
+        self._connections = connections
         self._me = str(me)
         self._watchers = watchers
         self._changed: dict[SessionId, None] = {}
@@ -39,7 +45,7 @@ class Bell:
 
     def tell(self, session_id: SessionId) -> None:
         """Let others know, soon, that a session changed. Watchers here are rung at once."""
-        self._watchers.ring(session_id)
+        self._watchers.wake(session_id)
         self._changed[session_id] = None
         if self._telling is None or self._telling.done():
             self._telling = asyncio.create_task(self._tell())
@@ -63,7 +69,7 @@ class Bell:
             for message in self._messages(changed):
                 # Whoever misses it looks anyway.
                 with suppress(StoreError):
-                    await self._link.run(partial(log.wake, message=message))
+                    await self._connections.run(partial(log.wake, message=message))
             await asyncio.sleep(_TELL_EVERY_S)
 
     def _messages(self, changed: Sequence[SessionId]) -> list[str]:
@@ -82,12 +88,12 @@ class Bell:
     async def _listen(self) -> None:
         """Keep a connection that hears what others tell."""
         while self._watchers.seen:
-            with suppress(StoreError), plainly(self._link.address):
-                connection = await self._link.connect(directly=True)
+            with suppress(StoreError), translated_errors(self._connections.url):
+                connection = await self._connections.connect(directly=True)
                 try:
                     await self._hear_from(connection)
                 finally:
-                    await hang_up(connection)
+                    await close_connection(connection)
             await asyncio.sleep(_LOOK_OFTEN_S)
 
     async def _hear_from(self, connection: DriverConnection) -> None:
@@ -95,12 +101,12 @@ class Bell:
         connection.add_termination_listener(lambda _: lost.set())
         await ask(connection, connection.add_listener(_CHANNEL, self._hear))
         for session_id in self._watchers.seen:
-            self._watchers.ring(session_id)
+            self._watchers.wake(session_id)
         while self._watchers.seen and not lost.is_set():
             with suppress(TimeoutError):
                 async with asyncio.timeout(_LOOK_RARELY_S):
                     await lost.wait()
-            async with asyncio.timeout(self._link.address.timeout_s):
+            async with asyncio.timeout(self._connections.url.timeout_s):
                 await ask(connection, connection.execute("SELECT"))
 
     async def _look(self) -> None:
@@ -108,11 +114,11 @@ class Bell:
         while seen := self._watchers.seen:
             self._heard.clear()
             with suppress(StoreError):
-                await self._link.run(partial(log.wake, message=json.dumps({"from": self._me, "sessions": []})))
-                stand = await self._link.run(partial(log.last_seqs, session_ids=seen))
+                await self._connections.run(partial(log.wake, message=json.dumps({"from": self._me, "sessions": []})))
+                stand = await self._connections.run(partial(log.last_seqs, session_ids=seen))
                 for session_id, seq in seen.items():
                     if stand.get(session_id) != seq:
-                        self._watchers.ring(session_id)
+                        self._watchers.wake(session_id)
             with suppress(TimeoutError):
                 async with asyncio.timeout(_LOOK_OFTEN_S):
                     await self._heard.wait()
@@ -125,4 +131,4 @@ class Bell:
             self._heard.set()
             return
         for session_id in told["sessions"]:
-            self._watchers.ring(SessionId(session_id))
+            self._watchers.wake(SessionId(session_id))

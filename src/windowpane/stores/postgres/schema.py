@@ -1,6 +1,6 @@
 """The schema `windowpane`: numbered migrations, applied once by whoever comes first.
 
-A migration is a file of plain SQL in `postgres_migrations/`. All that are missing are applied in one transaction under
+A migration is a file of plain SQL in `migrations/`. All that are missing are applied in one transaction under
 an advisory lock, so workers that start together do not meet, and a worker that dies leaves nothing half done. A
 database that a newer version has migrated is refused and left as it is.
 """
@@ -21,7 +21,7 @@ _HAS_MIGRATIONS = """SELECT EXISTS (
     WHERE nspname = 'windowpane' AND relname = 'migration')"""
 
 
-async def migrate(address: ServerAddress, connection: DriverConnection) -> None:
+async def migrate(url: ServerAddress, connection: DriverConnection) -> None:
     """Bring the database to the current schema.
 
     Raises:
@@ -30,20 +30,20 @@ async def migrate(address: ServerAddress, connection: DriverConnection) -> None:
     """
     encoding: str = await connection.fetchval("SHOW server_encoding")
     if encoding != "UTF8":
-        raise StoreUnavailableError(f"{address.shown} has the encoding {encoding}; name a database in UTF8")
+        raise StoreUnavailableError(f"{url.shown} has the encoding {encoding}; name a database in UTF8")
     migrations = _migrations()
     if await _version(connection) != len(migrations):
-        await _apply(address, connection, migrations)
+        await _apply(url, connection, migrations)
     await connection.execute(f"DELETE FROM windowpane.writer WHERE at < now() - interval '{_OLD_WRITER}'")  # noqa: S608
 
 
-async def _apply(address: ServerAddress, connection: DriverConnection, migrations: Sequence[str]) -> None:
+async def _apply(url: ServerAddress, connection: DriverConnection, migrations: Sequence[str]) -> None:
     async with connection.transaction():
         await connection.execute("SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0")
         await connection.execute("SELECT pg_advisory_xact_lock($1)", _LOCK)
         version = await _version(connection)
         if version > len(migrations):
-            raise StoreTooNewError(address.shown, version, len(migrations))
+            raise StoreTooNewError(url.shown, version, len(migrations))
         if not await connection.fetchval(_HAS_SCHEMA):
             await connection.execute("CREATE SCHEMA windowpane")
         if version == 0:

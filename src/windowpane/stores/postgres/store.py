@@ -1,12 +1,12 @@
 """Sessions in a PostgreSQL database, which any number of workers on any number of machines share.
 
-Appends go through one connection per process, all that wait in one statement (`postgres_writer.py`). Everything else
-uses a pool of connections (`postgres_link.py`); the SQL is in `postgres_log.py` and, where several steps must be one,
-in functions of the schema (`postgres_migrations/`). All times are those of the server's clock. Processes wake one
-another through NOTIFY (`postgres_bell.py`).
+Appends go through one connection per process, all that wait in one statement (`writer.py`). Everything else
+uses a pool of connections (`connections.py`); the SQL is in `log.py` and, where several steps must be one,
+in functions of the schema (`migrations/`). All times are those of the server's clock. Processes wake one
+another through NOTIFY (`notify.py`).
 """
 
-from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from datetime import datetime
 from functools import partial
 from typing import Any, Self, TypeVar
@@ -14,15 +14,21 @@ from uuid import uuid4
 
 import anyio
 
-from windowpane.context.events import Event, Recorded
+from windowpane.context.events import Recorded
 from windowpane.context.ids import BlobHash, SessionId
-from windowpane.errors import BlobNotFoundError, SessionNotFoundError, StoreUnavailableError
-from windowpane.stores.base import Appended, Moved, SessionPage, SessionRow, Snapshot
-from windowpane.stores.batch import check_name, prepare
-from windowpane.stores.cursor import check_limit, place
+from windowpane.errors import SessionNotFoundError, StoreUnavailableError
+from windowpane.stores.append import Append, check_name
+from windowpane.stores.base import Appended, SessionPage, SessionRow, Snapshot, Store
+from windowpane.stores.cursor import check_limit, parse_cursor
 from windowpane.stores.postgres import log
-from windowpane.stores.postgres.connections import ConnectionPool, DriverConnection, hang_up, parse, plainly
-from windowpane.stores.postgres.notify import Bell
+from windowpane.stores.postgres.connections import (
+    ConnectionPool,
+    DriverConnection,
+    close_connection,
+    parse_postgres_url,
+    translated_errors,
+)
+from windowpane.stores.postgres.notify import Notifier
 from windowpane.stores.postgres.schema import migrate
 from windowpane.stores.postgres.writer import PostgresWriter
 from windowpane.stores.watch import Watchers
@@ -30,7 +36,7 @@ from windowpane.stores.watch import Watchers
 T = TypeVar("T")
 
 
-class PostgresStore:
+class PostgresStore(Store):
     """A store in the schema `windowpane` of one database, named as `postgresql://user:password@host:port/database`.
 
     Raises:
@@ -38,8 +44,8 @@ class PostgresStore:
     """
 
     def __init__(self, url: str) -> None:
-        self._address = parse(url)
-        self._link = ConnectionPool(self._address)
+        self._url = parse_postgres_url(url)
+        self._connections = ConnectionPool(self._url)
         self._watchers = Watchers()
         self._writer: PostgresWriter | None = None
 
@@ -50,17 +56,17 @@ class PostgresStore:
             StoreTooNewError: a newer version wrote it.
             StoreUnavailableError: the server cannot be reached or used.
         """
-        connection = await self._link.persist(self._link.connect)
-        with plainly(self._address):
+        connection = await self._connections.retry(self._connections.connect)
+        with translated_errors(self._url):
             try:
-                await migrate(self._address, connection)
+                await migrate(self._url, connection)
             finally:
-                await hang_up(connection)
-        await self._link.open()
+                await close_connection(connection)
+        await self._connections.open()
         me = uuid4()
         self._watchers = Watchers()
-        self._bell = Bell(self._link, me, self._watchers)
-        self._writer = PostgresWriter(self._link, me, self._bell.tell)
+        self._notifier = Notifier(self._connections, me, self._watchers)
+        self._writer = PostgresWriter(self._connections, me, self._notifier.tell)
         return self
 
     async def __aexit__(self, *exc: object) -> None:
@@ -70,24 +76,14 @@ class PostgresStore:
             return
         with anyio.CancelScope(shield=True):
             await writer.close()
-            await self._bell.close()
-            await self._link.close()
+            await self._notifier.close()
+            await self._connections.close()
 
-    async def append(
-        self,
-        session_id: SessionId,
-        events: Sequence[Event],
-        *,
-        expected_seq: int | None = None,
-        key: str | None = None,
-        blobs: Mapping[BlobHash, str] | None = None,
-        moved: Moved | None = None,
-    ) -> Appended:
-        """Add events to the end of the log; see `Store.append`."""
-        batch = prepare(session_id, events, expected_seq=expected_seq, key=key, blobs=blobs, moved=moved)
+    async def add(self, append: Append) -> Appended:
+        """Store an append; see `Store.add`."""
         if self._writer is None:
             raise StoreUnavailableError("the store is closed")
-        return await self._writer.append(session_id, batch)
+        return await self._writer.append(append)
 
     async def read(self, session_id: SessionId, *, after: int = 0, limit: int | None = None) -> list[Recorded]:
         """Return the events after a sequence number, in order; see `Store.read`."""
@@ -103,7 +99,7 @@ class PostgresStore:
     ) -> SessionPage:
         """Return sessions, last touched first; see `Store.sessions`."""
         check_limit(limit)
-        before = place(cursor)
+        before = parse_cursor(cursor)
         return await self._run(
             lambda db: log.sessions(db, owner, agent, limit, before), owner or "", agent or "", cursor or ""
         )
@@ -121,7 +117,7 @@ class PostgresStore:
         _of(session_id, await self._remove(session_id, partial(log.delete, session_id=session_id)))
 
     async def delete_idle(self, row: SessionRow, *, holder: str | None = None) -> bool:
-        """Remove a session unless somebody uses it; see `Store.delete_idle`."""
+        """Remove a session unless it is in use; see `Store.delete_idle`."""
         check_name(holder or "")
         return await self._remove(row.id, partial(log.delete_idle, idle=row, holder=holder)) or False
 
@@ -129,13 +125,6 @@ class PostgresStore:
         """Replace events with `Erased` and forget blobs and the snapshot, for good; see `Store.erase`."""
         found = await self._run(lambda db: log.erase(db, session_id, seqs, blobs), session_id, *blobs)
         _of(session_id, found or None)
-
-    async def blob(self, session_id: SessionId, blob_hash: BlobHash) -> str:
-        """Return a text that was stored with the session; see `Store.blob`."""
-        found = await self.blobs(session_id, [blob_hash])
-        if blob_hash not in found:
-            raise BlobNotFoundError(blob_hash)
-        return found[blob_hash]
 
     async def blobs(self, session_id: SessionId, hashes: Sequence[BlobHash]) -> dict[BlobHash, str]:
         """Return those of the texts that are stored with the session; see `Store.blobs`."""
@@ -166,7 +155,7 @@ class PostgresStore:
         """Yield every event after a sequence number, old ones first, then new ones; see `Store.subscribe`."""
         if self._writer is None:
             raise StoreUnavailableError("the store is closed")
-        self._bell.listen()
+        self._notifier.listen()
         async for recorded in self._watchers.follow(self.read, session_id, after):
             yield recorded
 
@@ -175,7 +164,7 @@ class PostgresStore:
             check_name(name)
         if self._writer is None:
             raise StoreUnavailableError("the store is closed")
-        return await self._link.run(work)
+        return await self._connections.run(work)
 
     async def _remove(
         self, session_id: SessionId, work: Callable[[DriverConnection], Coroutine[Any, Any, bool | None]]
@@ -191,7 +180,7 @@ class PostgresStore:
 
         removed = await self._run(attempt, session_id)
         if removed:
-            self._bell.tell(session_id)
+            self._notifier.tell(session_id)
         return removed
 
 

@@ -17,10 +17,16 @@ from uuid import UUID
 
 from windowpane.context.ids import SessionId
 from windowpane.errors import SequenceConflictError, SessionNotFoundError, StoreUnavailableError
+from windowpane.stores.append import Append
 from windowpane.stores.base import Appended
-from windowpane.stores.batch import Batch
 from windowpane.stores.packing import pack
-from windowpane.stores.postgres.connections import REFUSED, ConnectionPool, DriverConnection, ask, hang_up
+from windowpane.stores.postgres.connections import (
+    REFUSED,
+    ConnectionPool,
+    DriverConnection,
+    ask,
+    close_connection,
+)
 from windowpane.stores.postgres.log import name_in_sql, within_bigint
 
 _MOST_AT_ONCE = 256
@@ -40,15 +46,14 @@ Answers = tuple[list[str], list[int], list[int], list[datetime]]
 class PendingAppend:
     """One append that waits."""
 
-    session_id: SessionId
-    batch: Batch
+    append: Append
     future: asyncio.Future[Appended]
     deadline: float
 
     @property
     def size(self) -> int:
         """Return about how many bytes are sent for it."""
-        return sum(map(len, self.batch.bodies)) + sum(map(len, self.batch.blobs.values()))
+        return sum(map(len, self.append.bodies)) + sum(map(len, self.append.blobs.values()))
 
 
 class PostgresWriter:
@@ -57,20 +62,20 @@ class PostgresWriter:
     `changed` is called for each append that was stored.
     """
 
-    def __init__(self, link: ConnectionPool, writer_id: UUID, changed: Callable[[SessionId], None]) -> None:
-        self._link = link
+    def __init__(self, connections: ConnectionPool, writer_id: UUID, changed: Callable[[SessionId], None]) -> None:
+        self._connections = connections
         self._id = writer_id
         self._changed = changed
         self._number = 0
         self._loop = asyncio.get_running_loop()
         # As long as there are callers: each waits for its own job, so the queue needs no size.
         self._queue: deque[PendingAppend] = deque()
-        self._bell = asyncio.Event()
+        self._filled = asyncio.Event()
         self._closing = False
         self._connection: DriverConnection | None = None
         self._task = asyncio.create_task(self._serve())
 
-    async def append(self, session_id: SessionId, batch: Batch) -> Appended:
+    async def append(self, append: Append) -> Appended:
         """Append in the next batch and return once that is durable.
 
         When the caller is cancelled, the append is stored either wholly or not at all.
@@ -82,29 +87,29 @@ class PostgresWriter:
         """
         if self._closing:
             raise StoreUnavailableError("the store is closed")
-        deadline = self._loop.time() + self._link.address.timeout_s
-        job = PendingAppend(session_id, batch, self._loop.create_future(), deadline)
+        deadline = self._loop.time() + self._connections.url.timeout_s
+        job = PendingAppend(append, self._loop.create_future(), deadline)
         self._queue.append(job)
-        self._bell.set()
+        self._filled.set()
         return await job.future
 
     async def close(self) -> None:
         """Finish what waits and disconnect."""
         self._closing = True
-        self._bell.set()
+        self._filled.set()
         await self._task
 
     async def _serve(self) -> None:
         try:
             while not (self._closing and not self._queue):
-                await self._bell.wait()
+                await self._filled.wait()
                 while jobs := self._waiting():
                     await self._store(jobs)
                 if not self._closing:
-                    self._bell.clear()
+                    self._filled.clear()
         finally:
             if self._connection is not None:
-                await hang_up(self._connection)
+                await close_connection(self._connection)
 
     def _waiting(self) -> list[PendingAppend]:
         """Take what waits, in order; what nobody waits for any more, or has waited too long, is left out."""
@@ -115,7 +120,7 @@ class PostgresWriter:
             if job.future.done():
                 continue
             if job.deadline < self._loop.time():
-                why = f"{self._link.address.shown} gave no answer for too long; nothing was stored"
+                why = f"{self._connections.url.shown} gave no answer for too long; nothing was stored"
                 job.future.set_exception(StoreUnavailableError(why))
                 continue
             jobs.append(job)
@@ -126,10 +131,10 @@ class PostgresWriter:
         """Store jobs together; when the server refuses a text in them, one by one, so that only that one fails."""
         self._number += 1
         # All writers lock sessions in the same order. Sorting is stable: a caller's appends stay in theirs.
-        ordered = sorted(jobs, key=lambda job: job.session_id)
+        ordered = sorted(jobs, key=lambda job: job.append.session_id)
         arguments = (self._id, self._number, *_arrays(ordered))
         try:
-            found = await self._link.persist(lambda: self._ask(arguments))
+            found = await self._connections.retry(lambda: self._ask(arguments))
         except Exception as error:  # noqa: BLE001 - whatever it is, a caller is told and the writer goes on
             if len(jobs) > 1 and isinstance(error.__cause__, REFUSED):
                 for job in jobs:
@@ -145,44 +150,44 @@ class PostgresWriter:
     async def _ask(self, arguments: tuple[object, ...]) -> Answers:
         # After a failure nobody knows what the server has done, and the next attempt asks on another connection.
         if self._connection is None or self._connection.is_closed():
-            self._connection = await self._link.connect()
+            self._connection = await self._connections.connect()
         return await ask(self._connection, self._connection.fetchrow(_APPEND, *arguments))
 
     def _settle(self, job: PendingAppend, outcome: str, first_seq: int, last_seq: int, at: datetime) -> None:
         if outcome == "stored":
-            self._changed(job.session_id)
+            self._changed(job.append.session_id)
         if job.future.done():
             return
         match outcome:
             case "missing":
-                job.future.set_exception(SessionNotFoundError(job.session_id))
+                job.future.set_exception(SessionNotFoundError(job.append.session_id))
             case "conflict":
-                expected = job.batch.expected_seq or 0
-                job.future.set_exception(SequenceConflictError(job.session_id, expected, last_seq))
+                expected = job.append.expected_seq or 0
+                job.future.set_exception(SequenceConflictError(job.append.session_id, expected, last_seq))
             case _:
                 job.future.set_result(Appended(first_seq, last_seq, at, repeated=outcome == "repeated"))
 
 
 def _arrays(jobs: Sequence[PendingAppend]) -> tuple[list[object], ...]:
     """Return the appends as the server's function takes them, column by column. Places are counted from 1."""
-    batches = [job.batch for job in jobs]
-    placed = list(enumerate(batches, 1))
-    bodies = [(of, part, batch) for of, batch in placed for part in range(len(batch.bodies))]
-    blobs = [(of, blob_hash, text) for of, batch in placed for blob_hash, text in batch.blobs.items()]
+    appends = [job.append for job in jobs]
+    placed = list(enumerate(appends, 1))
+    bodies = [(of, part, append) for of, append in placed for part in range(len(append.bodies))]
+    blobs = [(of, blob_hash, text) for of, append in placed for blob_hash, text in append.blobs.items()]
     return (
-        [name_in_sql(job.session_id) for job in jobs],
-        [None if batch.expected_seq is None else within_bigint(batch.expected_seq) for batch in batches],
-        [None if batch.key is None else name_in_sql(batch.key) for batch in batches],
-        [batch.begins and name_in_sql(batch.begins.owner) for batch in batches],
-        [batch.begins and name_in_sql(batch.begins.agent) for batch in batches],
-        [len(batch.bodies) for batch in batches],
-        [batch.moved and batch.moved.times[0] for batch in batches],
-        [batch.moved and batch.moved.times[-1] for batch in batches],
-        [batch.moved and batch.moved.touched_at for batch in batches],
-        [batch.bodies[part].decode() for _, part, batch in bodies],
+        [name_in_sql(append.session_id) for append in appends],
+        [None if append.expected_seq is None else within_bigint(append.expected_seq) for append in appends],
+        [None if append.key is None else name_in_sql(append.key) for append in appends],
+        [append.begins and name_in_sql(append.begins.owner) for append in appends],
+        [append.begins and name_in_sql(append.begins.agent) for append in appends],
+        [len(append.bodies) for append in appends],
+        [append.original_times and append.original_times.times[0] for append in appends],
+        [append.original_times and append.original_times.times[-1] for append in appends],
+        [append.original_times and append.original_times.touched_at for append in appends],
+        [append.bodies[part].decode() for _, part, append in bodies],
         [of for of, _, _ in bodies],
         [part for _, part, _ in bodies],
-        [batch.moved and batch.moved.times[part] for _, part, batch in bodies],
+        [append.original_times and append.original_times.times[part] for _, part, append in bodies],
         [of for of, _, _ in blobs],
         [blob_hash for _, blob_hash, _ in blobs],
         [pack(text.encode("utf-8", "surrogatepass")) for _, _, text in blobs],

@@ -11,7 +11,7 @@ from typing import cast
 from windowpane.context.ids import SessionId
 from windowpane.stores.base import SessionPage, SessionRow
 from windowpane.stores.clock import from_us, to_us
-from windowpane.stores.cursor import Place, page, place_of
+from windowpane.stores.cursor import ListPosition, list_position, page
 from windowpane.stores.redis.keys import RedisKeys
 from windowpane.stores.redis.nodes import Nodes
 from windowpane.stores.redis.pipeline import Reply
@@ -37,11 +37,11 @@ class SessionIndex:
         found = await asyncio.gather(*(self._nodes.run(row, (b"HMGET", row, *_COLUMNS), reads=True) for row in rows))
         return [_row(session_id, reply) for session_id, (reply,) in zip(session_ids, found, strict=True)]
 
-    async def page(self, owner: str | None, agent: str | None, limit: int, before: Place | None) -> SessionPage:
-        """Return sessions, last used first, from a place on."""
+    async def page(self, owner: str | None, agent: str | None, limit: int, before: ListPosition | None) -> SessionPage:
+        """Return sessions, last used first, from a position on."""
         index = self._keys.index_for(owner, agent)
         shown: list[SessionRow] = []
-        reached: Place | None = None if before is None else (before[0], _LAST)
+        reached: ListPosition | None = None if before is None else (before[0], _LAST)
         while True:
             named = await self._named(index, reached, limit + 1)
             rows = await self.rows([SessionId(name) for _, name in named])
@@ -50,12 +50,12 @@ class SessionIndex:
                     await self._drop(index, name, listed_us)
                     continue
                 await self._correct(row, listed_us)
-                if agent in (None, row.agent) and (before is None or _place_of(row) < before):
+                if agent in (None, row.agent) and (before is None or _position_of(row) < before):
                     shown.append(row)
-            shown.sort(key=_place_of, reverse=True)
+            shown.sort(key=_position_of, reverse=True)
             del shown[limit + 1 :]
             # Further down, nobody can have been used later than the last one here.
-            if not named or (len(shown) > limit and named[-1][0] + LISTED_EVERY_US <= _place_of(shown[-1])[0]):
+            if not named or (len(shown) > limit and named[-1][0] + LISTED_EVERY_US <= _position_of(shown[-1])[0]):
                 return page(shown, limit)
             reached = named[-1]
 
@@ -95,13 +95,13 @@ class SessionIndex:
                     break
         return total
 
-    async def _named(self, index: bytes, before: Place | None, count: int) -> list[Place]:
-        """Return up to so many names after a place, last used first; none when there are no more."""
+    async def _named(self, index: bytes, before: ListPosition | None, count: int) -> list[ListPosition]:
+        """Return up to so many names after a position, last used first; none when there are no more."""
         highest = b"+inf" if before is None else b"%d" % before[0]
         while True:
             span = (b"ZREVRANGEBYSCORE", index, highest, b"-inf", b"WITHSCORES", b"LIMIT", b"0", b"%d" % count)
             (reply,) = await self._nodes.run(index, span, reads=True)
-            names = _places(reply)
+            names = _positions(reply)
             after = [name for name in names if before is None or name < before]
             if after or len(names) < count:
                 return after
@@ -128,8 +128,8 @@ class SessionIndex:
         await self._nodes.run(index, (b"EVALSHA", DROP.sha, b"1", index, *words))
 
 
-def _place_of(row: SessionRow) -> Place:
-    return place_of(row.touched_at, row.id)
+def _position_of(row: SessionRow) -> ListPosition:
+    return list_position(row.touched_at, row.id)
 
 
 def _row(session_id: SessionId, reply: Reply) -> SessionRow | None:
@@ -141,7 +141,7 @@ def _row(session_id: SessionId, reply: Reply) -> SessionRow | None:
             return None
 
 
-def _places(reply: Reply) -> list[Place]:
+def _positions(reply: Reply) -> list[ListPosition]:
     """Return what an index names, each with the time it was used."""
     words = cast("list[bytes]", reply)
     return [(int(float(score)), name.decode()) for name, score in zip(words[::2], words[1::2], strict=True)]

@@ -9,7 +9,6 @@ it sends ASKING on another connection than the command that needs it.
 import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import cast
 
 from redis.crc import key_slot
 from redis.exceptions import (
@@ -200,7 +199,7 @@ class Nodes:
             # MOVED is an AskError too, by class: it says that the whole slot is elsewhere.
             if isinstance(reply, AskError) and not isinstance(reply, MovedError):
                 # This key alone is on another server already, while its slot moves.
-                pipeline = self._node(HostPort(*cast("tuple[str, int]", reply.node_addr))).pipeline(reads=reads)
+                pipeline = self._node(_named_by(reply)).pipeline(reads=reads)
                 _, replies[number] = await pipeline.send([(b"ASKING",), words[number]])
         return replies
 
@@ -221,6 +220,12 @@ class Nodes:
             if slots := _slots(reply, address):
                 self._slots = slots
                 return
+
+
+def _named_by(reply: AskError) -> HostPort:
+    """Return the server that an answer such as `3999 127.0.0.1:6381` names."""
+    host, _, port = str(reply).rpartition(" ")[2].rpartition(":")
+    return HostPort(host, int(port))
 
 
 def _slots(reply: Reply, asked: HostPort) -> list[tuple[int, int, HostPort]]:

@@ -8,9 +8,10 @@ processor time than the rest of an append. So its connections are used without t
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 import hiredis
 from redis.asyncio import Connection
@@ -47,7 +48,10 @@ class Pipeline:
         self._loop = asyncio.get_running_loop()
         # As long as there are callers: each waits for its own call, so the queue needs no size.
         self._waiting: list[Call] = []
-        self._exchanging: asyncio.Task[None] | None = None
+        self._exchanging: asyncio.Task[Any] | None = None
+        self._unread = 0
+        """How many replies to what was sent last are still to come."""
+        self._broken_off: str | None = None
         self._heard_at = 0.0
         self._watching: asyncio.TimerHandle | None = None
 
@@ -65,12 +69,20 @@ class Pipeline:
             ConnectionLostError: no answer came.
         """
         packed = b"".join([_pack(command) for command in commands])
-        call = Call(packed, len(commands), self._loop.create_future())
-        self._waiting.append(call)
-        if self._exchanging is None:
-            # The task starts when the event loop comes around: what is given until then goes along.
-            self._exchanging = self._loop.create_task(self._exchange_all())
-        return await call.replies
+        if self._exchanging is not None:
+            call = Call(packed, len(commands), self._loop.create_future())
+            self._waiting.append(call)
+            return await call.replies
+        # A single caller needs no task and no future: most turns have one.
+        self._exchanging = asyncio.current_task()
+        try:
+            with self._lost_when_broken():
+                await self._write(packed, len(commands))
+                return await self._read(len(commands))
+        finally:
+            # When the caller was cancelled, its replies are still to come and are read without it.
+            more = self._waiting or self._unread
+            self._exchanging = self._loop.create_task(self._exchange_waiting()) if more else None
 
     def renew(self) -> None:
         """Connect again before the next exchange."""
@@ -80,30 +92,39 @@ class Pipeline:
         """Give up what waits and disconnect."""
         if self._watching is not None:
             self._watching.cancel()
-        if self._exchanging is not None:
-            self._exchanging.cancel("the connection was closed")
-            await asyncio.wait([self._exchanging])
+        self._give_up(self._waiting, ConnectionError("the connection was closed"))
+        self._break_off("the connection was closed")
         await self._connection.disconnect(nowait=True)
 
-    async def _exchange_all(self) -> None:
+    async def _exchange_waiting(self) -> None:
         calls: list[Call] = []
         try:
+            with self._lost_when_broken():
+                await self._read(self._unread)
             while self._waiting:
                 calls, self._waiting = self._waiting, []
                 calls = [call for call in calls if not call.replies.done()]
-                await self._exchange(calls)
-        except (RedisError, OSError, asyncio.CancelledError) as error:
-            # Those who were answered before keep their replies. The others learn that theirs are lost, also those
-            # whose commands were not sent yet: they try again, and find out what was done.
-            await self._connection.disconnect(nowait=True)
-            for call in (*calls, *self._waiting):
-                if not call.replies.done():
-                    call.replies.set_exception(ConnectionLostError(error))
-            self._waiting = []
+                with self._lost_when_broken():
+                    how_many = sum(call.how_many for call in calls)
+                    await self._write(b"".join([call.packed for call in calls]), how_many)
+                    for call in calls:
+                        replies = await self._read(call.how_many)
+                        if not call.replies.done():
+                            call.replies.set_result(replies)
+        except ConnectionLostError as lost:
+            # Callers that were answered keep their replies. The others learn that theirs are lost, also those whose
+            # commands were not sent yet: they try again, and the server tells what was done.
+            self._give_up([*calls, *self._waiting], lost.__cause__ or lost)
         finally:
             self._exchanging = None
 
-    async def _exchange(self, calls: Sequence[Call]) -> None:
+    def _give_up(self, calls: Sequence[Call], why: BaseException) -> None:
+        self._waiting = []
+        for call in calls:
+            if not call.replies.done():
+                call.replies.set_exception(ConnectionLostError(why))
+
+    async def _write(self, packed: bytes, how_many: int) -> None:
         connection = self._connection
         self._heard_at = self._loop.time()
         if self._watching is None:
@@ -112,17 +133,41 @@ class Pipeline:
         if not connection.is_connected or connection.should_reconnect() or await connection.can_read():
             await connection.disconnect(nowait=True)
             await connection.connect()
-        await connection.send_packed_command(b"".join([call.packed for call in calls]), check_health=False)
-        for call in calls:
-            replies: list[Reply] = []
-            while len(replies) < call.how_many:
-                try:
-                    replies.append(cast("Reply", await connection.read_response()))
-                except ResponseError as refused:
-                    replies.append(refused)
-            self._heard_at = self._loop.time()
-            if not call.replies.done():
-                call.replies.set_result(replies)
+        await connection.send_packed_command(packed, check_health=False)
+        self._unread = how_many
+
+    async def _read(self, how_many: int) -> list[Reply]:
+        replies: list[Reply] = []
+        while len(replies) < how_many:
+            try:
+                replies.append(cast("Reply", await self._connection.read_response(disconnect_on_error=False)))
+            except ResponseError as refused:
+                replies.append(refused)
+            self._unread -= 1
+        self._heard_at = self._loop.time()
+        return replies
+
+    @contextmanager
+    def _lost_when_broken(self) -> Generator[None]:
+        """Say that the connection is lost when an exchange fails or is broken off."""
+        try:
+            yield
+        except (RedisError, OSError) as error:
+            self._forget_connection()
+            raise ConnectionLostError(error) from error
+        except asyncio.CancelledError:
+            why, self._broken_off = self._broken_off, None
+            if why is not None or not self._unread:
+                self._forget_connection()
+            task = asyncio.current_task()
+            if why is None or task is None or task.uncancel() > 0:
+                raise
+            lost = ConnectionError(why)
+            raise ConnectionLostError(lost) from lost
+
+    def _forget_connection(self) -> None:
+        self._unread = 0
+        self._connection.mark_for_reconnect()
 
     def _watch(self) -> None:
         """Break the exchange off when nothing was heard for too long.
@@ -136,7 +181,12 @@ class Pipeline:
         if left_s > 0:
             self._watching = self._loop.call_later(left_s, self._watch)
         else:
-            self._exchanging.cancel(f"no answer for {self._answer_s:g} s")
+            self._break_off(f"no answer for {self._answer_s:g} s")
+
+    def _break_off(self, why: str) -> None:
+        if self._exchanging is not None:
+            self._broken_off = why
+            self._exchanging.cancel()
 
 
 # The library leaves its type out.

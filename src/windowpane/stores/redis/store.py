@@ -1,8 +1,8 @@
 """Sessions in Redis or Valkey, on one server or in a cluster, which any number of processes share.
 
 The log of a session is a stream whose ids are the sequence numbers. Everything that changes a session is one step on
-the server (`redis_scripts.py`); what waits in this process goes out together (`redis_link.py`). A command whose
-connection broke is given again, and stored once.
+the server (`scripts.py`); what waits in this process goes out together (`pipeline.py`). A command whose connection
+broke is given again, and stored once (`nodes.py`).
 
 Sessions are listed by an index that is not a session's: on one server the same step keeps it. In a cluster it stands
 on other servers, so a session is put there before it begins and put in order after each use. A process that dies in
@@ -12,17 +12,16 @@ which the next use or the next listing of that page puts right.
 
 import asyncio
 import secrets
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from datetime import datetime
 from itertools import count
 from typing import Self
 
 import structlog
 
-from windowpane.context.events import Erased, Event, Recorded
+from windowpane.context.events import Erased, Recorded
 from windowpane.context.ids import BlobHash, SessionId
 from windowpane.errors import (
-    BlobNotFoundError,
     InvalidSettingError,
     SequenceConflictError,
     SessionNotFoundError,
@@ -30,11 +29,11 @@ from windowpane.errors import (
     StoreRolledBackError,
     StoreUnavailableError,
 )
-from windowpane.stores.base import Appended, Moved, SessionPage, SessionRow, Snapshot
-from windowpane.stores.batch import Batch, check_name, prepare
+from windowpane.stores.append import Append, check_name
+from windowpane.stores.base import Appended, SessionPage, SessionRow, Snapshot, Store
 from windowpane.stores.clock import from_us, to_us
 from windowpane.stores.codec import decode_event, encode_event
-from windowpane.stores.cursor import check_limit, place
+from windowpane.stores.cursor import check_limit, parse_cursor
 from windowpane.stores.packing import pack, unpack
 from windowpane.stores.redis import scripts
 from windowpane.stores.redis.clock import ServerClock
@@ -42,7 +41,7 @@ from windowpane.stores.redis.connection import Connector
 from windowpane.stores.redis.durability import Durability, read_durability
 from windowpane.stores.redis.index import SessionIndex
 from windowpane.stores.redis.keys import RedisKeys
-from windowpane.stores.redis.nodes import Nodes
+from windowpane.stores.redis.nodes import Commands, Nodes
 from windowpane.stores.redis.pipeline import Command, Reply
 from windowpane.stores.redis.positions import SeenPositions
 from windowpane.stores.redis.rewrite import AofRewrite
@@ -62,8 +61,8 @@ _ERASED = encode_event(Erased())
 log = structlog.get_logger()
 
 
-class RedisStore:
-    """A store on a Redis or Valkey server or cluster; `redis_place.py` describes the URL."""
+class RedisStore(Store):
+    """A store on a Redis or Valkey server or cluster; `url.py` describes the URL."""
 
     def __init__(self, url: str, *, answer_s: float = ANSWER_S, check_every_s: float = CHECK_EVERY_S) -> None:
         self._url = parse_redis_url(url)
@@ -114,7 +113,7 @@ class RedisStore:
             connector,
             nodes,
             self._keys,
-            self._watchers.ring,
+            self._watchers.wake,
             self._wake_those_behind,
             check_every_s=self._check_every_s,
             sharded=self._url.is_cluster,
@@ -127,60 +126,40 @@ class RedisStore:
         if nodes is not None:
             await asyncio.shield(self._close(nodes))
 
-    async def append(
-        self,
-        session_id: SessionId,
-        events: Sequence[Event],
-        *,
-        expected_seq: int | None = None,
-        key: str | None = None,
-        blobs: Mapping[BlobHash, str] | None = None,
-        moved: Moved | None = None,
-    ) -> Appended:
-        """Add events to the end of the log; see `Store.append`.
+    async def add(self, append: Append) -> Appended:
+        """Store an append; see `Store.add`.
 
         Raises:
             StoreRolledBackError: the log does not hold any more what this process was told stands at `expected_seq`.
         """
-        batch = prepare(session_id, events, expected_seq=expected_seq, key=key, blobs=blobs, moved=moved)
-        if batch.begins is not None and self._url.is_cluster:
-            owner, agent = batch.begins.owner.encode(), batch.begins.agent.encode()
-            await self._index.announce(session_id, owner, agent, batch.touched(self._server_clock.now()))
-        op = b"%b.%x" % (self._writer, next(self._numbers))
-        known_at = None if expected_seq is None else self._positions.at(session_id, expected_seq)
-        words = _append_words(batch, known_at)
-        mark = b"op:" + op if key is None else b"key:" + key.encode()
-        began_us = self._server_clock.now()
-
-        def commands(attempted: bool) -> list[Command]:
-            # With a key, an earlier attempt that was done is found by it.
-            since = b"%d" % (began_us - _CLOCKS_APART_US) if attempted and key is None else b""
-            return [self._step(scripts.APPEND, row, session_id, op, mark, since, *words)]
-
-        row = self._keys.row(session_id)
-        (reply,) = await self._open_nodes().run(row, commands)
+        session_id, expected_seq = append.session_id, append.expected_seq
+        if append.begins is not None and self._url.is_cluster:
+            # The index is on another server. Named first, the session is found even if this process dies now.
+            owner, agent = append.begins.owner.encode(), append.begins.agent.encode()
+            await self._index.announce(session_id, owner, agent, append.touched(self._server_clock.now()))
+        operation = b"%b.%x" % (self._writer, next(self._numbers))
+        seen_at = None if expected_seq is None else self._positions.at(session_id, expected_seq)
+        commands = self._append_commands(append, operation, seen_at)
+        (reply,) = await self._open_nodes().run(self._keys.row(session_id), commands)
         match reply:
-            case [b"appended" | b"found", bytes(where), *unlisted]:
-                first, last, at, of = _place(where)
+            case [b"appended" | b"found", bytes(stored), *unlisted]:
+                first, last, at, by = _stored(stored)
                 # Found by another attempt of the same call, it is not repeated.
-                appended = Appended(first, last, from_us(at), repeated=of != op)
+                appended = Appended(first, last, from_us(at), repeated=by != operation)
+            case [b"conflict", int(actual)] if seen_at is not None and actual < (expected_seq or 0):
+                raise StoreRolledBackError(session_id, expected_seq or 0, actual)
             case [b"conflict", int(actual)]:
-                expected = expected_seq or 0
-                if known_at is not None and actual < expected:
-                    raise StoreRolledBackError(session_id, expected, actual)
-                raise SequenceConflictError(session_id, expected, actual)
+                raise SequenceConflictError(session_id, expected_seq or 0, actual)
             case [b"rewritten", int(actual)]:
                 raise StoreRolledBackError(session_id, expected_seq or 0, actual)
-            case [b"missing"]:
-                raise SessionNotFoundError(session_id)
             case _:
-                raise self._unexpected(reply)
-        if moved is None and not appended.repeated:
+                raise self._refused(session_id, reply)
+        if append.original_times is None and not appended.repeated:
             self._server_clock.heard(at)
         await self._list(session_id, unlisted)
         if not appended.repeated:
             self._positions.note(session_id, last, at)
-            self._watchers.ring(session_id)
+            self._watchers.wake(session_id)
         return appended
 
     async def read(self, session_id: SessionId, *, after: int = 0, limit: int | None = None) -> list[Recorded]:
@@ -194,7 +173,7 @@ class RedisStore:
         start = min(max(after, 0), _LARGEST_SEQ)
         known_at = self._positions.at(session_id, start)
         row = self._keys.row(session_id)
-        # With the event before the first one, when somebody was told about it: it must still be the same.
+        # With the event before the first one, when this process was told about it: it must still be the same.
         first = b"(%d-0" % start if known_at is None else b"%d-0" % start
         most = () if limit is None else (b"COUNT", b"%d" % (limit if known_at is None else limit + 1))
         while True:
@@ -235,7 +214,7 @@ class RedisStore:
         check_limit(limit)
         for name in (owner, agent, cursor):
             check_name(name or "")
-        before = place(cursor)
+        before = parse_cursor(cursor)
         self._open_nodes()
         return await self._index.page(owner, agent, limit, before)
 
@@ -255,14 +234,14 @@ class RedisStore:
     async def delete(self, session_id: SessionId) -> None:
         """Remove a session so that nothing of it is left; see `Store.delete`.
 
-        It is gone from the server's memory at once, and from its append-only file when the server has written that
-        anew, which it is asked to do.
+        It is gone from the server's memory at once, and from its append-only file when the server has rewritten that,
+        which it is asked to do.
         """
         if not await self._delete(session_id):
             raise SessionNotFoundError(session_id)
 
     async def delete_idle(self, row: SessionRow, *, holder: str | None = None) -> bool:
-        """Remove a session unless somebody uses it; see `Store.delete_idle`."""
+        """Remove a session unless it is in use; see `Store.delete_idle`."""
         check_name(holder or "")
         as_seen = (b"%d" % row.last_seq, b"%d" % to_us(row.touched_at))
         return await self._delete(row.id, b"1", *as_seen, b"" if holder is None else b"h" + holder.encode())
@@ -279,13 +258,6 @@ class RedisStore:
         if reply != [b"erased"]:
             raise self._refused(session_id, reply)
         self._rewrite.ask()
-
-    async def blob(self, session_id: SessionId, blob_hash: BlobHash) -> str:
-        """Return a text that was stored with the session; see `Store.blob`."""
-        found = await self.blobs(session_id, [blob_hash])
-        if blob_hash not in found:
-            raise BlobNotFoundError(blob_hash)
-        return found[blob_hash]
 
     async def blobs(self, session_id: SessionId, hashes: Sequence[BlobHash]) -> dict[BlobHash, str]:
         """Return those of the texts that are stored with the session; see `Store.blobs`."""
@@ -406,7 +378,7 @@ class RedisStore:
             case _:
                 raise self._unexpected(reply)
         self._positions.forget(session_id)
-        self._watchers.ring(session_id)
+        self._watchers.wake(session_id)
         self._rewrite.ask()
         return True
 
@@ -415,6 +387,24 @@ class RedisStore:
         row = self._keys.row(session_id)
         (reply,) = await self._open_nodes().run(row, self._step(script, row, session_id, *words))
         return reply
+
+    def _append_commands(self, append: Append, operation: bytes, seen_at: int | None) -> Commands:
+        """Return what to send the first time, and what to send when an attempt may have been done already.
+
+        With an idempotency key, the earlier attempt is found by the key. Without one, the script looks for the
+        operation's number in the log, but only when there was an earlier attempt, and only among events that are not
+        older than the call: to look always would make every append pay for the rare one.
+        """
+        mark = b"op:" + operation if append.key is None else b"key:" + append.key.encode()
+        since = b"%d" % (self._server_clock.now() - _CLOCKS_APART_US)
+        words = _append_words(append, seen_at)
+        row = self._keys.row(append.session_id)
+
+        def commands(attempted: bool) -> list[Command]:
+            look_since = since if attempted and append.key is None else b""
+            return [self._step(scripts.APPEND, row, append.session_id, operation, mark, look_since, *words)]
+
+        return commands
 
     def _step(self, script: Script, row: bytes, session_id: SessionId, *words: bytes) -> Command:
         keys = self._keys.of_session(row)
@@ -435,7 +425,7 @@ class RedisStore:
         stands = await asyncio.gather(*(nodes.run(row, (b"HGET", row, b"seq"), reads=True) for row in rows))
         for (session_id, seq), (stand,) in zip(seen.items(), stands, strict=True):
             if stand != b"%d" % seq:
-                self._watchers.ring(session_id)
+                self._watchers.wake(session_id)
 
     def _open_nodes(self) -> Nodes:
         if self._nodes is None:
@@ -449,26 +439,27 @@ class RedisStore:
         return StoreCorruptError(f"Redis at {self._url}", f"it answered {reply!r:.100}")
 
 
-def _append_words(batch: Batch, known_at: int | None) -> tuple[bytes, ...]:
-    begins = batch.begins
+def _append_words(append: Append, seen_at: int | None) -> tuple[bytes, ...]:
+    """Return what `lua/append.lua` is given about the append itself."""
+    begins, moved = append.begins, append.original_times is not None
     return (
-        b"" if batch.expected_seq is None else b"%d" % batch.expected_seq,
-        b"" if known_at is None else b"%d" % known_at,
+        b"" if append.expected_seq is None else b"%d" % append.expected_seq,
+        b"" if seen_at is None else b"%d" % seen_at,
         b"" if begins is None else b"1",
         b"" if begins is None else begins.owner.encode(),
         b"" if begins is None else begins.agent.encode(),
-        b"" if batch.moved is None else b"%d" % batch.touched(0),
-        b"%d" % len(batch.bodies),
-        *batch.bodies,
-        *(() if batch.moved is None else (b"%d" % at for at in batch.times(0))),
-        *(word for name, text in batch.blobs.items() for word in (name.encode(), _packed(text))),
+        b"%d" % append.touched(0) if moved else b"",
+        b"%d" % len(append.bodies),
+        *append.bodies,
+        *((b"%d" % at for at in append.times(0)) if moved else ()),
+        *(word for name, text in append.blobs.items() for word in (name.encode(), _packed(text))),
     )
 
 
-def _place(where: bytes) -> tuple[int, int, int, bytes]:
-    """Return where an append stands: its first and last event, its time, and which call it was."""
-    first, last, at, of = where.split(b" ")
-    return int(first), int(last), int(at), of
+def _stored(where: bytes) -> tuple[int, int, int, bytes]:
+    """Return an append's first and last event, its time, and the number of the operation that stored it."""
+    first, last, at, by = where.split(b" ")
+    return int(first), int(last), int(at), by
 
 
 def _packed(text: str) -> bytes:

@@ -69,7 +69,7 @@ def open_file(path: Path, synchronous: Synchronous) -> None:
         StoreTooNewError: a newer version wrote it.
         StoreUnavailableError: it cannot be opened or written.
     """
-    with plainly(path):
+    with translated_errors(path):
         if path.is_dir():
             raise StoreUnavailableError(f"{path} is a directory; name a file in it")
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -103,17 +103,17 @@ def compact(db: sqlite3.Connection) -> None:
 
 
 @contextmanager
-def plainly(path: Path) -> Generator[None]:
+def translated_errors(path: Path) -> Generator[None]:
     """Turn what SQLite and the file system raise into errors of ours."""
     try:
         yield
     except sqlite3.Error as error:
-        raise in_our_words(path, error) from error
+        raise translated_error(path, error) from error
     except OSError as error:
         raise StoreUnavailableError(f"{path}: {error.strerror or error}") from error
 
 
-def in_our_words(path: Path, error: sqlite3.Error) -> StoreError:
+def translated_error(path: Path, error: sqlite3.Error) -> StoreError:
     """Return the error of ours that says what SQLite says."""
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
     if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):

@@ -1,6 +1,6 @@
 """The store's operations as SQL: plain functions over one connection.
 
-Functions that write run inside a transaction that others share (`sqlite_writer.py`). Each therefore looks before it
+Functions that write run inside a transaction that others share (`writer.py`). Each therefore looks before it
 writes: when it raises one of our errors, it has changed nothing.
 """
 
@@ -10,11 +10,11 @@ from collections.abc import Collection, Sequence
 from windowpane.context.events import Erased, Recorded
 from windowpane.context.ids import BlobHash, SessionId
 from windowpane.errors import SequenceConflictError, SessionNotFoundError
+from windowpane.stores.append import Append
 from windowpane.stores.base import Appended, SessionPage, SessionRow, Snapshot
-from windowpane.stores.batch import Batch
 from windowpane.stores.clock import from_us, now_us, to_us
 from windowpane.stores.codec import decode_event
-from windowpane.stores.cursor import Place, page
+from windowpane.stores.cursor import ListPosition, page
 from windowpane.stores.packing import pack, unpack
 from windowpane.stores.sqlite.file import PAGE_BYTES
 
@@ -25,23 +25,23 @@ _CUSHION = bytes(PAGE_BYTES)
 """Stands before a snapshot, so that its text lies in pages of its own, which SQLite zeroes when they are freed."""
 
 
-def append(db: sqlite3.Connection, session_id: SessionId, batch: Batch) -> Appended:
+def append(db: sqlite3.Connection, append: Append) -> Appended:
     """Add events to a log, with their key and their blobs."""
     now = now_us()
-    times, touched_at = batch.times(now), batch.touched(now)
+    times, touched_at = append.times(now), append.touched(now)
     found: tuple[int, int] | None = db.execute(
-        "SELECT pk, last_seq FROM session WHERE id = ?", (session_id,)
+        "SELECT pk, last_seq FROM session WHERE id = ?", (append.session_id,)
     ).fetchone()
     if found is None:
-        session, before = _begin(db, session_id, batch, times[0], touched_at), 0
+        session, before = _begin(db, append, times[0], touched_at), 0
     else:
         session, before = found
-        if batch.key is not None and (earlier := _appended_before(db, session, batch.key)):
+        if append.key is not None and (earlier := _appended_before(db, session, append.key)):
             return earlier
-        if batch.expected_seq is not None and batch.expected_seq != before:
-            raise SequenceConflictError(session_id, batch.expected_seq, before)
+        if append.expected_seq is not None and append.expected_seq != before:
+            raise SequenceConflictError(append.session_id, append.expected_seq, before)
     last = before
-    for at, body in zip(times, batch.bodies, strict=True):
+    for at, body in zip(times, append.bodies, strict=True):
         last += 1
         text = _add_text(db, body.decode())
         db.execute("INSERT INTO event VALUES (?, ?, ?, ?)", (session, last, at, text))
@@ -49,19 +49,19 @@ def append(db: sqlite3.Connection, session_id: SessionId, batch: Batch) -> Appen
         "UPDATE session SET last_seq = ?, touched_at = max(touched_at, ?) WHERE pk = ?",
         (last, touched_at, session),
     )
-    if batch.key is not None:
-        db.execute("INSERT INTO append_key VALUES (?, ?, ?, ?, ?)", (session, batch.key, before + 1, last, times[-1]))
-    for blob_hash, blob in batch.blobs.items():
+    if append.key is not None:
+        db.execute("INSERT INTO append_key VALUES (?, ?, ?, ?, ?)", (session, append.key, before + 1, last, times[-1]))
+    for blob_hash, blob in append.blobs.items():
         _add_blob(db, session, blob_hash, blob)
     return Appended(before + 1, last, from_us(times[-1]))
 
 
-def _begin(db: sqlite3.Connection, session_id: SessionId, batch: Batch, created_at: int, touched_at: int) -> int:
-    if batch.begins is None:
-        raise SessionNotFoundError(session_id)
+def _begin(db: sqlite3.Connection, append: Append, created_at: int, touched_at: int) -> int:
+    if append.begins is None:
+        raise SessionNotFoundError(append.session_id)
     added = db.execute(
         "INSERT INTO session (id, owner, agent, last_seq, created_at, touched_at) VALUES (?, ?, ?, 0, ?, ?)",
-        (session_id, batch.begins.owner, batch.begins.agent, created_at, touched_at),
+        (append.session_id, append.begins.owner, append.begins.agent, created_at, touched_at),
     )
     return added.lastrowid or 0
 
@@ -107,7 +107,7 @@ def row(db: sqlite3.Connection, session_id: SessionId) -> SessionRow:
 
 
 def sessions(
-    db: sqlite3.Connection, owner: str | None, agent: str | None, limit: int, before: Place | None
+    db: sqlite3.Connection, owner: str | None, agent: str | None, limit: int, before: ListPosition | None
 ) -> SessionPage:
     """Return sessions, last touched first."""
     conditions = {

@@ -1,13 +1,13 @@
 """Sessions in one SQLite file, which any number of processes share.
 
-Writes go through one thread with group commit (`sqlite_writer.py`); reads have connections of their own and wait for
-nobody. The SQL is in `sqlite_log.py`, the file itself in `sqlite_file.py`.
+Writes go through one thread with group commit (`writer.py`); reads have connections of their own and do not
+wait. The SQL is in `log.py`, the file itself in `file.py`.
 """
 
 import asyncio
 import sqlite3
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Sequence
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -16,15 +16,15 @@ from typing import Self, TypeVar
 import anyio
 import anyio.to_thread
 
-from windowpane.context.events import Event, Recorded
+from windowpane.context.events import Recorded
 from windowpane.context.ids import BlobHash, SessionId
-from windowpane.errors import BlobNotFoundError, InvalidSettingError, StoreUnavailableError
-from windowpane.stores.base import Appended, Moved, SessionPage, SessionRow, Snapshot
-from windowpane.stores.batch import check_name, prepare
+from windowpane.errors import InvalidSettingError, StoreUnavailableError
+from windowpane.stores.append import Append, check_name
+from windowpane.stores.base import Appended, SessionPage, SessionRow, Snapshot, Store
 from windowpane.stores.clock import from_us, now_us
-from windowpane.stores.cursor import check_limit, place
+from windowpane.stores.cursor import check_limit, parse_cursor
 from windowpane.stores.sqlite import log
-from windowpane.stores.sqlite.file import Synchronous, connect, open_file, plainly
+from windowpane.stores.sqlite.file import Synchronous, connect, open_file, translated_errors
 from windowpane.stores.sqlite.writer import SQLiteWriter
 from windowpane.stores.watch import Watchers
 
@@ -38,7 +38,7 @@ _FEW = 20
 _LARGEST_INTEGER = 2**63 - 1
 
 
-class SQLiteStore:
+class SQLiteStore(Store):
     """A store in one file. With `synchronous="FULL"` what was acknowledged survives a power cut."""
 
     def __init__(self, path: str | Path, synchronous: Synchronous = "FULL") -> None:
@@ -63,8 +63,8 @@ class SQLiteStore:
         await anyio.to_thread.run_sync(open_file, self._path, self._synchronous)
         self._readers = anyio.CapacityLimiter(_READERS)
         self._watchers = Watchers()
-        with plainly(self._path):
-            self._writer = SQLiteWriter(self._path, self._synchronous, self._watchers.ring)
+        with translated_errors(self._path):
+            self._writer = SQLiteWriter(self._path, self._synchronous, self._watchers.wake)
             self._glancing = connect(self._path)
             self._glancing.execute("PRAGMA busy_timeout = 0")
         return self
@@ -87,19 +87,9 @@ class SQLiteStore:
             while self._idle:
                 self._idle.pop().close()
 
-    async def append(
-        self,
-        session_id: SessionId,
-        events: Sequence[Event],
-        *,
-        expected_seq: int | None = None,
-        key: str | None = None,
-        blobs: Mapping[BlobHash, str] | None = None,
-        moved: Moved | None = None,
-    ) -> Appended:
-        """Add events to the end of the log; see `Store.append`."""
-        batch = prepare(session_id, events, expected_seq=expected_seq, key=key, blobs=blobs, moved=moved)
-        return await self._write(lambda db: log.append(db, session_id, batch), changed=session_id)
+    async def add(self, append: Append) -> Appended:
+        """Store an append; see `Store.add`."""
+        return await self._write(lambda db: log.append(db, append), changed=append.session_id)
 
     async def read(self, session_id: SessionId, *, after: int = 0, limit: int | None = None) -> list[Recorded]:
         """Return the events after a sequence number, in order; see `Store.read`."""
@@ -117,7 +107,7 @@ class SQLiteStore:
     ) -> SessionPage:
         """Return sessions, last touched first; see `Store.sessions`."""
         check_limit(limit)
-        before = place(cursor)
+        before = parse_cursor(cursor)
         return await self._read(
             lambda db: log.sessions(db, owner, agent, limit, before), owner or "", agent or "", cursor or ""
         )
@@ -136,20 +126,13 @@ class SQLiteStore:
         await self._write(lambda db: log.delete(db, session_id), session_id, changed=session_id, erases=True)
 
     async def delete_idle(self, row: SessionRow, *, holder: str | None = None) -> bool:
-        """Remove a session unless somebody uses it; see `Store.delete_idle`."""
+        """Remove a session unless it is in use; see `Store.delete_idle`."""
         names = (row.id, holder or "")
         return await self._write(lambda db: log.delete_idle(db, row, holder), *names, changed=row.id, erases=True)
 
     async def erase(self, session_id: SessionId, seqs: Sequence[int], *, blobs: Sequence[BlobHash] = ()) -> None:
         """Replace events with `Erased` and forget blobs and the snapshot, for good; see `Store.erase`."""
         await self._write(lambda db: log.erase(db, session_id, seqs, blobs), session_id, *blobs, erases=True)
-
-    async def blob(self, session_id: SessionId, blob_hash: BlobHash) -> str:
-        """Return a text that was stored with the session; see `Store.blob`."""
-        found = await self.blobs(session_id, [blob_hash])
-        if blob_hash not in found:
-            raise BlobNotFoundError(blob_hash)
-        return found[blob_hash]
 
     async def blobs(self, session_id: SessionId, hashes: Sequence[BlobHash]) -> dict[BlobHash, str]:
         """Return those of the texts that are stored with the session; see `Store.blobs`."""
@@ -223,7 +206,7 @@ class SQLiteStore:
         return self._writer
 
     def _with_reader(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        with plainly(self._path):
+        with translated_errors(self._path):
             try:
                 db = self._idle.pop()
             except IndexError:
@@ -247,7 +230,7 @@ class SQLiteStore:
                     stand = await self._stand(seen)
                     for session_id, seq in seen.items():
                         if stand.get(session_id) != seq:
-                            self._watchers.ring(session_id)
+                            self._watchers.wake(session_id)
             except (sqlite3.Error, StoreUnavailableError):
                 # A busy moment is no reason to hold up the event loop: the next look comes soon.
                 version = None

@@ -18,7 +18,7 @@ from typing import Any, Generic, TypeVar
 from windowpane.context.ids import SessionId
 from windowpane.errors import StoreUnavailableError, WindowpaneError
 from windowpane.stores.file_lock import FileLock
-from windowpane.stores.sqlite.file import BUSY_S, Synchronous, compact, connect, in_our_words
+from windowpane.stores.sqlite.file import BUSY_S, Synchronous, compact, connect, translated_error
 
 T = TypeVar("T")
 
@@ -27,7 +27,7 @@ _PATIENCE_S = 120.0
 
 
 @dataclass(slots=True, eq=False)
-class Job(Generic[T]):
+class WriteJob(Generic[T]):
     """Work for one caller. `erases`: it is done when the old bytes are gone from the files.
 
     Work that is not `lasting` need not survive a power cut, as leases need not: whoever held one is gone then.
@@ -40,7 +40,7 @@ class Job(Generic[T]):
     lasting: bool
 
 
-Outcome = tuple[Job[Any], Any, Exception | None]
+Outcome = tuple[WriteJob[Any], Any, Exception | None]
 """A job with its result, or with the error that its caller gets."""
 
 
@@ -58,7 +58,7 @@ class SQLiteWriter:
         self._lock = FileLock(path)
         self._db = connect(path, synchronous)
         # As long as there are callers: each waits for its own job, so the queue needs no size.
-        self._queue: SimpleQueue[Job[Any] | None] = SimpleQueue()
+        self._queue: SimpleQueue[WriteJob[Any] | None] = SimpleQueue()
         self._closing = False
         self._erasure_due = False
         self._thread = Thread(target=self._serve, name="windowpane-writer", daemon=True)
@@ -79,7 +79,7 @@ class SQLiteWriter:
         if self._closing:
             raise StoreUnavailableError("the store is closed")
         future: asyncio.Future[T] = self._loop.create_future()
-        self._queue.put(Job(work, future, changed, erases, lasting))
+        self._queue.put(WriteJob(work, future, changed, erases, lasting))
         try:
             async with asyncio.timeout(_PATIENCE_S):
                 return await future
@@ -108,8 +108,8 @@ class SQLiteWriter:
             self._db.close()
         self._lock.close()
 
-    def _waiting(self) -> list[Job[Any]]:
-        jobs: list[Job[Any]] = []
+    def _waiting(self) -> list[WriteJob[Any]]:
+        jobs: list[WriteJob[Any]] = []
         with suppress(Empty):
             while len(jobs) < _MOST_AT_ONCE:
                 job = self._queue.get_nowait()
@@ -119,7 +119,7 @@ class SQLiteWriter:
                 jobs.append(job)
         return jobs
 
-    def _commit(self, jobs: list[Job[Any]]) -> list[Outcome]:
+    def _commit(self, jobs: list[WriteJob[Any]]) -> list[Outcome]:
         try:
             return self._erased(self._transaction(jobs))
         except Exception as error:  # noqa: BLE001 - whatever it is, a caller is told and the thread goes on
@@ -127,7 +127,7 @@ class SQLiteWriter:
                 return [(jobs[0], None, self._told(error))]
             return [outcome for job in jobs for outcome in self._commit([job])]
 
-    def _transaction(self, jobs: list[Job[Any]]) -> list[Outcome]:
+    def _transaction(self, jobs: list[WriteJob[Any]]) -> list[Outcome]:
         self._wait_for_disk(any(job.lasting for job in jobs))
         self._db.execute("BEGIN IMMEDIATE")
         try:
@@ -143,7 +143,7 @@ class SQLiteWriter:
         synchronous: Synchronous = "FULL" if wanted and self._synchronous == "FULL" else "NORMAL"
         self._db.execute(f"PRAGMA synchronous = {synchronous}")
 
-    def _attempt(self, job: Job[Any]) -> Outcome:
+    def _attempt(self, job: WriteJob[Any]) -> Outcome:
         try:
             return job, job.work(self._db), None
         except WindowpaneError as error:
@@ -171,7 +171,7 @@ class SQLiteWriter:
         return [(job, result, error or (left if job.erases else None)) for job, result, error in outcomes]
 
     def _told(self, error: Exception) -> Exception:
-        return in_our_words(self._path, error) if isinstance(error, sqlite3.Error) else error
+        return translated_error(self._path, error) if isinstance(error, sqlite3.Error) else error
 
     def _settle(self, outcomes: list[Outcome]) -> None:
         for job, result, error in outcomes:

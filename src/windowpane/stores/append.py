@@ -5,47 +5,57 @@ What is refused here is refused alike by every store, and before anything is wri
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from windowpane.context.events import Event, SessionCreated
 from windowpane.context.ids import BlobHash, SessionId, content_hash
 from windowpane.errors import InvalidInputError
-from windowpane.stores.base import Moved
 from windowpane.stores.clock import to_us
 from windowpane.stores.codec import encode_event
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
-    """Events as JSON, and the conditions under which they are stored.
+class OriginalTimes:
+    """Tells that events come from another store: when each of them happened, and when the session was last used."""
+
+    times: tuple[datetime, ...]
+    touched_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Append:
+    """Events as JSON for the end of one session's log, and the conditions under which they are stored.
 
     `begins` is the event that begins the session; None when the session must exist already.
     """
 
+    session_id: SessionId
     bodies: tuple[bytes, ...]
     begins: SessionCreated | None
     expected_seq: int | None
     key: str | None
     blobs: Mapping[BlobHash, str]
-    moved: Moved | None = None
+    original_times: OriginalTimes | None = None
 
     def times(self, now: int) -> tuple[int, ...]:
         """Return when each event happened, in microseconds, when it is `now`."""
-        return (now,) * len(self.bodies) if self.moved is None else tuple(to_us(at) for at in self.moved.times)
+        original = self.original_times
+        return (now,) * len(self.bodies) if original is None else tuple(to_us(at) for at in original.times)
 
     def touched(self, now: int) -> int:
         """Return when the session is touched by this append, in microseconds, when it is `now`."""
-        return now if self.moved is None else to_us(self.moved.touched_at)
+        return now if self.original_times is None else to_us(self.original_times.touched_at)
 
 
-def prepare(
+def checked_append(
     session_id: SessionId,
     events: Sequence[Event],
     *,
     expected_seq: int | None,
     key: str | None,
     blobs: Mapping[BlobHash, str] | None,
-    moved: Moved | None = None,
-) -> Batch:
+    original_times: OriginalTimes | None,
+) -> Append:
     """Return an append that a store can take as it is.
 
     Raises:
@@ -53,8 +63,10 @@ def prepare(
     """
     if not events:
         raise InvalidInputError("an append needs at least one event")
-    if moved is not None and len(moved.times) != len(events):
-        raise InvalidInputError(f"{len(events)} events that were moved need as many times, not {len(moved.times)}")
+    if original_times is not None and len(original_times.times) != len(events):
+        raise InvalidInputError(
+            f"{len(events)} events from another store need as many times, not {len(original_times.times)}"
+        )
     for name in (session_id, key or ""):
         check_name(name)
     for blob_hash, text in (blobs or {}).items():
@@ -62,13 +74,14 @@ def prepare(
         if content_hash(text) != blob_hash:
             raise InvalidInputError(f"the text given for hash {blob_hash[:12]!r} has another hash")
     first = events[0]
-    return Batch(
+    return Append(
+        session_id=session_id,
         bodies=tuple(encode_event(event) for event in events),
         begins=first if isinstance(first, SessionCreated) and expected_seq == 0 else None,
         expected_seq=expected_seq,
         key=key,
         blobs=blobs or {},
-        moved=moved,
+        original_times=original_times,
     )
 
 

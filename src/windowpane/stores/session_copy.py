@@ -13,7 +13,8 @@ from datetime import datetime
 from windowpane.context.events import Erased, Recorded
 from windowpane.context.ids import BlobHash, SessionId, content_hash
 from windowpane.errors import DifferentSessionError, SequenceConflictError, SessionNotFoundError
-from windowpane.stores.base import Moved, SessionRow, Store
+from windowpane.stores.append import OriginalTimes
+from windowpane.stores.base import SessionRow, Store
 from windowpane.stores.clock import to_us
 from windowpane.stores.codec import encode_event
 
@@ -23,7 +24,7 @@ PAGE = 500
 _BLOBS_AT_ONCE = 200
 
 
-async def bring(source: Store, target: Store, session_id: SessionId) -> int:
+async def copy_session(source: Store, target: Store, session_id: SessionId) -> int:
     """Make the target's copy of a session the same as the source's; return how many events that added.
 
     When this returns, both were compared and found to be the same, also in their texts.
@@ -49,7 +50,7 @@ async def bring(source: Store, target: Store, session_id: SessionId) -> int:
         added += position - there.last_seq
 
 
-async def bring_at_once(source: Store, target: Store, session_id: SessionId, *, touched_at: datetime) -> None:
+async def copy_new_session(source: Store, target: Store, session_id: SessionId, *, touched_at: datetime) -> None:
     """Copy a session that the target does not have in one step, so that nobody ever sees half of it.
 
     When somebody else is first, theirs is left alone.
@@ -59,14 +60,16 @@ async def bring_at_once(source: Store, target: Store, session_id: SessionId, *, 
     """
     log = await source.read(session_id)
     blobs = await source.blobs(session_id, await source.blob_hashes(session_id))
-    moved = Moved(tuple(entry.at for entry in log), touched_at)
+    moved = OriginalTimes(tuple(entry.at for entry in log), touched_at)
     try:
-        await target.append(session_id, [entry.event for entry in log], expected_seq=0, blobs=blobs, moved=moved)
+        await target.append(
+            session_id, [entry.event for entry in log], expected_seq=0, blobs=blobs, original_times=moved
+        )
     except SequenceConflictError:
         return
 
 
-async def digest(store: Store, session_id: SessionId) -> str:
+async def session_digest(store: Store, session_id: SessionId) -> str:
     """Return one hash over a session's log and texts. Two sessions with one digest are the same.
 
     Raises:
@@ -95,7 +98,7 @@ class _Copy:
 
 async def _compared(source: Store, target: Store, session_id: SessionId) -> _Copy:
     await source.row(session_id)
-    copy = await row_of(target, session_id)
+    copy = await find_row(target, session_id)
     if copy is None:
         return _Copy()
     erased: list[int] = []
@@ -135,13 +138,13 @@ async def _add(source: Store, target: Store, session_id: SessionId, last_seq: in
     pages = -(-max(row.last_seq - last_seq, len(rest)) // PAGE)
     share = missing[: -(-len(missing) // pages)]
     blobs = await source.blobs(session_id, share)
-    moved = Moved(tuple(entry.at for entry in rest), row.touched_at)
+    moved = OriginalTimes(tuple(entry.at for entry in rest), row.touched_at)
     events = [entry.event for entry in rest]
-    await target.append(session_id, events, expected_seq=last_seq, blobs=blobs, moved=moved)
+    await target.append(session_id, events, expected_seq=last_seq, blobs=blobs, original_times=moved)
     return len(rest)
 
 
-async def row_of(store: Store, session_id: SessionId) -> SessionRow | None:
+async def find_row(store: Store, session_id: SessionId) -> SessionRow | None:
     """Return a session's row, or None when the store does not have it."""
     try:
         return await store.row(session_id)
