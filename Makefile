@@ -9,7 +9,7 @@ export NODE_USE_SYSTEM_CA := 1
 unexport PYTHONDONTWRITEBYTECODE
 WEB := $(shell find web -name node_modules -prune -o -type f -print)
 
-.PHONY: serve page types test check docs docs-tables bench fuzz screenshots spec lock clean
+.PHONY: serve page types test test-fast test-pythons check docs docs-tables bench fuzz screenshots spec lock clean
 serve: .venv/installed ## run the server with the example agent
 	$(BIN)/windowpane serve
 
@@ -21,7 +21,17 @@ types: .venv/installed ## write the page's types from the HTTP API
 
 test: .venv/tested-with check docs ## run every check and every test
 	cd web && npm test
-	$(BIN)/pytest -n auto --dist loadfile
+	mkdir -p build
+	$(BIN)/python -m slipcover --fail-under 0 --json --out build/coverage.json -m pytest -n auto --dist loadfile
+	$(BIN)/python -m slipcover --merge build/coverage.json --out build/coverage.json > build/coverage.txt; \
+		floor=$$?; grep summary build/coverage.txt; exit $$floor
+
+FAST := agents context engine insight memory request text turn
+test-fast: .venv/tested-with ## the tests that need no browser and start no process; for the inner loop
+	$(BIN)/pytest -n auto --dist loadfile $(FAST:%=tests/%)
+
+test-pythons: .venv/tested-with ## run the tests on every supported Python that is installed
+	sh tests/pythons.sh
 
 check: .venv/tested-with ## lint, types, layers, generated pages
 	$(BIN)/ruff format --check
