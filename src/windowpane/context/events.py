@@ -172,7 +172,7 @@ class ApprovalDecided:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CancelRequested:
-    """Somebody asked a running turn to stop."""
+    """A running turn was asked to stop."""
 
     turn: int
     actor: Actor = "user"
@@ -310,7 +310,7 @@ class Delta:
 
 
 Live = Recorded | Delta
-"""What somebody who watches a turn sees."""
+"""What a client that follows a turn receives."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,4 +333,4 @@ class SessionDeleted:
 
 
 WatchEvent = Live | SessionContext | Missed | SessionDeleted
-"""What somebody who watches a session sees. A context event that is not in an envelope is not in the log either."""
+"""What a client that watches a session receives. A context event without an envelope is not in the log either."""

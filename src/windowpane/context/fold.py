@@ -156,7 +156,7 @@ def _(event: MessageAdded, state: SessionState, recorded: Recorded) -> SessionSt
 @_meaning.register
 def _(event: MessageRemoved, state: SessionState, recorded: Recorded) -> SessionState:
     kept = tuple(message for message in state.recent if message.seq != event.seq)
-    # Its text is erased, so whoever folds the log later has never seen it.
+    # Its text is erased, so a later fold of the log never sees it.
     if len(kept) == len(state.recent):
         return state
     return _with(

@@ -1,6 +1,6 @@
 """Work something out once for each value.
 
-Items and tools stay the very same values from turn to turn while nobody changes them, and some of them cannot be
+Items and tools stay the very same values from turn to turn while they are not changed, and some of them cannot be
 hashed. So what follows from one is remembered with the value itself. It is for functions of values that never change.
 """
 

@@ -28,7 +28,7 @@ BUILT_IN_SERVER = "windowpane"
 """The server of the tools that Windowpane itself brings. No other server can have this name."""
 
 CLIENT_SERVER = "client"
-"""The server of the tools that whoever sends a message brings along and runs itself. No other can have this name."""
+"""The server of the tools that a client sends with a message and runs itself. No other can have this name."""
 
 
 @dataclass(frozen=True, slots=True)

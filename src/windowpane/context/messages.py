@@ -159,7 +159,7 @@ class ApprovalMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssistantMessage:
-    """An answer. `request` names the record of what the model was given; None when nobody recorded it."""
+    """An answer. `request` names the record of what the model was given; None when it was not recorded."""
 
     model_reply: ModelReply
     request: BlobHash | None = None

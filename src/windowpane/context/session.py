@@ -97,7 +97,7 @@ class OpenTurn:
 
     @property
     def for_client(self) -> tuple[ToolCall, ...]:
-        """Return the calls that whoever sent the message runs itself, and whose results it owes."""
+        """Return the calls that the client runs itself, and whose results it owes."""
         return tuple(call for call in self.unanswered if is_for_client(call))
 
     @property

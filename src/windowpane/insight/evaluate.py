@@ -1,7 +1,7 @@
 """How well a selection does on questions whose needs are known.
 
 Labels come from a file in the form of context tests (`must` is needed, `may` is neither right nor wrong), or from use:
-of a past turn, what its answer made use of and what somebody added by hand right after it. The scores of a past turn
+of a past turn, what its answer made use of and what was added by hand right after it. The scores of a past turn
 are those that were recorded; questions from a file are measured now.
 
 What a selection takes is always the first few in the order of their scores. So a question is a list of scores with the

@@ -54,7 +54,7 @@ def fate_of(pieces: Sequence[Piece], room_tokens: int, key: str) -> Fitted | Non
 def more_tokens(pieces: Sequence[Piece], room_tokens: int, key: str, *, whole: bool = False) -> int:
     """Return how many more tokens there must be for a piece to be sent, or sent whole.
 
-    0 when it is already, and when it is not among the pieces, because nobody knows its size.
+    0 when it is already, and when it is not among the pieces, because its size is not known.
     A larger window may let something more important in and thereby push the piece out, so this is the smallest number
     with which the piece is sent, and not every larger number does.
     """

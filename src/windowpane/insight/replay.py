@@ -1,7 +1,7 @@
 """A past request once more: rebuilt byte for byte, and its selection run again under other circumstances.
 
 Rebuilding needs the log and the blobs alone. Other settings are applied to the scores that were recorded. Another query
-or other texts are measured anew, against the items as the agent had them then. No model is called.
+or other texts are measured again, against the items as the agent had them then. No model is called.
 """
 
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ from windowpane.search.settings import SearchSettings, search_settings, written_
 from windowpane.tools.names import offer
 
 WAIT_S = 60.0
-"""How long a replay waits for vectors: nobody waits for a reply."""
+"""How long a replay waits for vectors. No user waits for a reply."""
 
 RECENT_MESSAGES = 64
 

@@ -1,6 +1,6 @@
 """Tell which items of a request the answer made use of.
 
-The rules are plain, so that anybody can check them, and look only at what was recorded:
+The rules are plain, so that they can be checked by hand, and look only at what was recorded:
 
 - A tool was used when it was called.
 - A rule or reference was **cited** when the answer names it, **quoted** when five words in a row come from it, and
@@ -121,7 +121,7 @@ def _verdict(ref: ItemRef, said: "_Signs", only: set[Sign], spoken: str, elsewhe
 
 
 def _cited(name: str, spoken: str, elsewhere: Sequence[str]) -> str:
-    """Return an item's name as the answer gives it, where nobody else had named it.
+    """Return an item's name as the answer gives it, where it was not named before.
 
     A name that is plain words, or reads like them (`heat-pump`), may be just those words; it counts only when it is
     written as a name: with its `@` or `.md`, or set apart by quotes, backticks, stars or brackets.

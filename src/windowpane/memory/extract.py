@@ -35,9 +35,9 @@ Spoken = UserMessage | AssistantMessage
 
 
 def extract(due: Due, earlier: Sequence[Message] = (), limits: FactLimits = FACT_LIMITS) -> Summary | None:
-    """Return a summary that quotes, or None when nobody has said anything yet.
+    """Return a summary that quotes, or None when nothing was said yet.
 
-    `earlier` are the messages that the summary before covers. With them, the overview is chosen anew from the whole
+    `earlier` are the messages that the summary before covers. With them, the overview is chosen again from the whole
     conversation; without them, what the last overview said is carried on as it stands.
     """
     before = due.before

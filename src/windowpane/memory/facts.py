@@ -22,7 +22,7 @@ LEAD_CHARACTERS = 50
 MOST_PER_MESSAGE = 12
 LONGEST_TEXT = 20_000
 LONGEST_LINE = 2_000
-"""Beyond these, nobody states facts: it is pasted data."""
+"""Longer texts are treated as pasted data and skipped."""
 
 
 @dataclass(frozen=True, slots=True)

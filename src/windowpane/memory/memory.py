@@ -114,5 +114,5 @@ class Memory:
             upto = (entry for entry in events if entry.seq <= state.seq)
             return [message for message in messages_of(state.id, upto) if message.seq > after]
 
-        # A long log would hold up everybody else.
+        # A long log would hold up other requests.
         return told() if len(events) < IN_A_THREAD else await anyio.to_thread.run_sync(told)

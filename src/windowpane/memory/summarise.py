@@ -54,7 +54,7 @@ async def summarise(
     limits: FactLimits = FACT_LIMITS,
     deadline_s: float = DEADLINE_S,
 ) -> Summary | None:
-    """Return the next summary, or None when nobody has said anything yet.
+    """Return the next summary, or None when nothing was said yet.
 
     `earlier` are the messages that the summary before covers. With them, prose is written from the beginning again;
     without them, the last overview is carried on as it stands. Never raises: a model that fails, takes too long

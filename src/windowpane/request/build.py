@@ -14,6 +14,7 @@ from windowpane.context.events import Event, ItemAdded, Recorded, RequestBuilt, 
 from windowpane.context.fold import fold
 from windowpane.context.ids import BlobHash, new_request_id
 from windowpane.context.items import Item, ItemRef, Tool
+from windowpane.context.messages import Message
 from windowpane.context.request import ReplyOptions, Request
 from windowpane.context.session import SessionState, open_turn
 from windowpane.fetch.base import SearchEngine
@@ -23,13 +24,13 @@ from windowpane.models.base import Models
 from windowpane.request.assemble import Ingredients, assemble
 from windowpane.request.catalog import Catalogs, KeptCatalog
 from windowpane.request.file_marks import file_states
-from windowpane.request.gather import always_tools, gather, item_of
+from windowpane.request.gather import Gathered, always_tools, gather, item_of
 from windowpane.request.mentions import mentions
 from windowpane.request.prompt import build_prompt
 from windowpane.request.record import to_blobs
 from windowpane.request.research import research
 from windowpane.request.resume import resume_text
-from windowpane.request.selector import Selector
+from windowpane.request.selector import Selection, Selector
 from windowpane.request.settings import call_settings, search_settings, window_of
 from windowpane.text.blocks import Block, fetched_blocks, recall_block, resume_block, summary_block
 from windowpane.tools.base import ServerStatus
@@ -92,12 +93,7 @@ async def build_request(
     window_tokens, window_source = window_of(agent, services.models.window_tokens(settings.model))
     gathered = gather(agent, servers, session, brought)
     recent = [entry for entry in session.recent if entry.turn is None or entry.turn < turn.turn]
-    with telemetry.selection(len(gathered.candidates)) as measured:
-        selection = await services.selector.select(
-            turn.message, recent, gathered.candidates, search_settings(agent, session)
-        )
-        chosen, degraded = len(selection.chosen), bool(selection.degraded)
-        measured.note({"windowpane.selection.chosen": chosen, "windowpane.selection.degraded": degraded})
+    selection = await _selected(services.selector, agent, session, recent, gathered)
     history = recent_messages(recent, session.summary)
     recollection = await services.memory.recall(session, turn.message, history)
     recalled = tuple(recall_block(entry, rank) for rank, entry in enumerate(recollection.recalled))
@@ -123,7 +119,7 @@ async def build_request(
             message_count=session.message_count - 1,
         )
     )
-    items = {found.ref: found.item for found in gathered.found if found.item is not None}
+    items = {held.ref: held.item for held in gathered.found if held.item is not None}
     items |= {chosen.item.ref: chosen.item for chosen in selection.chosen}
     return BuiltRequest(request=request, added=added, items=items, catalog=catalog)
 
@@ -146,6 +142,18 @@ def _arrivals(session: SessionState, servers: Iterable[ServerStatus]) -> list[Ev
 def _with_added(session: SessionState, added: Sequence[Event], now: datetime) -> SessionState:
     """Return the session as it will be when these events are in its log."""
     return fold(session.id, (Recorded(session.seq + index, now, each) for index, each in enumerate(added, 1)), session)
+
+
+async def _selected(
+    selector: Selector, agent: Agent, session: SessionState, recent: Sequence[Message], gathered: Gathered
+) -> Selection:
+    with telemetry.selection(len(gathered.candidates)) as measured:
+        selection = await selector.select(
+            open_turn(session).message, recent, gathered.candidates, search_settings(agent, session)
+        )
+        chosen, degraded = len(selection.chosen), bool(selection.degraded)
+        measured.note({"windowpane.selection.chosen": chosen, "windowpane.selection.degraded": degraded})
+    return selection
 
 
 async def _blocks(session: SessionState) -> tuple[Block, ...]:

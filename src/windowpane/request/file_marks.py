@@ -2,7 +2,7 @@
 
 A mark is the hash of a file's content and the time of its last change. Only regular files are opened, whatever a name
 leads to, and only small ones are read: a large file is known by its size and time. A file that cannot be looked at in
-time has no mark, and nobody waits for it.
+time has no mark, and the turn does not wait for it.
 """
 
 import errno
@@ -65,7 +65,7 @@ def state_of(path: str, mark: FileMark | None) -> FileState:
     except ValueError:
         return "missing"
     except OSError as error:
-        # Otherwise it is there, behind a door that is closed to us, or nobody can tell.
+        # Otherwise it exists and cannot be read, or that cannot be found out.
         return "missing" if error.errno in _NOT_THERE else "exists"
     now = mark_of(path)
     return "changed" if mark is not None and now is not None and now.hash != mark.hash else "exists"

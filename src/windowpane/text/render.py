@@ -19,7 +19,7 @@ CUT_MARK = "\n[… shortened to fit the context window]"
 def boundary_code(session_id: SessionId, texts: Iterable[str]) -> str:
     """Return the session's boundary code, or the next one that none of these texts contains.
 
-    It stays the same from turn to turn, so that prompt caches keep working, unless somebody quotes it.
+    It stays the same from turn to turn, so that prompt caches keep working, unless a text quotes it.
     """
     everything = "\n".join(texts)
     attempt = 0

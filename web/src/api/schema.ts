@@ -141,7 +141,7 @@ export type AssistantMessageInput = {
   [more: string]: unknown
 }
 
-/** An answer. `request` names the record of what the model was given; None when nobody recorded it. */
+/** An answer. `request` names the record of what the model was given; None when it was not recorded. */
 export type AssistantMessage = {
   model_reply: ModelReply
   request: string | null
@@ -214,14 +214,14 @@ export type CalledFunction = {
   arguments: string
 }
 
-/** Somebody asked a running turn to stop. */
+/** A running turn was asked to stop. */
 export type CancelRequested = {
   turn: number
   actor: "user" | "model" | "system"
   type: "cancel.requested"
 }
 
-/** Somebody asked a running turn to stop. */
+/** A running turn was asked to stop. */
 export type CancelRequestedEvent = {
   seq: number
   at: string

@@ -62,7 +62,7 @@ class Progress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lesson:
-    """Which items a turn turned out to need: those that were used, and those that somebody added after the answer."""
+    """Which items a turn turned out to need: those that were used, and those that were added by hand after it."""
 
     turn: int
     seq: int
@@ -183,7 +183,7 @@ def _past(session_id: SessionId, stretch: Stretch, texts: Mapping[BlobHash, str]
         steps=steps_of(stretch.events, stretch.turn),
     )
     try:
-        past.request  # noqa: B018 – asked once here, so that nobody below has to expect a lost text
+        past.request  # noqa: B018 – asked once here, so that no function below has to expect a lost text
     except BlobNotFoundError:
         return None
     return past

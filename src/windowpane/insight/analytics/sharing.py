@@ -2,7 +2,7 @@
 
 Of the latest turns that an owner had with an agent, those are similar whose message is near the present one in meaning,
 or shares its telling words. What their answers made use of, and what was added by hand after them, is offered as it was
-used together, with the turns that it comes from. Nothing is added by this: whoever wants an item adds it.
+used together, with the turns that it comes from. Nothing is added by this: the user adds what is wanted.
 """
 
 import math
