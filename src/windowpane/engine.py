@@ -74,7 +74,7 @@ from windowpane.request.catalog import Catalogs, read_catalog
 from windowpane.request.file_marks import read_marks
 from windowpane.request.gather import always_items, always_tools, item_of
 from windowpane.request.hybrid_selector import HybridSelector
-from windowpane.request.prompt import build_prompt
+from windowpane.request.prompt.sections import build_prompt
 from windowpane.request.record import context_of, rebuild, texts_of
 from windowpane.request.resume import RESUME_AFTER_S
 from windowpane.request.selector import NoSelector, Selection, Selector

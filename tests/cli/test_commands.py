@@ -208,7 +208,7 @@ def test_doctor_names_every_fault_and_what_to_do(tmp_path: Path) -> None:
     assert "is damaged" in findings["store", "broken"]["detail"]
     assert findings["agents", "doubtful"]["detail"] == f"{odd} has no agent.yaml, so it is not an agent"
     details = [found["detail"] for found in json.loads(done.out) if found["subject"] == "agent broken"]
-    assert details[0].startswith(f"agent 'broken' has no core prompt: write {broken}/prompts/core.md and say in it who")
+    assert details[0].startswith(f"agent 'broken' has no core prompt: write {broken}/prompts/core.md and state who")
     assert details[1].startswith(f"{broken}/rules/bad.md:3: ")
     assert findings["model openai:gpt-5", "broken"]["detail"].startswith("openai:gpt-5 needs a key: set OPENAI_API_KEY")
     assert "no-such-command" in findings["tool server absent", "broken"]["detail"]

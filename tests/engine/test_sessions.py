@@ -58,7 +58,7 @@ async def test_an_agent_without_a_core_prompt_does_not_start_and_says_what_to_wr
     (world.root / "pane" / "prompts" / "core.md").unlink()
 
     async with world.engine() as engine:
-        with pytest.raises(MissingCorePromptError, match=r"write .*/pane/prompts/core\.md and say in it who the agent"):
+        with pytest.raises(MissingCorePromptError, match=r"write .*/pane/prompts/core\.md and state who the agent"):
             await engine.create_session()
         assert (await engine.sessions()).sessions == ()
 

@@ -21,7 +21,7 @@ from windowpane.insight.past import PastTurn
 from windowpane.request.assemble import Ingredients, assemble
 from windowpane.request.catalog import keep_catalog, read_catalog
 from windowpane.request.gather import gather
-from windowpane.request.prompt import build_prompt
+from windowpane.request.prompt.sections import build_prompt
 from windowpane.request.record import context_of, to_blobs
 from windowpane.request.selector import Chosen, Selection
 from windowpane.search.base import Measurements, PassageFinder, SearchQuery

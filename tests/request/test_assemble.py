@@ -20,7 +20,7 @@ from windowpane.context.summary import Summary
 from windowpane.errors import ContextTooLargeError
 from windowpane.request.assemble import Ingredients, assemble
 from windowpane.request.gather import gather
-from windowpane.request.prompt import build_prompt
+from windowpane.request.prompt.sections import build_prompt
 from windowpane.request.record import rebuild, to_blobs
 from windowpane.request.selector import Chosen, Selection
 from windowpane.text.blocks import Block, Recalled, fetched_blocks, recall_block, resume_block, summary_block

@@ -22,7 +22,7 @@ from windowpane.engine import Engine
 from windowpane.errors import EmbedderError, MissingCorePromptError, ModelError, StoreError, WindowpaneError
 from windowpane.models.base import ModelStep
 from windowpane.models.environment import OLLAMA_URL, SETUPS
-from windowpane.request.prompt import build_prompt
+from windowpane.request.prompt.sections import build_prompt
 from windowpane.settings import Settings, without_password
 from windowpane.tools.base import ServerStatus
 from windowpane.wiring import open_embedder, open_engine, open_store

@@ -32,7 +32,7 @@ from windowpane.context.request import (
 from windowpane.context.session import SessionState
 from windowpane.request.fit import Fitted, Piece, fit
 from windowpane.request.gather import Gathered
-from windowpane.request.prompt import Section
+from windowpane.request.prompt.sections import Section
 from windowpane.request.selector import Selection
 from windowpane.text.blocks import Block
 from windowpane.text.render import (

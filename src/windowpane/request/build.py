@@ -26,7 +26,7 @@ from windowpane.request.catalog import Catalogs, KeptCatalog
 from windowpane.request.file_marks import file_states
 from windowpane.request.gather import Gathered, always_tools, gather, item_of
 from windowpane.request.mentions import mentions
-from windowpane.request.prompt import build_prompt
+from windowpane.request.prompt.sections import build_prompt
 from windowpane.request.record import to_blobs
 from windowpane.request.research import research
 from windowpane.request.resume import resume_text

@@ -9,7 +9,7 @@ from windowpane.agents.base import Agent
 from windowpane.context.request import CallSettings
 from windowpane.context.session import SETTING_NAMES, SessionSettings, SessionState, ToolPermission
 from windowpane.errors import InvalidSettingError
-from windowpane.request.clock import known_zone, parse_user_time
+from windowpane.request.prompt.clock import known_zone, parse_user_time
 from windowpane.search.settings import search_settings as parsed_search_settings
 
 DEFAULT_WINDOW_TOKENS = 32_768

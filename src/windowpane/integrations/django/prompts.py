@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from windowpane.context.session import SessionSettings
 from windowpane.engine import Engine
 from windowpane.integrations.django.manager import ContextManager, get_context_manager
-from windowpane.request.prompt import build_prompt
+from windowpane.request.prompt.sections import build_prompt
 from windowpane.request.settings import checked_changes
 
 

@@ -14,9 +14,9 @@ from windowpane.agents.base import Agent, Prompts
 from windowpane.context.request import PartKind
 from windowpane.context.session import Mode, SessionSettings
 from windowpane.errors import MissingCorePromptError
-from windowpane.request.clock import time_context
+from windowpane.request.prompt.clock import time_context
+from windowpane.request.prompt.sites import host_of, match_site, shown_url
 from windowpane.request.resume import WORKING_CONTEXT_TEXT
-from windowpane.request.sites import host_of, match_site, shown_url
 
 MODE_TEXTS: Mapping[Mode, str] = {
     "thinking": (

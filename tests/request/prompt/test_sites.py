@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windowpane.request.sites import CUT_URL_MARK, SHOWN_URL_CHARACTERS, host_of, match_site, shown_url
+from windowpane.request.prompt.sites import CUT_URL_MARK, SHOWN_URL_CHARACTERS, host_of, match_site, shown_url
 
 SITES = {
     "sec.gov": "SEC",

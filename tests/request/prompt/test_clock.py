@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from windowpane.errors import InvalidSettingError
-from windowpane.request.clock import known_zone, parse_user_time, time_context
+from windowpane.request.prompt.clock import known_zone, parse_user_time, time_context
 
 NOW = datetime(2026, 2, 3, 12, 0, 59, 999_999, tzinfo=UTC)
 

@@ -14,7 +14,7 @@ from windowpane.agents.folder import FolderAgents
 from windowpane.context.agents import AgentSettings
 from windowpane.context.session import Mode, SessionSettings
 from windowpane.errors import MissingCorePromptError
-from windowpane.request.prompt import MODE_TEXTS, Section, build_prompt
+from windowpane.request.prompt.sections import MODE_TEXTS, Section, build_prompt
 from windowpane.request.resume import WORKING_CONTEXT_TEXT
 
 NOW = datetime(2026, 2, 3, 12, 0, tzinfo=UTC)
@@ -169,7 +169,7 @@ def test_a_missing_core_prompt_stops_the_agent_and_says_what_to_write(core: str 
         build_prompt(agent, SessionSettings(), now=NOW)
 
     assert str(caught.value) == (
-        "agent 'pane' has no core prompt: write agents/pane/prompts/core.md and say in it who the agent is, "
+        "agent 'pane' has no core prompt: write agents/pane/prompts/core.md and state who the agent is, "
         "what it is for and what it must never do"
     )
 
