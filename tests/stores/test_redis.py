@@ -31,7 +31,7 @@ from windowpane.errors import (
 )
 from windowpane.stores.redis.durability import Durability
 from windowpane.stores.redis.store import RedisStore
-from windowpane.stores.redis.url import HostPort, Login, RedisUrl, Tls, parse_redis_url
+from windowpane.stores.redis.url import HostPort, RedisLogin, RedisUrl, Tls, parse_redis_url
 from windowpane.stores.sessions import Sessions
 from windowpane.wiring import open_store
 
@@ -87,7 +87,7 @@ def test_a_url_says_where_the_servers_are_and_how_to_use_them() -> None:
         hosts=(HostPort("::1", 7000), HostPort("b", 6379)),
         topology="cluster",
         service="",
-        login=Login("ana", "s cret", 2),
+        login=RedisLogin("ana", "s cret", 2),
         sentinel_auth=False,
         tls=Tls(),
         prefix="mine",
@@ -99,7 +99,7 @@ def test_a_url_says_where_the_servers_are_and_how_to_use_them() -> None:
         hosts=(HostPort("a", 26379), HostPort("b", 26380)),
         topology="sentinel",
         service="my service",
-        login=Login(None, "secret", 3),
+        login=RedisLogin(None, "secret", 3),
         sentinel_auth=True,
         tls=None,
         prefix="windowpane",

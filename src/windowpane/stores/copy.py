@@ -1,6 +1,6 @@
 """Copy every session of a store to another, while it is being used, and make sure of it.
 
-Sessions are brought one by one (`session_copy.py`), so a copy that was stopped goes on where it was. Then the source is
+Sessions are copied one by one (`session_copy.py`), so a copy that was stopped goes on where it was. Then the source is
 looked through again for what has changed meanwhile, until nothing has; and in the end every session is read in both
 stores and compared by digest.
 """
@@ -146,7 +146,7 @@ class _Copying:
             self.events += added
 
     async def _drop(self, session_id: SessionId) -> None:
-        """Delete what this run has copied and somebody has deleted from the source since."""
+        """Delete what this run has copied and that was deleted from the source since."""
         del self._seen[session_id]
         if session_id in self.copied:
             self.copied.discard(session_id)

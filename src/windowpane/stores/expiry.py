@@ -1,10 +1,10 @@
-"""A store that forgets what nobody uses: by time, and by number, the least recently used first.
+"""A store that forgets unused sessions: by time, and by number, the least recently used first.
 
 It is a store around another. A session is over when it was last used longer ago than the limit, or when as many others
 as the limit allows were used later. One that is in use is never over: it is removed in one step with the check that
-nobody has used it since it was looked at and that nobody holds its lease. Any number of workers may do this at once.
+it was not used since it was looked at and that its lease is free. Any number of workers may do this at once.
 
-With an archive a session is copied there before it is removed, and whoever asks for it by its id brings it back. The
+With an archive a session is copied there before it is removed, and a request for its id brings it back. The
 archive keeps its copy, so that the next time only the difference is copied; deleting and erasing reach both.
 """
 
@@ -153,7 +153,7 @@ class ExpiringStore(Store):
             await self._delete_archived(session_id)
 
     async def delete_idle(self, row: SessionRow, *, holder: str | None = None) -> bool:
-        """Remove a session unless somebody uses it, from the archive too; see `Store.delete_idle`."""
+        """Remove a session unless it is in use, from the archive too; see `Store.delete_idle`."""
         if not await self._store.delete_idle(row, holder=holder):
             return False
         await self._delete_archived(row.id)
@@ -214,7 +214,7 @@ class ExpiringStore(Store):
             except WindowpaneError as error:
                 log.warning("expiry.failed", code=error.code, why=str(error))
             except Exception:
-                # A background task is an edge: what nobody foresaw must not end expiry for good.
+                # A background task is an edge: an unexpected error must not end expiry for good.
                 log.exception("expiry.crashed")
             await anyio.sleep(min(_SWEEP_EVERY_S, self._limits.unused_s / 4))
 
@@ -255,7 +255,7 @@ class ExpiringStore(Store):
         return removed
 
     async def _move_to(self, archive: Store, row: SessionRow) -> bool:
-        """Copy a session to the archive and remove it here; False when somebody uses it or it is gone already."""
+        """Copy a session to the archive and remove it here; False when it is in use or gone already."""
         holder = new_holder_id()
         held_since = anyio.current_time()
         try:
@@ -273,7 +273,7 @@ class ExpiringStore(Store):
                 return True
             await self._store.row(row.id)
         except SessionNotFoundError:
-            # While it was held, only somebody who wants it gone for good can have removed it.
+            # While it was held, only a deletion by a caller can have removed it.
             if anyio.current_time() - held_since < _LEASE_S / 2:
                 await self._delete_archived(row.id)
         finally:

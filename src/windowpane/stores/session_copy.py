@@ -1,6 +1,6 @@
 """Bring one session from a store to another, whole: its events with their times, its texts, its age.
 
-A copy is never begun anew: what the target has is compared with what the source has, what was erased in one is erased
+A copy is never started over: what the target has is compared with what the source has, what was erased in one is erased
 in the other, and what is missing is added. So it does not matter how often this is done, where it was stopped, or
 whether the session grows meanwhile, and a copy that turns out to be another session is left alone.
 """
@@ -43,7 +43,7 @@ async def copy_session(source: Store, target: Store, session_id: SessionId) -> i
             while more := await _add(source, target, session_id, position):
                 position += more
         except SequenceConflictError:
-            # Somebody else brings it too.
+            # Another process copies it too: compare again and go on from there.
             continue
         if position == there.last_seq and not (there.erased or there.surplus):
             return added
@@ -51,9 +51,9 @@ async def copy_session(source: Store, target: Store, session_id: SessionId) -> i
 
 
 async def copy_new_session(source: Store, target: Store, session_id: SessionId, *, touched_at: datetime) -> None:
-    """Copy a session that the target does not have in one step, so that nobody ever sees half of it.
+    """Copy a session that the target does not have in one step, so that no reader ever sees half of it.
 
-    When somebody else is first, theirs is left alone.
+    When another process is first, its copy is left alone.
 
     Raises:
         SessionNotFoundError: the source has no such session.

@@ -50,7 +50,7 @@ class Sessions:
         self._snapshots: dict[SessionId, int] = {}
 
     async def state(self, session_id: SessionId) -> SessionState:
-        """Return the session's state as of now, for somebody who uses it.
+        """Return the session's state as of now, for a caller who uses it.
 
         Raises:
             SessionNotFoundError: no such session.

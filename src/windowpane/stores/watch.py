@@ -1,6 +1,6 @@
-"""Who watches which session, and how they are woken.
+"""Watchers of sessions, and how they are woken.
 
-The log is the truth; a wake-up only says "look". A watcher therefore misses nothing and sees nothing twice, however
+The log is the truth; a wake-up only says "read". A watcher therefore misses nothing and sees nothing twice, however
 many wake-ups it gets: it reads what stands after the last event it has seen.
 """
 
@@ -26,7 +26,7 @@ class Read(Protocol):
 
 
 class Watcher:
-    """Somebody who has seen a session's log up to `seq`."""
+    """A reader that has seen a session's log up to `seq`."""
 
     def __init__(self, seq: int) -> None:
         self.seq = seq
@@ -34,7 +34,7 @@ class Watcher:
 
 
 class Watchers:
-    """Everybody who watches a session in this process."""
+    """All watchers of sessions in this process."""
 
     def __init__(self) -> None:
         self._watching: defaultdict[SessionId, set[Watcher]] = defaultdict(set)
@@ -49,6 +49,7 @@ class Watchers:
         """Yield a session's events after a sequence number until the session is deleted or `close` is called."""
         with self._watcher(session_id, after) as watcher:
             while not self._closed:
+                # Cleared before reading: an event that comes while we read sets it again, so it is not missed.
                 watcher.changed.clear()
                 try:
                     events = await read(session_id, after=watcher.seq, limit=_READ_AT_ONCE)
@@ -65,7 +66,7 @@ class Watchers:
                     await watcher.changed.wait()
 
     def wake(self, session_id: SessionId) -> None:
-        """Tell those who watch a session to look."""
+        """Have the watchers of a session read again."""
         for watcher in self._watching.get(session_id, ()):
             watcher.changed.set()
 

@@ -114,7 +114,7 @@ def _host_and_port(text: str) -> tuple[str, int]:
 
 
 class ConnectionPool:
-    """Connections to one server: a pool for whoever asks, and single ones for those who need their own."""
+    """Connections to one server: a pool for reads and small writes, and single ones for users that keep theirs."""
 
     def __init__(self, url: ServerAddress) -> None:
         self.url = url

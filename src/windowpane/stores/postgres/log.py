@@ -117,7 +117,7 @@ async def delete(db: DriverConnection, session_id: SessionId) -> bool | None:
 
 
 async def delete_idle(db: DriverConnection, idle: SessionRow, holder: str | None) -> bool | None:
-    """Remove everything of a session that is as this row says and that nobody but `holder` holds."""
+    """Remove everything of a session that is as this row says and that no other than `holder` holds."""
     return await db.fetchval(
         "SELECT windowpane.forget($1, $2, $3, $4)",
         name_in_sql(idle.id),

@@ -32,7 +32,7 @@ _LONGEST_MESSAGE = 7999
 
 
 class Notifier:
-    """Tells other processes which sessions changed here, and rings for the watchers here what others tell."""
+    """Tells other processes which sessions changed here, and wakes the watchers here when others tell."""
 
     def __init__(self, connections: ConnectionPool, me: UUID, watchers: Watchers) -> None:
         self._connections = connections
@@ -44,14 +44,14 @@ class Notifier:
         self._heard = asyncio.Event()
 
     def tell(self, session_id: SessionId) -> None:
-        """Let others know, soon, that a session changed. Watchers here are rung at once."""
+        """Let others know, soon, that a session changed. Watchers here are woken at once."""
         self._watchers.wake(session_id)
         self._changed[session_id] = None
         if self._telling is None or self._telling.done():
             self._telling = asyncio.create_task(self._tell())
 
     def listen(self) -> None:
-        """Hear others, for as long as somebody watches."""
+        """Hear others, for as long as a session is watched."""
         if self._listening is None or self._listening.done():
             self._listening = asyncio.create_task(self._attend())
 
@@ -67,7 +67,7 @@ class Notifier:
         while self._changed:
             changed, self._changed = list(self._changed), {}
             for message in self._messages(changed):
-                # Whoever misses it looks anyway.
+                # A process that misses it compares its watchers with the logs anyway.
                 with suppress(StoreError):
                     await self._connections.run(partial(log.wake, message=message))
             await asyncio.sleep(_TELL_EVERY_S)
@@ -127,7 +127,7 @@ class Notifier:
     def _hear(self, _connection: object, _pid: int, _channel: str, message: str) -> None:
         told = json.loads(message)
         if told["from"] == self._me:
-            # What changed here was rung here. It only shows that wake-ups come through.
+            # Watchers of what changed here were woken here. It only shows that wake-ups come through.
             self._heard.set()
             return
         for session_id in told["sessions"]:

@@ -1,4 +1,4 @@
-"""The schema `windowpane`: numbered migrations, applied once by whoever comes first.
+"""The schema `windowpane`: numbered migrations, applied once, by the first worker that comes.
 
 A migration is a file of plain SQL in `migrations/`. All that are missing are applied in one transaction under
 an advisory lock, so workers that start together do not meet, and a worker that dies leaves nothing half done. A

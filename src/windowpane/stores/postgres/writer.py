@@ -112,7 +112,7 @@ class PostgresWriter:
                 await close_connection(self._connection)
 
     def _waiting(self) -> list[PendingAppend]:
-        """Take what waits, in order; what nobody waits for any more, or has waited too long, is left out."""
+        """Take what waits, in order; what has no caller any more, or has waited too long, is left out."""
         jobs: list[PendingAppend] = []
         room = _MOST_BYTES_AT_ONCE
         while self._queue and len(jobs) < _MOST_AT_ONCE and (room > 0 or not jobs):
@@ -148,7 +148,8 @@ class PostgresWriter:
             self._settle(job, outcome, first_seq, last_seq, at)
 
     async def _ask(self, arguments: tuple[object, ...]) -> Answers:
-        # After a failure nobody knows what the server has done, and the next attempt asks on another connection.
+        # After a failure it is not known what the server has done: the next attempt asks on another connection, with
+        # the same number, so that a batch that was stored is not stored again.
         if self._connection is None or self._connection.is_closed():
             self._connection = await self._connections.connect()
         return await ask(self._connection, self._connection.fetchrow(_APPEND, *arguments))

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from redis.asyncio import Connection, Sentinel, SentinelConnectionPool, SSLConnection
 
-from windowpane.stores.redis.url import HostPort, Login, RedisUrl
+from windowpane.stores.redis.url import HostPort, RedisLogin, RedisUrl
 
 
 class Connector:
@@ -20,7 +20,7 @@ class Connector:
         self._sentinel: Sentinel | None = None
         self._primary: SentinelConnectionPool | None = None
         if url.topology == "sentinel":
-            login = Login(url.login.username, url.login.password) if url.sentinel_auth else Login()
+            login = RedisLogin(url.login.username, url.login.password) if url.sentinel_auth else RedisLogin()
             asking = _options(url, login, answer_s) | {"socket_timeout": answer_s, "ssl": self._tls}
             self._sentinel = Sentinel([(one.host, one.port) for one in url.hosts], sentinel_kwargs=asking)
             self._primary = SentinelConnectionPool(url.service, self._sentinel, ssl=self._tls, **self._options)
@@ -38,7 +38,7 @@ class Connector:
             await self._sentinel.aclose()
 
 
-def _options(url: RedisUrl, login: Login, answer_s: float) -> dict[str, Any]:
+def _options(url: RedisUrl, login: RedisLogin, answer_s: float) -> dict[str, Any]:
     options: dict[str, Any] = {
         "username": login.username,
         "password": login.password,

@@ -54,7 +54,7 @@ class SessionIndex:
                     shown.append(row)
             shown.sort(key=_position_of, reverse=True)
             del shown[limit + 1 :]
-            # Further down, nobody can have been used later than the last one here.
+            # Further down, no session can have been used later than the last one here.
             if not named or (len(shown) > limit and named[-1][0] + LISTED_EVERY_US <= _position_of(shown[-1])[0]):
                 return page(shown, limit)
             reached = named[-1]

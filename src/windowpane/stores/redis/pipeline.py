@@ -31,7 +31,7 @@ class ConnectionLostError(Exception):
 
 
 @dataclass(slots=True, eq=False)
-class Call:
+class PendingCall:
     """Commands that the server gets in one piece and one after the other, and the caller who waits for the replies."""
 
     packed: bytes
@@ -47,7 +47,7 @@ class Pipeline:
         self._answer_s = answer_s
         self._loop = asyncio.get_running_loop()
         # As long as there are callers: each waits for its own call, so the queue needs no size.
-        self._waiting: list[Call] = []
+        self._waiting: list[PendingCall] = []
         self._exchanging: asyncio.Task[Any] | None = None
         self._unread = 0
         """How many replies to what was sent last are still to come."""
@@ -70,7 +70,7 @@ class Pipeline:
         """
         packed = b"".join([_pack(command) for command in commands])
         if self._exchanging is not None:
-            call = Call(packed, len(commands), self._loop.create_future())
+            call = PendingCall(packed, len(commands), self._loop.create_future())
             self._waiting.append(call)
             return await call.replies
         # A single caller needs no task and no future: most turns have one.
@@ -97,7 +97,7 @@ class Pipeline:
         await self._connection.disconnect(nowait=True)
 
     async def _exchange_waiting(self) -> None:
-        calls: list[Call] = []
+        calls: list[PendingCall] = []
         try:
             with self._lost_when_broken():
                 await self._read(self._unread)
@@ -118,7 +118,7 @@ class Pipeline:
         finally:
             self._exchanging = None
 
-    def _give_up(self, calls: Sequence[Call], why: BaseException) -> None:
+    def _give_up(self, calls: Sequence[PendingCall], why: BaseException) -> None:
         self._waiting = []
         for call in calls:
             if not call.replies.done():

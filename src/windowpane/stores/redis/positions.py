@@ -1,8 +1,8 @@
-"""What this process was told stands at some places of some logs.
+"""What this process was told stands where in some logs.
 
 A server that lost its latest writes, such as a replica that took over, continues the log with other events under the
-same numbers. Whoever continues from a place of the lost part would mix two histories without noticing. So the time of
-the last event that was seen is kept for a while, and compared when somebody continues from there.
+same numbers. A caller that continues from an event of the lost part would mix two histories without noticing. So the
+time of the last event that was seen is kept for a while, and compared when a caller continues from there.
 """
 
 from collections import OrderedDict
@@ -14,7 +14,7 @@ _PLACES = 8
 
 
 class SeenPositions:
-    """The times of events that were last in what somebody read or appended, for the sessions used last."""
+    """The times of events that were last in what was read or appended, for the sessions used last."""
 
     def __init__(self) -> None:
         self._known: OrderedDict[SessionId, OrderedDict[int, int]] = OrderedDict()
@@ -31,7 +31,7 @@ class SeenPositions:
             self._known.popitem(last=False)
 
     def at(self, session_id: SessionId, seq: int) -> int | None:
-        """Return the time of the event that stood here; None when nobody remembers."""
+        """Return the time of the event that stood here; None when it is not remembered."""
         places = self._known.get(session_id)
         return places.get(seq) if places else None
 

@@ -1,6 +1,6 @@
 """Have erased text leave the servers' append-only files too.
 
-A server keeps every command in its file until it writes the file anew from what it holds. It is asked to do that after
+A server keeps every command in its file until it rewrites the file from what it holds. It is asked to do that after
 an erasure: at once, and then at most once a minute, because it costs as much as everything the server holds.
 """
 
@@ -28,7 +28,7 @@ class AofRewrite:
         self._asking: asyncio.Task[None] | None = None
 
     def ask(self) -> None:
-        """Have the files written anew soon."""
+        """Have the files rewritten soon."""
         self._erasures += 1
         if self._asking is None or self._asking.done():
             self._asking = asyncio.create_task(self._ask_until_covered(_AT_MOST_EVERY_S))

@@ -59,7 +59,7 @@ class HostPort:
 
 
 @dataclass(frozen=True, slots=True)
-class Login:
+class RedisLogin:
     """What a server is told first: who we are, and which database is meant."""
 
     username: str | None = None
@@ -84,7 +84,7 @@ class RedisUrl:
     hosts: tuple[HostPort, ...]
     topology: Topology
     service: str
-    login: Login
+    login: RedisLogin
     sentinel_auth: bool
     tls: Tls | None
     prefix: str
@@ -154,9 +154,9 @@ def _host_and_port(host: str, default_port: int) -> HostPort:
     return HostPort(parts.hostname or "localhost", parts.port or default_port)
 
 
-def _login(parts: SplitResult, database: str) -> Login:
+def _login(parts: SplitResult, database: str) -> RedisLogin:
     name, _, password = (unquote(word) for word in parts.netloc.rpartition("@")[0].partition(":"))
-    return Login(name or None, password or None, int(database or 0))
+    return RedisLogin(name or None, password or None, int(database or 0))
 
 
 def _tls(query: dict[str, str]) -> Tls:

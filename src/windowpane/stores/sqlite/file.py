@@ -147,7 +147,7 @@ def _check_header(path: Path) -> None:
 def _check_inside(path: Path) -> None:
     if not path.exists() or path.stat().st_size == 0:
         return
-    # Without a write-ahead log nobody has it open: looking then leaves no trace, not even a file beside it.
+    # Without a write-ahead log no process has it open: looking then leaves no trace, not even a file beside it.
     alone = not path.with_name(path.name + "-wal").exists()
     uri = f"{path.absolute().as_uri()}?{'immutable=1' if alone else 'mode=ro'}"
     with closing(sqlite3.connect(uri, uri=True, timeout=BUSY_S, isolation_level=None)) as db:

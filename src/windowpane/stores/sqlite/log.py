@@ -157,7 +157,7 @@ def delete(db: sqlite3.Connection, session_id: SessionId) -> None:
 
 
 def delete_idle(db: sqlite3.Connection, row: SessionRow, holder: str | None) -> bool:
-    """Remove everything of a session that is as this row says and that nobody but `holder` holds."""
+    """Remove everything of a session that is as this row says and that no other than `holder` holds."""
     idle = db.execute(
         """SELECT 1 FROM session LEFT JOIN lease ON lease.session = pk AND lease.until > ? AND lease.holder IS NOT ?
            WHERE id = ? AND last_seq = ? AND touched_at = ? AND lease.session IS NULL""",

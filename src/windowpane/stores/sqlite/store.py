@@ -189,7 +189,7 @@ class SQLiteStore(Store):
     def _has_nothing_after(self, session_id: SessionId, after: int) -> bool:
         """Tell whether a log surely ends there, without the detour over a thread: that is what is asked most often.
 
-        It is one look into an index, which waits for nobody; where it would have to, others find out.
+        It is one look into an index, which does not wait; where it would have to, a thread reads instead.
         """
         self._open_writer()
         check_name(session_id)
@@ -221,7 +221,7 @@ class SQLiteStore(Store):
                     self._idle.append(db)
 
     async def _look_out(self, db: sqlite3.Connection) -> None:
-        """While somebody watches, notice what other processes append and delete."""
+        """While a session is watched, notice what other processes append and delete."""
         version = None
         while seen := self._watchers.seen:
             try:

@@ -30,7 +30,7 @@ _PATIENCE_S = 120.0
 class WriteJob(Generic[T]):
     """Work for one caller. `erases`: it is done when the old bytes are gone from the files.
 
-    Work that is not `lasting` need not survive a power cut, as leases need not: whoever held one is gone then.
+    Work that is not `lasting` need not survive a power cut, as leases need not: their holders are gone then.
     """
 
     work: Callable[[sqlite3.Connection], T]
@@ -158,7 +158,7 @@ class SQLiteWriter:
         try:
             if asked:
                 compact(self._db)
-            # Whoever erases waits for readers to let go of the old bytes; those who come after only try.
+            # A job that erases waits for readers to let go of the old bytes; jobs after it only try.
             self._db.execute(f"PRAGMA busy_timeout = {int(BUSY_S * 1000) if asked else 0}")
             (self._erasure_due, _, _) = self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
             self._db.execute(f"PRAGMA busy_timeout = {int(BUSY_S * 1000)}")

@@ -12,7 +12,7 @@ for number = 7, 6 + count do
     some = true
   end
 end
--- XDEL only marks an entry, and its text stays: the log is written anew without it.
+-- XDEL only marks an entry, and its text stays: the log is rewritten without it.
 if some then
   local after = '-'
   redis.call('DEL', fresh)
