@@ -22,7 +22,7 @@ from windowpane.insight.evaluate import (
     read_labels,
 )
 from windowpane.insight.rescore import scored
-from windowpane.insight.tune import counts_under, tune, write_settings
+from windowpane.insight.tune import counts_under, tune, write_search
 from windowpane.search.settings import SearchSettings, SelectSettings, search_settings
 
 BILLING, PRINTING, HIDDEN = reference_ref("billing"), reference_ref("printing"), reference_ref("hidden")
@@ -185,10 +185,12 @@ async def test_a_proposal_is_written_into_the_agents_file_and_the_rest_of_it_sta
         file.write_text("model: echo  # for now\nsearch:\n  floor: 0.05\n  tools: {top_n: 2}\n")
         now = search_settings(engine.agents.current("pane").settings.search)
         proposals = tune(noisy(60, 1, 0.45), now)
-        write_settings(engine.agents.current("pane"), proposals)
+        write_search(
+            engine.agents.current("pane"), {found.domain: found.changes for found in proposals if found.better}
+        )
         written = engine.agents.current("pane")
         with pytest.raises(InvalidInputError, match="nothing better was found"):
-            write_settings(written, [])
+            write_search(written, {})
 
     assert file.read_text().startswith("model: echo  # for now\nsearch:\n  floor: 0.05\n  tools: {top_n: 2}\n")
     after = search_settings(written.settings.search)

@@ -89,7 +89,7 @@ async def test_research_searches_and_keeps_what_it_found(world: World) -> None:
     async with listening(create_app(engine)) as url, Client(url) as client:
         session = (await client.create_session(settings={"mode": "research"})).id
         turn = await client.send(session, "When is high tide?")
-        streamed = [event async for event in client.stream(session, "And tomorrow?")]
+        streamed = [event async for event in client.turn(session, "And tomorrow?")]
         fetched = await client.fetched(session)
 
     assert turn.text == "At noon."
@@ -116,26 +116,26 @@ async def test_the_client_does_what_the_functions_of_the_context_manager_did(wor
     world.rule("tone", "Be kind.", include="always")
     world.says("Yes.", "No.")
     async with listening(create_app(engine_of(world))) as url, Client(url) as client:
-        session = (await client.create_session(name="Talk", key="one")).id
-        same = (await client.create_session(name="Talk", key="one")).id
-        await client.update_session(session, {"settings": {"system_prompt": "Answer in one word."}})
+        session = (await client.sessions.create(name="Talk", key="one")).id
+        same = (await client.sessions.create(name="Talk", key="one")).id
+        await client.sessions.update(session, {"system_prompt": "Answer in one word."})
         preview = await client.preview(session, "Really?")
-        events = [event async for event in client.stream(session, "Really?")]
-        record = await client.turn(session, 1)
-        request = await client.request(session, 1)
-        debug = await client.debug(session, 1)
-        usage = await client.usage(session, 1)
-        context = await client.context(session, 1)
-        page = await client.messages(session)
-        found = await client.sessions(q="really")
-        copy = await client.import_session(await client.export_session(session), name="Copy")
-        fork = await client.fork(session, 1)
-        statistics = await client.statistics(session)
-        cleared = await client.clear_history(session)
-        items = await client.items("pane", type="rule")
-        await client.delete_session(session)
+        events = [event async for event in client.turn(session, "Really?")]
+        record = await client.turns.get(session, 1)
+        request = await client.turns.request(session, 1)
+        debug = await client.turns.debug(session, 1)
+        usage = await client.turns.usage(session, 1)
+        context = await client.turns.context(session, 1)
+        page = await client.sessions.messages(session)
+        found = await client.sessions.list(query="really")
+        copy = await client.sessions.import_(await client.sessions.export(session), name="Copy")
+        fork = await client.sessions.fork(session, 1)
+        statistics = await client.sessions.statistics(session)
+        cleared = await client.sessions.clear_history(session)
+        items = await client.agents.items("pane", type="rule")
+        await client.sessions.delete(session)
         with pytest.raises(RemoteError, match="no session") as gone:
-            await client.session(session)
+            await client.sessions.get(session)
 
     assert same == session
     assert [message.content for message in preview.messages] == [message.content for message in request.messages]

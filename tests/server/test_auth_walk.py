@@ -26,7 +26,7 @@ from server.guests import Place, guarded
 from server.place import engine_of
 from windowpane.callers import SCOPES, Scope
 from windowpane.server.app import create_app
-from windowpane.server.dependencies import OpenEngine
+from windowpane.server.dependencies import OpenPane
 
 FOR_ANYBODY = {
     ("get", "/healthz"),
@@ -232,7 +232,7 @@ async def test_a_socket_tells_strangers_nothing(world: World, app: FastAPI) -> N
 def test_a_route_that_forgets_its_scope_is_found() -> None:
     app = FastAPI()
 
-    async def forgetful(engine: OpenEngine, session_id: str) -> None:
+    async def forgetful(pane: OpenPane, session_id: str) -> None:
         """Forget to say what is needed."""
 
     app.add_api_route("/api/sessions/{session_id}/forgotten", forgetful)

@@ -109,6 +109,13 @@ class ItemList:
 
 
 @dataclass(frozen=True, slots=True)
+class ModelNames:
+    """Names of models that are known to work, as `provider:model`; others may work too."""
+
+    models: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class ProblemList:
     """What cannot be used in an agent's folder, by file and line. Everything else works."""
 

@@ -52,6 +52,24 @@ def wire(event: WatchEvent) -> dict[str, Any]:
     return _body(event)
 
 
+def unwire(body: dict[str, Any]) -> Watched:
+    """Return what a watcher sees from the one JSON object that it travels as."""
+    if body["type"] == "reply.delta":
+        return Delta(body["turn"], body["text"], body["kind"])
+    if body["type"] == "missed":
+        return Missed(body["after"])
+    if body["type"] == "session.deleted":
+        return SessionDeleted()
+    return unflat(body) if "seq" in body else _event(body)
+
+
+def _event(body: dict[str, Any]) -> SessionContext:
+    """Return a working context that is not in the log: the one that a watcher begins with."""
+    data = body["data"]
+    context = {name: tuple(items) for name, items in data["context"].items()}
+    return SessionContext(reason=data["reason"], context=context, set_name=data.get("setName"))
+
+
 def _body(event: Event) -> dict[str, Any]:
     if isinstance(event, SessionContext):
         named = {} if event.set_name is None else {"setName": event.set_name}

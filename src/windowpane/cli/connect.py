@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 from windowpane.cli.settings import server_url, settings
 
 if TYPE_CHECKING:
-    from windowpane.client import Client
+    from windowpane.cli.old_client import Client
     from windowpane.engine import Engine
     from windowpane.settings import Settings
 
@@ -50,7 +50,7 @@ def with_client(answer: "Callable[[Client], Awaitable[T]]") -> T:
     """Return what a function makes of a client of the server."""
     import anyio
 
-    from windowpane.client import Client
+    from windowpane.cli.old_client import Client
 
     async def opened() -> T:
         async with Client(server_url() or "", token=os.environ.get("WINDOWPANE_TOKEN")) as client:

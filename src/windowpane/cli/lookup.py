@@ -9,7 +9,7 @@ from windowpane.errors import InvalidInputError, RemoteError, SessionNotFoundErr
 
 if TYPE_CHECKING:
     from windowpane.api.sessions import SessionView
-    from windowpane.client import Client
+    from windowpane.cli.old_client import Client
     from windowpane.engine import Engine
 
 LAST = "last"

@@ -12,7 +12,7 @@ from windowpane.cli.terminal import Screen
 if TYPE_CHECKING:
     from windowpane.api.context_tests import ContextTest
     from windowpane.api.evaluation import Measure
-    from windowpane.client import Client
+    from windowpane.cli.old_client import Client
     from windowpane.engine import Engine
     from windowpane.insight.analytics.update import AnalyticsUpdater, Kept
     from windowpane.insight.evaluate import LabelledQuestion

@@ -8,6 +8,7 @@ that are best on the others. The proposal itself is what is best on all of them.
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from itertools import accumulate, product
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,24 +61,21 @@ def tune(questions: Sequence[LabelledQuestion], settings: SearchSettings) -> tup
     return tuple(found)
 
 
-def write_settings(agent: Agent, proposals: Sequence[Proposal]) -> FileText:
-    """Write what is better into the agent's `agent.yaml`; everything else in it stays as it is written.
+def write_search(agent: Agent, changes: Mapping[Domain, Mapping[str, Any]]) -> FileText:
+    """Write search settings into the agent's `agent.yaml`; everything else in it stays as it is written.
 
     Raises:
-        InvalidInputError: nothing is better.
+        InvalidInputError: nothing is to be changed.
         InvalidFileError: the file cannot be changed like this.
     """
-    changes = {
-        ("search", _TABLES[proposal.domain], name): value
-        for proposal in proposals
-        if proposal.better
-        for name, value in proposal.changes.items()
+    values = {
+        ("search", _TABLES[domain], name): value for domain, own in changes.items() for name, value in own.items()
     }
-    if not changes:
+    if not values:
         raise InvalidInputError("nothing better was found; the settings stay as they are")
     before = read_text(agent, "agent.yaml")
     try:
-        after = rewritten_yaml(before.text, changes)
+        after = rewritten_yaml(before.text, values)
     except TreeError as error:
         raise InvalidFileError(before.file, ((error.line, error.reason),)) from None
     return put_manifest(agent, after, revision=before.revision or ANY)

@@ -5,17 +5,16 @@ ask for a session first. Such a name stands for one session of its owner and age
 A name that is a session's id stands for that session.
 """
 
-from windowpane.callers import Caller
 from windowpane.context.ids import named_session_id
 from windowpane.context.session import SessionState
 from windowpane.engine import Engine
 from windowpane.errors import InvalidInputError, SequenceConflictError, SessionNotFoundError
-from windowpane.server.dependencies import own_session
+from windowpane.local.pane import LocalPane
 
 LONGEST_NAME = 200
 
 
-async def session_named(engine: Engine, caller: Caller, agent: str, name: str) -> SessionState:
+async def session_named(pane: LocalPane, owner: str, agent: str, name: str) -> SessionState:
     """Return the caller's session of this name, which begins now if there is none.
 
     Raises:
@@ -26,22 +25,22 @@ async def session_named(engine: Engine, caller: Caller, agent: str, name: str) -
     if not name.strip() or len(name) > LONGEST_NAME or not name.isprintable():
         raise InvalidInputError(f"a session's name has 1 to {LONGEST_NAME} characters, all of them printing ones")
     if name.startswith("ses_"):
-        state = await engine.session(await own_session(engine, caller, name))
+        state = await pane.engine.session(await pane.own(name))
     else:
-        state = await _begun(engine, caller, agent, name)
+        state = await _begun(pane.engine, owner, agent, name)
     if state.agent != agent:
         raise InvalidInputError(f"the session {name!r} is one of the agent {state.agent!r}, not of {agent!r}")
     return state
 
 
-async def _begun(engine: Engine, caller: Caller, agent: str, name: str) -> SessionState:
-    session_id = named_session_id(caller.owner, agent, name)
+async def _begun(engine: Engine, owner: str, agent: str, name: str) -> SessionState:
+    session_id = named_session_id(owner, agent, name)
     try:
         return await engine.session(session_id)
     except SessionNotFoundError:
         pass
     try:
-        return await engine.create_session(agent, owner=caller.owner, name=name, session_id=session_id)
+        return await engine.create_session(agent, owner=owner, name=name, session_id=session_id)
     except SequenceConflictError:
         # Another request with the same name was a little faster.
         return await engine.session(session_id)

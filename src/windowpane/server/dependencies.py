@@ -1,8 +1,8 @@
-"""The engine that a request talks to, once it is known who asks and that they may.
+"""The pane that a request talks to, once it is known who asks and that they may.
 
-A route says what it needs by the type of its engine: `Reading`, `Chatting` or `Managing`. Whoever calls it needs that
-scope, and when the path names a `session_id`, the session must be theirs; a session of somebody else is not found, in
-the same words as one that does not exist. A route that takes the session's id from elsewhere asks `own_session`.
+A route says what it needs by the type of its pane: `Reading`, `Chatting` or `Managing`. The caller needs that scope.
+The pane is the caller's: a session of another owner is not found, in the same words as one that does not exist. When
+the path names a `session_id`, that is checked before anything else of the request is looked at.
 
 Dependencies are coroutines also where they wait for nothing: FastAPI gives every plain function a thread.
 """
@@ -16,9 +16,9 @@ from starlette.requests import HTTPConnection
 from starlette.types import Scope as AsgiScope
 
 from windowpane.callers import SCOPES, Caller, Scope
-from windowpane.context.ids import SessionId
 from windowpane.engine import Engine
 from windowpane.errors import ScopeNeededError, StoreUnavailableError, TokenNeededError, WindowpaneError
+from windowpane.local.pane import LocalPane
 
 CALLER = "windowpane.caller"
 """Where a request keeps who sent it, or why that is not known."""
@@ -56,8 +56,8 @@ async def _known_caller(connection: HTTPConnection) -> Caller | None:
     return known_caller_of(connection)
 
 
-async def engine_of(connection: HTTPConnection) -> Engine:
-    """Return the app's engine, whoever asks.
+def engine_of(connection: HTTPConnection) -> Engine:
+    """Return the app's engine.
 
     Raises:
         StoreUnavailableError: it is not open yet, or not any more.
@@ -67,32 +67,27 @@ async def engine_of(connection: HTTPConnection) -> Engine:
     return cast("Engine", connection.app.state.engine)
 
 
-async def admit(connection: HTTPConnection, scope: Scope) -> Engine:
-    """Return the engine, if the caller has the scope and the path names no session of somebody else.
+async def anyones_pane(connection: HTTPConnection) -> LocalPane:
+    """Return a pane that is not bound to an owner, whoever asks."""
+    return LocalPane(engine_of(connection), owner=None, updater=connection.app.state.updater)
+
+
+async def admit(connection: HTTPConnection, scope: Scope) -> LocalPane:
+    """Return the caller's pane, if the caller has the scope and the path names no session of another owner.
 
     Raises:
-        TokenNeededError: nobody who may come in.
+        TokenNeededError: the caller may not come in.
         ScopeNeededError: the caller may do less than this.
         SessionNotFoundError: the path names a session that the caller does not have.
     """
     caller = await caller_of(connection)
     if not caller.may(scope):
         raise ScopeNeededError(scope)
-    engine = await engine_of(connection)
+    pane = LocalPane(engine_of(connection), owner=caller.owner, updater=connection.app.state.updater)
     session_id = connection.path_params.get("session_id")
     if session_id is not None:
-        await own_session(engine, caller, session_id)
-    return engine
-
-
-async def own_session(engine: Engine, caller: Caller, session_id: str) -> SessionId:
-    """Return a session's id, if it is the caller's.
-
-    Raises:
-        SessionNotFoundError: the caller has no such session.
-    """
-    await engine.check_owner(SessionId(session_id), caller.owner)
-    return SessionId(session_id)
+        await pane.own(session_id)
+    return pane
 
 
 class _Admission(SecurityBase):
@@ -101,27 +96,27 @@ class _Admission(SecurityBase):
     model = TOKEN.model
     scheme_name = TOKEN.scheme_name
 
-    async def __call__(self, connection: HTTPConnection, needed: SecurityScopes) -> Engine:
+    async def __call__(self, connection: HTTPConnection, needed: SecurityScopes) -> LocalPane:
         named = [index for index, scope in enumerate(SCOPES) if scope in needed.scopes]
         return await admit(connection, SCOPES[named[0]] if named else FORGOTTEN)
 
 
 _admitted = _Admission()
 
-Reading = Annotated[Engine, Security(_admitted, scopes=["read"])]
-"""An engine to look at things with: agents, and the caller's own sessions."""
+Reading = Annotated[LocalPane, Security(_admitted, scopes=["read"])]
+"""A pane to look at things with: agents, and the caller's own sessions."""
 
-Chatting = Annotated[Engine, Security(_admitted, scopes=["chat"])]
-"""An engine to begin, continue, change and delete the caller's own sessions with."""
+Chatting = Annotated[LocalPane, Security(_admitted, scopes=["chat"])]
+"""A pane to begin, continue, change and delete the caller's own sessions with."""
 
-Managing = Annotated[Engine, Security(_admitted, scopes=["manage"])]
-"""An engine to change agents with, and everything else that concerns all owners."""
+Managing = Annotated[LocalPane, Security(_admitted, scopes=["manage"])]
+"""A pane to change agents with, and everything else that concerns all owners."""
 
-OpenEngine = Annotated[Engine, Security(_admitted)]
-"""An engine of a route that does not say what it needs; tests find such routes."""
+OpenPane = Annotated[LocalPane, Security(_admitted)]
+"""A pane of a route that does not say what it needs; tests find such routes."""
 
-AnyonesEngine = Annotated[Engine, Depends(engine_of)]
-"""An engine of a route that anybody may call, and that therefore tells nothing about anybody."""
+AnyonesPane = Annotated[LocalPane, Depends(anyones_pane)]
+"""A pane of a route that anybody may call, and that therefore tells nothing about anybody."""
 
 Asking = Annotated[Caller, Depends(caller_of)]
 """Who is asking."""

@@ -12,9 +12,9 @@ from fastapi import APIRouter, Request
 from starlette.exceptions import HTTPException
 from starlette.responses import HTMLResponse, Response
 
-from windowpane.agents.base import Agent
+from windowpane.api.agents import AgentSummary
 from windowpane.server.built_files import ASK_EACH_TIME, FOR_EVER, answer, find
-from windowpane.server.dependencies import AnyonesEngine, MaybeAsking
+from windowpane.server.dependencies import AnyonesPane, MaybeAsking
 from windowpane.server.middleware.headers import PAGE_POLICY
 
 router = APIRouter(include_in_schema=False)
@@ -58,14 +58,14 @@ PLAIN_POLICY = (
 )
 
 
-async def home(request: Request, engine: AnyonesEngine, caller: MaybeAsking) -> Response:
+async def home(request: Request, pane: AnyonesPane, caller: MaybeAsking) -> Response:
     """Return the page, whichever of its places is asked for, or the plain one where it was not built."""
     built = await _answer(request, "index.html", ASK_EACH_TIME)
     if built is not None:
         # Also with 304: browsers take its headers for those of the page that they have kept.
         built.headers["Content-Security-Policy"] = PAGE_POLICY
         return built
-    lines = "\n".join(_line(engine.agents.current(name)) for name in engine.agents.names()) if caller else ""
+    lines = "\n".join(map(_line, await pane.agents.list())) if caller else ""
     page = PLAIN.format(agents=f"<ul>\n{lines}\n</ul>" if lines else NO_AGENTS if caller else NO_CALLER)
     return HTMLResponse(page, headers={"Content-Security-Policy": PLAIN_POLICY})
 
@@ -97,10 +97,10 @@ def _missing() -> Response:
     raise HTTPException(404)
 
 
-def _line(agent: Agent) -> str:
+def _line(agent: AgentSummary) -> str:
     name, about = escape(agent.name), escape(agent.description)
-    problems = f", {len(agent.problems)} problems" if agent.problems else ""
+    problems = f", {agent.problems} problems" if agent.problems else ""
     return (
         f'<li><a href="/api/agents/{name}">{name}</a>{f": {about}" if about else ""}'
-        f" ({len(agent.rules)} rules, {len(agent.references)} references{problems})</li>"
+        f" ({agent.rules} rules, {agent.references} references{problems})</li>"
     )

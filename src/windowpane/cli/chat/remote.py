@@ -8,8 +8,8 @@ import typer
 
 from windowpane.cli.connect import with_client
 from windowpane.cli.lookup import find_there
+from windowpane.cli.old_client import Client
 from windowpane.cli.terminal import Screen
-from windowpane.client import Client
 from windowpane.context.events import ApprovalRequested, Delta, Recorded, TurnFinished
 from windowpane.context.messages import Decision
 

@@ -47,7 +47,7 @@ FORM: dict[int | str, dict[str, Any]] = {
     openapi_extra={"requestBody": {"content": {"application/json": {"example": EXAMPLE}}}},
 )
 async def run_agent(
-    engine: Chatting,
+    pane: Chatting,
     caller: Asking,
     agent: Annotated[str, Path(description="The agent's name.")],
     given: Annotated[RunAgentInput, Storable],
@@ -60,7 +60,8 @@ async def run_agent(
     # Not at the top: pydantic-ai takes a third of a second, and whoever only looks at the app does without.
     from windowpane.server.agui.events import Telling, written
 
-    state = await session_named(engine, caller, agent, given.thread_id)
+    engine = pane.engine
+    state = await session_named(pane, caller.owner, agent, given.thread_id)
     turn = await begun(state.id, _live(engine, state, given), once=False)
     left = state.open_turn.unanswered if state.open_turn else ()
     return ByteStream(written(engine, Telling(turn, left), given), headers=turn.headers)

@@ -52,14 +52,14 @@ def roots_of(request: Request) -> Roots:
 
 
 @router.get("", summary="List the folders that may be looked into", responses=problems())
-async def list_roots(engine: Managing, request: Request) -> RootList:
+async def list_roots(pane: Managing, request: Request) -> RootList:
     """Return the roots."""
     return RootList(await anyio.to_thread.run_sync(lambda: roots_of(request).paths))
 
 
 @router.get("/list", summary="List a folder", responses=problems(404))
 async def list_folder(
-    engine: Managing,
+    pane: Managing,
     request: Request,
     path: FilePath,
     limit: Annotated[int, Query(ge=1, le=1000)] = 200,
@@ -80,7 +80,7 @@ def _cursor(entry: Entry) -> str:
 
 
 @router.get("/content", summary="Read a file", responses=problems(404))
-async def read_file(engine: Managing, request: Request, response: Response, path: FilePath) -> OpenedFile:
+async def read_file(pane: Managing, request: Request, response: Response, path: FilePath) -> OpenedFile:
     """Return a text file below a root. Its `ETag` is what a change of it names."""
     found = await anyio.to_thread.run_sync(roots_of(request).read, path)
     tag(response, found.revision)
@@ -89,7 +89,7 @@ async def read_file(engine: Managing, request: Request, response: Response, path
 
 @router.put("/content", summary="Write a file", responses=problems(*BODY, 404, 409, 412, 428))
 async def write_file(
-    engine: Managing,
+    pane: Managing,
     request: Request,
     response: Response,
     path: FilePath,
@@ -106,7 +106,7 @@ async def write_file(
 
 @router.get("/diff", summary="See what changed in a repository", responses=problems(404))
 async def read_diff(
-    engine: Managing,
+    pane: Managing,
     request: Request,
     path: FilePath,
     base: Annotated[

@@ -131,7 +131,7 @@ router = APIRouter(tags=["server"])
     response_class=Response,
     responses={**problems(), 200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
 )
-async def read_metrics(engine: Managing, request: Request) -> Response:
+async def read_metrics(pane: Managing, request: Request) -> Response:
     """Return counts and durations of all workers in the text format of Prometheus."""
     metrics = request.app.state.metrics
     if not isinstance(metrics, Metrics):

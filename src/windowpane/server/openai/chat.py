@@ -202,7 +202,7 @@ STREAM = asking.streamed('data: {"choices":[…]}\n\ndata: [DONE]\n\n')
     openapi_extra={"requestBody": {"content": {"application/json": {"example": EXAMPLE}}}},
 )
 async def create_chat_completion(
-    engine: Chatting,
+    pane: Chatting,
     caller: Asking,
     once: OnceSessions,
     response: Response,
@@ -217,7 +217,8 @@ async def create_chat_completion(
     reason `tool_calls`, and the turn goes on when its result is sent. `tool_choice` and `response_format` are passed on
     to the model's provider and stand in the record.
     """
-    turn = await answering(engine, caller, once, _asked(body, session, key))
+    engine = pane.engine
+    turn = await answering(pane, caller.owner, once, _asked(body, session, key))
     shape = _Shape(turn, body)
     if body.stream:
         return ByteStream(until_gone(engine, turn, _stream(engine, shape)), headers=turn.headers)

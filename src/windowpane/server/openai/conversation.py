@@ -10,7 +10,6 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from windowpane.callers import Caller
 from windowpane.context.events import (
     ApprovalDecided,
     Live,
@@ -27,8 +26,8 @@ from windowpane.context.request import ReplyOptions
 from windowpane.context.session import SessionState
 from windowpane.engine import Engine
 from windowpane.errors import SessionNotFoundError, StoreUnavailableError
+from windowpane.local.pane import LocalPane
 from windowpane.server.client_names import session_named
-from windowpane.server.dependencies import own_session
 from windowpane.server.openai.asking import SESSION, TURN
 from windowpane.server.openai.errors import UnsupportedError
 from windowpane.server.openai.one_off import Once
@@ -95,7 +94,7 @@ def call_named(call_id: str, name: str, arguments: str) -> ToolCall:
     return ToolCall(call_id, offered_name(ref), arguments, ref)
 
 
-async def answering(engine: Engine, caller: Caller, once: Once, asked: ClientRequest) -> Answering:
+async def answering(pane: LocalPane, owner: str, once: Once, asked: ClientRequest) -> Answering:
     """Begin the turn that a request asks for, or carry it on with the results of the client's tools.
 
     Raises:
@@ -108,23 +107,22 @@ async def answering(engine: Engine, caller: Caller, once: Once, asked: ClientReq
     if asked.said[-1].role == "tool" and asked.reply_options.must_call:
         why = "A function can be forced with a user's message; after a result the turn goes on as it began. Use 'auto'."
         raise UnsupportedError("tool_choice", why)
-    return replace(
-        await _answering(engine, caller, once, asked), formed=asked.reply_options.response_format is not None
-    )
+    return replace(await _answering(pane, owner, once, asked), formed=asked.reply_options.response_format is not None)
 
 
-async def _answering(engine: Engine, caller: Caller, once: Once, asked: ClientRequest) -> Answering:
+async def _answering(pane: LocalPane, owner: str, once: Once, asked: ClientRequest) -> Answering:
+    engine = pane.engine
     if asked.session is not None:
-        state = await session_named(engine, caller, asked.agent, asked.session)
+        state = await session_named(pane, owner, asked.agent, asked.session)
         await _check_form(engine, state, asked)
         await _settle(engine, state, asked.settings)
         return await begun(state.id, _continued(engine, state.id, asked), once=False)
-    waiting = await _waiting(engine, caller, asked)
+    waiting = await _waiting(pane, asked)
     if waiting is not None:
         await _check_form(engine, waiting, asked)
         return await begun(waiting.id, engine.answer_calls(waiting.id, _results(asked.said)), once=True)
-    state = await _made(engine, caller, asked)
-    await once.made(engine, caller.owner)
+    state = await _made(engine, owner, asked)
+    await once.made(engine, owner)
     live = (
         _continued(engine, state.id, asked)
         if state.open_turn is None
@@ -171,20 +169,20 @@ def _split(client_id: str) -> tuple[str, str]:
     return (session_id, call_id) if dot and session_id.startswith("ses_") else ("", client_id)
 
 
-async def _waiting(engine: Engine, caller: Caller, asked: ClientRequest) -> SessionState | None:
+async def _waiting(pane: LocalPane, asked: ClientRequest) -> SessionState | None:
     """Return the session that waits for the results which the conversation ends with, if it is still there."""
     name, _ = _split(asked.said[-1].call_id)
     if asked.said[-1].role != "tool" or not name:
         return None
     try:
-        state = await engine.session(await own_session(engine, caller, name))
+        state = await pane.engine.session(await pane.own(name))
     except SessionNotFoundError:
         return None
     waiting = {call.id for call in state.open_turn.for_client} if state.open_turn else set[str]()
     return state if {result.call_id for result in _results(asked.said)} <= waiting else None
 
 
-async def _made(engine: Engine, caller: Caller, asked: ClientRequest) -> SessionState:
+async def _made(engine: Engine, owner: str, asked: ClientRequest) -> SessionState:
     goes_on = asked.said[-1].role == "tool"
     past = exchanges(asked.said if goes_on else asked.said[:-1])
     if goes_on:
@@ -193,9 +191,7 @@ async def _made(engine: Engine, caller: Caller, asked: ClientRequest) -> Session
             raise UnsupportedError(
                 "messages", "A tool's result needs the user's message that led to it.", "invalid_value"
             )
-    return await engine.create_session(
-        asked.agent, owner=caller.owner, settings=asked.settings, past=past, listed=asked.keep
-    )
+    return await engine.create_session(asked.agent, owner=owner, settings=asked.settings, past=past, listed=asked.keep)
 
 
 def exchanges(said: Sequence[ClientMessage]) -> list[Exchange]:

@@ -33,12 +33,12 @@ class ModelList:
 
 
 @router.get("/models", summary="List agents, as OpenAI's clients list models", responses=failures())
-async def list_models(engine: Reading) -> ModelList:
+async def list_models(pane: Reading) -> ModelList:
     """Return the names that can be used as `model`."""
-    return ModelList(data=tuple(Model(id=name) for name in engine.agents.names()))
+    return ModelList(data=tuple(Model(id=agent.name) for agent in await pane.agents.list()))
 
 
 @router.get("/models/{model}", summary="Read an agent, as OpenAI's clients read a model", responses=failures(404))
-async def read_model(engine: Reading, model: str) -> Model:
+async def read_model(pane: Reading, model: str) -> Model:
     """Return one of the names that can be used as `model`."""
-    return Model(id=engine.agents.current(model).name)
+    return Model(id=(await pane.agents.get(model)).name)

@@ -9,12 +9,12 @@ from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 from starlette.responses import JSONResponse, Response
 
-from windowpane.callers import Caller
 from windowpane.context.messages import ToolCall, Usage
 from windowpane.context.request import ReplyOptions
 from windowpane.engine import Engine
 from windowpane.errors import NotFoundError, SessionNotFoundError
-from windowpane.server.dependencies import Asking, Chatting, own_session
+from windowpane.local.pane import LocalPane
+from windowpane.server.dependencies import Asking, Chatting
 from windowpane.server.openai import asking
 from windowpane.server.openai.conversation import Answering, ClientMessage, ClientRequest, answering, call_named
 from windowpane.server.openai.errors import Failure, OpenAIRoute, UnsupportedError
@@ -124,7 +124,7 @@ CONTENT = {"application/json": {"schema": SHAPE}, **asking.streamed("event: resp
     openapi_extra={"requestBody": {"content": {"application/json": {"example": EXAMPLE}}}},
 )
 async def create_response(
-    engine: Chatting,
+    pane: Chatting,
     caller: Asking,
     once: OnceSessions,
     body: Annotated[ResponseRequest, asking.Storable],
@@ -138,8 +138,9 @@ async def create_response(
     is sent as `function_call_output`. `tool_choice` and `text.format` are passed on to the model's provider and stand
     in the record.
     """
-    asked = await _asked(engine, caller, body, session, key)
-    turn = await answering(engine, caller, once, asked)
+    engine = pane.engine
+    asked = await _asked(pane, body, session, key)
+    turn = await answering(pane, caller.owner, once, asked)
     written = _Written(turn, body)
     if body.stream:
         return ByteStream(until_gone(engine, turn, _stream(engine, written)), headers=turn.headers)
@@ -150,9 +151,7 @@ async def create_response(
     return JSONResponse(written.response(), headers=turn.headers)
 
 
-async def _asked(
-    engine: Engine, caller: Caller, body: ResponseRequest, session: str | None, key: str | None
-) -> ClientRequest:
+async def _asked(pane: LocalPane, body: ResponseRequest, session: str | None, key: str | None) -> ClientRequest:
     asking.refuse(body.model_dump(exclude_none=True), ALLOWED)
     items = [Item(role="user", content=body.input)] if isinstance(body.input, str) else body.input
     system = [
@@ -170,7 +169,7 @@ async def _asked(
     conversation = body.conversation.id if isinstance(body.conversation, ConversationName) else body.conversation
     named = asking.session_of(session if session is not None else conversation, body.metadata)
     if body.previous_response_id is not None:
-        named = await _session_after(engine, caller, body.previous_response_id)
+        named = await _session_after(pane, body.previous_response_id)
     form = body.text.format if body.text else None
     return ClientRequest(
         agent=body.model,
@@ -188,12 +187,12 @@ async def _asked(
     )
 
 
-async def _session_after(engine: Engine, caller: Caller, response_id: str) -> str:
+async def _session_after(pane: LocalPane, response_id: str) -> str:
     """Return the session that a response was given in."""
     session_id, _, place = response_id.removeprefix("resp_").rpartition("_")
     turn, _, _ = place.partition("-")
     try:
-        state = await engine.session(await own_session(engine, caller, session_id))
+        state = await pane.sessions.get(session_id)
     except SessionNotFoundError:
         raise NotFoundError(f"Previous response with id '{response_id}' not found.") from None
     if turn != str(state.turn_count):

@@ -10,20 +10,19 @@ from dataclasses import dataclass
 from typing import Any, Literal, cast
 
 import anyio
-import anyio.to_thread
 from fastapi import APIRouter, Request
 from fastapi.sse import format_sse_event
 from pydantic import TypeAdapter
 from starlette.responses import StreamingResponse
 
-from windowpane.agents.base import Agent
 from windowpane.api.agents import ServerView
 from windowpane.context.agents import Problem
-from windowpane.engine import Engine
 from windowpane.errors import AgentNotFoundError
+from windowpane.local.agents import FolderState
+from windowpane.local.pane import LocalPane
 from windowpane.server.dependencies import Reading
+from windowpane.server.parameters import AgentName
 from windowpane.server.problems import problems
-from windowpane.server.routes.agents import AgentName, server_view
 from windowpane.server.sse import MEDIA_TYPE, ByteStream, as_json, sent_event
 
 router = APIRouter(prefix="/api/agents/{agent}", tags=["agents"])
@@ -87,8 +86,7 @@ _EVENT: TypeAdapter[AgentEvent] = TypeAdapter(AgentEvent)
 class Look:
     """An agent at one moment: which files it has and when they were written, what is wrong, servers, the index."""
 
-    agent: Agent
-    files: Mapping[str, int]
+    folder: FolderState
     servers: Mapping[str, ServerView]
     indexing: tuple[int, int] | None
 
@@ -101,7 +99,7 @@ class Looking:
         self._looks: dict[str, tuple[float, Look]] = {}
         self._lock = anyio.Lock()
 
-    async def at(self, engine: Engine, name: str) -> Look:
+    async def at(self, pane: LocalPane, name: str) -> Look:
         """Return an agent as it is now, or was a moment ago.
 
         Raises:
@@ -112,12 +110,10 @@ class Looking:
             if known is not None and anyio.current_time() - at < self.every_s:
                 return known
             self._looks.pop(name, None)
-            agent = await anyio.to_thread.run_sync(engine.agents.current, name)
             look = Look(
-                agent=agent,
-                files={entry.file: entry.modified_ns for entry in agent.files},
-                servers={status.name: server_view(status) for status in await engine.servers(name)},
-                indexing=engine.indexing,
+                folder=await pane.agents.folder(name),
+                servers={server.name: server for server in await pane.agents.servers(name)},
+                indexing=pane.indexing,
             )
             self._looks[name] = (anyio.current_time(), look)
             return look
@@ -126,7 +122,7 @@ class Looking:
 @router.get(
     "/events", summary="Watch an agent", response_class=StreamingResponse, responses={**problems(404), **STREAM}
 )
-async def watch_agent(engine: Reading, request: Request, agent: AgentName) -> ByteStream:
+async def watch_agent(pane: Reading, request: Request, agent: AgentName) -> ByteStream:
     """Send what happens to an agent as server-sent events.
 
     First come its problems and its tool servers as they are; then `agent.files` with the names of files that changed,
@@ -134,11 +130,11 @@ async def watch_agent(engine: Reading, request: Request, agent: AgentName) -> By
     `agent.indexing` while passages are embedded. `agent.deleted` ends the stream.
     """
     looking = cast("Looking", request.app.state.looking)
-    return ByteStream(_sent(engine, looking, agent, await looking.at(engine, agent)))
+    return ByteStream(_sent(pane, looking, agent, await looking.at(pane, agent)))
 
 
-async def _sent(engine: Engine, looking: Looking, agent: str, first: Look) -> AsyncGenerator[bytes]:
-    async with aclosing(_events(engine, looking, agent, first)) as events:
+async def _sent(pane: LocalPane, looking: Looking, agent: str, first: Look) -> AsyncGenerator[bytes]:
+    async with aclosing(_events(pane, looking, agent, first)) as events:
         async for event in events:
             yield written(event)
 
@@ -148,14 +144,14 @@ def written(event: AgentEvent) -> bytes:
     return format_sse_event(event=event.type, data_str=as_json(_EVENT.dump_python(event, mode="json")))
 
 
-async def _events(engine: Engine, looking: Looking, agent: str, last: Look) -> AsyncGenerator[AgentEvent]:
-    yield ProblemsNow(last.agent.problems)
+async def _events(pane: LocalPane, looking: Looking, agent: str, last: Look) -> AsyncGenerator[AgentEvent]:
+    yield ProblemsNow(last.folder.problems)
     for name, server in last.servers.items():
         yield ServerNow(server, name)
-    while not engine.ends_watching:
+    while not pane.ends_watching:
         await anyio.sleep(looking.every_s)
         try:
-            now = await looking.at(engine, agent)
+            now = await looking.at(pane, agent)
         except AgentNotFoundError:
             yield AgentGone()
             return
@@ -168,11 +164,15 @@ def changes(last: Look, now: Look) -> Iterator[AgentEvent]:
     """Return what happened between two looks."""
     if now is last:
         return
-    if now.agent is not last.agent:
-        changed = [file for file in {**last.files, **now.files} if last.files.get(file) != now.files.get(file)]
+    if now.folder.files != last.folder.files:
+        changed = [
+            file
+            for file in {**last.folder.files, **now.folder.files}
+            if last.folder.files.get(file) != now.folder.files.get(file)
+        ]
         yield FilesChanged(tuple(sorted(changed)))
-    if now.agent.problems != last.agent.problems:
-        yield ProblemsNow(now.agent.problems)
+    if now.folder.problems != last.folder.problems:
+        yield ProblemsNow(now.folder.problems)
     for name in {**last.servers, **now.servers}:
         if last.servers.get(name) != now.servers.get(name):
             yield ServerNow(now.servers.get(name), name)

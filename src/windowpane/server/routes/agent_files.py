@@ -4,44 +4,19 @@ The file on disk is the truth. What is sent is read as the agent would read it, 
 it cannot be used; then nothing was written. A change says which revision it is meant for.
 """
 
-from collections.abc import Callable
-from functools import partial
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Literal, TypeVar
 
-import anyio.to_thread
 from fastapi import APIRouter, Path, Response
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from windowpane.agents.base import Agent
-from windowpane.agents.edit import (
-    FileText,
-    change_item,
-    create_item_file,
-    delete_file,
-    delete_item,
-    delete_prompt,
-    file_text,
-    item_text,
-    prompt_file,
-    put_file,
-    put_item_file,
-    put_manifest,
-    put_prompt,
-    read_text,
-)
 from windowpane.agents.frontmatter import first_heading
-from windowpane.agents.items import render_item
-from windowpane.agents.prompts import read_site
-from windowpane.api.agents import FileView, ItemDetail, PromptList, PromptView
+from windowpane.api.agents import FileView, ItemDetail, PromptList
 from windowpane.context.items import DEFAULT_PRIORITY, IncludeMode, ItemRef, Reference, Rule
-from windowpane.engine import Engine
-from windowpane.errors import AlreadyThereError, MissingFileError
 from windowpane.server.dependencies import Managing, Reading
 from windowpane.server.json_numbers import Whole
+from windowpane.server.parameters import AgentName, Name
 from windowpane.server.problems import BODY, problems
 from windowpane.server.revisions import IfMatch, IfNoneMatch, Key, expected, expected_or_new, tag
-from windowpane.server.routes.agents import AgentName, detail_of
-from windowpane.server.routes.items import Name
 
 router = APIRouter(prefix="/api/agents/{agent}", tags=["agents"])
 
@@ -102,24 +77,10 @@ class NewItem(BaseModel):
         return self
 
     @property
-    def file_text(self) -> str:
-        """Return the file that this is."""
-        if self.raw is not None:
-            return self.raw
+    def item(self) -> Rule | Reference:
+        """Return the item that this is."""
         if self.type == "rule":
-            return render_item(
-                Rule(
-                    name=self.name,
-                    text=self.text,
-                    description=self.description,
-                    priority=self.priority,
-                    include=self.include,
-                    enabled=self.enabled,
-                    version=self.version,
-                )
-            )
-        return render_item(
-            Reference(
+            return Rule(
                 name=self.name,
                 text=self.text,
                 description=self.description,
@@ -127,9 +88,17 @@ class NewItem(BaseModel):
                 include=self.include,
                 enabled=self.enabled,
                 version=self.version,
-                related=self.related,
-                title=(first_heading(self.text) or self.name) if self.title is None else self.title,
             )
+        return Reference(
+            name=self.name,
+            text=self.text,
+            description=self.description,
+            priority=self.priority,
+            include=self.include,
+            enabled=self.enabled,
+            version=self.version,
+            related=self.related,
+            title=(first_heading(self.text) or self.name) if self.title is None else self.title,
         )
 
 
@@ -164,36 +133,23 @@ class RawFile(BaseModel):
 
 @router.post("/items", status_code=201, summary="Write a new rule or reference", responses=problems(*BODY, 404, 409))
 async def create_agent_item(
-    engine: Managing, response: Response, agent: AgentName, new: NewItem, key: Key = None
+    pane: Managing, response: Response, agent: AgentName, new: NewItem, key: Key = None
 ) -> ItemDetail:
     """Write a file for it, `rules/NAME.md` or `references/NAME.md`. It counts from the next request on.
 
     With an `Idempotency-Key`, finding exactly this file there is the same as having written it.
     """
-    ref, text = ItemRef(new.type, new.name), new.file_text
-    before = engine.agents.current(agent)
-    try:
-        written = await _in_thread(create_item_file, before, ref, text)
-    except AlreadyThereError:
-        written = await _same(before, ref, text) if key else None
-        if written is None:
-            raise
-    response.headers["Location"] = f"/api/agents/{before.name}/items/{ref.type}/{ref.name}"
-    tag(response, written.revision)
-    return await detail_of(engine, agent, ref)
-
-
-async def _same(agent: Agent, ref: ItemRef, text: str) -> FileText | None:
-    try:
-        found = await _in_thread(item_text, agent, ref)
-    except MissingFileError:
-        return None
-    return found if found.text == text else None
+    if new.raw is not None:
+        made = await pane.agents.create_item_file(agent, ItemRef(new.type, new.name), new.raw, key=key)
+    else:
+        made = await pane.agents.create_item(agent, new.item, key=key)
+    response.headers["Location"] = f"/api/agents/{agent}/items/{made.type}/{made.name}"
+    return _tagged(response, made)
 
 
 @router.put("/items/{type}/{name:path}", summary="Write an item's file anew", responses=problems(*BODY, *CHANGED))
 async def put_agent_item(
-    engine: Managing,
+    pane: Managing,
     response: Response,
     agent: AgentName,
     kind: Written,
@@ -203,15 +159,12 @@ async def put_agent_item(
 ) -> ItemDetail:
     """Replace the whole file of a rule or a reference. It keeps its name."""
     ref, revision = ItemRef(kind, name), expected(if_match)
-    found = engine.agents.current(agent)
-    written = await _in_thread(partial(put_item_file, found, ref, body.raw, revision=revision))
-    tag(response, written.revision)
-    return await detail_of(engine, agent, ref)
+    return _tagged(response, await pane.agents.put_item(agent, ref, body.raw, revision=revision))
 
 
 @router.patch("/items/{type}/{name:path}", summary="Change an item", responses=problems(*BODY, *CHANGED))
 async def change_agent_item(
-    engine: Managing,
+    pane: Managing,
     response: Response,
     agent: AgentName,
     kind: Written,
@@ -221,43 +174,35 @@ async def change_agent_item(
 ) -> ItemDetail:
     """Change single settings of a rule or a reference, or its text. The rest of the file stays as it is written."""
     ref, revision = ItemRef(kind, name), expected(if_match)
-    settings = change.model_dump(exclude_unset=True, exclude={"text"})
-    found = engine.agents.current(agent)
-    written = await _in_thread(partial(change_item, found, ref, settings, text=change.text, revision=revision))
-    tag(response, written.revision)
-    return await detail_of(engine, agent, ref)
+    changes = change.model_dump(exclude_unset=True)
+    return _tagged(response, await pane.agents.change_item(agent, ref, changes, revision=revision))
 
 
 @router.delete(
     "/items/{type}/{name:path}", status_code=204, summary="Delete an item's file", responses=problems(*CHANGED)
 )
 async def delete_agent_item(
-    engine: Managing, agent: AgentName, kind: Written, name: Name, if_match: IfMatch = None
+    pane: Managing, agent: AgentName, kind: Written, name: Name, if_match: IfMatch = None
 ) -> None:
     """Delete the file of a rule or a reference. Past turns keep the text that they were given."""
-    revision = expected(if_match)
-    await _in_thread(partial(delete_item, engine.agents.current(agent), ItemRef(kind, name), revision=revision))
+    await pane.agents.delete_item(agent, ItemRef(kind, name), revision=expected(if_match))
 
 
 @router.get("/prompts", summary="List an agent's prompts", responses=problems(404))
-async def list_agent_prompts(engine: Reading, agent: AgentName) -> PromptList:
+async def list_agent_prompts(pane: Reading, agent: AgentName) -> PromptList:
     """Return the prompts that the agent's folder has."""
-    found = engine.agents.current(agent)
-    files = [entry for entry in found.files if entry.kind in ("core", "default_site", "site")]
-    texts = await _in_thread(lambda: [_readable(found, entry.file) for entry in files])
-    views = [_prompt_view(text) for text in texts if text is not None]
-    return PromptList(tuple(sorted(views, key=lambda view: (view.name.count("/"), view.name))))
+    return PromptList(await pane.agents.prompts(agent))
 
 
 @router.get("/prompts/{prompt:path}", summary="Read a prompt", responses=problems(404))
-async def read_agent_prompt(engine: Reading, response: Response, agent: AgentName, prompt: PromptName) -> FileView:
+async def read_agent_prompt(pane: Reading, response: Response, agent: AgentName, prompt: PromptName) -> FileView:
     """Return a prompt's file as it is."""
-    return await _read(engine, response, agent, prompt_file(prompt))
+    return _file(response, await pane.agents.prompt(agent, prompt))
 
 
 @router.put("/prompts/{prompt:path}", summary="Write a prompt", responses=problems(*BODY, *CHANGED))
 async def put_agent_prompt(
-    engine: Managing,
+    pane: Managing,
     response: Response,
     agent: AgentName,
     prompt: PromptName,
@@ -267,50 +212,44 @@ async def put_agent_prompt(
 ) -> FileView:
     """Write the core prompt, the default for sites, or a site skill. A new one is sent with `If-None-Match: *`."""
     revision = expected_or_new(if_match, if_none_match)
-    await _in_thread(partial(put_prompt, engine.agents.current(agent), prompt, body.raw, revision=revision))
-    return await _read(engine, response, agent, prompt_file(prompt))
+    return _file(response, await pane.agents.put_prompt(agent, prompt, body.raw, revision=revision))
 
 
 @router.delete("/prompts/{prompt:path}", status_code=204, summary="Delete a prompt", responses=problems(*CHANGED))
-async def delete_agent_prompt(engine: Managing, agent: AgentName, prompt: PromptName, if_match: IfMatch = None) -> None:
+async def delete_agent_prompt(pane: Managing, agent: AgentName, prompt: PromptName, if_match: IfMatch = None) -> None:
     """Delete a site skill or the default for sites. The core prompt can only be changed."""
-    revision = expected(if_match)
-    await _in_thread(partial(delete_prompt, engine.agents.current(agent), prompt, revision=revision))
+    await pane.agents.delete_prompt(agent, prompt, revision=expected(if_match))
 
 
 @router.get("/manifest", summary="Read an agent's settings as a file", responses=problems(404))
-async def read_agent_manifest(engine: Reading, response: Response, agent: AgentName) -> FileView:
+async def read_agent_manifest(pane: Reading, response: Response, agent: AgentName) -> FileView:
     """Return `agent.yaml` as it is."""
-    return await _read(engine, response, agent, "agent.yaml")
+    return _file(response, await pane.agents.manifest(agent))
 
 
 @router.put("/manifest", summary="Write an agent's settings", responses=problems(*BODY, *CHANGED))
 async def put_agent_manifest(
-    engine: Managing, response: Response, agent: AgentName, body: RawFile, if_match: IfMatch = None
+    pane: Managing, response: Response, agent: AgentName, body: RawFile, if_match: IfMatch = None
 ) -> FileView:
     """Write `agent.yaml` anew: model, settings, search, tool servers. Nothing in it may become wrong by this."""
-    revision = expected(if_match)
-    await _in_thread(partial(put_manifest, engine.agents.current(agent), body.raw, revision=revision))
-    return await _read(engine, response, agent, "agent.yaml")
+    return _file(response, await pane.agents.put_manifest(agent, body.raw, revision=expected(if_match)))
 
 
 @router.get("/files/{file:path}", summary="Read a file of an agent's folder", responses=problems(404))
-async def read_agent_file(engine: Managing, response: Response, agent: AgentName, name: FileName) -> FileView:
+async def read_agent_file(pane: Managing, response: Response, agent: AgentName, name: FileName) -> FileView:
     """Return a file that the agent reads as it is, also when it cannot be used, and what is wrong with it."""
-    return await _read(engine, response, agent, name)
+    return _file(response, await pane.agents.file(agent, name))
 
 
 @router.put("/files/{file:path}", summary="Write a file of an agent's folder", responses=problems(*BODY, *CHANGED))
 async def put_agent_file(
-    engine: Managing, response: Response, agent: AgentName, name: FileName, body: RawFile, if_match: IfMatch = None
+    pane: Managing, response: Response, agent: AgentName, name: FileName, body: RawFile, if_match: IfMatch = None
 ) -> FileView:
     """Write a file that the agent reads anew: above all one that could not be used, corrected.
 
     An item keeps its name; a file that holds none may become any item of its folder.
     """
-    revision = expected(if_match)
-    await _in_thread(partial(put_file, engine.agents.current(agent), name, body.raw, revision=revision))
-    return await _read(engine, response, agent, name)
+    return _file(response, await pane.agents.put_file(agent, name, body.raw, revision=expected(if_match)))
 
 
 @router.delete(
@@ -319,32 +258,17 @@ async def put_agent_file(
     summary="Delete a file of an agent's folder",
     responses=problems(*CHANGED),
 )
-async def delete_agent_file(engine: Managing, agent: AgentName, name: FileName, if_match: IfMatch = None) -> None:
+async def delete_agent_file(pane: Managing, agent: AgentName, name: FileName, if_match: IfMatch = None) -> None:
     """Delete a file in which a rule or a reference stands: above all one that could not be used."""
-    revision = expected(if_match)
-    await _in_thread(partial(delete_file, engine.agents.current(agent), name, revision=revision))
+    await pane.agents.delete_file(agent, name, revision=expected(if_match))
 
 
-async def _read(engine: Engine, response: Response, agent: str, file: str) -> FileView:
-    found = engine.agents.current(agent)
-    text = await _in_thread(file_text, found, file)
-    tag(response, text.revision)
-    wrong = tuple(problem for problem in found.problems if problem.file == file)
-    return FileView(file=file, raw=text.text, revision=text.revision, problems=wrong)
+def _tagged(response: Response, item: ItemDetail) -> ItemDetail:
+    if item.revision is not None:
+        tag(response, item.revision)
+    return item
 
 
-def _readable(agent: Agent, file: str) -> FileText | None:
-    try:
-        return read_text(agent, file)
-    except MissingFileError:
-        return None
-
-
-def _prompt_view(text: FileText) -> PromptView:
-    name = text.file.removeprefix("prompts/").removesuffix(".md")
-    hosts = tuple(host for host, _ in read_site(text.file, text.text).hosts) if name.startswith("sites/") else ()
-    return PromptView(name=name, file=text.file, hosts=hosts, characters=len(text.text))
-
-
-async def _in_thread(work: Callable[..., T], *arguments: Any) -> T:
-    return await anyio.to_thread.run_sync(work, *arguments)
+def _file(response: Response, file: FileView) -> FileView:
+    tag(response, file.revision)
+    return file

@@ -5,14 +5,11 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict, Field
 
-from windowpane.api.sessions import FetchedList, FetchedView
-from windowpane.context.fetched import FetchedKind
-from windowpane.context.session import SessionState
-from windowpane.errors import FetchFailedError, InvalidInputError
+from windowpane.api.sessions import FetchedList
+from windowpane.context.fetched import Fetched, FetchedKind
 from windowpane.server.dependencies import Chatting, Reading
+from windowpane.server.parameters import Id
 from windowpane.server.problems import BODY, problems
-from windowpane.server.routes.sessions import Id, counts_of
-from windowpane.text.tokens import count
 
 router = APIRouter(prefix="/api/sessions/{session_id}", tags=["fetched"])
 
@@ -36,53 +33,43 @@ class PageAddress(BaseModel):
     url: Annotated[str, Field(min_length=1, max_length=8000)]
 
 
-def fetched_of(state: SessionState) -> FetchedList:
-    """Return a session's fetched context as clients see it."""
-    return FetchedList(
-        items=tuple(
-            FetchedView(
-                kind=held.item.kind,
-                url=held.item.url,
-                title=held.item.title,
-                site_name=held.item.site_name,
-                at=held.at,
-                characters=len(held.item.content),
-                tokens=count(held.item.content),
-            )
-            for held in state.fetched
-        ),
-        counts=counts_of(state),
-    )
-
-
 @router.get("/fetched", summary="List fetched context", responses=problems(404))
-async def list_fetched(engine: Reading, session_id: Id) -> FetchedList:
+async def list_fetched(pane: Reading, session_id: Id) -> FetchedList:
     """Return the pages and search results that the session holds."""
-    return fetched_of(await engine.session(session_id))
+    return await pane.sessions.fetched(session_id)
 
 
 @router.post("/pages", status_code=201, summary="Send a page in", responses=problems(*BODY, 404))
-async def push_page(engine: Chatting, session_id: Id, page: PageIn) -> FetchedList:
+async def push_page(pane: Chatting, session_id: Id, page: PageIn) -> FetchedList:
     """Take in a page that was read elsewhere. Nothing is fetched; the same page again replaces its older copy."""
-    try:
-        state = await engine.push_page(session_id, page.url, title=page.title, text=page.text, html=page.html)
-    except FetchFailedError as error:
-        # Nobody was asked for the page: what is wrong with it is the sender's to correct.
-        raise InvalidInputError(str(error)) from None
-    return fetched_of(state)
+    return await pane.sessions.push_page(session_id, page.url, title=page.title, text=page.text, html=page.html)
 
 
 @router.post("/pages/fetch", status_code=201, summary="Fetch a page", responses=problems(*BODY, 404, 502))
-async def fetch_page(engine: Chatting, session_id: Id, page: PageAddress) -> FetchedList:
+async def fetch_page(pane: Chatting, session_id: Id, page: PageAddress) -> FetchedList:
     """Fetch a page from the public web. Private and local addresses are refused, also after redirects."""
-    return fetched_of(await engine.fetch_page(session_id, page.url))
+    return await pane.sessions.fetch_page(session_id, page.url)
+
+
+class FetchedIn(BaseModel):
+    """Pages or search results that were fetched elsewhere."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    items: Annotated[tuple[Fetched, ...], Field(max_length=100)]
+
+
+@router.post("/fetched", status_code=201, summary="Send pages or search results in", responses=problems(*BODY, 404))
+async def add_fetched(pane: Chatting, session_id: Id, fetched: FetchedIn) -> FetchedList:
+    """Take in what was fetched elsewhere. What is there already is replaced; what is too long is cut."""
+    return await pane.sessions.add_fetched(session_id, fetched.items)
 
 
 @router.delete("/fetched", summary="Erase fetched context", responses=problems(404))
 async def clear_fetched(
-    engine: Chatting,
+    pane: Chatting,
     session_id: Id,
     kind: Annotated[FetchedKind | None, Query(description="Only this kind; without it, all.")] = None,
 ) -> FetchedList:
     """Erase what was fetched. The conversation stays."""
-    return fetched_of(await engine.clear_fetched(session_id, kind))
+    return await pane.sessions.clear_fetched(session_id, kind)

@@ -7,9 +7,9 @@ from typing import Literal
 import anyio
 from fastapi import APIRouter, Request
 
-from windowpane.engine import Engine
 from windowpane.errors import StoreUnavailableError, WindowpaneError
-from windowpane.server.dependencies import AnyonesEngine
+from windowpane.local.pane import LocalPane
+from windowpane.server.dependencies import AnyonesPane
 from windowpane.server.problems import problems
 
 router = APIRouter(tags=["server"])
@@ -37,30 +37,30 @@ class Readiness:
 
 
 @router.get("/healthz", summary="Tell whether the server runs", responses=problems())
-async def health(engine: AnyonesEngine) -> Health:
+async def health(pane: AnyonesPane) -> Health:
     """Answer once everything is open. A server that does not answer this should be started again."""
     return Health("ok", VERSION)
 
 
 @router.get("/readyz", summary="Tell whether the server can do its work", responses=problems())
-async def readiness(engine: AnyonesEngine, request: Request) -> Readiness:
+async def readiness(pane: AnyonesPane, request: Request) -> Readiness:
     """Answer when the store can be reached, agents can be read and nobody has asked the server to stop.
 
     A server that says no should get no requests for now; it may become ready by itself.
     """
     if request.app.state.stopping:
         raise StoreUnavailableError("the server is stopping")
-    if not await _store_answers(engine):
+    if not await _store_answers(pane):
         raise StoreUnavailableError("the store cannot be reached")
-    if not engine.agents.names():
+    if not await pane.agents.list():
         raise StoreUnavailableError("there is no agent that can be read; `windowpane init` writes one")
     return Readiness("ready")
 
 
-async def _store_answers(engine: Engine) -> bool:
+async def _store_answers(pane: LocalPane) -> bool:
     with anyio.move_on_after(PATIENCE_S):
         try:
-            await engine.store.sessions(limit=1)
+            await pane.sessions.list(limit=1)
         except WindowpaneError:
             return False
         return True

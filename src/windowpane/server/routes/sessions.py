@@ -3,42 +3,26 @@
 import json
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Query, Response
+from fastapi import APIRouter, Query, Response
 from pydantic import AfterValidator, AliasChoices, BaseModel, ConfigDict, Field, JsonValue, WithJsonSchema
 
 from windowpane.api.sessions import (
     ChangedSession,
-    FetchedCounts,
-    OpenTurnView,
     SessionListView,
-    SessionMeta,
     SessionView,
     SetWish,
-    ToolName,
 )
-from windowpane.context.events import SessionCreated
-from windowpane.context.ids import SessionId, keyed_session_id
-from windowpane.context.messages import ApprovalMessage, AssistantMessage, Message
-from windowpane.context.session import OpenTurn, SessionState
-from windowpane.context.sets import KNOWN_SETS, MAX_PER_SET, SetChange
-from windowpane.engine import Engine, SessionList
+from windowpane.context.sets import KNOWN_SETS, MAX_PER_SET
 from windowpane.errors import (
-    InvalidInputError,
     InvalidSettingError,
-    KeyReusedError,
-    SequenceConflictError,
     WrongSessionError,
 )
-from windowpane.server.dependencies import Asking, Chatting, Reading
+from windowpane.server.dependencies import Chatting, Reading
+from windowpane.server.parameters import Id
 from windowpane.server.problems import BODY, problems
 from windowpane.server.revisions import IfMatch, Key, expected, tag
 
 router = APIRouter(prefix="/api/sessions", tags=["sessions"])
-
-LOOKED_AT = 500
-"""How many sessions are looked through for a page of those that hold some words."""
-
-Id = Annotated[SessionId, Path(description="The session's id.", examples=["ses_0123456789abcdefghjkmnpqrs"])]
 
 
 def _storable(value: dict[str, JsonValue]) -> dict[str, JsonValue]:
@@ -109,90 +93,21 @@ class Promotion(BaseModel):
     paths: list[str]
 
 
-def view_of(state: SessionState) -> SessionView:
-    """Return a session as clients see it."""
-    return SessionView(**_facts(state))
-
-
-def counts_of(state: SessionState) -> FetchedCounts:
-    """Return how much of each kind a session holds."""
-    kinds = [held.item.kind for held in state.fetched]
-    return FetchedCounts(web_search=kinds.count("web_search"), page=kinds.count("page"))
-
-
-def _facts(state: SessionState) -> dict[str, Any]:
-    return {
-        "id": state.id,
-        "name": state.name,
-        "title": state.title,
-        "agent": state.agent,
-        "owner": state.owner,
-        "settings": state.settings,
-        "items": state.context_items,
-        "rules": state.rules,
-        "references": state.references,
-        "tools": tuple(ToolName(server, name) for server, name in state.tools),
-        "context": state.sets,
-        "meta": SessionMeta(state.sets),
-        "observed": state.observed,
-        "fetched": counts_of(state),
-        "summary": state.summary,
-        "message_count": state.message_count,
-        "turn_count": state.turn_count,
-        "token_count": state.token_count,
-        "seq": state.seq,
-        "created_at": state.created_at,
-        "updated_at": state.updated_at,
-        "open_turn": _open_view(state.open_turn) if state.open_turn else None,
-    }
-
-
-def _open_view(turn: OpenTurn) -> OpenTurnView:
-    return OpenTurnView(
-        turn=turn.turn,
-        state="waiting" if turn.waits else "running",
-        request=turn.request,
-        approvals=turn.undecided,
-    )
-
-
 @router.post("", status_code=201, summary="Begin a session", responses=problems(*BODY, 404, 409))
 async def create_session(
-    engine: Chatting, caller: Asking, response: Response, new: NewSession | None = None, key: Key = None
+    pane: Chatting, response: Response, new: NewSession | None = None, key: Key = None
 ) -> SessionView:
     """Begin a session with every `always` item of its agent."""
     new = new or NewSession()
-    new_id = keyed_session_id(caller.owner, "create", key) if key else None
-    try:
-        state = await engine.create_session(
-            new.agent, owner=caller.owner, name=new.name or "", settings=new.settings, session_id=new_id
-        )
-    except SequenceConflictError:
-        if new_id is None or key is None:
-            raise
-        state = await _made_before(engine, new_id, new, key)
-    response.headers["Location"] = f"/api/sessions/{state.id}"
-    tag(response, str(state.seq))
-    return view_of(state)
-
-
-async def _made_before(engine: Engine, session_id: SessionId, new: NewSession, key: str) -> SessionState:
-    """Return the session that was made with this key, if it was made with this wish."""
-    began = (await engine.store.read(session_id, limit=1))[0].event
-    if (
-        not isinstance(began, SessionCreated)
-        or new.agent not in (None, began.agent)
-        or (new.name or "").strip() != began.name
-        or set(new.settings or {}) != set(began.settings)
-    ):
-        raise KeyReusedError(key)
-    return await engine.session(session_id)
+    made = await pane.sessions.create(new.agent, name=new.name or "", settings=new.settings, key=key)
+    response.headers["Location"] = f"/api/sessions/{made.id}"
+    tag(response, str(made.seq))
+    return made
 
 
 @router.get("", summary="List sessions", responses=problems())
 async def list_sessions(
-    engine: Reading,
-    caller: Asking,
+    pane: Reading,
     agent: Annotated[str | None, Query(description="Only sessions of this agent.")] = None,
     q: Annotated[
         str | None, Query(max_length=1000, description="Only sessions with this in their name or conversation.")
@@ -204,49 +119,15 @@ async def list_sessions(
 
     With `q` a page may be short, or even empty, and still have a cursor: then there is more to look through.
     """
-    if q is None or not q.strip():
-        page = await engine.sessions(caller.owner, agent=agent, limit=limit, cursor=cursor)
-    else:
-        page = await _found(engine, caller.owner, agent, q.strip().casefold(), limit, cursor)
-    return SessionListView(tuple(view_of(state) for state in page.sessions), page.cursor)
-
-
-async def _found(
-    engine: Engine, owner: str, agent: str | None, words: str, limit: int, cursor: str | None
-) -> SessionList:
-    found: list[SessionState] = []
-    looked_at = 0
-    while True:
-        page = await engine.sessions(owner, agent=agent, limit=limit - len(found), cursor=cursor)
-        found += [state for state in page.sessions if await _holds(engine, state, words)]
-        looked_at += len(page.sessions)
-        cursor = page.cursor
-        if cursor is None or len(found) == limit or looked_at >= LOOKED_AT:
-            return SessionList(tuple(found), cursor)
-
-
-async def _holds(engine: Engine, state: SessionState, words: str) -> bool:
-    if words in state.name.casefold() or any(words in said(message).casefold() for message in state.recent):
-        return True
-    if state.message_count <= len(state.recent):
-        return False
-    earlier = await engine.messages(state.id, limit=state.message_count)
-    return any(words in said(message).casefold() for message in earlier)
-
-
-def said(message: Message) -> str:
-    """Return the words of a message."""
-    if isinstance(message, AssistantMessage):
-        return message.model_reply.text
-    return "" if isinstance(message, ApprovalMessage) else message.content
+    return await pane.sessions.list(agent=agent, query=q, limit=limit, cursor=cursor)
 
 
 @router.get("/{session_id}", summary="Read a session", responses=problems(404))
-async def read_session(engine: Reading, response: Response, session_id: Id) -> SessionView:
+async def read_session(pane: Reading, response: Response, session_id: Id) -> SessionView:
     """Return a session as it is now. Its `ETag` is its sequence number."""
-    state = await engine.session(session_id)
-    tag(response, str(state.seq))
-    return view_of(state)
+    found = await pane.sessions.get(session_id)
+    tag(response, str(found.seq))
+    return found
 
 
 @router.patch(
@@ -255,7 +136,7 @@ async def read_session(engine: Reading, response: Response, session_id: Id) -> S
     responses=problems(*BODY, 404, 409, 412),
 )
 async def update_session(
-    engine: Chatting, response: Response, session_id: Id, change: SessionChange, if_match: IfMatch = None
+    pane: Chatting, response: Response, session_id: Id, change: SessionChange, if_match: IfMatch = None
 ) -> ChangedSession:
     """Change what is named and nothing else. A setting of null goes back to what the agent says.
 
@@ -271,15 +152,15 @@ async def update_session(
         changes["name"] = change.name
     clears = change.context is None and "context" in change.model_fields_set
     one = change.set_context
-    state, made = await engine.change_session(
+    changed = await pane.sessions.update(
         session_id,
         changes,
         context={} if clears else change.context,
         set_context=None if one is None else SetWish(one.set_name, one.items, one.mode),
         expected_seq=_seq(if_match),
     )
-    tag(response, str(state.seq))
-    return _after(state, made)
+    tag(response, str(changed.seq))
+    return changed
 
 
 def _seq(if_match: str | None) -> int | None:
@@ -291,27 +172,18 @@ def _seq(if_match: str | None) -> int | None:
 
 
 @router.post("/{session_id}/observed", summary="Take observed files in", responses=problems(*BODY, 404))
-async def promote_observed(engine: Chatting, session_id: Id, promotion: Promotion) -> ChangedSession:
+async def promote_observed(pane: Chatting, session_id: Id, promotion: Promotion) -> ChangedSession:
     """Take files that tools were seen to touch into the set `files`."""
-    made = await engine.promote_observed(session_id, promotion.paths)
-    return _after(await engine.session(session_id), made)
-
-
-def _after(state: SessionState, made: SetChange | None) -> ChangedSession:
-    if made is None:
-        return ChangedSession(**_facts(state), reply="", warnings=())
-    if made.refused:
-        raise InvalidInputError(made.reply)
-    return ChangedSession(**_facts(state), reply=made.reply, warnings=made.warnings)
+    return await pane.sessions.promote(session_id, promotion.paths)
 
 
 @router.delete("/{session_id}", status_code=204, summary="Delete a session", responses=problems(404))
-async def delete_session(engine: Chatting, session_id: Id) -> None:
+async def delete_session(pane: Chatting, session_id: Id) -> None:
     """Delete a session so that nothing of it is left. A running turn is stopped."""
-    await engine.delete_session(session_id)
+    await pane.sessions.delete(session_id)
 
 
 @router.delete("/{session_id}/history", summary="Erase the conversation", responses=problems(404, 409))
-async def clear_history(engine: Chatting, session_id: Id) -> SessionView:
+async def clear_history(pane: Chatting, session_id: Id) -> SessionView:
     """Erase every message and request for good. Items, settings and the session itself stay."""
-    return view_of(await engine.clear_history(session_id))
+    return await pane.sessions.clear_history(session_id)

@@ -1,212 +1,60 @@
 """Looking into a session: what it holds, what its turns cost, and what a turn's model was told of the conversation."""
 
-from collections import OrderedDict
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from decimal import Decimal
+from dataclasses import replace
 from typing import Annotated
-from weakref import WeakKeyDictionary
 
 from fastapi import APIRouter, Query
 
 from windowpane.api.sessions import Observed, Statistics, SummaryView
-from windowpane.api.turns import CallUsage, ContextDebug, TurnUsage
-from windowpane.context.fold import messages_of
-from windowpane.context.ids import SessionId
-from windowpane.context.messages import AssistantMessage, Message, Step, Usage
-from windowpane.context.session import Mode, SessionState
-from windowpane.engine import Engine
-from windowpane.errors import AgentNotFoundError, TurnNotFoundError
-from windowpane.insight.debug import context_debug
-from windowpane.insight.usage import analyse_usage, price_of_steps, residuals
-from windowpane.request.record import context_of
+from windowpane.api.turns import ContextDebug, TurnUsage
 from windowpane.server.dependencies import Chatting, Reading
+from windowpane.server.parameters import Id, TurnNumber
 from windowpane.server.problems import problems
-from windowpane.server.routes.messages import TurnNumber
-from windowpane.server.routes.sessions import Id, counts_of
 
 router = APIRouter(prefix="/api/sessions/{session_id}", tags=["insight"])
 
-NOTHING = Usage()
-LOOK_BACK_MESSAGES = 200
-"""How far back sources and related documents are looked for: well beyond any window."""
-
 
 @router.get("/statistics", summary="Count what a session holds", responses=problems(404))
-async def read_statistics(engine: Reading, session_id: Id) -> Statistics:
+async def read_statistics(pane: Reading, session_id: Id) -> Statistics:
     """Return counts of messages, turns, tokens and fetched context, and what the turns cost. Nothing is changed."""
-    return await statistics_of(engine, await engine.session(session_id))
-
-
-async def statistics_of(engine: Engine, state: SessionState) -> Statistics:
-    """Return what a session holds."""
-    counts = counts_of(state)
-    spent = await _spent(engine, state)
-    return Statistics(
-        mode=_mode(engine, state),
-        message_count=state.message_count,
-        turn_count=state.turn_count,
-        token_count=state.token_count,
-        fetched_context_counts=counts,
-        total_fetched_items=counts.web_search + counts.page,
-        has_summary=state.summary is not None,
-        usage=spent.usage,
-        cost_usd=spent.cost_usd,
-        turns_without_price=spent.turns_without_price,
-    )
+    return await pane.sessions.statistics(session_id)
 
 
 @router.get("/summary", summary="Read the summary", responses=problems(404))
-async def read_summary(engine: Reading, session_id: Id) -> SummaryView:
+async def read_summary(pane: Reading, session_id: Id) -> SummaryView:
     """Return what the session's model is told about messages that are not sent whole any more."""
-    return SummaryView((await engine.session(session_id)).summary)
+    return SummaryView(await pane.sessions.summary(session_id))
 
 
 @router.post("/summary", summary="Make the summary that is due", responses=problems(404))
-async def refresh_summary(engine: Chatting, session_id: Id) -> SummaryView:
+async def refresh_summary(pane: Chatting, session_id: Id) -> SummaryView:
     """Sum up now what has left the window, if that is enough to be worth it; it is done after each turn anyway.
 
     Asking twice makes one summary. One that fails leaves the one before in place.
     """
-    return SummaryView((await engine.sum_up(session_id)).summary)
-
-
-def _mode(engine: Engine, state: SessionState) -> Mode:
-    try:
-        return state.settings.mode or engine.agents.current(state.agent).settings.mode
-    except AgentNotFoundError:
-        return state.settings.mode or "normal"
-
-
-@dataclass(frozen=True, slots=True)
-class _Spent:
-    """What the finished turns after the erased ones, up to and including `through_turn`, cost."""
-
-    erased: int
-    through_turn: int
-    usage: Usage = NOTHING
-    cost_usd: Decimal | None = None
-    turns_without_price: int = 0
-
-
-_spendings: WeakKeyDictionary[Engine, OrderedDict[SessionId, _Spent]] = WeakKeyDictionary()
-"""What is known already, so that a long session is read once and from then on only where it goes on."""
-
-KEPT_SPENDINGS = 1000
-
-
-async def _spent(engine: Engine, state: SessionState) -> _Spent:
-    kept = _spendings.setdefault(engine, OrderedDict())
-    erased = state.turn_starts.erased
-    known = kept.pop(state.id, None)
-    if known is None or known.erased != erased or known.through_turn > state.turn_count:
-        known = _Spent(erased, erased)
-    last = state.turn_count - (state.open_turn is not None)
-    after = state.turn_starts.of(known.through_turn + 1)
-    if last > known.through_turn and after is not None:
-        events = await engine.store.read(state.id, after=after - 1)
-        answers = [answer for answer in _answers(messages_of(state.id, events)) if (answer.turn or 0) <= last]
-        prices = await _prices(engine, state.id, answers)
-        costs = [price for price in prices if price is not None]
-        known = _Spent(
-            erased,
-            last,
-            sum((answer.model_reply.usage for answer in answers), known.usage),
-            sum(costs, known.cost_usd or Decimal(0)) if costs else known.cost_usd,
-            known.turns_without_price + len(prices) - len(costs),
-        )
-    kept[state.id] = known
-    while len(kept) > KEPT_SPENDINGS:
-        kept.popitem(last=False)
-    return known
-
-
-def _answers(messages: Sequence[Message]) -> list[AssistantMessage]:
-    return [message for message in messages if isinstance(message, AssistantMessage)]
-
-
-async def _prices(
-    engine: Engine, session_id: SessionId, answers: Sequence[AssistantMessage]
-) -> tuple[Decimal | None, ...]:
-    """Return what each answer cost, at the prices of its time; None where nobody knows."""
-    records = await engine.store.blobs(session_id, [answer.request for answer in answers if answer.request])
-    models = {name: context_of(body).settings.model for name, body in records.items()}
-    return tuple(
-        price_of_steps(models[answer.request], answer.model_reply.steps, at=answer.at)
-        if answer.request and answer.request in models
-        else None
-        for answer in answers
-    )
+    return SummaryView(await pane.sessions.sum_up(session_id))
 
 
 @router.get("/observed", summary="List files that tools touched", responses=problems(404))
-async def list_observed(engine: Reading, session_id: Id) -> Observed:
+async def list_observed(pane: Reading, session_id: Id) -> Observed:
     """Return the files that tools were seen to touch. They are not part of the working context until promoted."""
-    return Observed((await engine.session(session_id)).observed)
+    return Observed((await pane.sessions.get(session_id)).observed)
 
 
 @router.get("/turns/{turn}/debug", summary="See what a turn's model remembered", responses=problems(404))
 async def debug_turn(
-    engine: Reading,
+    pane: Reading,
     session_id: Id,
     turn: TurnNumber,
     topic: Annotated[str | None, Query(max_length=1000, description="Tell whether the model could know this.")] = None,
     text: Annotated[bool, Query(description="With `false`, leave the conversation itself out.")] = True,
 ) -> ContextDebug:
     """Return the conversation exactly as the turn's model was given it, with counts, sources and warnings."""
-    debug = await _debug(engine, session_id, turn, topic)
+    debug = await pane.turns.debug(session_id, turn, topic=topic)
     return debug if text else replace(debug, conversation_context="")
 
 
 @router.get("/turns/{turn}/usage", summary="See what a turn cost", responses=problems(404))
-async def read_turn_usage(engine: Reading, session_id: Id, turn: TurnNumber) -> TurnUsage:
+async def read_turn_usage(pane: Reading, session_id: Id, turn: TurnNumber) -> TurnUsage:
     """Return tokens by our own count and by the provider's, the difference, and the price where it is known."""
-    debug = await _debug(engine, session_id, turn)
-    request = await engine.request(session_id, turn)
-    model, at = request.context.settings.model, request.context.timestamp
-    steps = await _steps(engine, session_id, turn)
-    return TurnUsage(
-        turn=turn,
-        model=model,
-        calls=tuple(
-            CallUsage(
-                model=step.model,
-                counted_tokens=residual.counted_tokens,
-                reported_tokens=residual.reported_tokens,
-                residual_tokens=residual.residual_tokens,
-                usage=step.usage,
-                latency_ms=step.latency_ms,
-                cost_usd=price_of_steps(model, [step], at=at),
-            )
-            for step, residual in zip(steps, residuals(request, steps), strict=True)
-        ),
-        usage=sum((step.usage for step in steps), Usage()),
-        cost_usd=price_of_steps(model, steps, at=at),
-        conversation=analyse_usage(
-            debug.conversation_context,
-            messages_stored=debug.message_count,
-            has_summary=debug.has_summary,
-            model=model,
-            at=at,
-        ),
-    )
-
-
-async def _debug(engine: Engine, session_id: SessionId, turn: int, topic: str | None = None) -> ContextDebug:
-    request = await engine.request(session_id, turn)
-    start = (await engine.session(session_id)).turn_starts.of(turn)
-    if start is None:
-        raise TurnNotFoundError(session_id, turn)
-    before = await engine.messages(session_id, before=start, limit=LOOK_BACK_MESSAGES)
-    return context_debug(request, before, topic=topic)
-
-
-async def _steps(engine: Engine, session_id: SessionId, turn: int) -> tuple[Step, ...]:
-    """Return a turn's model calls, also while it is still open."""
-    state = await engine.session(session_id)
-    if state.open_turn is not None and state.open_turn.turn == turn:
-        return state.open_turn.steps
-    after = state.turn_starts.of(turn + 1)
-    # At most an error comes after the answer, and notes from outside.
-    found = _answers(await engine.messages(session_id, before=after, limit=200))
-    return next((answer.model_reply.steps for answer in reversed(found) if answer.turn == turn), ())
+    return await pane.turns.usage(session_id, turn)

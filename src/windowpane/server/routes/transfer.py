@@ -12,13 +12,11 @@ from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 
 from windowpane.api.export import EXPORT, SessionExport, read_export
 from windowpane.api.sessions import SessionView
-from windowpane.context.ids import keyed_session_id
-from windowpane.errors import KeyReusedError, SequenceConflictError
-from windowpane.server.dependencies import Asking, Chatting, Reading
+from windowpane.server.dependencies import Chatting, Reading
 from windowpane.server.json_numbers import Whole
+from windowpane.server.parameters import Id
 from windowpane.server.problems import BODY, problems
 from windowpane.server.revisions import Key
-from windowpane.server.routes.sessions import Id, view_of
 
 router = APIRouter(prefix="/api/sessions", tags=["sessions"])
 
@@ -50,9 +48,9 @@ class Fork(BaseModel):
     response_model=SessionExport,
     responses=problems(404),
 )
-async def export_session(engine: Reading, session_id: Id) -> Response:
+async def export_session(pane: Reading, session_id: Id) -> Response:
     """Return the whole session as one document: every event with its time, every request with its texts."""
-    body = EXPORT.dump_python(await engine.export_session(session_id), mode="json")
+    body = EXPORT.dump_python(await pane.sessions.export(session_id), mode="json")
     # Written by hand: what a tool server said may hold half a character, and JSON can carry it as an escape.
     return Response(
         json.dumps(body),
@@ -63,8 +61,7 @@ async def export_session(engine: Reading, session_id: Id) -> Response:
 
 @router.post("/import", status_code=201, summary="Import a session", responses=problems(*BODY, 409))
 async def import_session(
-    engine: Chatting,
-    caller: Asking,
+    pane: Chatting,
     response: Response,
     body: ExportBody,
     name: SessionName = None,
@@ -74,25 +71,14 @@ async def import_session(
 
     Its agent need not be there: the session can be read all the same.
     """
-    document = read_export(body)
-    new_id = keyed_session_id(caller.owner, "import", key) if key else None
-    try:
-        state = await engine.import_session(document, owner=caller.owner, name=name, session_id=new_id)
-    except SequenceConflictError:
-        if new_id is None or key is None:
-            raise
-        state = await engine.session(new_id)
-        first = await engine.store.read(new_id, limit=1)
-        if not document.events or first[0].at != document.events[0].at or state.seq < len(document.events):
-            raise KeyReusedError(key) from None
-    response.headers["Location"] = f"/api/sessions/{state.id}"
-    return view_of(state)
+    made = await pane.sessions.import_(read_export(body), name=name, key=key)
+    response.headers["Location"] = f"/api/sessions/{made.id}"
+    return made
 
 
 @router.post("/{session_id}/fork", status_code=201, summary="Fork a session", responses=problems(*BODY, 404, 409))
 async def fork_session(
-    engine: Chatting,
-    caller: Asking,
+    pane: Chatting,
     response: Response,
     session_id: Id,
     fork: Fork | None = None,
@@ -100,12 +86,6 @@ async def fork_session(
 ) -> SessionView:
     """Begin a new session that is this one as it was before a turn. This one stays as it is."""
     fork = fork or Fork()
-    new_id = keyed_session_id(caller.owner, "fork", session_id, str(fork.turn), key) if key else None
-    try:
-        state = await engine.fork_session(session_id, fork.turn, name=fork.name, new_id=new_id)
-    except SequenceConflictError:
-        if new_id is None:
-            raise
-        state = await engine.session(new_id)
-    response.headers["Location"] = f"/api/sessions/{state.id}"
-    return view_of(state)
+    made = await pane.sessions.fork(session_id, fork.turn, name=fork.name, key=key)
+    response.headers["Location"] = f"/api/sessions/{made.id}"
+    return made

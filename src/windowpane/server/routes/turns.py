@@ -11,21 +11,21 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query
 from fastapi import Request as HttpRequest
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from windowpane.api.sessions import SessionView
 from windowpane.api.turns import TurnView
-from windowpane.context.events import ApprovalDecided, Live, MessageAdded, Recorded, TurnStarted
+from windowpane.context.events import Live
 from windowpane.context.ids import SessionId
-from windowpane.context.messages import Decision, UserMessage
-from windowpane.context.request import Request
-from windowpane.engine import Engine
-from windowpane.errors import ConflictError, StoreUnavailableError
+from windowpane.context.items import CLIENT_SERVER, Tool
+from windowpane.context.messages import Decision, ToolResult
+from windowpane.context.request import ReplyOptions, Request
+from windowpane.errors import StoreUnavailableError
+from windowpane.local.pane import LocalPane
 from windowpane.server.dependencies import Chatting, Reading
+from windowpane.server.parameters import Id, TurnNumber
 from windowpane.server.problems import BODY, problems
 from windowpane.server.revisions import Key
-from windowpane.server.routes.messages import TurnNumber, turn_view
-from windowpane.server.routes.sessions import Id, view_of
 from windowpane.server.sse import MEDIA_TYPE, EventStream, sent_event, wants_events
 
 router = APIRouter(prefix="/api/sessions/{session_id}", tags=["turns"])
@@ -41,12 +41,32 @@ FORMS: dict[int | str, dict[str, Any]] = {
 
 
 class NewMessage(BaseModel):
-    """What the user says. With `wait_s`, a session that is busy is waited for."""
+    """What the user says. With `wait_s`, a session that is busy is waited for.
+
+    `tools` are tools of the server `client`, which the caller runs itself: the turn waits for their results.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     content: str
     wait_s: Annotated[float, Field(ge=0, le=LONGEST_WAIT_S, allow_inf_nan=False, strict=True)] = 0
+    tools: tuple[Tool, ...] = ()
+    reply_options: ReplyOptions | None = None
+
+    @field_validator("tools")
+    @classmethod
+    def _run_by_the_caller(cls, tools: tuple[Tool, ...]) -> tuple[Tool, ...]:
+        if any(tool.server != CLIENT_SERVER for tool in tools):
+            raise ValueError(f"the server of a tool that the caller runs is {CLIENT_SERVER!r}")
+        return tools
+
+
+class Results(BaseModel):
+    """What tools of the caller gave, by call id."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    results: tuple[ToolResult, ...]
 
 
 class Decisions(BaseModel):
@@ -82,7 +102,7 @@ class SaidMessage(BaseModel):
     "/messages", summary="Send a message", response_model=TurnView, responses={**problems(*BODY, 404, 409), **FORMS}
 )
 async def send_message(
-    engine: Chatting, http: HttpRequest, session_id: Id, message: NewMessage, key: Key = None
+    pane: Chatting, http: HttpRequest, session_id: Id, message: NewMessage, key: Key = None
 ) -> TurnView | EventStream:
     """Answer a message. The turn goes on to its end when the client goes away; its answer is in the session.
 
@@ -94,8 +114,15 @@ async def send_message(
     A turn whose model call failed is a turn like others: the status is 200, the `outcome` is `failed`, and the last
     of its `messages` is the error with what to do next. Only a message that could not be taken is a problem.
     """
-    live = engine.turn(session_id, message.content, key=key, wait_s=message.wait_s)
-    return await _answered(engine, http, session_id, live)
+    live = pane.turn(
+        session_id,
+        message.content,
+        key=key,
+        wait_s=message.wait_s,
+        tools=message.tools,
+        reply_options=message.reply_options,
+    )
+    return await _answered(pane, http, session_id, live)
 
 
 @router.post(
@@ -104,12 +131,26 @@ async def send_message(
     response_model=TurnView,
     responses={**problems(*BODY, 404, 409), **FORMS},
 )
-async def decide(engine: Chatting, http: HttpRequest, session_id: Id, body: Decisions) -> TurnView | EventStream:
+async def decide(pane: Chatting, http: HttpRequest, session_id: Id, body: Decisions) -> TurnView | EventStream:
     """Decide about calls that wait: `allow_once`, `allow_session` or `deny`. The turn goes on when all are decided.
 
     Answered in the same two forms as a message.
     """
-    return await _answered(engine, http, session_id, engine.approve(session_id, body.decisions))
+    return await _answered(pane, http, session_id, pane.approve(session_id, body.decisions))
+
+
+@router.post(
+    "/results",
+    summary="Give results of the caller's tools",
+    response_model=TurnView,
+    responses={**problems(*BODY, 404, 409), **FORMS},
+)
+async def answer_calls(pane: Chatting, http: HttpRequest, session_id: Id, body: Results) -> TurnView | EventStream:
+    """Give the results of `tools` that came with the message. The turn goes on when there is one for every call.
+
+    Answered in the same two forms as a message. A result that does not fit the window is cut.
+    """
+    return await _answered(pane, http, session_id, pane.answer_calls(session_id, body.results))
 
 
 @router.post(
@@ -119,54 +160,48 @@ async def decide(engine: Chatting, http: HttpRequest, session_id: Id, body: Deci
     responses={**problems(404, 409), **FORMS},
 )
 async def retry_turn(
-    engine: Chatting, http: HttpRequest, session_id: Id, turn: TurnNumber, key: Key = None
+    pane: Chatting, http: HttpRequest, session_id: Id, turn: TurnNumber, key: Key = None
 ) -> TurnView | EventStream:
     """Answer the message of the last turn again, in a new turn, when it failed or was stopped. The model is asked once.
 
     Answered in the same two forms as a message. To ask an answered question again, fork before its turn.
     """
-    view = await turn_view(engine, session_id, turn)
-    state = await engine.session(session_id)
-    started = next((message for message in view.messages if isinstance(message, UserMessage)), None)
-    if turn != state.turn_count or view.outcome in ("completed", "running", "waiting") or started is None:
-        raise ConflictError(f"turn {turn} cannot be sent again: only the last one can, if it failed or was stopped")
-    return await _answered(engine, http, session_id, engine.turn(session_id, started.content, key=key))
+    return await _answered(pane, http, session_id, pane.retry(session_id, turn, key=key))
 
 
 @router.post(
     "/messages/record", status_code=201, summary="Add a message without a turn", responses=problems(*BODY, 404)
 )
-async def record_message(engine: Chatting, session_id: Id, said: SaidMessage, key: Key = None) -> SessionView:
+async def record_message(pane: Chatting, session_id: Id, said: SaidMessage, key: Key = None) -> SessionView:
     """Put a message into the conversation that was said elsewhere. No model is called."""
-    return view_of(await engine.add_message(session_id, MessageAdded(role=said.role, content=said.content), key=key))
+    return await pane.sessions.add_message(session_id, said.role, said.content, key=key)
 
 
 @router.post("/cancel", summary="Stop the turn", responses=problems(404, 409))
-async def cancel_turn(engine: Chatting, session_id: Id) -> SessionView:
+async def cancel_turn(pane: Chatting, session_id: Id) -> SessionView:
     """Stop the turn that is running or waiting. What it said so far is kept."""
-    return view_of(await engine.cancel(session_id))
+    return await pane.cancel(session_id)
 
 
 @router.post("/preview", summary="See the request that a message would make", responses=problems(*BODY, 404))
 async def preview(
-    engine: Reading,
+    pane: Reading,
     session_id: Id,
     draft: Draft,
     texts: Annotated[bool, Query(description="False: only the context, without messages and tools.")] = True,
 ) -> Request:
     """Return the messages, tools and context of a request, without storing anything or calling a model."""
-    found = await engine.preview(session_id, draft.content)
+    found = await pane.preview(session_id, draft.content)
     return found if texts else replace(found, messages=(), tools=())
 
 
 async def _answered(
-    engine: Engine, http: HttpRequest, session_id: SessionId, live: AsyncGenerator[Live]
+    pane: LocalPane, http: HttpRequest, session_id: SessionId, live: AsyncGenerator[Live]
 ) -> TurnView | EventStream:
     events = await _begun(live)
     if wants_events(http):
         return EventStream(events)
-    turn, recorded = await _drained(events)
-    return await turn_view(engine, session_id, turn, recorded)
+    return await pane.drained(session_id, events)
 
 
 async def _begun(live: AsyncGenerator[Live]) -> AsyncGenerator[Live]:
@@ -182,19 +217,3 @@ async def _begun(live: AsyncGenerator[Live]) -> AsyncGenerator[Live]:
                 yield event
 
     return whole()
-
-
-async def _drained(events: AsyncGenerator[Live]) -> tuple[int, list[Recorded]]:
-    """Return the number of the turn when nothing more happens in it for now, and its events if it began here."""
-    turn = 0
-    recorded: list[Recorded] = []
-    async with aclosing(events):
-        async for live in events:
-            if not isinstance(live, Recorded):
-                continue
-            # The first events may still close the turn before, which its worker left behind.
-            if not turn and isinstance(live.event, TurnStarted | ApprovalDecided):
-                turn = live.event.turn
-            if recorded or isinstance(live.event, TurnStarted):
-                recorded.append(live)
-    return turn, recorded

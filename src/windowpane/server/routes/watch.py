@@ -24,9 +24,8 @@ from windowpane.errors import (
     WindowpaneError,
 )
 from windowpane.server.dependencies import Reading, admit
+from windowpane.server.parameters import LARGEST_SEQ, Id
 from windowpane.server.problems import problems
-from windowpane.server.routes.messages import LARGEST_SEQ
-from windowpane.server.routes.sessions import Id
 from windowpane.server.sse import MEDIA_TYPE, EventStream, as_json, sent_event
 
 router = APIRouter(prefix="/api/sessions/{session_id}", tags=["live"])
@@ -63,7 +62,7 @@ LastEventId = Annotated[
     "/events", summary="Watch a session", response_class=StreamingResponse, responses={**problems(404), **STREAM}
 )
 async def watch_session(
-    engine: Reading, session_id: Id, after: After = None, last_event_id: LastEventId = None
+    pane: Reading, session_id: Id, after: After = None, last_event_id: LastEventId = None
 ) -> EventStream:
     """Send everything that happens to the session as server-sent events; a WebSocket on this path gets the same.
 
@@ -72,8 +71,8 @@ async def watch_session(
     `load`. `reply.delta` is text on its way, from turns of the worker that is asked. `missed` tells a client that it
     fell behind: text on its way was dropped, and begins anew; stored events are never dropped.
     """
-    await engine.session(session_id)
-    return EventStream(engine.watch(session_id, after=after if last_event_id is None else last_event_id))
+    await pane.sessions.get(session_id)
+    return EventStream(pane.watch(session_id, after=after if last_event_id is None else last_event_id))
 
 
 @router.websocket("/events")
@@ -94,8 +93,8 @@ async def _send_events(socket: WebSocket, session_id: SessionId, after: int | No
     """Send events until there are no more, and return why."""
     last = STOPPING
     try:
-        engine = await admit(socket, "read")
-        async with aclosing(engine.watch(session_id, after=after)) as events:
+        pane = await admit(socket, "read")
+        async with aclosing(pane.watch(session_id, after=after)) as events:
             async for event in events:
                 await socket.send_text(as_json(wire(event)))
                 last = DELETED if isinstance(event, SessionDeleted) else STOPPING

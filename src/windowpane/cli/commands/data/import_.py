@@ -16,7 +16,7 @@ from windowpane.errors import InvalidInputError
 if TYPE_CHECKING:
     from windowpane.agents.importers.base import Outcome
     from windowpane.api.export import SessionExport
-    from windowpane.client import Client
+    from windowpane.cli.old_client import Client
     from windowpane.engine import Engine
     from windowpane.settings import Settings
 

@@ -15,8 +15,8 @@ from windowpane.context.messages import Message
 from windowpane.insight.view import badge
 
 if TYPE_CHECKING:
+    from windowpane.cli.old_client import Client
     from windowpane.cli.render_session import AnySession
-    from windowpane.client import Client
     from windowpane.engine import Engine
 
 app = new_app()

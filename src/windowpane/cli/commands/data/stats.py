@@ -11,7 +11,7 @@ from windowpane.cli.terminal import Screen
 
 if TYPE_CHECKING:
     from windowpane.api.sessions import SessionView, Statistics
-    from windowpane.client import Client
+    from windowpane.cli.old_client import Client
     from windowpane.context.session import SessionState
     from windowpane.engine import Engine
 
@@ -39,7 +39,7 @@ def stats(
         return
 
     async def here(engine: "Engine") -> "tuple[str, Statistics]":
-        from windowpane.server.routes.statistics import statistics_of
+        from windowpane.local.statistics import statistics_of
 
         state = await engine.session(await find_session(engine, session))
         return state.id, await statistics_of(engine, state)

@@ -12,7 +12,7 @@ from windowpane.context.sets import ChangeMode, ContextSets
 from windowpane.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from windowpane.client import Client
+    from windowpane.cli.old_client import Client
     from windowpane.engine import Engine
 
 app = new_app(

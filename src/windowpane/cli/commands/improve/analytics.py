@@ -13,7 +13,7 @@ from windowpane.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from windowpane.api.analytics import Dashboard, Filters, ItemRow, Listed
-    from windowpane.client import Client
+    from windowpane.cli.old_client import Client
     from windowpane.engine import Engine
     from windowpane.insight.analytics.update import AnalyticsUpdater, Kept
 

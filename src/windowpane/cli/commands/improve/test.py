@@ -13,7 +13,7 @@ from windowpane.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from windowpane.api.context_tests import Broke, ContextTest, Report, Verdict
-    from windowpane.client import Client
+    from windowpane.cli.old_client import Client
     from windowpane.engine import Engine
 
 app = new_app()

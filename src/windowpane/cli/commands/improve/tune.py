@@ -35,7 +35,7 @@ def tune(
       windowpane tune guide --write
     """
     from windowpane.insight.evaluate import read_labels
-    from windowpane.insight.tune import tune, write_settings
+    from windowpane.insight.tune import tune, write_search
 
     if write and server_url():
         raise InvalidInputError("--write changes agent.yaml on this machine; remove --url, or edit it on the server")
@@ -60,7 +60,7 @@ def tune(
         raise typer.Exit(1)
 
     async def written(engine: "Engine") -> str:
-        return write_settings(engine.agents.current(agent), better).file
+        return write_search(engine.agents.current(agent), {found.domain: found.changes for found in better}).file
 
     screen.remark(f"Changed {with_engine(settings(), written)} of {agent}.")
 

@@ -11,7 +11,7 @@ from windowpane.cli.terminal import Screen, counted
 
 if TYPE_CHECKING:
     from windowpane.api.comparison import Comparison, Prefix
-    from windowpane.client import Client
+    from windowpane.cli.old_client import Client
     from windowpane.engine import Engine
 
 app = new_app()

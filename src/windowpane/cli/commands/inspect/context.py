@@ -15,7 +15,7 @@ from windowpane.errors import AgentNotFoundError, RemoteError, TurnNotFoundError
 
 if TYPE_CHECKING:
     from windowpane.api.sessions import SessionView
-    from windowpane.client import Client
+    from windowpane.cli.old_client import Client
     from windowpane.engine import Engine
 
 app = new_app()

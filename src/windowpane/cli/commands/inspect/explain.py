@@ -12,7 +12,7 @@ from windowpane.cli.terminal import Screen, counted
 
 if TYPE_CHECKING:
     from windowpane.api.explanation import Explanation
-    from windowpane.client import Client
+    from windowpane.cli.old_client import Client
     from windowpane.engine import Engine
 
 app = new_app()

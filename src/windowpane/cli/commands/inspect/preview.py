@@ -12,7 +12,7 @@ from windowpane.context.request import Request
 from windowpane.context.session import SessionState
 
 if TYPE_CHECKING:
-    from windowpane.client import Client
+    from windowpane.cli.old_client import Client
     from windowpane.engine import Engine
 
 app = new_app()

@@ -15,7 +15,7 @@ from windowpane.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from windowpane.api.replay import Rebuilt, Rerun
-    from windowpane.client import Client
+    from windowpane.cli.old_client import Client
     from windowpane.engine import Engine
 
 app = new_app()

@@ -9,7 +9,7 @@ from windowpane.cli.terminal import Screen
 
 if TYPE_CHECKING:
     from windowpane.api.turns import ItemUse
-    from windowpane.client import Client
+    from windowpane.cli.old_client import Client
     from windowpane.engine import Engine
 
 app = new_app()

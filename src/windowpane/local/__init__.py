@@ -1,0 +1,1 @@
+"""The API in this process: a pane over an engine, bound to one owner."""

@@ -1,0 +1,54 @@
+"""Many turns of one owner together, in this process."""
+
+from datetime import date
+
+import anyio.to_thread
+
+from windowpane.api.analytics import Dashboard, Filters, Listed
+from windowpane.api.suggestions import Similar
+from windowpane.insight.analytics.report import as_csv, dashboard
+from windowpane.insight.analytics.sharing import similar
+from windowpane.local.bound import Bound
+
+
+class LocalAnalytics:
+    """Many turns together: what they cost, and whether it was used."""
+
+    def __init__(self, bound: Bound) -> None:
+        self._bound = bound
+
+    async def dashboard(
+        self,
+        *,
+        agent: str | None = None,
+        model: str | None = None,
+        since: date | None = None,
+        until: date | None = None,
+        everyone: bool = False,
+    ) -> Dashboard:
+        """Return turns, tokens and cost by day, model, agent, part and item; use, selection quality and latency."""
+        owner = None if everyone else self._bound.owner
+        filters = Filters(owner=owner, agent=agent, model=model, since=since, until=until)
+        updater = self._bound.updater
+        kept = await updater.update()
+        return await anyio.to_thread.run_sync(dashboard, updater.analytics, filters, kept)
+
+    async def csv(
+        self,
+        listed: Listed,
+        *,
+        agent: str | None = None,
+        model: str | None = None,
+        since: date | None = None,
+        until: date | None = None,
+        everyone: bool = False,
+    ) -> str:
+        """Return one of the dashboard's lists as CSV."""
+        found = await self.dashboard(agent=agent, model=model, since=since, until=until, everyone=everyone)
+        return as_csv(found, listed)
+
+    async def similar(self, session_id: str, message: str) -> Similar:
+        """Return items that were of use together in past turns of the same owner that asked for about the same."""
+        own = await self._bound.own(session_id)
+        await self._bound.updater.update()
+        return await similar(self._bound.engine, self._bound.updater.analytics, own, message)

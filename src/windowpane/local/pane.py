@@ -1,0 +1,194 @@
+"""A pane in this process: the engine for one owner.
+
+Doors make one for each caller: it checks that a session is the caller's, and has everything that they parse requests
+for and render answers of. `windowpane.open()` gives one to a program.
+"""
+
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
+
+from windowpane.api.explanation import Explanation
+from windowpane.api.sessions import SessionView
+from windowpane.api.turns import TurnView
+from windowpane.context.events import ApprovalDecided, Live, Recorded, TurnStarted, Watched
+from windowpane.context.ids import SessionId
+from windowpane.context.items import ItemRef, Tool
+from windowpane.context.messages import Decision, ToolResult, UserMessage
+from windowpane.context.request import ReplyOptions, Request
+from windowpane.engine import Engine
+from windowpane.errors import ConflictError
+from windowpane.insight.analytics.store import AnalyticsStore
+from windowpane.insight.analytics.update import AnalyticsUpdater
+from windowpane.local.agents import LocalAgents
+from windowpane.local.analytics import LocalAnalytics
+from windowpane.local.bound import LOCAL_OWNER, Bound
+from windowpane.local.sessions import LocalSessions
+from windowpane.local.turns import LocalTurns
+from windowpane.local.views import session_view
+
+
+class LocalModels:
+    """Models that turns can use."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    async def list(self) -> tuple[str, ...]:
+        """Return the names of models that are known to work here."""
+        return self._engine.models.known()
+
+    async def check(self, model: str) -> None:
+        """Make sure that a model can be used."""
+        self._engine.models.open(model)
+
+
+class LocalPane:
+    """Windowpane for one owner, in this process.
+
+    An owner of None sees the sessions of every owner. `updater` counts turns; without it they are counted in memory.
+    With `start_s`, the first message of a session waits so long for tool servers and the search to start, so that the
+    first request of a process lacks nothing.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        *,
+        owner: str | None = LOCAL_OWNER,
+        updater: AnalyticsUpdater | None = None,
+        start_s: float = 0,
+    ) -> None:
+        self.engine = engine
+        self._bound = Bound(engine, owner, updater or AnalyticsUpdater(engine.store, AnalyticsStore()))
+        self._start_s = start_s
+        self._started: set[SessionId] = set()
+
+    @property
+    def sessions(self) -> LocalSessions:
+        """Sessions: begin, list, read, change, delete."""
+        return LocalSessions(self._bound)
+
+    @property
+    def turns(self) -> LocalTurns:
+        """Past turns."""
+        return LocalTurns(self._bound)
+
+    @property
+    def agents(self) -> LocalAgents:
+        """Agents and their files."""
+        return LocalAgents(self._bound)
+
+    @property
+    def models(self) -> LocalModels:
+        """Models that turns can use."""
+        return LocalModels(self.engine)
+
+    @property
+    def analytics(self) -> LocalAnalytics:
+        """Many turns together."""
+        return LocalAnalytics(self._bound)
+
+    async def turn(
+        self,
+        session_id: str,
+        message: str,
+        *,
+        key: str | None = None,
+        wait_s: float = 0,
+        tools: Sequence[Tool] = (),
+        reply_options: ReplyOptions | None = None,
+    ) -> AsyncGenerator[Live]:
+        """Answer a message, yielding everything as it happens."""
+        own = await self._bound.own(session_id)
+        await self._get_ready(own, message)
+        live = self.engine.turn(own, message, key=key, wait_s=wait_s, brought=tools, reply_options=reply_options)
+        async with aclosing(live):
+            async for event in live:
+                yield event
+
+    async def ask(self, session_id: str, message: str, *, key: str | None = None, wait_s: float = 0) -> TurnView:
+        """Answer a message, and return the turn at its end or at the approval that it waits for."""
+        return await self.drained(session_id, self.turn(session_id, message, key=key, wait_s=wait_s))
+
+    async def retry(self, session_id: str, turn: int, *, key: str | None = None) -> AsyncGenerator[Live]:
+        """Answer the message of the last turn again, in a new turn, when it failed or was stopped."""
+        own = await self._bound.own(session_id)
+        view = await self.turns.view(own, turn)
+        state = await self.engine.session(own)
+        started = next((message for message in view.messages if isinstance(message, UserMessage)), None)
+        if turn != state.turn_count or view.outcome in ("completed", "running", "waiting") or started is None:
+            raise ConflictError(f"turn {turn} cannot be sent again: only the last one can, if it failed or was stopped")
+        async with aclosing(self.engine.turn(own, started.content, key=key)) as live:
+            async for event in live:
+                yield event
+
+    async def approve(self, session_id: str, decisions: Mapping[str, Decision]) -> AsyncGenerator[Live]:
+        """Decide about waiting tool calls, by call id, and yield what the turn does then."""
+        async with aclosing(self.engine.approve(await self._bound.own(session_id), decisions)) as live:
+            async for event in live:
+                yield event
+
+    async def answer_calls(self, session_id: str, results: Sequence[ToolResult]) -> AsyncGenerator[Live]:
+        """Give the results of tools that the caller runs itself, and yield what the turn does then."""
+        async with aclosing(self.engine.answer_calls(await self._bound.own(session_id), results)) as live:
+            async for event in live:
+                yield event
+
+    async def cancel(self, session_id: str) -> SessionView:
+        """Stop the turn that is running or waiting, wherever it runs."""
+        return session_view(await self.engine.cancel(await self._bound.own(session_id)))
+
+    async def preview(self, session_id: str, message: str) -> Request:
+        """Return the request that a message would make, without storing anything or calling a model."""
+        own = await self._bound.own(session_id)
+        await self._get_ready(own, message)
+        return await self.engine.preview(own, message)
+
+    async def watch(self, session_id: str, *, after: int | None = None) -> AsyncGenerator[Watched]:
+        """Yield everything that happens to a session, until it is deleted."""
+        async with aclosing(self.engine.watch(await self._bound.own(session_id), after=after)) as events:
+            async for event in events:
+                yield event
+
+    async def explain(self, session_id: str, turn: int, item: ItemRef | str) -> Explanation:
+        """Return why an item was in a turn's request or not."""
+        return await self.turns.explain(session_id, turn, item)
+
+    @property
+    def ends_watching(self) -> bool:
+        """Tell whether every `watch()` ends now: the process is about to stop."""
+        return self.engine.ends_watching
+
+    @property
+    def indexing(self) -> tuple[int, int] | None:
+        """Return how many passages are embedded, and out of how many; None before the first search."""
+        return self.engine.indexing
+
+    async def own(self, session_id: str) -> SessionId:
+        """Return a session's id, if it is the owner's.
+
+        Raises:
+            SessionNotFoundError: there is no such session, or it is another owner's; the error does not tell which.
+        """
+        return await self._bound.own(session_id)
+
+    async def drained(self, session_id: str, live: AsyncGenerator[Live]) -> TurnView:
+        """Return the turn that a stream is about when nothing more happens in it for now."""
+        turn = 0
+        recorded: list[Recorded] = []
+        async with aclosing(live):
+            async for event in live:
+                if not isinstance(event, Recorded):
+                    continue
+                # The first events may still close the turn before, which its worker left behind.
+                if not turn and isinstance(event.event, TurnStarted | ApprovalDecided):
+                    turn = event.event.turn
+                if recorded or isinstance(event.event, TurnStarted):
+                    recorded.append(event)
+        own = await self._bound.own(session_id)
+        return await self.turns.view(own, turn or (await self.engine.session(own)).turn_count, recorded)
+
+    async def _get_ready(self, session_id: SessionId, message: str) -> None:
+        if self._start_s and session_id not in self._started:
+            self._started.add(session_id)
+            await self.engine.get_ready(session_id, message, within_s=self._start_s)

@@ -1,0 +1,273 @@
+"""Sessions of one owner, in this process."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from windowpane.api.export import SessionExport
+from windowpane.api.pane import Role
+from windowpane.api.refs import as_ref
+from windowpane.api.sessions import (
+    ChangedSession,
+    FetchedList,
+    ItemsChange,
+    MessagePage,
+    SessionListView,
+    SessionView,
+    SetWish,
+    Statistics,
+)
+from windowpane.context.events import MessageAdded, SessionCreated, SessionItem
+from windowpane.context.fetched import Fetched, FetchedKind
+from windowpane.context.ids import SessionId, keyed_session_id
+from windowpane.context.items import ItemRef
+from windowpane.context.messages import ApprovalMessage, AssistantMessage, Message
+from windowpane.context.session import SessionState
+from windowpane.context.sets import ChangeMode, ContextSets
+from windowpane.context.summary import Summary
+from windowpane.engine import SessionList
+from windowpane.errors import FetchFailedError, InvalidInputError, KeyReusedError, SequenceConflictError
+from windowpane.local.bound import Bound
+from windowpane.local.statistics import statistics_of
+from windowpane.local.views import changed_session, fetched_list, session_view
+
+LOOKED_AT = 500
+"""How many sessions are looked through for a page of those that hold some words."""
+
+
+class LocalSessions:
+    """Sessions: begin, list, read, change, delete."""
+
+    def __init__(self, bound: Bound) -> None:
+        self._bound = bound
+        self._engine = bound.engine
+
+    async def create(
+        self,
+        agent: str | None = None,
+        *,
+        name: str = "",
+        settings: Mapping[str, Any] | None = None,
+        key: str | None = None,
+    ) -> SessionView:
+        """Begin a session with every `always` item of its agent."""
+        owner = self._bound.creator
+        new_id = keyed_session_id(owner, "create", key) if key else None
+        try:
+            state = await self._engine.create_session(
+                agent, owner=owner, name=name, settings=settings, session_id=new_id
+            )
+        except SequenceConflictError:
+            if new_id is None or key is None:
+                raise
+            state = await self._made_before(new_id, agent, name, settings or {}, key)
+        return session_view(state)
+
+    async def list(
+        self, *, agent: str | None = None, query: str | None = None, limit: int = 50, cursor: str | None = None
+    ) -> SessionListView:
+        """Return sessions, last used first."""
+        if query is None or not query.strip():
+            page = await self._engine.sessions(self._bound.owner, agent=agent, limit=limit, cursor=cursor)
+        else:
+            page = await self._found(agent, query.strip().casefold(), limit, cursor)
+        return SessionListView(tuple(map(session_view, page.sessions)), page.cursor)
+
+    async def get(self, session_id: str) -> SessionView:
+        """Return a session as it is now."""
+        return session_view(await self._state(session_id))
+
+    async def update(
+        self,
+        session_id: str,
+        changes: Mapping[str, Any],
+        *,
+        context: Mapping[str, Sequence[str]] | None = None,
+        set_context: SetWish | None = None,
+        expected_seq: int | None = None,
+    ) -> ChangedSession:
+        """Change `name`, settings and working context in one step."""
+        own = await self._bound.own(session_id)
+        state, made = await self._engine.change_session(
+            own, changes, context=context, set_context=set_context, expected_seq=expected_seq
+        )
+        return changed_session(state, made)
+
+    async def delete(self, session_id: str) -> None:
+        """Delete a session so that nothing of it is left."""
+        await self._engine.delete_session(await self._bound.own(session_id))
+
+    async def clear_history(self, session_id: str) -> SessionView:
+        """Erase every message and request for good."""
+        return session_view(await self._engine.clear_history(await self._bound.own(session_id)))
+
+    async def fork(
+        self, session_id: str, turn: int | None = None, *, name: str | None = None, key: str | None = None
+    ) -> SessionView:
+        """Begin a new session that is this one as it was before a turn."""
+        own = await self._bound.own(session_id)
+        new_id = keyed_session_id(self._bound.creator, "fork", own, str(turn), key) if key else None
+        try:
+            return session_view(await self._engine.fork_session(own, turn, name=name, new_id=new_id))
+        except SequenceConflictError:
+            if new_id is None:
+                raise
+            return session_view(await self._engine.session(new_id))
+
+    async def export(self, session_id: str) -> SessionExport:
+        """Return a session as one document."""
+        return await self._engine.export_session(await self._bound.own(session_id))
+
+    async def import_(self, document: SessionExport, *, name: str | None = None, key: str | None = None) -> SessionView:
+        """Store an exported session as a new one."""
+        owner = self._bound.creator
+        new_id = keyed_session_id(owner, "import", key) if key else None
+        try:
+            state = await self._engine.import_session(document, owner=owner, name=name, session_id=new_id)
+        except SequenceConflictError:
+            if new_id is None or key is None:
+                raise
+            state = await self._engine.session(new_id)
+            first = await self._engine.store.read(new_id, limit=1)
+            if not document.events or first[0].at != document.events[0].at or state.seq < len(document.events):
+                raise KeyReusedError(key) from None
+        return session_view(state)
+
+    async def messages(self, session_id: str, *, before: int | None = None, limit: int = 50) -> MessagePage:
+        """Return the latest messages before a sequence number, oldest first."""
+        own = await self._bound.own(session_id)
+        found = await self._engine.messages(own, before=before, limit=limit + 1)
+        page = found[-limit:]
+        # A failed turn can end in two messages with one sequence number; a page must not part them.
+        if len(found) > limit and found[-limit - 1].seq == page[0].seq:
+            page = found[-limit - 1 :]
+            more = bool(await self._engine.messages(own, before=page[0].seq, limit=1))
+        else:
+            more = len(found) > limit
+        return MessagePage(tuple(page), page[0].seq if more else None)
+
+    async def add_message(self, session_id: str, role: Role, content: str, *, key: str | None = None) -> SessionView:
+        """Add a message that was said elsewhere."""
+        own = await self._bound.own(session_id)
+        added = MessageAdded(role=role, content=content)
+        return session_view(await self._engine.add_message(own, added, key=key))
+
+    async def remove_message(self, session_id: str, seq: int) -> SessionView:
+        """Take back, and erase, a message that was added a short while ago."""
+        return session_view(await self._engine.remove_message(await self._bound.own(session_id), seq))
+
+    async def items(self, session_id: str) -> tuple[SessionItem, ...]:
+        """Return the items of a session, in the order in which they came."""
+        return (await self._state(session_id)).context_items
+
+    async def add_item(self, session_id: str, item: ItemRef | str) -> ItemsChange:
+        """Add an item by hand."""
+        change = await self._engine.add_item(await self._bound.own(session_id), as_ref(item))
+        return ItemsChange(bool(change.recorded), change.state.context_items)
+
+    async def remove_item(self, session_id: str, item: ItemRef | str) -> ItemsChange:
+        """Take an item out."""
+        change = await self._engine.remove_item(await self._bound.own(session_id), as_ref(item))
+        return ItemsChange(bool(change.recorded), change.state.context_items)
+
+    async def context(self, session_id: str) -> ContextSets:
+        """Return the working context."""
+        return (await self._state(session_id)).sets
+
+    async def set_context(
+        self, session_id: str, set_name: str, items: Sequence[str], mode: ChangeMode = "replace"
+    ) -> ChangedSession:
+        """Change one set of the working context."""
+        return await self.update(session_id, {}, set_context=SetWish(set_name, items, mode))
+
+    async def replace_context(self, session_id: str, sets: Mapping[str, Sequence[str]]) -> ChangedSession:
+        """Make these sets the whole working context."""
+        return await self.update(session_id, {}, context=sets)
+
+    async def promote(self, session_id: str, paths: Sequence[str]) -> ChangedSession:
+        """Take files that tools were seen to touch into the set `files`."""
+        own = await self._bound.own(session_id)
+        made = await self._engine.promote_observed(own, paths)
+        return changed_session(await self._engine.session(own), made)
+
+    async def fetched(self, session_id: str) -> FetchedList:
+        """Return the pages and search results that a session holds."""
+        return fetched_list(await self._state(session_id))
+
+    async def fetch_page(self, session_id: str, url: str) -> FetchedList:
+        """Fetch a page from the public web."""
+        return fetched_list(await self._engine.fetch_page(await self._bound.own(session_id), url))
+
+    async def push_page(
+        self, session_id: str, url: str, *, title: str = "", text: str = "", html: str = ""
+    ) -> FetchedList:
+        """Take in a page that was read elsewhere."""
+        own = await self._bound.own(session_id)
+        try:
+            return fetched_list(await self._engine.push_page(own, url, title=title, text=text, html=html))
+        except FetchFailedError as error:
+            # The page was not fetched: what is wrong with it is the sender's to correct.
+            raise InvalidInputError(str(error)) from None
+
+    async def add_fetched(self, session_id: str, items: Sequence[Fetched]) -> FetchedList:
+        """Take in pages or search results that were fetched elsewhere."""
+        return fetched_list(await self._engine.add_fetched(await self._bound.own(session_id), items))
+
+    async def clear_fetched(self, session_id: str, kind: FetchedKind | None = None) -> FetchedList:
+        """Erase what was fetched."""
+        return fetched_list(await self._engine.clear_fetched(await self._bound.own(session_id), kind))
+
+    async def statistics(self, session_id: str) -> Statistics:
+        """Count what a session holds, and what its turns cost."""
+        return await statistics_of(self._engine, await self._state(session_id))
+
+    async def summary(self, session_id: str) -> Summary | None:
+        """Return the summary of the messages that are not sent whole any more."""
+        return (await self._state(session_id)).summary
+
+    async def sum_up(self, session_id: str) -> Summary | None:
+        """Make the summary that is due, if one is."""
+        return (await self._engine.sum_up(await self._bound.own(session_id))).summary
+
+    async def _state(self, session_id: str) -> SessionState:
+        return await self._engine.session(await self._bound.own(session_id))
+
+    async def _made_before(
+        self, session_id: SessionId, agent: str | None, name: str, settings: Mapping[str, Any], key: str
+    ) -> SessionState:
+        """Return the session that was made with this key, if it was made with this wish."""
+        began = (await self._engine.store.read(session_id, limit=1))[0].event
+        if (
+            not isinstance(began, SessionCreated)
+            or agent not in (None, began.agent)
+            or name.strip() != began.name
+            or set(settings) != set(began.settings)
+        ):
+            raise KeyReusedError(key)
+        return await self._engine.session(session_id)
+
+    async def _found(self, agent: str | None, words: str, limit: int, cursor: str | None) -> SessionList:
+        found: list[SessionState] = []
+        looked_at = 0
+        while True:
+            left = limit - len(found)
+            page = await self._engine.sessions(self._bound.owner, agent=agent, limit=left, cursor=cursor)
+            found += [state for state in page.sessions if await self._holds(state, words)]
+            looked_at += len(page.sessions)
+            cursor = page.cursor
+            if cursor is None or len(found) == limit or looked_at >= LOOKED_AT:
+                return SessionList(tuple(found), cursor)
+
+    async def _holds(self, state: SessionState, words: str) -> bool:
+        if words in state.name.casefold() or any(words in _said(message).casefold() for message in state.recent):
+            return True
+        if state.message_count <= len(state.recent):
+            return False
+        earlier = await self._engine.messages(state.id, limit=state.message_count)
+        return any(words in _said(message).casefold() for message in earlier)
+
+
+def _said(message: Message) -> str:
+    """Return the words of a message."""
+    if isinstance(message, AssistantMessage):
+        return message.model_reply.text
+    return "" if isinstance(message, ApprovalMessage) else message.content

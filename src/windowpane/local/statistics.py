@@ -1,0 +1,172 @@
+"""What a session holds, what its turns cost, and what a turn's model was told of the conversation."""
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from weakref import WeakKeyDictionary
+
+from windowpane.api.sessions import Statistics
+from windowpane.api.turns import CallUsage, ContextDebug, TurnUsage
+from windowpane.context.fold import messages_of
+from windowpane.context.ids import SessionId
+from windowpane.context.messages import AssistantMessage, Message, Step, Usage
+from windowpane.context.session import Mode, SessionState
+from windowpane.engine import Engine
+from windowpane.errors import AgentNotFoundError, TurnNotFoundError
+from windowpane.insight.debug import context_debug
+from windowpane.insight.usage import analyse_usage, price_of_steps, residuals
+from windowpane.local.views import fetched_counts
+from windowpane.request.record import context_of
+
+NOTHING = Usage()
+LOOK_BACK_MESSAGES = 200
+"""How far back sources and related documents are looked for: well beyond any window."""
+
+KEPT_SPENDINGS = 1000
+
+
+async def statistics_of(engine: Engine, state: SessionState) -> Statistics:
+    """Return what a session holds."""
+    counts = fetched_counts(state)
+    spent = await _spent(engine, state)
+    return Statistics(
+        mode=_mode(engine, state),
+        message_count=state.message_count,
+        turn_count=state.turn_count,
+        token_count=state.token_count,
+        fetched_context_counts=counts,
+        total_fetched_items=counts.web_search + counts.page,
+        has_summary=state.summary is not None,
+        usage=spent.usage,
+        cost_usd=spent.cost_usd,
+        turns_without_price=spent.turns_without_price,
+    )
+
+
+async def debug_of(engine: Engine, session_id: SessionId, turn: int, topic: str | None = None) -> ContextDebug:
+    """Return what a turn's model was told of the conversation.
+
+    Raises:
+        TurnNotFoundError: no such turn, or no request was recorded for it.
+    """
+    request = await engine.request(session_id, turn)
+    start = (await engine.session(session_id)).turn_starts.of(turn)
+    if start is None:
+        raise TurnNotFoundError(session_id, turn)
+    before = await engine.messages(session_id, before=start, limit=LOOK_BACK_MESSAGES)
+    return context_debug(request, before, topic=topic)
+
+
+async def usage_of(engine: Engine, session_id: SessionId, turn: int) -> TurnUsage:
+    """Return what a turn cost.
+
+    Raises:
+        TurnNotFoundError: no such turn, or no request was recorded for it.
+    """
+    debug = await debug_of(engine, session_id, turn)
+    request = await engine.request(session_id, turn)
+    model, at = request.context.settings.model, request.context.timestamp
+    steps = await _steps(engine, session_id, turn)
+    return TurnUsage(
+        turn=turn,
+        model=model,
+        calls=tuple(
+            CallUsage(
+                model=step.model,
+                counted_tokens=residual.counted_tokens,
+                reported_tokens=residual.reported_tokens,
+                residual_tokens=residual.residual_tokens,
+                usage=step.usage,
+                latency_ms=step.latency_ms,
+                cost_usd=price_of_steps(model, [step], at=at),
+            )
+            for step, residual in zip(steps, residuals(request, steps), strict=True)
+        ),
+        usage=sum((step.usage for step in steps), Usage()),
+        cost_usd=price_of_steps(model, steps, at=at),
+        conversation=analyse_usage(
+            debug.conversation_context,
+            messages_stored=debug.message_count,
+            has_summary=debug.has_summary,
+            model=model,
+            at=at,
+        ),
+    )
+
+
+def _mode(engine: Engine, state: SessionState) -> Mode:
+    try:
+        return state.settings.mode or engine.agents.current(state.agent).settings.mode
+    except AgentNotFoundError:
+        return state.settings.mode or "normal"
+
+
+@dataclass(frozen=True, slots=True)
+class _Spent:
+    """What the finished turns after the erased ones, up to and including `through_turn`, cost."""
+
+    erased: int
+    through_turn: int
+    usage: Usage = NOTHING
+    cost_usd: Decimal | None = None
+    turns_without_price: int = 0
+
+
+_spendings: WeakKeyDictionary[Engine, OrderedDict[SessionId, _Spent]] = WeakKeyDictionary()
+"""What is known already, so that a long session is read once and from then on only where it goes on."""
+
+
+async def _spent(engine: Engine, state: SessionState) -> _Spent:
+    kept = _spendings.setdefault(engine, OrderedDict())
+    erased = state.turn_starts.erased
+    known = kept.pop(state.id, None)
+    if known is None or known.erased != erased or known.through_turn > state.turn_count:
+        known = _Spent(erased, erased)
+    last = state.turn_count - (state.open_turn is not None)
+    after = state.turn_starts.of(known.through_turn + 1)
+    if last > known.through_turn and after is not None:
+        events = await engine.store.read(state.id, after=after - 1)
+        answers = [answer for answer in _answers(messages_of(state.id, events)) if (answer.turn or 0) <= last]
+        prices = await _prices(engine, state.id, answers)
+        costs = [price for price in prices if price is not None]
+        known = _Spent(
+            erased,
+            last,
+            sum((answer.model_reply.usage for answer in answers), known.usage),
+            sum(costs, known.cost_usd or Decimal(0)) if costs else known.cost_usd,
+            known.turns_without_price + len(prices) - len(costs),
+        )
+    kept[state.id] = known
+    while len(kept) > KEPT_SPENDINGS:
+        kept.popitem(last=False)
+    return known
+
+
+def _answers(messages: Sequence[Message]) -> list[AssistantMessage]:
+    return [message for message in messages if isinstance(message, AssistantMessage)]
+
+
+async def _prices(
+    engine: Engine, session_id: SessionId, answers: Sequence[AssistantMessage]
+) -> tuple[Decimal | None, ...]:
+    """Return what each answer cost, at the prices of its time; None where that is not known."""
+    records = await engine.store.blobs(session_id, [answer.request for answer in answers if answer.request])
+    models = {name: context_of(body).settings.model for name, body in records.items()}
+    return tuple(
+        price_of_steps(models[answer.request], answer.model_reply.steps, at=answer.at)
+        if answer.request and answer.request in models
+        else None
+        for answer in answers
+    )
+
+
+async def _steps(engine: Engine, session_id: SessionId, turn: int) -> tuple[Step, ...]:
+    """Return a turn's model calls, also while it is still open."""
+    state = await engine.session(session_id)
+    if state.open_turn is not None and state.open_turn.turn == turn:
+        return state.open_turn.steps
+    after = state.turn_starts.of(turn + 1)
+    # At most an error comes after the answer, and notes from outside.
+    found = _answers(await engine.messages(session_id, before=after, limit=200))
+    return next((answer.model_reply.steps for answer in reversed(found) if answer.turn == turn), ())

@@ -1,0 +1,167 @@
+"""Past turns of one owner's sessions, in this process. Everything is answered from the log; no model is called."""
+
+import json
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import anyio.to_thread
+
+from windowpane.api.comparison import Comparison
+from windowpane.api.context_tests import SavedTest
+from windowpane.api.explanation import Explanation
+from windowpane.api.refs import as_ref
+from windowpane.api.replay import Rebuilt, Rerun, WhatIf
+from windowpane.api.turns import ContextDebug, ItemUse, SentItem, TurnRecord, TurnUsage, TurnView
+from windowpane.context.events import Erased, ModelReplied, Recorded, RequestBuilt, TurnFinished
+from windowpane.context.fold import messages_of
+from windowpane.context.ids import SessionId
+from windowpane.context.items import BUILT_IN_SERVER, CLIENT_SERVER, ItemRef, item_hash
+from windowpane.context.request import ContextItem, Request, RequestContext
+from windowpane.errors import AgentNotFoundError, NotFoundError, TurnNotFoundError
+from windowpane.insight.compare import compare
+from windowpane.insight.context_tests import keep_turn, render_test
+from windowpane.insight.explain import explain, explain_all
+from windowpane.insight.past import past_turn
+from windowpane.insight.replay import rebuilt, rerun
+from windowpane.insight.use import use
+from windowpane.local.bound import Bound
+from windowpane.local.statistics import debug_of, usage_of
+from windowpane.request.record import context_of
+
+
+class LocalTurns:
+    """Past turns: what a turn was given and did, why, and what would have come of other settings."""
+
+    def __init__(self, bound: Bound) -> None:
+        self._bound = bound
+        self._engine = bound.engine
+
+    async def get(self, session_id: str, turn: int) -> TurnRecord:
+        """Return a turn with everything that happened in it."""
+        own = await self._bound.own(session_id)
+        events = await self._events(own, turn)
+        return TurnRecord(**await self._facts(own, turn, events), events=tuple(events))
+
+    async def view(self, session_id: SessionId, turn: int, events: Sequence[Recorded] = ()) -> TurnView:
+        """Return a turn as it stands. `events` are those of the turn, from its beginning, if they are known already.
+
+        Raises:
+            TurnNotFoundError: no such turn, or it was erased.
+        """
+        return TurnView(**await self._facts(session_id, turn, events or await self._events(session_id, turn)))
+
+    async def request(self, session_id: str, turn: int) -> Request:
+        """Return a turn's request, byte for byte as it was sent."""
+        return await self._engine.request(await self._bound.own(session_id), turn)
+
+    async def context(self, session_id: str, turn: int) -> RequestContext:
+        """Return the record of a turn's request."""
+        return await self._engine.request_context(await self._bound.own(session_id), turn)
+
+    async def item(self, session_id: str, turn: int, item: ItemRef | str) -> SentItem:
+        """Return an item as a turn was given it, and whether the agent has changed it since."""
+        own, ref = await self._bound.own(session_id), as_ref(item)
+        context = await self._engine.request_context(own, turn)
+        held = context.item(ref)
+        if held is None:
+            raise NotFoundError(f"turn {turn} had no item {str(ref)!r}")
+        definition = None if held.hash is None else json.loads(await self._engine.store.blob(own, held.hash))
+        return SentItem(
+            item=held,
+            text=definition.get("text") if definition else None,
+            definition=definition,
+            changed_since=await self._changed_since(context.agent, held),
+        )
+
+    async def explain(self, session_id: str, turn: int, item: ItemRef | str) -> Explanation:
+        """Return why an item was in a turn's request or not."""
+        ref = as_ref(item)
+        return explain(await past_turn(self._engine, await self._bound.own(session_id), turn), ref)
+
+    async def explanations(self, session_id: str, turn: int) -> tuple[Explanation, ...]:
+        """Return for each item that the agent had then why it was in the turn's request or not."""
+        past = await past_turn(self._engine, await self._bound.own(session_id), turn)
+        return await anyio.to_thread.run_sync(explain_all, past)
+
+    async def compare(
+        self, session_id: str, turn: int, other: int, *, other_session_id: str | None = None
+    ) -> Comparison:
+        """Return what changed from a turn's request to another's."""
+        first = await self._bound.own(session_id)
+        second = first if other_session_id is None else await self._bound.own(other_session_id)
+        before = await past_turn(self._engine, first, turn, with_catalog=False)
+        after = await past_turn(self._engine, second, other, with_catalog=False)
+        return await anyio.to_thread.run_sync(compare, before, after)
+
+    async def rebuild(self, session_id: str, turn: int) -> Rebuilt:
+        """Rebuild a turn's request from the log, and tell whether it is the recorded one to the byte."""
+        return rebuilt(await past_turn(self._engine, await self._bound.own(session_id), turn, with_catalog=False))
+
+    async def replay(self, session_id: str, turn: int, what_if: WhatIf) -> Rerun:
+        """Run a turn's selection again with something different about it."""
+        past = await past_turn(self._engine, await self._bound.own(session_id), turn)
+        return await rerun(self._engine, past, what_if)
+
+    async def debug(self, session_id: str, turn: int, *, topic: str | None = None) -> ContextDebug:
+        """Return what a turn's model was told of the conversation."""
+        return await debug_of(self._engine, await self._bound.own(session_id), turn, topic)
+
+    async def usage(self, session_id: str, turn: int) -> TurnUsage:
+        """Return what a turn cost, call by call and together."""
+        return await usage_of(self._engine, await self._bound.own(session_id), turn)
+
+    async def use(self, session_id: str, turn: int) -> tuple[ItemUse, ...]:
+        """Return which items of a turn's request its answer made use of."""
+        past = await past_turn(self._engine, await self._bound.own(session_id), turn, with_catalog=False)
+        return await anyio.to_thread.run_sync(use, past)
+
+    async def save_test(self, session_id: str, turn: int, *, name: str = "") -> SavedTest:
+        """Write a context test that a turn passes into its agent's folder."""
+        test = await keep_turn(self._engine, await self._bound.own(session_id), turn, name=name)
+        return SavedTest(test, render_test(test))
+
+    async def _events(self, session_id: SessionId, turn: int) -> list[Recorded]:
+        events = await self._engine.turn_events(session_id, turn)
+        if isinstance(events[0].event, Erased):
+            raise TurnNotFoundError(session_id, turn)
+        return events
+
+    async def _facts(self, session_id: SessionId, turn: int, events: Sequence[Recorded]) -> dict[str, Any]:
+        state = await self._engine.session(session_id)
+        now = state.open_turn if state.open_turn and state.open_turn.turn == turn else None
+        finished = next(
+            (entry.event for entry in events if isinstance(entry.event, TurnFinished) and entry.event.turn == turn),
+            None,
+        )
+        said = [entry.event.step.text for entry in events if isinstance(entry.event, ModelReplied)]
+        return {
+            "turn": turn,
+            "outcome": finished.outcome if finished else "waiting" if now and now.waits else "running",
+            "text": "\n\n".join(text for text in said if text),
+            "messages": tuple(message for message in messages_of(session_id, events) if message.turn == turn),
+            "approvals": now.undecided if now else (),
+            "request_context": await self._context(session_id, turn, events),
+            "seq": state.seq,
+        }
+
+    async def _context(self, session_id: SessionId, turn: int, events: Sequence[Recorded]) -> RequestContext | None:
+        for entry in events:
+            if isinstance(entry.event, RequestBuilt) and entry.event.turn == turn:
+                return context_of(await self._engine.store.blob(session_id, entry.event.request))
+        return None
+
+    async def _changed_since(
+        self, agent: str, item: ContextItem
+    ) -> Literal["unchanged", "changed", "deleted", "unknown"]:
+        if item.server in (BUILT_IN_SERVER, CLIENT_SERVER):
+            return "unknown"
+        try:
+            # Asked first: a server that is ready by the time of the second question has its tools then.
+            servers = await self._engine.servers(agent)
+            away = any(server.name == item.server and server.state != "ready" for server in servers)
+            now = next((found for found in await self._engine.items(agent) if found.ref == item.ref), None)
+        except AgentNotFoundError:
+            return "deleted"
+        if now is None:
+            return "unknown" if away else "deleted"
+        return "unchanged" if item_hash(now) == item.hash else "changed"

@@ -1,0 +1,132 @@
+"""How the engine's values are answered: a session's state as a `SessionView`, an item as an `ItemView`."""
+
+from typing import Any
+
+from windowpane.api.agents import ServerView
+from windowpane.api.sessions import (
+    ChangedSession,
+    FetchedCounts,
+    FetchedList,
+    FetchedView,
+    OpenTurnView,
+    SessionMeta,
+    SessionView,
+    ToolName,
+)
+from windowpane.context.items import Item, Reference, Tool, item_hash
+from windowpane.context.session import OpenTurn, SessionState
+from windowpane.context.sets import SetChange
+from windowpane.errors import InvalidInputError
+from windowpane.request.assemble import item_tokens
+from windowpane.text.tokens import count
+from windowpane.tools.base import ServerStatus
+from windowpane.tools.names import offered_name
+
+
+def session_view(state: SessionState) -> SessionView:
+    """Return a session as callers see it."""
+    return SessionView(**_facts(state))
+
+
+def changed_session(state: SessionState, made: SetChange | None) -> ChangedSession:
+    """Return a session after a change of it.
+
+    Raises:
+        InvalidInputError: the change of the working context was refused.
+    """
+    if made is None:
+        return ChangedSession(**_facts(state), reply="", warnings=())
+    if made.refused:
+        raise InvalidInputError(made.reply)
+    return ChangedSession(**_facts(state), reply=made.reply, warnings=made.warnings)
+
+
+def fetched_counts(state: SessionState) -> FetchedCounts:
+    """Return how much of each kind a session holds."""
+    kinds = [held.item.kind for held in state.fetched]
+    return FetchedCounts(web_search=kinds.count("web_search"), page=kinds.count("page"))
+
+
+def fetched_list(state: SessionState) -> FetchedList:
+    """Return what a session holds from outside."""
+    return FetchedList(
+        items=tuple(
+            FetchedView(
+                kind=held.item.kind,
+                url=held.item.url,
+                title=held.item.title,
+                site_name=held.item.site_name,
+                at=held.at,
+                characters=len(held.item.content),
+                tokens=count(held.item.content),
+            )
+            for held in state.fetched
+        ),
+        counts=fetched_counts(state),
+    )
+
+
+def server_view(server: ServerStatus) -> ServerView:
+    """Return a tool server as lists show it."""
+    return ServerView(
+        name=server.name,
+        state=server.state,
+        error=server.error,
+        version=server.version,
+        tools=tuple(tool.name for tool in server.tools),
+    )
+
+
+def item_facts(item: Item) -> dict[str, Any]:
+    """Return the fields of an `ItemView`."""
+    tool = isinstance(item, Tool)
+    return {
+        "type": item.ref.type,
+        "name": item.name,
+        "server": item.ref.server,
+        "title": item.title if isinstance(item, Reference) else "",
+        "description": item.description,
+        "include": item.include,
+        "enabled": True if tool else item.enabled,
+        "permission": item.permission if tool else None,
+        "priority": None if tool else item.priority,
+        "version": item.version,
+        "hash": item_hash(item),
+        "tokens": item_tokens(item, offered_name(item.ref) if tool else ""),
+    }
+
+
+def _facts(state: SessionState) -> dict[str, Any]:
+    return {
+        "id": state.id,
+        "name": state.name,
+        "title": state.title,
+        "agent": state.agent,
+        "owner": state.owner,
+        "settings": state.settings,
+        "items": state.context_items,
+        "rules": state.rules,
+        "references": state.references,
+        "tools": tuple(ToolName(server, name) for server, name in state.tools),
+        "context": state.sets,
+        "meta": SessionMeta(state.sets),
+        "observed": state.observed,
+        "fetched": fetched_counts(state),
+        "summary": state.summary,
+        "message_count": state.message_count,
+        "turn_count": state.turn_count,
+        "token_count": state.token_count,
+        "seq": state.seq,
+        "created_at": state.created_at,
+        "updated_at": state.updated_at,
+        "open_turn": _open_view(state.open_turn) if state.open_turn else None,
+    }
+
+
+def _open_view(turn: OpenTurn) -> OpenTurnView:
+    return OpenTurnView(
+        turn=turn.turn,
+        state="waiting" if turn.waits else "running",
+        request=turn.request,
+        approvals=turn.undecided,
+    )

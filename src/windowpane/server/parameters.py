@@ -1,0 +1,32 @@
+"""What routes take from paths and queries, described once."""
+
+from typing import Annotated
+
+from fastapi import Path, Query
+
+from windowpane.context.ids import SessionId
+from windowpane.context.items import ItemRef, ItemType
+from windowpane.errors import InvalidInputError
+
+MAX_QUERY_CHARACTERS = 100_000
+LARGEST_SEQ = 2**53
+
+AgentName = Annotated[str, Path(description="The agent's name.")]
+Id = Annotated[SessionId, Path(description="The session's id.", examples=["ses_0123456789abcdefghjkmnpqrs"])]
+TurnNumber = Annotated[int, Path(description="The turn's number, from 1.")]
+Kind = Annotated[ItemType, Path(alias="type", description="What it is: rule, reference or tool.")]
+Name = Annotated[str, Path(description="Its name, which may hold anything; percent-encode it.")]
+Server = Annotated[str | None, Query(description="The tool's server. A rule or a reference has none.")]
+Everyone = Annotated[bool, Query(description="The turns of every owner; it needs the scope `manage`.")]
+
+
+def ref_of(kind: ItemType, name: str, server: str | None) -> ItemRef:
+    """Return the name of an item.
+
+    Raises:
+        InvalidInputError: a tool without a server, or a server without a tool.
+    """
+    try:
+        return ItemRef(kind, name, server)
+    except ValueError as error:
+        raise InvalidInputError(str(error)) from None
