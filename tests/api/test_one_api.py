@@ -36,7 +36,7 @@ from windowpane.errors import (
 from windowpane.local.pane import LocalPane
 from windowpane.models.scripted import Call, Reply
 from windowpane.request.hybrid_selector import HybridSelector
-from windowpane.search.index import Index
+from windowpane.search.index import ItemIndex
 from windowpane.server.app import create_app
 from windowpane.stores.sqlite.store import SQLiteStore
 
@@ -71,7 +71,7 @@ def _signatures(api: type) -> Iterator[tuple[str, Any]]:
             yield name, _signature(member)
 
 
-def _signature(function: Any) -> list[tuple[str, Any, Any, Any]]:
+def _signature(function: Any) -> list[tuple[Any, ...]]:
     hints = get_type_hints(function)
     parameters = inspect.signature(function).parameters.values()
     return [(each.name, each.kind, each.default, hints.get(each.name)) for each in parameters] + [
@@ -98,7 +98,7 @@ def test_the_client_loads_an_http_library_and_not_the_engine() -> None:
 @pytest.fixture
 def world(tmp_path: Path) -> World:
     world = World(tmp_path / "agents", store=SQLiteStore(tmp_path / "windowpane.db"))
-    world.selector = HybridSelector(Index(None))
+    world.selector = HybridSelector(ItemIndex(None))
     world.toolbox.put("files", [tool("read", "The file says {path}.", permission="required")])
     world.rule("tone", "Be kind.", include="always")
     world.reference("billing", "Refunds take five days.", include="manual")

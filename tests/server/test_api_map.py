@@ -87,10 +87,10 @@ async def test_research_searches_and_keeps_what_it_found(world: World) -> None:
         search_engine=Results(),
     )
     async with listening(create_app(engine)) as url, Client(url) as client:
-        session = (await client.create_session(settings={"mode": "research"})).id
-        turn = await client.send(session, "When is high tide?")
+        session = (await client.sessions.create(settings={"mode": "research"})).id
+        turn = await client.ask(session, "When is high tide?")
         streamed = [event async for event in client.turn(session, "And tomorrow?")]
-        fetched = await client.fetched(session)
+        fetched = await client.sessions.fetched(session)
 
     assert turn.text == "At noon."
     assert "".join(event.text for event in streamed if isinstance(event, Delta)) == "Still at noon."

@@ -52,7 +52,7 @@ def wire(event: WatchEvent) -> dict[str, Any]:
     return _body(event)
 
 
-def unwire(body: dict[str, Any]) -> Watched:
+def unwire(body: dict[str, Any]) -> WatchEvent:
     """Return what a watcher sees from the one JSON object that it travels as."""
     if body["type"] == "reply.delta":
         return Delta(body["turn"], body["text"], body["kind"])

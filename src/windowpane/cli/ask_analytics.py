@@ -8,7 +8,7 @@ from windowpane.cli.connect import with_client, with_engine
 from windowpane.cli.settings import server_url, settings
 
 if TYPE_CHECKING:
-    from windowpane.client import Client
+    from windowpane.cli.old_client import Client
     from windowpane.engine import Engine
     from windowpane.insight.analytics.update import AnalyticsUpdater, Kept
 

@@ -15,7 +15,7 @@ import httpx2
 from pydantic import TypeAdapter
 
 from windowpane.api.wire import unwire
-from windowpane.context.events import Watched
+from windowpane.context.events import WatchEvent
 from windowpane.context.items import ItemRef
 from windowpane.errors import RemoteError, ServerError, UnreachableError, WindowpaneError
 
@@ -84,7 +84,7 @@ class Connection:
         *,
         headers: Mapping[str, str] | None = None,
         params: Mapping[str, Any] | None = None,
-    ) -> AsyncGenerator[Watched]:
+    ) -> AsyncGenerator[WatchEvent]:
         """Yield the events that a request answers with."""
         told = {**(headers or {}), "Accept": "text/event-stream"}
         options: dict[str, Any] = {"params": given(params or {})}
@@ -106,7 +106,7 @@ class Connection:
             raise UnreachableError(str(self._http.base_url), str(error) or type(error).__name__) from None
 
 
-async def _events_in(response: httpx2.Response) -> AsyncGenerator[Watched]:
+async def _events_in(response: httpx2.Response) -> AsyncGenerator[WatchEvent]:
     kind = ""
     async for line in response.aiter_lines():
         name, _, value = line.partition(": ")

@@ -16,7 +16,7 @@ from windowpane.client.analytics import RemoteAnalytics
 from windowpane.client.connection import Connection, keyed, session_path
 from windowpane.client.sessions import RemoteSessions
 from windowpane.client.turns import RemoteTurns
-from windowpane.context.events import Delta, Live, Recorded, Watched
+from windowpane.context.events import Delta, Live, Recorded, WatchEvent
 from windowpane.context.items import ItemRef, Tool
 from windowpane.context.messages import Decision, ToolResult
 from windowpane.context.request import ReplyOptions, Request
@@ -81,7 +81,10 @@ class Client:
         """Answer a message, yielding everything as it happens."""
         body: dict[str, Any] = {"content": message, "wait_s": wait_s}
         if tools:
-            body["tools"] = [asdict(tool) for tool in tools]
+            body["tools"] = [
+                {"name": tool.name, "description": tool.description, "parameters": dict(tool.parameters)}
+                for tool in tools
+            ]
         if reply_options is not None:
             body["reply_options"] = asdict(reply_options)
         async with aclosing(self._live(f"{session_path(session_id)}/messages", body, key)) as live:
@@ -122,7 +125,7 @@ class Client:
         """Return the request that a message would make, without storing anything or calling a model."""
         return await self._server.send(Request, "POST", f"{session_path(session_id)}/preview", {"content": message})
 
-    async def watch(self, session_id: str, *, after: int | None = None) -> AsyncGenerator[Watched]:
+    async def watch(self, session_id: str, *, after: int | None = None) -> AsyncGenerator[WatchEvent]:
         """Yield everything that happens to a session, until it is deleted."""
         path = f"{session_path(session_id)}/events"
         async with aclosing(self._server.events("GET", path, params={"after": after})) as events:

@@ -6,13 +6,14 @@ for and render answers of. `windowpane.open()` gives one to a program.
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
+from dataclasses import replace
 
 from windowpane.api.explanation import Explanation
 from windowpane.api.sessions import SessionView
 from windowpane.api.turns import TurnView
-from windowpane.context.events import ApprovalDecided, Live, Recorded, TurnStarted, Watched
+from windowpane.context.events import ApprovalDecided, Live, Recorded, TurnStarted, WatchEvent
 from windowpane.context.ids import SessionId
-from windowpane.context.items import ItemRef, Tool
+from windowpane.context.items import CLIENT_SERVER, ItemRef, Tool
 from windowpane.context.messages import Decision, ToolResult, UserMessage
 from windowpane.context.request import ReplyOptions, Request
 from windowpane.engine import Engine
@@ -101,7 +102,9 @@ class LocalPane:
         """Answer a message, yielding everything as it happens."""
         own = await self._bound.own(session_id)
         await self._get_ready(own, message)
-        live = self.engine.turn(own, message, key=key, wait_s=wait_s, brought=tools, reply_options=reply_options)
+        # The caller runs them, so the caller decides about each call.
+        brought = [replace(tool, server=CLIENT_SERVER, include="manual", permission="not_required") for tool in tools]
+        live = self.engine.turn(own, message, key=key, wait_s=wait_s, brought=brought, reply_options=reply_options)
         async with aclosing(live):
             async for event in live:
                 yield event
@@ -144,7 +147,7 @@ class LocalPane:
         await self._get_ready(own, message)
         return await self.engine.preview(own, message)
 
-    async def watch(self, session_id: str, *, after: int | None = None) -> AsyncGenerator[Watched]:
+    async def watch(self, session_id: str, *, after: int | None = None) -> AsyncGenerator[WatchEvent]:
         """Yield everything that happens to a session, until it is deleted."""
         async with aclosing(self.engine.watch(await self._bound.own(session_id), after=after)) as events:
             async for event in events:

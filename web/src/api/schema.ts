@@ -214,6 +214,13 @@ export type CalledFunction = {
   arguments: string
 }
 
+/** A tool that the caller runs itself. `parameters` is the JSON schema of its arguments. */
+export type CallerTool = {
+  name: string
+  description?: string
+  parameters?: Record<string, JsonValue>
+}
+
 /** A running turn was asked to stop. */
 export type CancelRequested = {
   turn: number
@@ -559,6 +566,12 @@ export type DocumentPart = {
   [more: string]: unknown
 }
 
+/** Search settings by name, for rules and references (`text`) and for tools (`tool`). */
+export type DomainChanges = {
+  text?: Record<string, JsonValue>
+  tool?: Record<string, JsonValue>
+}
+
 /** A message that is not sent. */
 export type Draft = {
   content: string
@@ -671,6 +684,16 @@ export type ExportedEvent = {
 }
 
 /** One page or one search result. `content` is at most `MAX_CHARACTERS` long, the mark of a cut included. */
+export type FetchedInput = {
+  kind: "web_search" | "page"
+  url: string
+  content: string
+  title?: string
+  site_name?: string
+  query?: string
+}
+
+/** One page or one search result. `content` is at most `MAX_CHARACTERS` long, the mark of a cut included. */
 export type Fetched = {
   kind: "web_search" | "page"
   url: string
@@ -716,6 +739,11 @@ export type FetchedClearedEvent = {
 export type FetchedCounts = {
   web_search: number
   page: number
+}
+
+/** Pages or search results that were fetched elsewhere. */
+export type FetchedIn = {
+  items: FetchedInput[]
 }
 
 /** What a session holds from outside, oldest first. */
@@ -1049,6 +1077,7 @@ export type LabelBody = {
   message: string
   must?: ItemRefInput[]
   may?: ItemRefInput[]
+  name?: string
 }
 
 /** Labelled questions. Without any, labels are what your past turns with the agent made use of. */
@@ -1150,6 +1179,11 @@ export type ModelList = {
   data: Model[]
 }
 
+/** Names of models that are known to work, as `provider:model`; others may work too. */
+export type ModelNames = {
+  models: string[]
+}
+
 /** One model call ended well. `tokens` is what its text costs by our own count. `own_words` is the reply as its provider wrote it, where the provider wants that back with the results of tools; empty where the step says it all. */
 export type ModelReplied = {
   turn: number
@@ -1213,10 +1247,12 @@ export type NewItem = {
   raw?: string | null
 }
 
-/** What the user says. With `wait_s`, a session that is busy is waited for. */
+/** What the user says. With `wait_s`, a session that is busy is waited for. `tools` are tools of the server `client`, which the caller runs itself: the turn waits for their results. */
 export type NewMessage = {
   content: string
   wait_s?: number
+  tools?: CallerTool[]
+  reply_options?: ReplyOptionsInput | null
 }
 
 /** What a new session begins with. Without an agent it gets the first one. */
@@ -1486,6 +1522,12 @@ export type ReplayedItem = {
 }
 
 /** What the caller of a turn requires of its answer. With `must_call` the turn's first model call must call one of these tools. `response_format` None: plain text. */
+export type ReplyOptionsInput = {
+  must_call?: ItemRefInput[]
+  response_format?: ResponseFormatInput | null
+}
+
+/** What the caller of a turn requires of its answer. With `must_call` the turn's first model call must call one of these tools. `response_format` None: plain text. */
 export type ReplyOptions = {
   must_call: ItemRef[]
   response_format: ResponseFormat | null
@@ -1564,6 +1606,14 @@ export type Rerun = {
 }
 
 /** The JSON that an answer must be. `schema` None: any object. `strict` is passed to the provider: whether the schema is followed to the letter. */
+export type ResponseFormatInput = {
+  schema?: Record<string, unknown> | null
+  name?: string
+  description?: string
+  strict?: boolean | null
+}
+
+/** The JSON that an answer must be. `schema` None: any object. `strict` is passed to the provider: whether the schema is followed to the letter. */
 export type ResponseFormat = {
   schema: Record<string, unknown> | null
   name: string
@@ -1611,6 +1661,11 @@ export type ResponseTool = {
   parameters?: Record<string, JsonValue> | null
   strict?: boolean | null
   type: "function"
+}
+
+/** What tools of the caller gave, by call id. */
+export type Results = {
+  results: ToolResultInput[]
 }
 
 /** An answer to one interrupt, sent on the run that continues from it. */
@@ -2168,6 +2223,14 @@ export type ToolName = {
 }
 
 /** What came back from a tool call, as the text that the model is given. */
+export type ToolResultInput = {
+  call_id: string
+  content: string
+  is_error?: boolean
+  latency_ms?: number
+}
+
+/** What came back from a tool call, as the text that the model is given. */
 export type ToolResult = {
   call_id: string
   content: string
@@ -2517,6 +2580,12 @@ export interface Operations {
     body: RawFile
     answer: FileView
   }
+  change_agent_search: {
+    path: { agent: string }
+    query: Record<string, never>
+    body: DomainChanges
+    answer: FileView
+  }
   search_agent_items: {
     path: { agent: string }
     query: Record<string, never>
@@ -2631,6 +2700,18 @@ export interface Operations {
     body: undefined
     answer: Me
   }
+  list_known_models: {
+    path: Record<string, never>
+    query: Record<string, never>
+    body: undefined
+    answer: ModelNames
+  }
+  check_model: {
+    path: { model: string }
+    query: Record<string, never>
+    body: undefined
+    answer: undefined
+  }
   list_sessions: {
     path: Record<string, never>
     query: { agent?: string | null; q?: string | null; limit?: number; cursor?: string | null }
@@ -2703,6 +2784,12 @@ export interface Operations {
     body: undefined
     answer: FetchedList
   }
+  add_fetched: {
+    path: { session_id: string }
+    query: Record<string, never>
+    body: FetchedIn
+    answer: FetchedList
+  }
   fork_session: {
     path: { session_id: string }
     query: Record<string, never>
@@ -2751,6 +2838,12 @@ export interface Operations {
     body: SaidMessage
     answer: SessionView
   }
+  remove_message: {
+    path: { session_id: string; seq: number }
+    query: Record<string, never>
+    body: undefined
+    answer: SessionView
+  }
   list_observed: {
     path: { session_id: string }
     query: Record<string, never>
@@ -2780,6 +2873,12 @@ export interface Operations {
     query: { texts?: boolean }
     body: Draft
     answer: Request
+  }
+  answer_calls: {
+    path: { session_id: string }
+    query: Record<string, never>
+    body: Results
+    answer: TurnView
   }
   find_similar: {
     path: { session_id: string }
@@ -2963,6 +3062,7 @@ export const OPERATIONS = {
   delete_agent_prompt: ["DELETE", "/api/agents/{agent}/prompts/{prompt}"],
   read_agent_prompt: ["GET", "/api/agents/{agent}/prompts/{prompt}"],
   put_agent_prompt: ["PUT", "/api/agents/{agent}/prompts/{prompt}"],
+  change_agent_search: ["PATCH", "/api/agents/{agent}/search"],
   search_agent_items: ["POST", "/api/agents/{agent}/search"],
   list_agent_servers: ["GET", "/api/agents/{agent}/servers"],
   read_agent_server: ["GET", "/api/agents/{agent}/servers/{server}"],
@@ -2982,6 +3082,8 @@ export const OPERATIONS = {
   log_in: ["POST", "/api/login"],
   log_out: ["POST", "/api/logout"],
   read_me: ["GET", "/api/me"],
+  list_known_models: ["GET", "/api/models"],
+  check_model: ["GET", "/api/models/{model}"],
   list_sessions: ["GET", "/api/sessions"],
   create_session: ["POST", "/api/sessions"],
   import_session: ["POST", "/api/sessions/import"],
@@ -2994,6 +3096,7 @@ export const OPERATIONS = {
   export_session: ["GET", "/api/sessions/{session_id}/export"],
   clear_fetched: ["DELETE", "/api/sessions/{session_id}/fetched"],
   list_fetched: ["GET", "/api/sessions/{session_id}/fetched"],
+  add_fetched: ["POST", "/api/sessions/{session_id}/fetched"],
   fork_session: ["POST", "/api/sessions/{session_id}/fork"],
   clear_history: ["DELETE", "/api/sessions/{session_id}/history"],
   list_session_items: ["GET", "/api/sessions/{session_id}/items"],
@@ -3002,11 +3105,13 @@ export const OPERATIONS = {
   list_messages: ["GET", "/api/sessions/{session_id}/messages"],
   send_message: ["POST", "/api/sessions/{session_id}/messages"],
   record_message: ["POST", "/api/sessions/{session_id}/messages/record"],
+  remove_message: ["DELETE", "/api/sessions/{session_id}/messages/{seq}"],
   list_observed: ["GET", "/api/sessions/{session_id}/observed"],
   promote_observed: ["POST", "/api/sessions/{session_id}/observed"],
   push_page: ["POST", "/api/sessions/{session_id}/pages"],
   fetch_page: ["POST", "/api/sessions/{session_id}/pages/fetch"],
   preview: ["POST", "/api/sessions/{session_id}/preview"],
+  answer_calls: ["POST", "/api/sessions/{session_id}/results"],
   find_similar: ["GET", "/api/sessions/{session_id}/similar"],
   read_statistics: ["GET", "/api/sessions/{session_id}/statistics"],
   read_summary: ["GET", "/api/sessions/{session_id}/summary"],

@@ -12,7 +12,7 @@ router = APIRouter(prefix="/api/models", tags=["models"])
 
 
 @router.get("", summary="List models", responses=problems())
-async def list_models(pane: Reading) -> ModelNames:
+async def list_known_models(pane: Reading) -> ModelNames:
     """Return the names of models that are known to work here; others may work too."""
     return ModelNames(await pane.models.list())
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query
 from fastapi import Request as HttpRequest
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from windowpane.api.sessions import SessionView
 from windowpane.api.turns import TurnView
@@ -40,6 +40,16 @@ FORMS: dict[int | str, dict[str, Any]] = {
 }
 
 
+class CallerTool(BaseModel):
+    """A tool that the caller runs itself. `parameters` is the JSON schema of its arguments."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,100}$")]
+    description: str = ""
+    parameters: dict[str, JsonValue] = Field(default_factory=lambda: {"type": "object", "properties": {}})
+
+
 class NewMessage(BaseModel):
     """What the user says. With `wait_s`, a session that is busy is waited for.
 
@@ -50,15 +60,8 @@ class NewMessage(BaseModel):
 
     content: str
     wait_s: Annotated[float, Field(ge=0, le=LONGEST_WAIT_S, allow_inf_nan=False, strict=True)] = 0
-    tools: tuple[Tool, ...] = ()
+    tools: tuple[CallerTool, ...] = ()
     reply_options: ReplyOptions | None = None
-
-    @field_validator("tools")
-    @classmethod
-    def _run_by_the_caller(cls, tools: tuple[Tool, ...]) -> tuple[Tool, ...]:
-        if any(tool.server != CLIENT_SERVER for tool in tools):
-            raise ValueError(f"the server of a tool that the caller runs is {CLIENT_SERVER!r}")
-        return tools
 
 
 class Results(BaseModel):
@@ -119,7 +122,7 @@ async def send_message(
         message.content,
         key=key,
         wait_s=message.wait_s,
-        tools=message.tools,
+        tools=[Tool(CLIENT_SERVER, tool.name, tool.description, tool.parameters) for tool in message.tools],
         reply_options=message.reply_options,
     )
     return await _answered(pane, http, session_id, live)
