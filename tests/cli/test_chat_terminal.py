@@ -1,11 +1,19 @@
-"""Conversations in a real terminal, with the built-in model and real tool servers."""
+"""Conversations in a real terminal, here and over a server, with the built-in model and real tool servers."""
 
 import sys
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Literal
+from urllib.request import urlopen
 
 import pytest
 
 from cli.running import Terminal, terminal, windowpane
+from cli.serving import server
+
+Place = Literal["here", "there"]
+EVERYWHERE = pytest.mark.parametrize("place", ["here", "there"])
 
 CTRL_C = b"\x03"
 CTRL_D = b"\x04"
@@ -31,6 +39,21 @@ server.run()
 """
 
 
+@contextmanager
+def chat(place: Place, data: Path, *arguments: str) -> Generator[Terminal]:
+    """Chat in a terminal with an agent of a data folder, or over a server whose tool servers have started."""
+    if place == "here":
+        with terminal(data, "chat", *arguments) as screen:
+            yield screen
+        return
+    with server(data) as url:
+        (agent,) = (folder.name for folder in (data / "agents").iterdir())
+        with urlopen(f"{url}/api/agents/{agent}/servers?settle_s=20") as settled:
+            settled.read()
+        with terminal(data / "nothing", "chat", *arguments, "--url", url) as screen:
+            yield screen
+
+
 def session_of(screen: Terminal) -> str:
     """Return the session that the greeting names."""
     screen.expect("session ")
@@ -38,8 +61,9 @@ def session_of(screen: Terminal) -> str:
 
 
 @pytest.mark.spec("S0.73", "S0.77", "S0.78", "S0.85", "S1.85", "S1.86", "S1.93")
-def test_a_conversation_shows_its_answers_its_context_and_changes_it(data: Path) -> None:
-    with terminal(data, "chat") as screen:
+@EVERYWHERE
+def test_a_conversation_shows_its_answers_its_context_and_changes_it(data: Path, place: Place) -> None:
+    with chat(place, data) as screen:
         screen.expect("/help")
         screen.expect("you> ")
 
@@ -70,7 +94,7 @@ def test_a_conversation_shows_its_answers_its_context_and_changes_it(data: Path)
         screen.send("/add rule:keep-notes")
         screen.expect("Added rule:keep-notes.")
         screen.send("/add keep-notes")
-        screen.expect("rule:keep-notes is in this session already.")
+        screen.expect("rule:keep-notes is already in this session.")
         screen.send("/remove notes:search_notes")
         screen.expect("Removed notes:search_notes.")
         screen.send("/remove notes:search_notes")
@@ -89,7 +113,7 @@ def test_a_conversation_shows_its_answers_its_context_and_changes_it(data: Path)
         screen.send("/model")
         screen.expect("The model is echo.")
         screen.send("/nonsense")
-        screen.expect("error: there is no command /nonsense; /help lists them")
+        screen.expect("error: no command /nonsense; /help lists the commands")
         screen.send("/help")
         screen.expect("/remove rule:NAME | reference:NAME | SERVER:TOOL")
         screen.send("/new")
@@ -103,9 +127,12 @@ def test_a_conversation_shows_its_answers_its_context_and_changes_it(data: Path)
     assert screen.process.wait() == 0
 
 
-def test_a_tool_call_asks_and_each_answer_counts_as_far_as_it_says(data: Path) -> None:
+@EVERYWHERE
+def test_a_tool_call_asks_and_each_answer_counts_as_far_as_it_says(data: Path, place: Place) -> None:
     notes = data / "agents" / "guide" / "notes"
-    with terminal(data, "chat") as screen:
+    for name in ("once", "session", "unasked"):
+        (notes / f"{name}.md").unlink(missing_ok=True)
+    with chat(place, data) as screen:
         session = session_of(screen)
         screen.expect("you> ")
 
@@ -130,15 +157,16 @@ def test_a_tool_call_asks_and_each_answer_counts_as_far_as_it_says(data: Path) -
         screen.send('/tool notes__write_note {"name": "unasked", "text": "x"}')
         assert "[d]eny" not in screen.expect("← notes:write_note answered: Wrote unasked: 2 characters.")
         screen.expect("you> ")
-        screen.insist(CTRL_C, f"windowpane chat {session} goes on from here")
+        screen.insist(CTRL_C, f"Continue: windowpane chat {session}")
         screen.rest()
 
     assert {path.stem for path in notes.iterdir()} >= {"once", "session", "unasked"}
     assert not (notes / "denied.md").exists()
 
 
-def test_a_call_that_was_left_waiting_is_asked_about_when_the_session_is_resumed(data: Path) -> None:
-    with terminal(data, "chat") as screen:
+@EVERYWHERE
+def test_a_call_that_was_left_waiting_is_asked_about_when_the_session_is_resumed(data: Path, place: Place) -> None:
+    with chat(place, data) as screen:
         session = session_of(screen)
         screen.expect("you> ")
         screen.send('/tool notes__write_note {"name": "later", "text": "x"}')
@@ -147,10 +175,10 @@ def test_a_call_that_was_left_waiting_is_asked_about_when_the_session_is_resumed
         screen.expect("A tool call still waits for your decision.")
         screen.rest()
     alone = windowpane(data, "chat", session, "--message", "hello")
-    with terminal(data, "chat", session[:12]) as screen:
+    with chat(place, data, session[:12]) as screen:
         screen.expect("Turn 1 waits for your decision.")
         screen.expect("[d]eny: ")
-        screen.insist(CTRL_C, "(cancelled; what was said so far is kept)")
+        screen.insist(CTRL_C, "(cancelled; the answer so far is kept)")
         screen.expect("you> ")
         screen.press(CTRL_D)
         screen.rest()
@@ -164,7 +192,8 @@ def test_a_call_that_was_left_waiting_is_asked_about_when_the_session_is_resumed
     assert not (data / "agents" / "guide" / "notes" / "later.md").exists()
 
 
-def test_ctrl_c_during_an_answer_cancels_the_turn_and_the_conversation_goes_on(tmp_path: Path) -> None:
+@EVERYWHERE
+def test_ctrl_c_during_an_answer_cancels_the_turn_and_the_conversation_goes_on(tmp_path: Path, place: Place) -> None:
     agent = tmp_path / "agents" / "slow"
     (agent / "prompts").mkdir(parents=True)
     (agent / "prompts" / "core.md").write_text("You wait.")
@@ -173,7 +202,7 @@ def test_ctrl_c_during_an_answer_cancels_the_turn_and_the_conversation_goes_on(t
         f"mcpServers:\n  slow:\n    command: {sys.executable}\n    args: ['${{AGENT_DIR}}/server.py']\n"
         "    permission: not_required\n"
     )
-    with terminal(tmp_path, "chat") as screen:
+    with chat(place, tmp_path) as screen:
         screen.expect("you> ")
         # The tool server may take its time on a busy machine.
         for _ in range(20):
@@ -183,7 +212,7 @@ def test_ctrl_c_during_an_answer_cancels_the_turn_and_the_conversation_goes_on(t
         screen.send("call slow__wait")
         screen.expect("→ slow:wait {}")
         screen.press(CTRL_C)
-        screen.expect("(cancelled; what was said so far is kept)")
+        screen.expect("(cancelled; the answer so far is kept)")
         screen.expect("you> ")
         screen.send("hello")
         screen.expect("I am the built-in offline model")
@@ -192,12 +221,36 @@ def test_ctrl_c_during_an_answer_cancels_the_turn_and_the_conversation_goes_on(t
         assert "Traceback" not in screen.rest()
 
 
-def test_a_conversation_in_which_nothing_was_said_leaves_no_session(tmp_path: Path) -> None:
+@EVERYWHERE
+def test_empty_lines_and_commands_are_not_sent_and_an_empty_conversation_leaves_no_session(
+    data: Path, place: Place
+) -> None:
+    with chat(place, data) as screen:
+        session = session_of(screen)
+        screen.expect("you> ")
+        screen.send("")
+        screen.expect("you> ")
+        screen.send("   ")
+        screen.expect("you> ")
+        screen.send("/help")
+        screen.expect("Anything else is sent as a message. Ctrl-C cancels an answer, Ctrl-D exits.")
+        screen.expect("you> ")
+        screen.send("/context")
+        screen.expect("No context data available")
+        screen.expect("you> ")
+        screen.press(CTRL_D)
+        screen.expect("The session was empty and was deleted.")
+        screen.rest()
+
+    assert session not in windowpane(data, "sessions", "--json").out
+
+
+def test_the_first_conversation_writes_an_example_agent(tmp_path: Path) -> None:
     with terminal(tmp_path, "chat") as screen:
         screen.expect(f"an example was written to {tmp_path}/agents/guide")
         session = session_of(screen)
         screen.expect("you> ")
-        screen.insist(CTRL_C, "Nothing was said, so no session was kept.")
+        screen.insist(CTRL_C, "The session was empty and was deleted.")
         screen.rest()
 
     gone = windowpane(tmp_path, "sessions", "show", session)

@@ -62,7 +62,7 @@ def test_without_a_terminal_the_answer_is_all_of_stdout_and_calls_that_would_ask
         "> The user denied this call. Do not try it again unless the user asks for it.\n"
     )
     assert (
-        'denied notes:write_note {"name": "kept", "text": "x"}: nobody is here to ask; --yes allows such calls'
+        'denied notes:write_note {"name": "kept", "text": "x"}: it needs approval; use --yes to allow such calls'
         in told.done.err.splitlines()
     )
 
@@ -256,7 +256,7 @@ def test_a_mistake_is_answered_on_stderr_with_the_next_step(
 def test_piped_bytes_that_are_not_text_are_refused(tmp_path: Path) -> None:
     done = process(tmp_path, "chat", piped=b"caf\xe9")
 
-    assert done == Done(1, "", "error: what was piped in is not UTF-8 text at byte 3\n")
+    assert done == Done(1, "", "error: the piped input is not UTF-8 text (byte 3)\n")
 
 
 def test_serve_writes_the_example_agent_and_shares_its_sessions_with_the_terminal(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from windowpane.context.ids import SessionId
 from windowpane.context.items import ItemRef, reference_ref, rule_ref, tool_ref
 from windowpane.engine import Engine
 from windowpane.errors import InvalidInputError, SessionNotFoundError, UnknownItemError
+from windowpane.local.pane import LocalPane
 from windowpane.settings import Settings
 from windowpane.wiring import open_engine
 
@@ -40,15 +41,14 @@ async def test_a_session_is_meant_by_its_id_by_a_beginning_that_only_one_has_or_
         for name in ("ses_aaa", "ses_aab", "ses_b"):
             await begin(engine, name)
 
-        assert await find_session(engine, "ses_aaa") == "ses_aaa"
-        assert await find_session(engine, "ses_b") == "ses_b"
-        assert await find_session(engine, "ses_aab") == "ses_aab"
-        assert await find_session(engine, "last") == "ses_b"
+        pane = LocalPane(engine)
+        meant = [(await find_session(pane, text)).id for text in ("ses_aaa", "ses_b", "ses_aab", "last")]
+        assert meant == ["ses_aaa", "ses_b", "ses_aab", "ses_b"]
         with pytest.raises(InvalidInputError, match="2 sessions begin with 'ses_aa'"):
-            await find_session(engine, "ses_aa")
-        for nobody in ("ses_c", ""):
+            await find_session(pane, "ses_aa")
+        for unknown in ("ses_c", ""):
             with pytest.raises(SessionNotFoundError):
-                await find_session(engine, nobody)
+                await find_session(pane, unknown)
 
 
 async def begin(engine: Engine, name: str) -> None:

@@ -68,6 +68,7 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Generator[Both]:
         "sessions show last",
         "sessions show last --json",
         "working get last",
+        "context last 1",
         "context last 1 --messages",
         "context last 99",
         "explain last 1",
@@ -117,6 +118,21 @@ def test_the_working_context_is_changed_over_a_server(both: Both) -> None:
     assert refused.code == 1
 
 
+def test_better_settings_are_written_over_a_server(both: Both) -> None:
+    file = both.data / "agents" / "desk" / "agent.yaml"
+    before = file.read_text()
+    greedy = "model: echo\nsearch:  # takes everything\n  floor: 0.0\n  share_of_best: 0.0\n  deadline_s: 60\n"
+    file.write_text(greedy)
+    done = both.there("tune", "desk", "--labels", f"{both.data}/labels.yaml", "--write", "--yes")
+    written = file.read_text()
+    file.write_text(before)
+
+    assert done.code == 0
+    assert done.out.endswith("Changed agent.yaml of desk.\n")
+    assert written != greedy
+    assert written.startswith("model: echo\nsearch:  # takes everything\n")
+
+
 def test_a_turn_is_made_a_test_over_a_server(both: Both) -> None:
     done = both.there("test", "--from-turn", "last", "2")
 
@@ -136,7 +152,6 @@ def test_a_turn_is_made_a_test_over_a_server(both: Both) -> None:
         ("import .", "it writes an agent folder on this machine; only an exported session"),
         ("store copy memory: memory:", "it opens both stores from this machine"),
         ("token list", "it changes the token file on this machine"),
-        ("tune desk --write", "--write changes agent.yaml on this machine"),
         ("analytics --owner ann", "a server shows the turns of the token's owner"),
     ],
 )

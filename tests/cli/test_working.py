@@ -28,3 +28,20 @@ def test_the_working_context_is_set_read_merged_and_cleared(data: Path) -> None:
         "error: Files need absolute paths, and 'notes.md' is not one. Nothing was changed.\n",
     )
     assert (cleared.out, nothing.out) == ("Cleared files\n", "No context stored for this session\n")
+
+
+def test_a_file_that_a_tool_has_used_is_promoted_to_the_working_context(tmp_path: Path) -> None:
+    windowpane(tmp_path, "init")
+    call = 'call notes__write_note {"name": "place", "text": "/srv/notes.md"}'
+    told = windowpane(tmp_path, "chat", "--yes", "--message", call)
+    unseen = windowpane(tmp_path, "working", "promote", "last", "/srv/other.md")
+    promoted = windowpane(tmp_path, "working", "promote", "last", "/srv/notes.md")
+    read = windowpane(tmp_path, "working", "get", "last", "files")
+
+    assert told.code == 0
+    assert (unseen.code, unseen.err) == (
+        1,
+        "error: Not observed in this session: /srv/other.md. Nothing was changed.\n",
+    )
+    assert promoted.out.splitlines()[0] == "Merged files: 1 items"
+    assert json.loads(read.out) == {"files": ["/srv/notes.md"]}

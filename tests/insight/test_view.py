@@ -224,7 +224,8 @@ def test_an_item_that_was_edited_or_deleted_since_is_named() -> None:
         )
     )
 
-    assert changes_since(record, [same, Rule("edited", "new"), present]) == {
+    now = {item.ref: item_hash(item) for item in (same, Rule("edited", "new"), present)}
+    assert changes_since(record, now) == {
         rule_ref("edited"): "changed",
         reference_ref("gone"): "deleted",
         tool_ref("up", "dropped"): "deleted",

@@ -8,7 +8,6 @@ import sys
 from collections import UserDict
 from collections.abc import Mapping, Sequence
 from importlib import import_module
-from importlib.metadata import version
 from io import TextIOWrapper
 from typing import Annotated, Any
 
@@ -85,6 +84,9 @@ def main() -> None:
 
 def _show_version(wanted: bool) -> None:
     if wanted:
+        # Not at the top: it takes longer to load than everything else here.
+        from importlib.metadata import version
+
         typer.echo(f"windowpane {version('windowpane')}")
         raise typer.Exit
 

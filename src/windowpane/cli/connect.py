@@ -1,59 +1,75 @@
-"""Where a command is done: by an engine that is opened on this machine, or by the server that `--url` names.
+"""The pane that a command uses: in this process, or of the server that `--url` names.
 
-The engine and the client each take a second to load, so only the one that is needed is imported, when it is needed.
+A command is one function of a pane, so it is the same in both cases. The engine and the client take a while to load, so
+only the one that is needed is imported, when a command runs.
 """
 
 import os
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager, closing
+from functools import partial, wraps
+from inspect import signature
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, cast
 
+from windowpane.cli.options import ANYWHERE, where
 from windowpane.cli.settings import server_url, settings
 
 if TYPE_CHECKING:
-    from windowpane.cli.old_client import Client
-    from windowpane.engine import Engine
-    from windowpane.settings import Settings
+    from windowpane.api.pane import Pane
 
-T = TypeVar("T")
+P = ParamSpec("P")
 
 NOT_STORED = "memory:"
 """The store of a command that leaves nothing behind."""
 
-
-def ask(
-    here: "Callable[[Engine], Awaitable[T]]",
-    there: "Callable[[Client], Awaitable[T]]",
-    *,
-    store_url: str | None = None,
-) -> T:
-    """Return what one function makes of an open engine, or the other of a client of the server."""
-    if server_url():
-        return with_client(there)
-    return with_engine(settings(store_url=store_url), here)
+START_S = 20.0
+"""How long the first message waits for tool servers and the search to start."""
 
 
-def with_engine(given: "Settings", answer: "Callable[[Engine], Awaitable[T]]") -> T:
-    """Return what a function makes of an open engine."""
+def on_pane(command: "Callable[Concatenate[Pane, P], Awaitable[None]]") -> Callable[..., None]:
+    """Make a command of a function of a pane: it gets `--data`, `--agents`, `--store-url` and `--url`."""
+
+    @wraps(command)
+    def run(**given: Any) -> None:
+        with_pane(partial(cast("Any", command), **given))
+
+    own = signature(command)
+    pane, *options = own.parameters.values()
+    # typer reads both to learn which options there are; the pane is none.
+    cast("Any", run).__signature__ = own.replace(parameters=options)
+    run.__annotations__ = {name: kind for name, kind in command.__annotations__.items() if name != pane.name}
+    return where(*ANYWHERE)(run)
+
+
+def with_pane(
+    command: "Callable[[Pane], Awaitable[None]]", *, store_url: str | None = None, owner: str | None = None
+) -> None:
+    """Run a command with an open pane. On this machine it sees the sessions of all owners, or of one."""
     import anyio
 
+    async def opened() -> None:
+        async with open_pane(store_url=store_url, owner=owner) as pane:
+            await command(pane)
+
+    anyio.run(opened)
+
+
+@asynccontextmanager
+async def open_pane(*, store_url: str | None = None, owner: str | None = None) -> "AsyncGenerator[Pane]":
+    """Open a pane on the server that was named, or in this process."""
+    if url := server_url():
+        from windowpane.client import Client
+
+        async with Client(url, token=os.environ.get("WINDOWPANE_TOKEN")) as client:
+            yield client
+        return
     from windowpane.cli.progress import show_indexing
+    from windowpane.insight.analytics.store import AnalyticsStore
+    from windowpane.insight.analytics.update import AnalyticsUpdater
+    from windowpane.local.pane import LocalPane
     from windowpane.wiring import open_engine
 
-    async def opened() -> T:
+    given = settings(store_url=store_url)
+    with closing(AnalyticsStore(given.analytics_file)) as analytics:
         async with open_engine(given, on_progress=show_indexing) as engine:
-            return await answer(engine)
-
-    return anyio.run(opened)
-
-
-def with_client(answer: "Callable[[Client], Awaitable[T]]") -> T:
-    """Return what a function makes of a client of the server."""
-    import anyio
-
-    from windowpane.cli.old_client import Client
-
-    async def opened() -> T:
-        async with Client(server_url() or "", token=os.environ.get("WINDOWPANE_TOKEN")) as client:
-            return await answer(client)
-
-    return anyio.run(opened)
+            yield LocalPane(engine, owner=owner, updater=AnalyticsUpdater(engine.store, analytics), start_s=START_S)

@@ -1,27 +1,27 @@
-"""Find the session or the item that the user typed."""
+"""Find the session, the item or the request that the user means."""
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from windowpane.context.ids import SessionId
 from windowpane.context.items import ItemRef, reference_ref, rule_ref, tool_ref
-from windowpane.errors import InvalidInputError, RemoteError, SessionNotFoundError, UnknownItemError
+from windowpane.errors import InvalidInputError, SessionNotFoundError, TurnNotFoundError, UnknownItemError
 
 if TYPE_CHECKING:
+    from windowpane.api.agents import ItemView
+    from windowpane.api.pane import Pane
     from windowpane.api.sessions import SessionView
-    from windowpane.cli.old_client import Client
-    from windowpane.engine import Engine
+    from windowpane.context.ids import BlobHash
+    from windowpane.context.items import ItemType
+    from windowpane.context.request import Request
 
 LAST = "last"
 """Means the session that was used last."""
 
-LATEST = 200
-"""How many sessions a server lists at once; among so many of the latest, the beginning of an id is enough there."""
-
-_PAGE = 500
+PAGE = 200
+"""How many sessions or messages are read at once."""
 
 
-async def find_session(engine: "Engine", text: str) -> SessionId:
+async def find_session(pane: "Pane", text: str) -> "SessionView":
     """Return the session that an id, the beginning of an id, or `last` means.
 
     Raises:
@@ -29,14 +29,9 @@ async def find_session(engine: "Engine", text: str) -> SessionId:
         InvalidInputError: more than one.
     """
     if text == LAST:
-        page = await engine.store.sessions(limit=1)
-        if not page.rows:
-            raise SessionNotFoundError(text)
-        return page.rows[0].id
-    try:
-        return (await engine.store.row(SessionId(text))).id
-    except SessionNotFoundError:
-        found = await _beginning_with(engine, text) if text else []
+        found = list((await pane.sessions.list(limit=1)).sessions)
+    else:
+        found = await _beginning_with(pane, text) if text else []
     if len(found) > 1:
         raise InvalidInputError(f"{len(found)} sessions begin with {text!r}; type more of the id")
     if not found:
@@ -44,42 +39,65 @@ async def find_session(engine: "Engine", text: str) -> SessionId:
     return found[0]
 
 
-async def _beginning_with(engine: "Engine", text: str) -> list[SessionId]:
-    page = await engine.store.sessions(limit=_PAGE)
-    found = [row.id for row in page.rows if row.id.startswith(text)]
-    while page.cursor is not None:
-        page = await engine.store.sessions(limit=_PAGE, cursor=page.cursor)
-        found += [row.id for row in page.rows if row.id.startswith(text)]
-    return found
+async def _beginning_with(pane: "Pane", text: str) -> "list[SessionView]":
+    try:
+        return [await pane.sessions.get(text)]
+    except SessionNotFoundError:
+        return [session for session in await all_sessions(pane) if session.id.startswith(text)]
 
 
-async def find_there(client: "Client", text: str) -> "SessionView":
-    """Return the session of a server that an id, the beginning of one, or `last` means.
+async def all_sessions(
+    pane: "Pane", *, agent: str | None = None, limit: int | None = None
+) -> "tuple[SessionView, ...]":
+    """Return sessions, most recently used first; with a limit, not all of them."""
+    page = await pane.sessions.list(agent=agent, limit=PAGE if limit is None else min(limit, PAGE))
+    found = list(page.sessions)
+    while page.cursor is not None and (limit is None or len(found) < limit):
+        size = PAGE if limit is None else min(limit - len(found), PAGE)
+        page = await pane.sessions.list(agent=agent, limit=size, cursor=page.cursor)
+        found += page.sessions
+    return tuple(found)
+
+
+async def find_request(pane: "Pane", session: "SessionView", turn: int | None) -> "Request | None":
+    """Return a turn's request, by default the last turn's; None when no request is on record for it.
 
     Raises:
-        SessionNotFoundError: none.
-        InvalidInputError: more than one.
+        TurnNotFoundError: the session has no such turn.
     """
-    listed = (await client.sessions(limit=LATEST)).sessions
-    if text == LAST and listed:
-        return listed[0]
-    found = [session for session in listed if text and session.id.startswith(text)]
-    if len(found) > 1 and all(session.id != text for session in found):
-        raise InvalidInputError(f"{len(found)} sessions begin with {text!r}; type more of the id")
-    if found:
-        return next((session for session in found if session.id == text), found[0])
+    if turn is not None and turn > session.turn_count:
+        raise TurnNotFoundError(session.id, turn)
     try:
-        return await client.session(text)
-    except RemoteError as error:
-        if error.remote_code != SessionNotFoundError.code:
-            raise
-        raise SessionNotFoundError(text) from None
+        return await pane.turns.request(session.id, turn or session.turn_count)
+    except TurnNotFoundError:
+        return None
+
+
+async def all_items(pane: "Pane", agent: str, kind: "ItemType | None" = None) -> "tuple[ItemView, ...]":
+    """Return everything that an agent makes available, or all of one type."""
+    page = await pane.agents.items(agent, type=kind)
+    found = list(page.items)
+    while page.cursor is not None:
+        page = await pane.agents.items(agent, type=kind, cursor=page.cursor)
+        found += page.items
+    return tuple(found)
+
+
+async def hashes_now(pane: "Pane", agent: str, kinds: "Iterable[ItemType]") -> "dict[ItemRef, BlobHash]":
+    """Return the content hashes of an agent's items of some types, as they are now."""
+    views = [view for kind in kinds for view in await all_items(pane, agent, kind)]
+    return {ref_of(view): view.hash for view in views}
+
+
+def ref_of(view: "ItemView") -> ItemRef:
+    """Return the ref of a listed item."""
+    return ItemRef(view.type, view.name, view.server)
 
 
 def find_item(text: str, known: Iterable[ItemRef]) -> ItemRef:
-    """Return the item that is meant: as it is written everywhere, or its name alone when only one has it.
+    """Return the item that a text means: in its full form, or only its name if one item has it.
 
-    An item that is not among the known ones is taken at its word.
+    An item in its full form need not be among the known ones.
 
     Raises:
         UnknownItemError: the text does not say what kind of item it is.

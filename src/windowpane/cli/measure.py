@@ -1,50 +1,29 @@
-"""Labelled questions of an agent's selection, and how a measure of it is printed. `eval` and `tune` share it."""
+"""Labelled questions from a file, and how a measure is printed. `eval` and `tune` share them."""
 
 from collections.abc import Sequence
-from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from windowpane.cli.ask_analytics import ask_analytics
-from windowpane.cli.connect import with_engine
-from windowpane.cli.settings import settings
 from windowpane.cli.terminal import Screen
 
 if TYPE_CHECKING:
     from windowpane.api.context_tests import ContextTest
     from windowpane.api.evaluation import Measure
-    from windowpane.cli.old_client import Client
-    from windowpane.engine import Engine
-    from windowpane.insight.analytics.update import AnalyticsUpdater, Kept
-    from windowpane.insight.evaluate import LabelledQuestion
-    from windowpane.search.settings import SearchSettings
-
-LOOKED_AT = 2000
-"""How many of the latest turns are taken as labels."""
 
 DOMAINS = {"text": "rules and references", "tool": "tools"}
 
 
-def questions_of(agent: str, tests: "Sequence[ContextTest]") -> "tuple[list[LabelledQuestion], SearchSettings]":
-    """Return labelled questions, from tests or from past turns, and the agent's search settings."""
-    from windowpane.insight.evaluate import asked_before, asked_now
-    from windowpane.search.settings import search_settings
+def labels_in(file: Path | None) -> "tuple[ContextTest, ...]":
+    """Return the labelled questions of a file; none without a file.
 
-    async def from_labels(engine: "Engine") -> "tuple[list[LabelledQuestion], SearchSettings]":
-        return await asked_now(engine, agent, tests), search_settings(engine.agents.current(agent).settings.search)
+    Raises:
+        InvalidInputError: the file cannot be read.
+    """
+    if file is None:
+        return ()
+    from windowpane.insight.evaluate import read_labels
 
-    async def from_use(
-        engine: "Engine", updater: "AnalyticsUpdater", kept: "Kept"
-    ) -> "tuple[list[LabelledQuestion], SearchSettings]":
-        import anyio.to_thread
-
-        found = search_settings(engine.agents.current(agent).settings.search)
-        lessons = await anyio.to_thread.run_sync(partial(updater.analytics.lessons, None, agent, limit=LOOKED_AT))
-        return await asked_before(engine, lessons), found
-
-    async def never(client: "Client") -> "tuple[list[LabelledQuestion], SearchSettings]":
-        raise AssertionError("a server evaluates on its own")
-
-    return with_engine(settings(), from_labels) if tests else ask_analytics(from_use, never)
+    return tuple(read_labels(file))
 
 
 def draw_measure(screen: Screen, name: str, measure: "Measure") -> None:

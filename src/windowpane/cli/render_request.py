@@ -1,11 +1,11 @@
 """Print a request in the terminal: the groups of `insight/view.py`, then everything else on record."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from rich.text import Text
-
-from windowpane.cli.terminal import Screen, counted, visible
-from windowpane.context.items import IncludeMode, Item, ItemRef
+from windowpane.cli.terminal import Screen, counted, styled, visible
+from windowpane.context.ids import BlobHash
+from windowpane.context.items import IncludeMode, ItemRef
 from windowpane.context.request import Budget, Candidate, Evidence, Request, RequestContext
 from windowpane.insight.view import (
     NO_CONTEXT,
@@ -20,12 +20,17 @@ from windowpane.insight.view import (
     summary,
 )
 
+if TYPE_CHECKING:
+    from rich.text import Text
+
 BADGE_STYLES: Mapping[IncludeMode, str] = {"always": "green", "manual": "cyan", "agent": "magenta"}
 GROUP_TITLES = ("Rules", "References", "Tools")
 
 
-def print_request(request: Request | None, now: Iterable[Item] | None, *, messages: bool, as_json: bool) -> None:
-    """Print a request in the form that was asked for. `now` is what the agent has today, when that is known."""
+def print_request(
+    request: Request | None, now: Mapping[ItemRef, BlobHash] | None, *, messages: bool, as_json: bool
+) -> None:
+    """Print a request in the form that was asked for. `now` has the hashes of the agent's items today."""
     screen = Screen()
     if as_json:
         # Messages are long and often private: the JSON has them when they are asked for.
@@ -91,9 +96,9 @@ def draw_rows(screen: Screen, rows: Sequence[ContextRow]) -> None:
         screen.line("  none", "dim")
 
 
-def item_line(before: str, name: str, mode: IncludeMode, badge: str) -> Text:
+def item_line(before: str, name: str, mode: IncludeMode, badge: str) -> "Text":
     """Return `001 • name [Badge]`, the badge in the colour of its mode."""
-    line = Text(f"  {visible(before)} • {visible(name)} ")
+    line = styled(f"  {before} • {name} ")
     return line.append(f"[{badge}]", BADGE_STYLES[mode])
 
 

@@ -5,18 +5,15 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from windowpane.cli.terminal import Screen, counted
-from windowpane.context.messages import ApprovalMessage, AssistantMessage, ErrorMessage, Message
-from windowpane.context.session import SessionState
 
 if TYPE_CHECKING:
     from windowpane.api.sessions import SessionView
-
-    AnySession = SessionState | SessionView
+    from windowpane.context.messages import AssistantMessage, Message
 
 UNNAMED = "(no name)"
 
 
-def draw_sessions(screen: Screen, sessions: "Sequence[AnySession]") -> None:
+def draw_sessions(screen: Screen, sessions: "Sequence[SessionView]") -> None:
     """Print sessions, one per line."""
     for session in sessions:
         screen.line(
@@ -27,8 +24,10 @@ def draw_sessions(screen: Screen, sessions: "Sequence[AnySession]") -> None:
         screen.line("No sessions yet. `windowpane chat` starts one.")
 
 
-def draw_message(screen: Screen, message: Message) -> None:
+def draw_message(screen: Screen, message: "Message") -> None:
     """Print one message of a conversation, below its role and turn."""
+    from windowpane.context.messages import ApprovalMessage, AssistantMessage, ErrorMessage
+
     turn = f" (turn {message.turn})" if message.turn is not None else ""
     screen.line()
     screen.line(f"{message.role}{turn}", "bold")
@@ -41,7 +40,7 @@ def draw_message(screen: Screen, message: Message) -> None:
         screen.line(message.content, "red" if isinstance(message, ErrorMessage) else "")
 
 
-def _draw_reply(screen: Screen, message: AssistantMessage) -> None:
+def _draw_reply(screen: Screen, message: "AssistantMessage") -> None:
     for step in message.model_reply.steps:
         if step.text:
             screen.line(step.text)

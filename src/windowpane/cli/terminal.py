@@ -6,11 +6,13 @@ What was asked for goes to stdout; remarks go to stderr when a program may be re
 import re
 import signal
 import sys
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 import typer
-from rich.console import Console
-from rich.text import Text
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
 
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
@@ -30,7 +32,7 @@ class Screen:
     def write(self, text: str, style: str = "") -> None:
         """Print text without a line break. It is unchanged unless stdout is a terminal."""
         if self.is_terminal:
-            self._out.print(Text(visible(text), style), end="", soft_wrap=True)
+            self._out.print(styled(text, style), end="", soft_wrap=True)
         else:
             self._out.file.write(text)
             self._out.file.flush()
@@ -42,17 +44,25 @@ class Screen:
 
         self.write(to_json(value, indent=2, exclude=leave_out, inf_nan_mode="null").decode() + "\n")
 
-    def line(self, text: str | Text = "", style: str = "") -> None:
+    def line(self, text: "str | Text" = "", style: str = "") -> None:
         """Print a line."""
-        self._out.print(text if isinstance(text, Text) else Text(visible(text), style), soft_wrap=True)
+        self._out.print(styled(text, style) if isinstance(text, str) else text, soft_wrap=True)
 
-    def remark(self, text: str | Text = "", style: str = "dim") -> None:
+    def remark(self, text: "str | Text" = "", style: str = "dim") -> None:
         """Print a line about what the command is doing."""
-        self._aside.print(text if isinstance(text, Text) else Text(visible(text), style), soft_wrap=True)
+        self._aside.print(styled(text, style) if isinstance(text, str) else text, soft_wrap=True)
 
     def fail(self, text: str) -> None:
         """Print an error."""
         self.remark(f"error: {text}", "red")
+
+
+def styled(text: str, style: str = "") -> "Text":
+    """Return a text to print, without control codes."""
+    # Not at the top: help is printed without it.
+    from rich.text import Text
+
+    return Text(visible(text), style)
 
 
 def visible(text: str) -> str:
@@ -74,5 +84,7 @@ def counted(count: int, noun: str) -> str:
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
-def _console(file: TextIO) -> Console:
+def _console(file: TextIO) -> "Console":
+    from rich.console import Console
+
     return Console(file=file, highlight=False)

@@ -5,11 +5,12 @@ Reasons come from the record; nothing is worked out again here, except whether a
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from windowpane.context.items import IncludeMode, Item, ItemRef, ItemType, item_hash
+from windowpane.context.ids import BlobHash
+from windowpane.context.items import IncludeMode, ItemRef, ItemType
 from windowpane.context.request import ContextItem, ItemStatus, PartKind, RequestContext
 
 NO_CONTEXT = "No context data available"
@@ -101,12 +102,11 @@ def parts(context: RequestContext) -> tuple[ContextPartRow, ...]:
     return tuple(_part_row(context, kind) for kind in kinds)
 
 
-def changes_since(context: RequestContext, items: Iterable[Item]) -> dict[ItemRef, Since]:
-    """Return which items of the request are not today what they were then, given all items the agent has now.
+def changes_since(context: RequestContext, now: Mapping[ItemRef, BlobHash]) -> dict[ItemRef, Since]:
+    """Return which items of the request have changed, given the hashes of the items that the agent has now.
 
     A tool counts as deleted only when its server offers others: a server that is away tells nothing.
     """
-    now = {item.ref: item_hash(item) for item in items}
     servers = {ref.server for ref in now if ref.server is not None}
     changes: dict[ItemRef, Since] = {}
     for item in context.items:

@@ -1,4 +1,4 @@
-"""Show one turn as it happens, and ask the person about tool calls that wait.
+"""Show one turn as it happens, and ask the user about tool calls that need approval.
 
 Ctrl-C while the answer comes cancels the turn; Ctrl-C at a question about a tool call cancels it too.
 """
@@ -8,7 +8,8 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from windowpane.cli.chat.thread import EngineThread, Interrupted
+from windowpane.api.pane import Pane
+from windowpane.cli.chat.thread import Interrupted, PaneThread
 from windowpane.cli.terminal import Screen
 from windowpane.context.events import (
     ApprovalRequested,
@@ -27,13 +28,11 @@ from windowpane.context.messages import Decision, Outcome, ToolCall
 from windowpane.errors import NoTurnRunningError
 
 Ask = Callable[[ToolCall], Decision]
-"""How a decision about one tool call is had. Raises `KeyboardInterrupt` to cancel the turn, `EOFError` to leave it."""
+"""Decides about one tool call. Raises `KeyboardInterrupt` to cancel the turn, `EOFError` to leave it waiting."""
 
 ANSWERS: dict[str, Decision] = {"o": "allow_once", "s": "allow_session", "d": "deny"}
 QUESTION = "Allow it? [o]nce, for this [s]ession, [d]eny: "
 RESULT_CHARACTERS = 200
-START_S = 20.0
-"""How long the first message waits for tool servers and the search to start."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,42 +47,37 @@ class Ending:
 class Conversation:
     """One session in the terminal."""
 
-    def __init__(self, thread: EngineThread, screen: Screen, session_id: SessionId, ask: Ask) -> None:
+    def __init__(self, thread: PaneThread, screen: Screen, session_id: SessionId, ask: Ask) -> None:
         self.thread = thread
         self.screen = screen
         self.session_id = session_id
         self._ask = ask
         self._teller = _Teller(screen)
-        self._connected = False
+
+    @property
+    def pane(self) -> Pane:
+        """Return the pane, for functions that run in its thread."""
+        return self.thread.pane
 
     def send(self, message: str) -> Ending:
         """Send a message and show everything until the turn ends.
 
         Raises:
             WindowpaneError: the turn could not begin.
-            EOFError: nobody is there to decide; the turn waits.
+            EOFError: there is no user to decide; the turn waits.
         """
-        return self._settle(self._follow(self._turn(message)))
+        return self._settle(self._follow(self.pane.turn(self.session_id, message)))
 
     def decide(self, calls: Sequence[ToolCall]) -> Ending:
-        """Go on with a turn that waits for decisions."""
+        """Continue a turn that waits for decisions."""
         return self._settle(Ending(waiting=tuple(calls)))
 
     def cancel(self) -> None:
         """Stop the turn that is running or waiting."""
         try:
-            self.thread.wait(partial(self.thread.engine.cancel, self.session_id))
+            self.thread.wait(partial(self.pane.cancel, self.session_id))
         except NoTurnRunningError:
             return
-
-    async def _turn(self, message: str) -> AsyncIterator[Live]:
-        """Run a turn; the first one begins when tool servers and the search, just starting, have had their time."""
-        engine = self.thread.engine
-        if not self._connected:
-            await engine.get_ready(self.session_id, message, within_s=START_S)
-            self._connected = True
-        async for event in engine.turn(self.session_id, message):
-            yield event
 
     def _settle(self, ending: Ending) -> Ending:
         while ending.waiting:
@@ -95,11 +89,11 @@ class Conversation:
                 self.cancel()
                 ending = Ending("cancelled")
             else:
-                ending = self._follow(self.thread.engine.approve(self.session_id, decisions))
+                ending = self._follow(self.pane.approve(self.session_id, decisions))
         if ending.error is not None:
             self.screen.fail(ending.error.message)
         elif ending.outcome in ("cancelled", "interrupted"):
-            self.screen.remark(f"({ending.outcome}; what was said so far is kept)", "yellow")
+            self.screen.remark(f"({ending.outcome}; the answer so far is kept)", "yellow")
         return ending
 
     def _follow(self, live: AsyncIterator[Live]) -> Ending:
@@ -125,10 +119,11 @@ def ask_in_terminal(screen: Screen, call: ToolCall) -> Decision:
 
 
 def answer_alone(screen: Screen, yes: bool, call: ToolCall) -> Decision:
-    """Decide about a call when nobody can be asked."""
+    """Decide about a call when there is no user to ask."""
     if yes:
         return "allow_once"
-    screen.remark(f"denied {_called(call)} {call.arguments}: nobody is here to ask; --yes allows such calls", "yellow")
+    reason = "it needs approval; use --yes to allow such calls"
+    screen.remark(f"denied {_called(call)} {call.arguments}: {reason}", "yellow")
     return "deny"
 
 

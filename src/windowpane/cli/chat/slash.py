@@ -1,32 +1,34 @@
-"""What can be typed in a conversation beside messages: commands that begin with a slash."""
+"""The commands of a conversation, which begin with a slash."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
+from windowpane.api.agents import ItemView
+from windowpane.api.sessions import SessionView
 from windowpane.cli.chat.conversation import Conversation
-from windowpane.cli.commands.inspect.context import recorded_request
-from windowpane.cli.lookup import find_item
+from windowpane.cli.lookup import all_items, find_item, find_request, ref_of
 from windowpane.cli.render_request import draw_context, draw_why, item_line
 from windowpane.cli.render_session import draw_sessions
-from windowpane.context.items import IncludeMode, Item, ItemRef, ItemType, Reference, Rule
+from windowpane.context.items import IncludeMode, ItemRef, ItemType
 from windowpane.context.request import Request
-from windowpane.context.session import SessionState
 from windowpane.errors import InvalidInputError
 from windowpane.insight.view import badge, changes_since, label
 
 PASSED_ON = ("tool",)
-"""Looks like a command and is a message: `/tool name {json}` asks the built-in model for a tool call."""
+"""These are messages: `/tool name {json}` asks the built-in model for a tool call."""
 
 SETTLE_S = 2.0
+"""How long a list of items waits for tool servers to connect."""
 MODELS_SHOWN = 40
 SESSIONS_SHOWN = 10
 KINDS: tuple[ItemType, ...] = ("rule", "reference", "tool")
 LEAST_IMPORTANT = 999
 _COMMAND = re.compile(r"/([a-z]+)(?:\s+(.*))?", re.DOTALL)
 
-Run = Callable[[Conversation, str], None]
+Run = Callable[[Conversation, str], Awaitable[None]]
+"""Runs a command, given what follows its name, in the thread of the pane."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +47,7 @@ def is_command(line: str) -> bool:
 
 
 def obey(conversation: Conversation, line: str) -> bool:
-    """Do what a command says, and tell whether the conversation goes on.
+    """Run a command, and tell whether the conversation continues.
 
     Raises:
         WindowpaneError: it cannot be done.
@@ -54,134 +56,127 @@ def obey(conversation: Conversation, line: str) -> bool:
     name, rest = (found[1], (found[2] or "").strip()) if found else ("", "")
     command = COMMANDS.get(name)
     if command is None:
-        raise InvalidInputError(
-            f"there is no command /{name}; /help lists them, and a space before it sends it as text"
-        )
+        raise InvalidInputError(f"no command /{name}; /help lists the commands, and a space before it sends it as text")
     if command.run is None:
         return False
-    command.run(conversation, rest)
+    conversation.thread.wait(partial(command.run, conversation, rest))
     return True
 
 
-def _context(conversation: Conversation, rest: str) -> None:
-    request = _request(conversation, rest)
-    now = _items(conversation) if request else ()
-    changes = changes_since(request.context, now) if request else None
-    draw_context(conversation.screen, request.context if request else None, changes)
+async def _context(conversation: Conversation, rest: str) -> None:
+    request = await _request(conversation, rest)
+    if request is None:
+        draw_context(conversation.screen, None)
+        return
+    now = {ref: item.hash for ref, item in (await _items(conversation)).items()}
+    draw_context(conversation.screen, request.context, changes_since(request.context, now))
 
 
-def _why(conversation: Conversation, rest: str) -> None:
-    request = _request(conversation, rest)
+async def _why(conversation: Conversation, rest: str) -> None:
+    request = await _request(conversation, rest)
     draw_why(conversation.screen, request.context if request else None)
 
 
-def _add(conversation: Conversation, rest: str) -> None:
-    ref = find_item(rest, (item.ref for item in _items(conversation)))
-    changed = conversation.thread.wait(partial(conversation.thread.engine.add_item, conversation.session_id, ref))
-    conversation.screen.line(f"Added {ref}." if changed.recorded else f"{ref} is in this session already.")
+async def _add(conversation: Conversation, rest: str) -> None:
+    ref = find_item(rest, await _items(conversation))
+    change = await conversation.pane.sessions.add_item(conversation.session_id, ref)
+    conversation.screen.line(f"Added {ref}." if change.changed else f"{ref} is already in this session.")
 
 
-def _remove(conversation: Conversation, rest: str) -> None:
-    ref = find_item(rest, (item.ref for item in _state(conversation).context_items))
-    changed = conversation.thread.wait(partial(conversation.thread.engine.remove_item, conversation.session_id, ref))
-    conversation.screen.line(f"Removed {ref}." if changed.recorded else f"{ref} is not in this session.")
+async def _remove(conversation: Conversation, rest: str) -> None:
+    held = await conversation.pane.sessions.items(conversation.session_id)
+    ref = find_item(rest, (item.ref for item in held))
+    change = await conversation.pane.sessions.remove_item(conversation.session_id, ref)
+    conversation.screen.line(f"Removed {ref}." if change.changed else f"{ref} is not in this session.")
 
 
-def _list_items(conversation: Conversation, rest: str) -> None:
+async def _list_items(conversation: Conversation, rest: str) -> None:
     screen = conversation.screen
-    items = {item.ref: item for item in _items(conversation)}
-    modes: dict[ItemRef, IncludeMode] = {held.ref: held.mode for held in _state(conversation).context_items}
+    items = await _items(conversation)
+    held = await conversation.pane.sessions.items(conversation.session_id)
+    modes: dict[ItemRef, IncludeMode] = {item.ref: item.mode for item in held}
     screen.line(f"In this session ({len(modes)}):", "bold")
     for ref in sorted(modes, key=lambda ref: _order(ref, items.get(ref))):
         line = item_line(label(ref, _priority(items.get(ref))), ref.name, modes[ref], badge(modes[ref]))
-        screen.line(line if ref in items else line.append(" – the agent does not have it now", "yellow"))
-    others = sorted((item for ref, item in items.items() if ref not in modes), key=lambda item: _order(item.ref, item))
-    screen.line(f"Not in this session ({len(others)}), `/add` takes one in:", "bold")
-    for item in others:
-        line = item_line(label(item.ref, _priority(item)), item.name, item.include, badge(item.include))
-        screen.line(line.append(f" {item.ref}", "dim"))
+        screen.line(line if ref in items else line.append(" – no longer available", "yellow"))
+    others = sorted((ref for ref in items if ref not in modes), key=lambda ref: _order(ref, items[ref]))
+    screen.line(f"Not in this session ({len(others)}), use `/add` to add one:", "bold")
+    for ref in others:
+        line = item_line(label(ref, _priority(items[ref])), ref.name, items[ref].include, badge(items[ref].include))
+        screen.line(line.append(f" {ref}", "dim"))
 
 
-def _model(conversation: Conversation, rest: str) -> None:
-    engine, screen = conversation.thread.engine, conversation.screen
+async def _model(conversation: Conversation, rest: str) -> None:
+    pane, screen = conversation.pane, conversation.screen
     if rest:
-        conversation.thread.wait(partial(_choose_model, conversation, rest))
-        screen.line(f"The model is {rest} from the next message on.")
+        await pane.models.check(rest)
+        await pane.sessions.update(conversation.session_id, {"model": rest})
+        screen.line(f"The next message will use {rest}.")
         return
-    state = _state(conversation)
-    now = state.settings.model or engine.agents.current(state.agent).settings.model
-    known = engine.models.known()
-    screen.line(f"The model is {now}. `/model NAME` takes another, such as:")
+    session = await _session(conversation)
+    now = session.settings.model or (await pane.agents.get(session.agent)).settings.model
+    known = await pane.models.list()
+    screen.line(f"The model is {now}. Use `/model NAME` to change it, for example:")
     for name in known[:MODELS_SHOWN]:
         screen.line(f"  {name}")
     if len(known) > MODELS_SHOWN:
         screen.line(f"  and {len(known) - MODELS_SHOWN} more")
 
 
-def _sessions(conversation: Conversation, rest: str) -> None:
-    found = conversation.thread.wait(partial(conversation.thread.engine.sessions, limit=SESSIONS_SHOWN))
-    draw_sessions(conversation.screen, found.sessions)
+async def _sessions(conversation: Conversation, rest: str) -> None:
+    draw_sessions(conversation.screen, (await conversation.pane.sessions.list(limit=SESSIONS_SHOWN)).sessions)
 
 
-def _new(conversation: Conversation, rest: str) -> None:
-    state = _state(conversation)
-    kept = {"model": state.settings.model} if state.settings.model else {}
-    begun = conversation.thread.wait(partial(conversation.thread.engine.create_session, state.agent, settings=kept))
+async def _new(conversation: Conversation, rest: str) -> None:
+    before = await _session(conversation)
+    kept = {"model": before.settings.model} if before.settings.model else {}
+    begun = await conversation.pane.sessions.create(before.agent, settings=kept)
     conversation.session_id = begun.id
-    conversation.screen.line(f"This is a new session, {begun.id}. The one before is {state.id}.")
+    conversation.screen.line(f"This is a new session, {begun.id}. The previous session is {before.id}.")
 
 
-def _help(conversation: Conversation, rest: str) -> None:
+async def _help(conversation: Conversation, rest: str) -> None:
     for name, command in COMMANDS.items():
         conversation.screen.line(f"  {f'/{name} {command.takes}'.rstrip():<48} {command.help}")
     conversation.screen.line("  @rule:NAME or @reference:NAME in a message       adds that item to the session")
-    conversation.screen.line("Anything else is sent. Ctrl-C stops an answer, Ctrl-D leaves.")
+    conversation.screen.line("Anything else is sent as a message. Ctrl-C cancels an answer, Ctrl-D exits.")
 
 
 COMMANDS: Mapping[str, Command] = {
-    "context": Command("[TURN]", "what the model was given in the last turn, or in another", _context),
-    "why": Command("[TURN]", "what was selected and what was not, with scores", _why),
-    "items": Command("", "what is in this session, and what could be", _list_items),
-    "add": Command("rule:NAME | reference:NAME | SERVER:TOOL", "take an item into this session", _add),
-    "remove": Command("rule:NAME | reference:NAME | SERVER:TOOL", "take an item out of this session", _remove),
+    "context": Command("[TURN]", "show what the model got in the last turn, or in another", _context),
+    "why": Command("[TURN]", "show what was selected and what was not, with scores", _why),
+    "items": Command("", "list the items of this session, and what else is available", _list_items),
+    "add": Command("rule:NAME | reference:NAME | SERVER:TOOL", "add an item to this session", _add),
+    "remove": Command("rule:NAME | reference:NAME | SERVER:TOOL", "remove an item from this session", _remove),
     "model": Command("[PROVIDER:MODEL]", "use another model, or list those that are set up", _model),
-    "sessions": Command("", "the sessions that were used last", _sessions),
-    "new": Command("", "begin a new session with the same agent", _new),
-    "help": Command("", "this list", _help),
-    "quit": Command("", "leave; the session is kept"),
+    "sessions": Command("", "list recent sessions", _sessions),
+    "new": Command("", "start a new session with the same agent", _new),
+    "help": Command("", "show this list", _help),
+    "quit": Command("", "exit; the session is kept"),
 }
 
 
-def _request(conversation: Conversation, rest: str) -> Request | None:
+async def _request(conversation: Conversation, rest: str) -> Request | None:
     if rest and not rest.isdecimal():
-        raise InvalidInputError(f"{rest!r} is not the number of a turn")
-    turn = int(rest) if rest else None
-    return conversation.thread.wait(
-        partial(recorded_request, conversation.thread.engine, conversation.session_id, turn)
-    )
+        raise InvalidInputError(f"{rest!r} is not a turn number")
+    return await find_request(conversation.pane, await _session(conversation), int(rest) if rest else None)
 
 
-def _state(conversation: Conversation) -> SessionState:
-    return conversation.thread.wait(partial(conversation.thread.engine.session, conversation.session_id))
+async def _session(conversation: Conversation) -> SessionView:
+    return await conversation.pane.sessions.get(conversation.session_id)
 
 
-def _items(conversation: Conversation) -> tuple[Item, ...]:
-    """Return everything the agent has, when its tool servers have had a moment to connect."""
-    engine, agent = conversation.thread.engine, _state(conversation).agent
-    conversation.thread.wait(partial(engine.servers, agent, settle_s=SETTLE_S))
-    return conversation.thread.wait(partial(engine.items, agent))
+async def _items(conversation: Conversation) -> dict[ItemRef, ItemView]:
+    """Return everything that the agent has, when its tool servers have had a moment to connect."""
+    agent = (await _session(conversation)).agent
+    await conversation.pane.agents.servers(agent, settle_s=SETTLE_S)
+    return {ref_of(view): view for view in await all_items(conversation.pane, agent)}
 
 
-async def _choose_model(conversation: Conversation, name: str) -> None:
-    engine = conversation.thread.engine
-    engine.models.open(name)
-    await engine.update_session(conversation.session_id, {"model": name})
+def _priority(item: ItemView | None) -> int | None:
+    return None if item is None else item.priority
 
 
-def _priority(item: Item | None) -> int | None:
-    return item.priority if isinstance(item, Rule | Reference) else None
-
-
-def _order(ref: ItemRef, item: Item | None) -> tuple[int, str, int, str]:
+def _order(ref: ItemRef, item: ItemView | None) -> tuple[int, str, int, str]:
     priority = _priority(item)
     return (KINDS.index(ref.type), ref.server or "", LEAST_IMPORTANT if priority is None else priority, ref.name)

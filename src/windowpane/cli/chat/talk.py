@@ -1,4 +1,4 @@
-"""`windowpane chat`: a conversation in the terminal, or one answer for a script."""
+"""The conversation of `windowpane chat`, or one answer for a script."""
 
 import sys
 from collections.abc import Generator
@@ -6,22 +6,20 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
-from windowpane.agents.base import Agent
+from windowpane.api.pane import Pane
+from windowpane.api.sessions import SessionView
 from windowpane.cli.chat.conversation import Conversation, Ending, answer_alone, ask_in_terminal
 from windowpane.cli.chat.slash import is_command, obey
 from windowpane.cli.chat.thread import open_thread
-from windowpane.cli.commands.inspect.context import recorded_request
 from windowpane.cli.errors import in_one_line
 from windowpane.cli.example import ensure_agent
-from windowpane.cli.lookup import find_session
+from windowpane.cli.lookup import find_request, find_session
 from windowpane.cli.render_request import budget_text
 from windowpane.cli.render_session import draw_message
+from windowpane.cli.settings import server_url, settings
 from windowpane.cli.terminal import Screen, counted
-from windowpane.context.ids import SessionId
-from windowpane.engine import Engine
 from windowpane.errors import InvalidInputError, WindowpaneError
 from windowpane.insight.view import summary
-from windowpane.settings import Settings
 
 PROMPT = "you> "
 HISTORY_FILE = "chat_history"
@@ -31,9 +29,7 @@ LATEST_SHOWN = 4
 PROBLEMS_SHOWN = 3
 
 
-def chat(
-    settings: Settings, *, session: str | None, agent: str | None, model: str | None, message: str | None, yes: bool
-) -> int:
+def chat(*, session: str | None, agent: str | None, model: str | None, message: str | None, yes: bool) -> int:
     """Talk. Return 0, or 1 when a single answer failed.
 
     Raises:
@@ -41,51 +37,48 @@ def chat(
         InvalidInputError: an agent is named for a session that has one.
     """
     if session is not None and agent is not None:
-        raise InvalidInputError("a session has its agent already; leave --agent or the session out")
+        raise InvalidInputError("use a session or --agent, not both: a session already has an agent")
     alone = message is not None or not sys.stdin.isatty()
     text = _piped() if message is None and alone else message
     screen = Screen(remarks_aside=alone)
-    if session is None:
-        ensure_agent(settings, screen)
-    with open_thread(settings) as thread:
-        begun = thread.wait(partial(_begin, thread.engine, session, agent, model))
-        _tell_what_is_unusable(thread.wait(partial(_agent_of, thread.engine, begun)), screen)
+    if session is None and not server_url():
+        ensure_agent(settings(), screen)
+    with open_thread() as thread:
+        begun = thread.wait(partial(_begin, thread.pane, session, agent, model))
+        thread.wait(partial(_report_problems, thread.pane, begun.agent, screen))
         if text is not None:
-            return _answer_once(Conversation(thread, screen, begun, partial(answer_alone, screen, yes)), text)
-        with _line_history(settings.data / HISTORY_FILE):
-            _talk(Conversation(thread, screen, begun, partial(ask_in_terminal, screen)), resumed=session is not None)
+            return _answer_once(Conversation(thread, screen, begun.id, partial(answer_alone, screen, yes)), text)
+        with _line_history(settings().data / HISTORY_FILE):
+            _talk(Conversation(thread, screen, begun.id, partial(ask_in_terminal, screen)), resumed=session is not None)
     return 0
 
 
-async def _begin(engine: Engine, session: str | None, agent: str | None, model: str | None) -> SessionId:
-    """Return the session to talk in, with the model that was asked for."""
-    changes = {"model": model} if model is not None else {}
+async def _begin(pane: Pane, session: str | None, agent: str | None, model: str | None) -> SessionView:
+    """Return the session to chat in, with the model that was asked for."""
     if model is not None:
-        engine.models.open(model)
+        await pane.models.check(model)
     if session is None:
-        return (await engine.create_session(agent, settings=changes)).id
-    return (await engine.update_session(await find_session(engine, session), changes)).id
+        return await pane.sessions.create(agent, settings={} if model is None else {"model": model})
+    found = await find_session(pane, session)
+    return found if model is None else await pane.sessions.update(found.id, {"model": model})
 
 
-async def _agent_of(engine: Engine, session_id: SessionId) -> Agent:
-    return engine.agents.current((await engine.session(session_id)).agent)
-
-
-def _tell_what_is_unusable(agent: Agent, screen: Screen) -> None:
-    """Name the files that the agent goes without; the one that it cannot go without stops the turn anyway."""
+async def _report_problems(pane: Pane, name: str, screen: Screen) -> None:
+    """Name the files that the agent cannot use."""
+    agent = await pane.agents.get(name)
     for problem in agent.problems[:PROBLEMS_SHOWN]:
         line = f":{problem.line}" if problem.line else ""
         screen.remark(f"not used: {agent.folder}/{problem.file}{line}: {problem.reason}", "yellow")
     if len(agent.problems) > PROBLEMS_SHOWN:
         more = len(agent.problems) - PROBLEMS_SHOWN
-        screen.remark(f"{counted(more, 'more problem')}: windowpane doctor shows all", "yellow")
+        screen.remark(f"{counted(more, 'more problem')}: see `windowpane doctor`", "yellow")
 
 
 def _piped() -> str:
     try:
         return sys.stdin.buffer.read().decode()
     except UnicodeDecodeError as error:
-        raise InvalidInputError(f"what was piped in is not UTF-8 text at byte {error.start}") from None
+        raise InvalidInputError(f"the piped input is not UTF-8 text (byte {error.start})") from None
 
 
 def _answer_once(conversation: Conversation, text: str) -> int:
@@ -95,7 +88,7 @@ def _answer_once(conversation: Conversation, text: str) -> int:
         _drop_unused(conversation)
         raise
     _draw_footer(conversation, ending)
-    conversation.screen.remark(f"windowpane context {conversation.session_id} shows the rest")
+    conversation.screen.remark(f"Details: windowpane context {conversation.session_id}")
     return 0 if ending.outcome == "completed" else 1
 
 
@@ -120,35 +113,33 @@ def _talk(conversation: Conversation, *, resumed: bool) -> None:
 
 
 def _greet(conversation: Conversation, *, resumed: bool) -> None:
-    engine, screen = conversation.thread.engine, conversation.screen
-    state = conversation.thread.wait(partial(engine.session, conversation.session_id))
-    screen.remark(f"agent {state.agent}, session {state.id}, {counted(len(state.context_items), 'item')}")
+    screen, session = conversation.screen, _session(conversation)
+    screen.remark(f"agent {session.agent}, session {session.id}, {counted(len(session.items), 'item')}")
     if resumed:
-        messages = conversation.thread.wait(partial(engine.messages, state.id, limit=LATEST_SHOWN))
-        for message in messages:
+        page = conversation.thread.wait(partial(conversation.pane.sessions.messages, session.id, limit=LATEST_SHOWN))
+        for message in page.messages:
             draw_message(screen, message)
         screen.line()
-    screen.remark("Type a message, or /help. Ctrl-C stops an answer, Ctrl-D leaves.")
+    screen.remark("Type a message, or /help. Ctrl-C cancels an answer, Ctrl-D exits.")
 
 
 def _decide_what_waits(conversation: Conversation) -> None:
-    """Ask about tool calls that waited when the session was left."""
-    state = conversation.thread.wait(partial(conversation.thread.engine.session, conversation.session_id))
-    if state.open_turn is None or not state.open_turn.undecided:
+    """Ask about tool calls that were waiting when the session was left."""
+    turn = _session(conversation).open_turn
+    if turn is None or not turn.approvals:
         return
-    conversation.screen.remark(f"Turn {state.open_turn.turn} waits for your decision.", "yellow")
+    conversation.screen.remark(f"Turn {turn.turn} waits for your decision.", "yellow")
     try:
-        _draw_footer(conversation, conversation.decide(state.open_turn.undecided))
+        _draw_footer(conversation, conversation.decide(turn.approvals))
     except WindowpaneError as error:
         conversation.screen.fail(in_one_line(error))
 
 
 def _draw_footer(conversation: Conversation, ending: Ending) -> None:
-    """Say in one line what the answer was made from."""
+    """Print in one line what the answer was made from."""
     if ending.outcome is None:
         return
-    engine = conversation.thread.engine
-    request = conversation.thread.wait(partial(recorded_request, engine, conversation.session_id, None))
+    request = conversation.thread.wait(partial(find_request, conversation.pane, _session(conversation), None))
     if request is not None:
         conversation.screen.remark(f"[{summary(request.context)} · {budget_text(request.context.budget)}]")
 
@@ -156,31 +147,34 @@ def _draw_footer(conversation: Conversation, ending: Ending) -> None:
 def _part(conversation: Conversation, *, resumed: bool) -> None:
     screen = conversation.screen
     if not resumed and _drop_unused(conversation):
-        screen.remark("Nothing was said, so no session was kept.")
+        screen.remark("The session was empty and was deleted.")
         return
-    state = conversation.thread.wait(partial(conversation.thread.engine.session, conversation.session_id))
-    if state.open_turn is not None and state.open_turn.undecided:
+    turn = _session(conversation).open_turn
+    if turn is not None and turn.approvals:
         screen.remark("A tool call still waits for your decision.", "yellow")
-    screen.remark(f"windowpane chat {conversation.session_id} goes on from here")
+    screen.remark(f"Continue: windowpane chat {conversation.session_id}")
 
 
 def _drop_unused(conversation: Conversation) -> bool:
-    """Delete a session in which nothing was ever said, and tell whether it was one."""
-    engine = conversation.thread.engine
-    state = conversation.thread.wait(partial(engine.session, conversation.session_id))
-    if state.message_count or state.turn_count:
+    """Delete the session if it has no messages, and tell whether it was deleted."""
+    session = _session(conversation)
+    if session.message_count or session.turn_count:
         return False
-    conversation.thread.wait(partial(engine.delete_session, state.id))
+    conversation.thread.wait(partial(conversation.pane.sessions.delete, session.id))
     return True
+
+
+def _session(conversation: Conversation) -> SessionView:
+    return conversation.thread.wait(partial(conversation.pane.sessions.get, conversation.session_id))
 
 
 @contextmanager
 def _line_history(file: Path) -> Generator[None]:
-    """Let the line editor remember what was typed in earlier conversations."""
+    """Load and save the history of the line editor."""
     try:
         import readline
     except ImportError:
-        # Some Pythons are built without it; lines can be typed all the same.
+        # Some Pythons are built without it; typing works without it.
         yield
         return
     try:
@@ -196,5 +190,5 @@ def _line_history(file: Path) -> Generator[None]:
             readline.write_history_file(file)
             file.chmod(0o600)
         except OSError:
-            # A history that cannot be kept is no reason to end a conversation with an error.
+            # A history that cannot be saved is no reason to end a conversation with an error.
             pass

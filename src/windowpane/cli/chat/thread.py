@@ -1,4 +1,4 @@
-"""The engine in a thread of its own, because in a conversation the main thread waits for the user to type.
+"""A pane in a thread of its own, because in a conversation the main thread waits for the user to type.
 
 So the line editor and Ctrl-C work as in any program, while tool servers stay connected and turns continue.
 """
@@ -13,11 +13,9 @@ from typing import Self, TypeVar
 
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
-from windowpane.cli.progress import show_indexing
+from windowpane.api.pane import Pane
+from windowpane.cli.connect import open_pane
 from windowpane.context.events import Live
-from windowpane.engine import Engine
-from windowpane.settings import Settings
-from windowpane.wiring import open_engine
 
 LOOK_UP_S = 0.2
 """How long Ctrl-C can go unnoticed: if it comes just before a wait begins, it does not end the wait."""
@@ -77,15 +75,15 @@ class Events:
         self._queue.put(None)
 
 
-class EngineThread:
-    """An open engine that runs in another thread."""
+class PaneThread:
+    """An open pane that runs in another thread."""
 
-    def __init__(self, portal: BlockingPortal, engine: Engine) -> None:
+    def __init__(self, portal: BlockingPortal, pane: Pane) -> None:
         self._portal = portal
-        self.engine = engine
+        self.pane = pane
 
     def wait(self, ask: Callable[[], Awaitable[T]]) -> T:
-        """Return what the engine answers."""
+        """Return what a call of the pane answers."""
         return self._portal.call(ask)
 
     def events(self, events: AsyncIterator[Live]) -> Events:
@@ -94,8 +92,7 @@ class EngineThread:
 
 
 @contextmanager
-def open_thread(settings: Settings) -> Generator[EngineThread]:
-    """Open the engine for as long as the conversation lasts."""
-    opening = open_engine(settings, on_progress=show_indexing)
-    with start_blocking_portal() as portal, portal.wrap_async_context_manager(opening) as engine:
-        yield EngineThread(portal, engine)
+def open_thread() -> Generator[PaneThread]:
+    """Open a pane for as long as the conversation lasts."""
+    with start_blocking_portal() as portal, portal.wrap_async_context_manager(open_pane()) as pane:
+        yield PaneThread(portal, pane)

@@ -5,22 +5,21 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from windowpane.cli.connect import ask
-from windowpane.cli.lookup import find_session, find_there
-from windowpane.cli.options import ANYWHERE, SessionArgument, new_app, where
+from windowpane.cli.connect import on_pane
+from windowpane.cli.lookup import find_session
+from windowpane.cli.options import SessionArgument, new_app
 from windowpane.cli.terminal import Screen, counted
 
 if TYPE_CHECKING:
-    from windowpane.api.export import SessionExport
-    from windowpane.cli.old_client import Client
-    from windowpane.engine import Engine
+    from windowpane.api.pane import Pane
 
 app = new_app()
 
 
 @app.command()
-@where(*ANYWHERE)
-def export(
+@on_pane
+async def export(
+    pane: "Pane",
     session: SessionArgument,
     file: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write to this file. Default: print.")
@@ -36,13 +35,7 @@ def export(
 
     from windowpane.api.export import EXPORT
 
-    async def here(engine: "Engine") -> "SessionExport":
-        return await engine.export_session(await find_session(engine, session))
-
-    async def there(client: "Client") -> "SessionExport":
-        return await client.export_session((await find_there(client, session)).id)
-
-    document = ask(here, there)
+    document = await pane.sessions.export((await find_session(pane, session)).id)
     text = json.dumps(EXPORT.dump_python(document, mode="json"), indent=1) + "\n"
     screen = Screen()
     if file is None:

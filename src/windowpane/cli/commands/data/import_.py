@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from windowpane.cli.connect import ask
+from windowpane.cli.connect import with_pane
 from windowpane.cli.options import ANYWHERE, Json, new_app, where
 from windowpane.cli.settings import local_settings
 from windowpane.cli.terminal import Screen, counted
@@ -16,8 +16,7 @@ from windowpane.errors import InvalidInputError
 if TYPE_CHECKING:
     from windowpane.agents.importers.base import Outcome
     from windowpane.api.export import SessionExport
-    from windowpane.cli.old_client import Client
-    from windowpane.engine import Engine
+    from windowpane.api.pane import Pane
     from windowpane.settings import Settings
 
 app = new_app()
@@ -56,7 +55,7 @@ def import_(
       windowpane import session.json
     """
     if len(sources) == 1 and _is_export(sources[0]):
-        _import_session(sources[0])
+        with_pane(lambda pane: _import_session(pane, sources[0]))
     else:
         _import_project(local_settings(LOCAL), sources, agent=agent, overwrite=overwrite, dry=dry, as_json=as_json)
 
@@ -82,17 +81,9 @@ def _import_project(
     _sum_up(screen, folder, outcomes, dry)
 
 
-def _import_session(file: Path) -> None:
+async def _import_session(pane: "Pane", file: Path) -> None:
     """Store an exported session as a new one."""
-    document = _exported_in(file)
-
-    async def here(engine: "Engine") -> str:
-        return (await engine.import_session(document)).id
-
-    async def there(client: "Client") -> str:
-        return (await client.import_session(document)).id
-
-    Screen().line(ask(here, there))
+    Screen().line((await pane.sessions.import_(_exported_in(file))).id)
 
 
 def _exported_in(file: Path) -> "SessionExport":

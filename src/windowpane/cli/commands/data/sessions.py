@@ -1,27 +1,21 @@
 """`windowpane sessions`: list, show, rename and delete sessions."""
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from windowpane.cli.connect import ask
-from windowpane.cli.lookup import LATEST, find_session, find_there
+from windowpane.cli.connect import on_pane, with_pane
+from windowpane.cli.lookup import PAGE, all_sessions, find_session
 from windowpane.cli.options import ANYWHERE, Json, SessionArgument, new_app, where
 from windowpane.cli.render_session import UNNAMED, draw_message, draw_sessions, moment_text
 from windowpane.cli.terminal import Screen, confirmed, counted
-from windowpane.context.events import SessionItem
-from windowpane.context.messages import Message
-from windowpane.insight.view import badge
 
 if TYPE_CHECKING:
-    from windowpane.cli.old_client import Client
-    from windowpane.cli.render_session import AnySession
-    from windowpane.engine import Engine
+    from windowpane.api.pane import Pane
+    from windowpane.api.sessions import SessionView
+    from windowpane.context.messages import Message
 
 app = new_app()
-
-ALL_MESSAGES = 1_000_000
 
 
 @app.callback(invoke_without_command=True)
@@ -42,75 +36,58 @@ def sessions(
       windowpane sessions delete ses_4k
     """
     if context.invoked_subcommand is None:
-        _list(agent, limit, as_json=as_json)
+        with_pane(lambda pane: _list(pane, agent, limit, as_json=as_json))
 
 
-def _list(agent: str | None, limit: int, *, as_json: bool) -> None:
-    async def here(engine: "Engine") -> "tuple[Sequence[AnySession], bool]":
-        found = await engine.sessions(agent=agent, limit=limit)
-        return found.sessions, found.cursor is not None
-
-    async def there(client: "Client") -> "tuple[Sequence[AnySession], bool]":
-        page = await client.sessions(agent=agent, limit=min(limit, LATEST))
-        found = list(page.sessions)
-        while page.cursor is not None and len(found) < limit:
-            page = await client.sessions(agent=agent, limit=min(limit - len(found), LATEST), cursor=page.cursor)
-            found += page.sessions
-        return found, page.cursor is not None
-
-    found, more = ask(here, there)
+async def _list(pane: "Pane", agent: str | None, limit: int, *, as_json: bool) -> None:
+    found = await all_sessions(pane, agent=agent, limit=limit + 1)
     screen = Screen()
     if as_json:
-        screen.json([_summary(state) for state in found])
+        screen.json([_summary(session) for session in found[:limit]])
         return
-    draw_sessions(screen, found)
-    if more:
+    draw_sessions(screen, found[:limit])
+    if len(found) > limit:
         screen.remark(f"Only the {limit} most recent sessions are listed; use --limit for more.")
 
 
 @app.command("show")
-@where(*ANYWHERE)
-def show_session(session: SessionArgument, as_json: Json = False) -> None:
+@on_pane
+async def show_session(pane: "Pane", session: SessionArgument, as_json: Json = False) -> None:
     """Print a session's items and conversation.
 
     \b
     Example:
       windowpane sessions show last
     """
+    from windowpane.insight.view import badge
 
-    async def here(engine: "Engine") -> "tuple[AnySession, Sequence[SessionItem], Sequence[Message]]":
-        state = await engine.session(await find_session(engine, session))
-        return state, state.context_items, await engine.messages(state.id, limit=ALL_MESSAGES)
-
-    async def there(client: "Client") -> "tuple[AnySession, Sequence[SessionItem], Sequence[Message]]":
-        view = await find_there(client, session)
-        return view, view.items, await _messages_there(client, view.id)
-
-    state, items, messages = ask(here, there)
+    found = await find_session(pane, session)
+    messages = await _messages(pane, found.id)
     screen = Screen()
     if as_json:
-        screen.json(_summary(state) | {"context_items": items, "conversation": messages})
+        screen.json(_summary(found) | {"context_items": found.items, "conversation": messages})
         return
-    screen.line(f"{state.title or UNNAMED}  {state.id}", "bold")
-    screen.line(f"agent {state.agent}, {counted(state.turn_count, 'turn')}, started {moment_text(state.created_at)}")
-    for item in items:
+    screen.line(f"{found.title or UNNAMED}  {found.id}", "bold")
+    screen.line(f"agent {found.agent}, {counted(found.turn_count, 'turn')}, started {moment_text(found.created_at)}")
+    for item in found.items:
         screen.line(f"  {item.ref} [{badge(item.mode)}]")
     for message in messages:
         draw_message(screen, message)
 
 
-async def _messages_there(client: "Client", session_id: str) -> list[Message]:
-    page = await client.messages(session_id, limit=LATEST)
+async def _messages(pane: "Pane", session_id: str) -> "list[Message]":
+    page = await pane.sessions.messages(session_id, limit=PAGE)
     found = list(page.messages)
     while page.before is not None:
-        page = await client.messages(session_id, before=page.before, limit=LATEST)
+        page = await pane.sessions.messages(session_id, before=page.before, limit=PAGE)
         found = [*page.messages, *found]
     return found
 
 
 @app.command("rename")
-@where(*ANYWHERE)
-def rename_session(
+@on_pane
+async def rename_session(
+    pane: "Pane",
     session: SessionArgument,
     name: Annotated[str, typer.Argument(metavar="NAME", help="New name; an empty text removes the name.")],
 ) -> None:
@@ -120,20 +97,14 @@ def rename_session(
     Example:
       windowpane sessions rename last "Invoice import"
     """
-
-    async def here(engine: "Engine") -> "AnySession":
-        return await engine.update_session(await find_session(engine, session), {"name": name})
-
-    async def there(client: "Client") -> "AnySession":
-        return await client.update_session((await find_there(client, session)).id, {"name": name})
-
-    state = ask(here, there)
-    Screen().line(f"{state.id} is now called {state.name!r}" if state.name else f"{state.id} has no name now")
+    changed = await pane.sessions.update((await find_session(pane, session)).id, {"name": name})
+    Screen().line(f"{changed.id} is now called {changed.name!r}" if changed.name else f"{changed.id} has no name now")
 
 
 @app.command("delete")
-@where(*ANYWHERE)
-def delete_session(
+@on_pane
+async def delete_session(
+    pane: "Pane",
     session: SessionArgument,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Delete without asking.")] = False,
 ) -> None:
@@ -143,31 +114,24 @@ def delete_session(
     Example:
       windowpane sessions delete ses_4k
     """
-
-    async def found_here(engine: "Engine") -> "AnySession":
-        return await engine.session(await find_session(engine, session))
-
-    async def found_there(client: "Client") -> "AnySession":
-        return await find_there(client, session)
-
-    state = ask(found_here, found_there)
-    what = f"{state.title or UNNAMED} {state.id} with {counted(state.message_count, 'message')}"
+    found = await find_session(pane, session)
+    what = f"{found.title or UNNAMED} {found.id} with {counted(found.message_count, 'message')}"
     if not yes and not confirmed(f"Delete {what} permanently?"):
         Screen().line("Nothing was deleted.")
         raise typer.Exit(1)
-    ask(lambda engine: engine.delete_session(state.id), lambda client: client.delete_session(state.id))
+    await pane.sessions.delete(found.id)
     Screen().line(f"Deleted {what}")
 
 
-def _summary(state: "AnySession") -> dict[str, object]:
+def _summary(session: "SessionView") -> dict[str, object]:
     return {
-        "id": state.id,
-        "name": state.name,
-        "agent": state.agent,
-        "owner": state.owner,
-        "model": state.settings.model,
-        "turns": state.turn_count,
-        "messages": state.message_count,
-        "created_at": state.created_at.isoformat() if state.created_at else None,
-        "updated_at": state.updated_at.isoformat() if state.updated_at else None,
+        "id": session.id,
+        "name": session.name,
+        "agent": session.agent,
+        "owner": session.owner,
+        "model": session.settings.model,
+        "turns": session.turn_count,
+        "messages": session.message_count,
+        "created_at": session.created_at.isoformat() if session.created_at else None,
+        "updated_at": session.updated_at.isoformat() if session.updated_at else None,
     }

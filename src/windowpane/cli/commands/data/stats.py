@@ -4,23 +4,22 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from windowpane.cli.connect import ask
-from windowpane.cli.lookup import LATEST, find_session, find_there
-from windowpane.cli.options import ANYWHERE, Json, new_app, where
+from windowpane.cli.connect import on_pane
+from windowpane.cli.lookup import all_sessions, find_session
+from windowpane.cli.options import Json, new_app
 from windowpane.cli.terminal import Screen
 
 if TYPE_CHECKING:
-    from windowpane.api.sessions import SessionView, Statistics
-    from windowpane.cli.old_client import Client
-    from windowpane.context.session import SessionState
-    from windowpane.engine import Engine
+    from windowpane.api.pane import Pane
+    from windowpane.api.sessions import Statistics
 
 app = new_app()
 
 
 @app.command()
-@where(*ANYWHERE)
-def stats(
+@on_pane
+async def stats(
+    pane: "Pane",
     session: Annotated[
         str | None,
         typer.Argument(metavar="SESSION", help="Session id, the beginning of an id, or `last`. Default: all sessions."),
@@ -35,51 +34,21 @@ def stats(
       windowpane stats last --json
     """
     if session is None:
-        draw_numbers(_totals(), as_json=as_json)
-        return
-
-    async def here(engine: "Engine") -> "tuple[str, Statistics]":
-        from windowpane.local.statistics import statistics_of
-
-        state = await engine.session(await find_session(engine, session))
-        return state.id, await statistics_of(engine, state)
-
-    async def there(client: "Client") -> "tuple[str, Statistics]":
-        view = await find_there(client, session)
-        return view.id, await client.statistics(view.id)
-
-    session_id, statistics = ask(here, there)
-    draw_statistics(session_id, statistics, as_json=as_json)
+        draw_numbers(await _totals(pane), as_json=as_json)
+    else:
+        session_id = (await find_session(pane, session)).id
+        draw_statistics(session_id, await pane.sessions.statistics(session_id), as_json=as_json)
 
 
-def _totals() -> dict[str, int]:
-    totals = {"sessions": 0, "messages": 0, "turns": 0, "tokens": 0, "fetched": 0}
-
-    def add(found: "SessionState | SessionView", fetched: int) -> None:
-        totals["sessions"] += 1
-        totals["messages"] += found.message_count
-        totals["turns"] += found.turn_count
-        totals["tokens"] += found.token_count
-        totals["fetched"] += fetched
-
-    async def here(engine: "Engine") -> None:
-        cursor: str | None = ""
-        while cursor is not None:
-            page = await engine.sessions(limit=LATEST, cursor=cursor or None)
-            for state in page.sessions:
-                add(state, len(state.fetched))
-            cursor = page.cursor
-
-    async def there(client: "Client") -> None:
-        cursor: str | None = ""
-        while cursor is not None:
-            page = await client.sessions(limit=LATEST, cursor=cursor or None)
-            for view in page.sessions:
-                add(view, view.fetched.page + view.fetched.web_search)
-            cursor = page.cursor
-
-    ask(here, there)
-    return totals
+async def _totals(pane: "Pane") -> dict[str, int]:
+    found = await all_sessions(pane)
+    return {
+        "sessions": len(found),
+        "messages": sum(session.message_count for session in found),
+        "turns": sum(session.turn_count for session in found),
+        "tokens": sum(session.token_count for session in found),
+        "fetched": sum(session.fetched.page + session.fetched.web_search for session in found),
+    }
 
 
 def draw_numbers(numbers: dict[str, int], *, as_json: bool) -> None:

@@ -4,16 +4,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from windowpane.cli.connect import ask
-from windowpane.cli.lookup import find_session, find_there
-from windowpane.cli.options import ANYWHERE, SessionArgument, new_app, where
+from windowpane.cli.connect import on_pane
+from windowpane.cli.lookup import find_session
+from windowpane.cli.options import SessionArgument, new_app
 from windowpane.cli.terminal import Screen
-from windowpane.context.sets import ChangeMode, ContextSets
-from windowpane.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from windowpane.cli.old_client import Client
-    from windowpane.engine import Engine
+    from windowpane.api.pane import Pane
+    from windowpane.api.sessions import ChangedSession
 
 app = new_app(
     no_args_is_help=True,
@@ -28,8 +26,9 @@ app = new_app(
 
 
 @app.command("set")
-@where(*ANYWHERE)
-def set_working(
+@on_pane
+async def set_working(
+    pane: "Pane",
     session: SessionArgument,
     set_name: Annotated[
         str, typer.Argument(metavar="SET", help="files, applet, endpoints, ports, or a name of your own.")
@@ -46,12 +45,14 @@ def set_working(
       windowpane working set last files /srv/spec.md /srv/notes.md
       windowpane working set last ports 8080 --merge
     """
-    _change(session, set_name, items, "merge" if merge else "replace")
+    session_id = (await find_session(pane, session)).id
+    _print(await pane.sessions.set_context(session_id, set_name, items, "merge" if merge else "replace"))
 
 
 @app.command("get")
-@where(*ANYWHERE)
-def get_working(
+@on_pane
+async def get_working(
+    pane: "Pane",
     session: SessionArgument,
     set_name: Annotated[str | None, typer.Argument(metavar="SET", help="One set. Default: all sets.")] = None,
 ) -> None:
@@ -61,21 +62,16 @@ def get_working(
     Example:
       windowpane working get last files
     """
-
-    async def here(engine: "Engine") -> ContextSets:
-        return await engine.get_context(await find_session(engine, session))
-
-    async def there(client: "Client") -> ContextSets:
-        return (await find_there(client, session)).context
-
     from windowpane.tools.context_tools import shown
 
-    Screen().line(shown(ask(here, there), set_name))
+    found = await find_session(pane, session)
+    Screen().line(shown(found.context, set_name))
 
 
 @app.command("clear")
-@where(*ANYWHERE)
-def clear_working(
+@on_pane
+async def clear_working(
+    pane: "Pane",
     session: SessionArgument,
     set_name: Annotated[str, typer.Argument(metavar="SET", help="The set to clear.")],
 ) -> None:
@@ -85,18 +81,24 @@ def clear_working(
     Example:
       windowpane working clear last files
     """
-    _change(session, set_name, [], "replace")
+    _print(await pane.sessions.set_context((await find_session(pane, session)).id, set_name, []))
 
 
-def _change(session: str, set_name: str, items: list[str], mode: ChangeMode) -> None:
-    async def here(engine: "Engine") -> str:
-        changed = await engine.set_context(await find_session(engine, session), set_name, items, mode)
-        if changed.refused:
-            raise InvalidInputError(changed.reply)
-        return changed.text
+@app.command("promote")
+@on_pane
+async def promote(
+    pane: "Pane",
+    session: SessionArgument,
+    paths: Annotated[list[str], typer.Argument(metavar="FILE", help="Full paths of files that tools have used.")],
+) -> None:
+    """Add files that tools have used to the set `files` of the working context.
 
-    async def there(client: "Client") -> str:
-        changed = await client.set_context((await find_there(client, session)).id, set_name, items, mode)
-        return "\n".join((changed.reply, *changed.warnings))
+    \b
+    Example:
+      windowpane working promote last /srv/notes.md
+    """
+    _print(await pane.sessions.promote((await find_session(pane, session)).id, paths))
 
-    Screen().line(ask(here, there))
+
+def _print(changed: "ChangedSession") -> None:
+    Screen().line("\n".join((changed.reply, *changed.warnings)))

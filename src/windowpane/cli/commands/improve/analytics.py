@@ -6,16 +6,15 @@ from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
 
-from windowpane.cli.ask_analytics import ask_analytics
+from windowpane.cli.connect import with_pane
 from windowpane.cli.options import ANYWHERE, Json, new_app, where
+from windowpane.cli.settings import server_url
 from windowpane.cli.terminal import Screen, counted
 from windowpane.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from windowpane.api.analytics import Dashboard, Filters, ItemRow, Listed
-    from windowpane.cli.old_client import Client
-    from windowpane.engine import Engine
-    from windowpane.insight.analytics.update import AnalyticsUpdater, Kept
+    from windowpane.api.analytics import Dashboard, ItemRow, Listed
+    from windowpane.api.pane import Pane
 
 app = new_app()
 
@@ -48,31 +47,20 @@ def analytics(
       windowpane analytics --since 2026-01-01
       windowpane analytics --csv items > items.csv
     """
-    filters = filters_from(owner=owner, agent=agent, model=model, since=since, until=until)
+    if owner is not None and server_url():
+        raise InvalidInputError("a server shows the turns of the token's owner; remove --owner")
     csv = list_from(listed)
+    first, last = _day(since, "--since"), _day(until, "--until")
 
-    async def here(engine: "Engine", updater: "AnalyticsUpdater", kept: "Kept") -> "Dashboard":
-        import anyio.to_thread
+    async def shown(pane: "Pane") -> None:
+        screen = Screen()
+        if csv is not None:
+            screen.write(await pane.analytics.csv(csv, agent=agent, model=model, since=first, until=last))
+            return
+        found = await pane.analytics.dashboard(agent=agent, model=model, since=first, until=last)
+        screen.json(found) if as_json else draw_dashboard(screen, found)
 
-        from windowpane.insight.analytics.report import dashboard
-
-        return await anyio.to_thread.run_sync(dashboard, updater.analytics, filters, kept)
-
-    async def there(client: "Client") -> "Dashboard":
-        if filters.owner is not None:
-            raise InvalidInputError("a server shows the turns of the token's owner; remove --owner")
-        return await client.analytics(since=since, until=until, agent=agent, model=model)
-
-    found = ask_analytics(here, there)
-    screen = Screen()
-    if csv is not None:
-        from windowpane.insight.analytics.report import as_csv
-
-        screen.write(as_csv(found, csv))
-    elif as_json:
-        screen.json(found)
-    else:
-        draw_dashboard(screen, found)
+    with_pane(shown, owner=owner)
 
 
 def draw_dashboard(screen: Screen, found: "Dashboard") -> None:
@@ -122,20 +110,6 @@ def _item_line(row: "ItemRow") -> str:
 
 def _percent(share: float | None) -> str:
     return "–" if share is None else f"{share:.0%}"
-
-
-def filters_from(
-    *, owner: str | None, agent: str | None, model: str | None, since: str | None, until: str | None
-) -> "Filters":
-    """Return which turns count.
-
-    Raises:
-        InvalidInputError: a day is not a date.
-    """
-    from windowpane.api.analytics import Filters
-
-    first, last = _day(since, "--since"), _day(until, "--until")
-    return Filters(owner=owner, agent=agent, model=model, since=first, until=last)
 
 
 def list_from(text: str | None) -> "Listed | None":

@@ -2,14 +2,14 @@
 
 from typing import TYPE_CHECKING
 
-from windowpane.cli.connect import with_client
-from windowpane.cli.measure import DOMAINS, draw_measure, questions_of
-from windowpane.cli.options import ANYWHERE, AgentArgument, Json, Labels, new_app, where
-from windowpane.cli.settings import server_url
+from windowpane.cli.connect import on_pane
+from windowpane.cli.measure import DOMAINS, draw_measure, labels_in
+from windowpane.cli.options import AgentArgument, Json, Labels, new_app
 from windowpane.cli.terminal import Screen, counted
 
 if TYPE_CHECKING:
     from windowpane.api.evaluation import Evaluation
+    from windowpane.api.pane import Pane
 
 app = new_app()
 
@@ -17,8 +17,8 @@ BAR = 40
 
 
 @app.command("eval")
-@where(*ANYWHERE)
-def evaluate(agent: AgentArgument, labels: Labels = None, as_json: Json = False) -> None:
+@on_pane
+async def evaluate(pane: "Pane", agent: AgentArgument, labels: Labels = None, as_json: Json = False) -> None:
     """Measure how well an agent's selection works. Prints recall, precision, F1 and the calibration of scores.
 
     Without --labels, an item counts as needed if the answer used it or if it was added by hand right after.
@@ -28,15 +28,9 @@ def evaluate(agent: AgentArgument, labels: Labels = None, as_json: Json = False)
       windowpane eval guide
       windowpane eval guide --labels questions.yaml
     """
-    from windowpane.insight.evaluate import evaluate, read_labels
-
-    tests = read_labels(labels) if labels else ()
-    if server_url():
-        evaluation = with_client(lambda client: client.evaluate(agent, tests))
-    else:
-        evaluation = evaluate(agent, *questions_of(agent, tests))
+    found = await pane.agents.evaluate(agent, labels_in(labels))
     screen = Screen()
-    screen.json(evaluation) if as_json else draw_evaluation(screen, evaluation)
+    screen.json(found) if as_json else draw_evaluation(screen, found)
 
 
 def draw_evaluation(screen: Screen, found: "Evaluation") -> None:

@@ -5,24 +5,22 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from windowpane.cli.ask_analytics import ask_analytics
-from windowpane.cli.connect import ask
-from windowpane.cli.options import ANYWHERE, Json, new_app, where
+from windowpane.cli.connect import on_pane
+from windowpane.cli.options import Json, new_app
 from windowpane.cli.terminal import Screen, confirmed, counted
 from windowpane.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from windowpane.api.suggestions import Applied, Suggestion
-    from windowpane.cli.old_client import Client
-    from windowpane.engine import Engine
-    from windowpane.insight.analytics.update import AnalyticsUpdater, Kept
+    from windowpane.api.pane import Pane
+    from windowpane.api.suggestions import Suggestion
 
 app = new_app()
 
 
 @app.command()
-@where(*ANYWHERE)
-def suggest(
+@on_pane
+async def suggest(
+    pane: "Pane",
     agent: Annotated[str | None, typer.Argument(metavar="AGENT", help="Agent name. Default: the only agent.")] = None,
     number: Annotated[int | None, typer.Option("--apply", metavar="NUMBER", help="Apply this suggestion.")] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Apply without asking.")] = False,
@@ -35,34 +33,18 @@ def suggest(
       windowpane suggest
       windowpane suggest guide --apply 1
     """
-
-    async def here(engine: "Engine", updater: "AnalyticsUpdater", kept: "Kept") -> "tuple[int, tuple[Suggestion, ...]]":
-        from windowpane.api.analytics import Filters
-        from windowpane.insight.analytics.report import counted_turns, item_rows
-        from windowpane.insight.analytics.suggest import suggestions
-
-        name = engine.agents.current(_meant(agent, engine.agents.names())).name
-        filters = Filters(agent=name)
-        turns = counted_turns(updater.analytics, filters)
-        rows = item_rows(updater.analytics, filters)
-        return turns, suggestions(engine.agents.current(name), await engine.items(name), rows, turns)
-
-    async def there(client: "Client") -> "tuple[int, tuple[Suggestion, ...]]":
-        listed = () if agent else (await client.agents()).agents
-        found = await client.suggestions(_meant(agent, [one.name for one in listed]))
-        return found.turns, found.suggestions
-
-    turns, found = ask_analytics(here, there)
+    name = await _agent(pane, agent)
+    found = await pane.agents.suggestions(name)
     screen = Screen()
     if number is not None:
-        _apply(screen, found, number, yes=yes)
+        await _apply(pane, screen, found.suggestions, number, yes=yes)
     elif as_json:
-        screen.json(found)
+        screen.json(found.suggestions)
     else:
-        draw_suggestions(screen, turns, found)
+        draw_suggestions(screen, found.turns, found.suggestions)
 
 
-def _apply(screen: Screen, found: "Sequence[Suggestion]", number: int, *, yes: bool) -> None:
+async def _apply(pane: "Pane", screen: Screen, found: "Sequence[Suggestion]", number: int, *, yes: bool) -> None:
     if not 1 <= number <= len(found):
         raise InvalidInputError(f"no suggestion {number}; there are {len(found)}")
     wanted = found[number - 1]
@@ -74,23 +56,19 @@ def _apply(screen: Screen, found: "Sequence[Suggestion]", number: int, *, yes: b
         screen.line("Nothing was changed.")
         raise typer.Exit(1)
 
-    async def here(engine: "Engine") -> "Applied":
-        from windowpane.insight.analytics.suggest import apply
-
-        return apply(engine.agents.current(wanted.agent), edit, revision=revision)
-
-    async def there(client: "Client") -> "Applied":
-        return await client.apply_suggestion(wanted.agent, edit, revision=revision)
-
-    done = ask(here, there)
+    done = await pane.agents.apply_suggestion(wanted.agent, edit, revision=revision)
     before = ", ".join(f"{name}: {value}" for name, value in done.undo.settings.items() if value is not None)
     screen.line(f"Changed {done.file} ({what}). To undo, set there: {before or 'nothing'}")
 
 
-def _meant(agent: str | None, names: Sequence[str]) -> str:
-    if agent is None and len(names) != 1:
+async def _agent(pane: "Pane", agent: str | None) -> str:
+    """Return the agent that was named, or the only one."""
+    if agent is not None:
+        return agent
+    names = [known.name for known in await pane.agents.list()]
+    if len(names) != 1:
         raise InvalidInputError(f"name an agent; available: {', '.join(names) or 'none'}")
-    return agent or names[0]
+    return names[0]
 
 
 def draw_suggestions(screen: Screen, turns: int, found: "Sequence[Suggestion]") -> None:

@@ -5,16 +5,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from windowpane.cli.connect import NOT_STORED, ask
-from windowpane.cli.lookup import find_session, find_there
+from windowpane.cli.connect import NOT_STORED, with_pane
+from windowpane.cli.lookup import find_session
 from windowpane.cli.options import ANYWHERE, Json, new_app, where
 from windowpane.cli.terminal import Screen, counted
 from windowpane.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from windowpane.api.context_tests import Broke, ContextTest, Report, Verdict
-    from windowpane.cli.old_client import Client
-    from windowpane.engine import Engine
+    from windowpane.api.context_tests import Broke, Report, Verdict
+    from windowpane.api.pane import Pane
 
 app = new_app()
 
@@ -49,19 +48,22 @@ def run_tests(
       windowpane test --from-turn last 2
     """
     if from_turn is not None:
-        _keep_turn(*from_turn)
-        return
+        with_pane(lambda pane: _save_test(pane, *from_turn))
+    else:
+        with_pane(lambda pane: _run(pane, agent, junit, as_json=as_json), store_url=NOT_STORED)
 
-    async def here(engine: "Engine") -> "list[Report]":
-        from windowpane.insight import context_tests
 
-        return [await context_tests.run_tests(engine, name) for name in ([agent] if agent else engine.agents.names())]
+async def _save_test(pane: "Pane", session: str, turn: int) -> None:
+    """Write a test that a turn passes, and print it."""
+    saved = await pane.turns.save_test((await find_session(pane, session)).id, turn)
+    screen = Screen(remarks_aside=True)
+    screen.remark(f"Wrote {saved.test.file} in the agent's folder:")
+    screen.write(saved.text)
 
-    async def there(client: "Client") -> "list[Report]":
-        names = [agent] if agent else [one.name for one in (await client.agents()).agents]
-        return [await client.run_tests(name) for name in names]
 
-    reports = ask(here, there, store_url=NOT_STORED)
+async def _run(pane: "Pane", agent: str | None, junit: Path | None, *, as_json: bool) -> None:
+    names = [agent] if agent else [known.name for known in await pane.agents.list()]
+    reports = [await pane.agents.run_tests(name) for name in names]
     # In a pipeline, no tests are more likely a mistake than a success.
     if not any(report.results or report.problems for report in reports):
         raise InvalidInputError(
@@ -72,24 +74,6 @@ def run_tests(
     if junit is not None:
         write_junit(junit, reports)
     raise typer.Exit(0 if all(report.passed for report in reports) else 1)
-
-
-def _keep_turn(session: str, turn: int) -> None:
-    """Make a test from a turn and print it."""
-    from windowpane.insight.context_tests import render_test
-
-    async def here(engine: "Engine") -> "ContextTest":
-        from windowpane.insight.context_tests import keep_turn
-
-        return await keep_turn(engine, await find_session(engine, session), turn)
-
-    async def there(client: "Client") -> "ContextTest":
-        return (await client.keep_test((await find_there(client, session)).id, turn)).test
-
-    test = ask(here, there)
-    screen = Screen(remarks_aside=True)
-    screen.remark(f"Wrote {test.file} in the agent's folder:")
-    screen.write(render_test(test))
 
 
 def draw_reports(screen: Screen, reports: "list[Report]") -> None:

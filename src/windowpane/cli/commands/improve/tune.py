@@ -4,23 +4,22 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from windowpane.cli.connect import with_client, with_engine
-from windowpane.cli.measure import DOMAINS, draw_measure, questions_of
-from windowpane.cli.options import ANYWHERE, AgentArgument, Json, Labels, new_app, where
-from windowpane.cli.settings import server_url, settings
+from windowpane.cli.connect import on_pane
+from windowpane.cli.measure import DOMAINS, draw_measure, labels_in
+from windowpane.cli.options import AgentArgument, Json, Labels, new_app
 from windowpane.cli.terminal import Screen, confirmed, counted
-from windowpane.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from windowpane.api.evaluation import Proposal
-    from windowpane.engine import Engine
+    from windowpane.api.pane import Pane
 
 app = new_app()
 
 
 @app.command()
-@where(*ANYWHERE)
-def tune(
+@on_pane
+async def tune(
+    pane: "Pane",
     agent: AgentArgument,
     labels: Labels = None,
     write: Annotated[bool, typer.Option("--write", help="Write better settings to agent.yaml, after asking.")] = False,
@@ -34,16 +33,7 @@ def tune(
       windowpane tune guide --labels questions.yaml
       windowpane tune guide --write
     """
-    from windowpane.insight.evaluate import read_labels
-    from windowpane.insight.tune import tune, write_search
-
-    if write and server_url():
-        raise InvalidInputError("--write changes agent.yaml on this machine; remove --url, or edit it on the server")
-    tests = read_labels(labels) if labels else ()
-    if server_url():
-        proposals = with_client(lambda client: client.tune(agent, tests))
-    else:
-        proposals = tune(*questions_of(agent, tests))
+    proposals = await pane.agents.tune(agent, labels_in(labels))
     screen = Screen(remarks_aside=as_json)
     if as_json:
         screen.json(proposals)
@@ -58,11 +48,8 @@ def tune(
     if not yes and not confirmed(f"Write these settings to agent.yaml of {agent}?"):
         screen.remark("Nothing was changed.")
         raise typer.Exit(1)
-
-    async def written(engine: "Engine") -> str:
-        return write_search(engine.agents.current(agent), {found.domain: found.changes for found in better}).file
-
-    screen.remark(f"Changed {with_engine(settings(), written)} of {agent}.")
+    changed = await pane.agents.change_search(agent, {proposal.domain: proposal.changes for proposal in better})
+    screen.remark(f"Changed {changed.file} of {agent}.")
 
 
 def draw_proposal(screen: Screen, found: "Proposal") -> None:

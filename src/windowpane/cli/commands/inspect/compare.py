@@ -4,15 +4,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from windowpane.cli.connect import ask
-from windowpane.cli.lookup import find_session, find_there
-from windowpane.cli.options import ANYWHERE, Json, SessionArgument, TurnArgument, new_app, where
+from windowpane.cli.connect import on_pane
+from windowpane.cli.lookup import find_session
+from windowpane.cli.options import Json, SessionArgument, TurnArgument, new_app
 from windowpane.cli.terminal import Screen, counted
 
 if TYPE_CHECKING:
     from windowpane.api.comparison import Comparison, Prefix
-    from windowpane.cli.old_client import Client
-    from windowpane.engine import Engine
+    from windowpane.api.pane import Pane
 
 app = new_app()
 
@@ -21,8 +20,9 @@ _STYLES = {"entered": "green", "left": "red", "changed": "yellow", "moved": "cya
 
 
 @app.command()
-@where(*ANYWHERE)
-def compare(
+@on_pane
+async def compare(
+    pane: "Pane",
     session: SessionArgument,
     turn: TurnArgument,
     other: Annotated[int, typer.Argument(metavar="OTHER", min=1, help="The turn to compare with, as the later one.")],
@@ -38,22 +38,9 @@ def compare(
       windowpane compare last 1 2
       windowpane compare ses_4k 3 1 --session ses_9x
     """
-
-    async def here(engine: "Engine") -> "Comparison":
-        from windowpane.insight.compare import compare
-        from windowpane.insight.past import past_turn
-
-        first = await find_session(engine, session)
-        second = first if other_session is None else await find_session(engine, other_session)
-        before = await past_turn(engine, first, turn, with_catalog=False)
-        return compare(before, await past_turn(engine, second, other, with_catalog=False))
-
-    async def there(client: "Client") -> "Comparison":
-        second = None if other_session is None else (await find_there(client, other_session)).id
-        first = (await find_there(client, session)).id
-        return await client.compare(first, turn, other, other_session=second)
-
-    found = ask(here, there)
+    first = (await find_session(pane, session)).id
+    second = first if other_session is None else (await find_session(pane, other_session)).id
+    found = await pane.turns.compare(first, turn, other, other_session_id=second)
     screen = Screen()
     if as_json:
         screen.json(found)

@@ -5,22 +5,22 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from windowpane.cli.connect import ask
-from windowpane.cli.lookup import find_item, find_session, find_there
-from windowpane.cli.options import ANYWHERE, Json, SessionArgument, TurnArgument, new_app, where
+from windowpane.cli.connect import on_pane
+from windowpane.cli.lookup import find_item, find_session
+from windowpane.cli.options import Json, SessionArgument, TurnArgument, new_app
 from windowpane.cli.terminal import Screen, counted
 
 if TYPE_CHECKING:
     from windowpane.api.explanation import Explanation
-    from windowpane.cli.old_client import Client
-    from windowpane.engine import Engine
+    from windowpane.api.pane import Pane
 
 app = new_app()
 
 
 @app.command()
-@where(*ANYWHERE)
-def explain(
+@on_pane
+async def explain(
+    pane: "Pane",
     session: SessionArgument,
     turn: TurnArgument,
     item: Annotated[
@@ -39,43 +39,13 @@ def explain(
       windowpane explain last 3 reference:billing
     """
     screen = Screen()
+    session_id = (await find_session(pane, session)).id
+    every = await pane.turns.explanations(session_id, turn)
     if item is None:
-        found = _explain_all(session, turn)
-        screen.json(found) if as_json else _draw_all(screen, found)
+        screen.json(every) if as_json else _draw_all(screen, every)
     else:
-        one = _explain(session, turn, item)
+        one = await pane.explain(session_id, turn, find_item(item, (known.ref for known in every)))
         screen.json(one) if as_json else draw_explanation(screen, one)
-
-
-def _explain_all(session: str, turn: int) -> "tuple[Explanation, ...]":
-    async def here(engine: "Engine") -> "tuple[Explanation, ...]":
-        from windowpane.insight.explain import explain_all
-        from windowpane.insight.past import past_turn
-
-        return explain_all(await past_turn(engine, await find_session(engine, session), turn))
-
-    async def there(client: "Client") -> "tuple[Explanation, ...]":
-        return await client.explain((await find_there(client, session)).id, turn)
-
-    return ask(here, there)
-
-
-def _explain(session: str, turn: int, item: str) -> "Explanation":
-    async def here(engine: "Engine") -> "Explanation":
-        from windowpane.insight.explain import explain
-        from windowpane.insight.past import past_turn
-
-        past = await past_turn(engine, await find_session(engine, session), turn)
-        known = [entry.ref for entry in past.catalog.entries] if past.catalog else []
-        known += [held.ref for held in past.context.items]
-        return explain(past, find_item(item, dict.fromkeys(known)))
-
-    async def there(client: "Client") -> "Explanation":
-        session_id = (await find_there(client, session)).id
-        known = [found.ref for found in await client.explain(session_id, turn)]
-        return await client.explain_item(session_id, turn, find_item(item, known))
-
-    return ask(here, there)
 
 
 def draw_explanation(screen: Screen, found: "Explanation") -> None:

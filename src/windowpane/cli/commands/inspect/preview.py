@@ -4,21 +4,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from windowpane.cli.connect import NOT_STORED, ask
-from windowpane.cli.lookup import find_session, find_there
+from windowpane.cli.connect import NOT_STORED, with_pane
+from windowpane.cli.lookup import find_session
 from windowpane.cli.options import ANYWHERE, Json, new_app, where
-from windowpane.cli.render_request import print_request
-from windowpane.context.request import Request
-from windowpane.context.session import SessionState
 
 if TYPE_CHECKING:
-    from windowpane.cli.old_client import Client
-    from windowpane.engine import Engine
+    from windowpane.api.pane import Pane
+    from windowpane.context.request import Request
 
 app = new_app()
-
-START_S = 20.0
-"""How long tool servers and the search may take to start; their results are part of the request."""
 
 
 @app.command()
@@ -46,24 +40,22 @@ def preview(
     if session is not None and agent is not None:
         raise typer.BadParameter("use --session or --agent, not both: a session already has an agent")
 
-    async def here(engine: "Engine") -> Request:
-        if session is not None:
-            return await _preview(engine, await engine.session(await find_session(engine, session)), message)
-        return await _preview(engine, await engine.create_session(agent), message)
+    async def shown(pane: "Pane") -> None:
+        from windowpane.cli.render_request import print_request
 
-    async def there(client: "Client") -> Request:
-        if session is not None:
-            return await client.preview((await find_there(client, session)).id, message)
-        view = await client.create_session(agent)
-        try:
-            return await client.preview(view.id, message)
-        finally:
-            await client.delete_session(view.id)
+        if session is None:
+            request = await _preview_new(pane, agent, message)
+        else:
+            request = await pane.preview((await find_session(pane, session)).id, message)
+        print_request(request, None, messages=messages, as_json=as_json)
 
-    request = ask(here, there, store_url=NOT_STORED if session is None else None)
-    print_request(request, None, messages=messages, as_json=as_json)
+    with_pane(shown, store_url=NOT_STORED if session is None else None)
 
 
-async def _preview(engine: "Engine", state: SessionState, message: str) -> Request:
-    await engine.get_ready(state.id, message, within_s=START_S)
-    return await engine.preview(state.id, message)
+async def _preview_new(pane: "Pane", agent: str | None, message: str) -> "Request":
+    """Return the request in a new session, which is deleted again."""
+    session_id = (await pane.sessions.create(agent)).id
+    try:
+        return await pane.preview(session_id, message)
+    finally:
+        await pane.sessions.delete(session_id)

@@ -6,17 +6,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from windowpane.cli.connect import ask
-from windowpane.cli.lookup import find_item, find_session, find_there
-from windowpane.cli.options import ANYWHERE, Json, SessionArgument, TurnArgument, new_app, where
+from windowpane.cli.connect import on_pane
+from windowpane.cli.lookup import find_item, find_session
+from windowpane.cli.options import Json, SessionArgument, TurnArgument, new_app
 from windowpane.cli.terminal import Screen, counted
 from windowpane.context.items import ItemRef
 from windowpane.errors import InvalidInputError
 
 if TYPE_CHECKING:
+    from windowpane.api.pane import Pane
     from windowpane.api.replay import Rebuilt, Rerun
-    from windowpane.cli.old_client import Client
-    from windowpane.engine import Engine
 
 app = new_app()
 
@@ -24,8 +23,9 @@ SHOWN_LEFT_OUT = 10
 
 
 @app.command()
-@where(*ANYWHERE)
-def replay(
+@on_pane
+async def replay(
+    pane: "Pane",
     session: SessionArgument,
     turn: TurnArgument,
     query: Annotated[str | None, typer.Option("--query", help="Select for this message instead.")] = None,
@@ -63,33 +63,15 @@ def replay(
         "share_of_best": share_of_best,
     }
     search: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-    items = item or []
-    different = bool(search or query is not None or items)
-
-    async def here(engine: "Engine") -> "tuple[Rebuilt, Rerun | None]":
-        from windowpane.api.replay import WhatIf
-        from windowpane.insight.past import past_turn
-        from windowpane.insight.replay import rebuilt, rerun
-
-        past = await past_turn(engine, await find_session(engine, session), turn)
-        if not different:
-            return rebuilt(past), None
-        known = [entry.ref for entry in past.catalog.entries] if past.catalog else []
-        what_if = WhatIf(search=search, query=query, texts=_texts(known, items))
-        return rebuilt(past), await rerun(engine, past, what_if)
-
-    async def there(client: "Client") -> "tuple[Rebuilt, Rerun | None]":
+    session_id = (await find_session(pane, session)).id
+    found = await pane.turns.rebuild(session_id, turn)
+    again: Rerun | None = None
+    if search or query is not None or item:
         from windowpane.api.replay import WhatIf
 
-        session_id = (await find_there(client, session)).id
-        found = await client.rebuild(session_id, turn)
-        if not different:
-            return found, None
-        known = [one.ref for one in await client.explain(session_id, turn)] if items else []
-        what_if = WhatIf(search=search, query=query, texts=_texts(known, items))
-        return found, await client.replay(session_id, turn, what_if)
-
-    found, again = ask(here, there)
+        known = [one.ref for one in await pane.turns.explanations(session_id, turn)] if item else []
+        what_if = WhatIf(search=search, query=query, texts=_texts(known, item or []))
+        again = await pane.turns.replay(session_id, turn, what_if)
     screen = Screen()
     if as_json:
         screen.json({"rebuilt": found, "selection": again})

@@ -2,39 +2,27 @@
 
 from typing import TYPE_CHECKING
 
-from windowpane.cli.connect import ask
-from windowpane.cli.lookup import find_session, find_there
-from windowpane.cli.options import ANYWHERE, Json, SessionArgument, TurnArgument, new_app, where
+from windowpane.cli.connect import on_pane
+from windowpane.cli.lookup import find_session
+from windowpane.cli.options import Json, SessionArgument, TurnArgument, new_app
 from windowpane.cli.terminal import Screen
 
 if TYPE_CHECKING:
-    from windowpane.api.turns import ItemUse
-    from windowpane.cli.old_client import Client
-    from windowpane.engine import Engine
+    from windowpane.api.pane import Pane
 
 app = new_app()
 
 
 @app.command()
-@where(*ANYWHERE)
-def use(session: SessionArgument, turn: TurnArgument, as_json: Json = False) -> None:
+@on_pane
+async def use(pane: "Pane", session: SessionArgument, turn: TurnArgument, as_json: Json = False) -> None:
     """Show which items of a turn's request the answer used. Used means called, cited, quoted or drawn upon.
 
     \b
     Example:
       windowpane use last 3
     """
-
-    async def here(engine: "Engine") -> "tuple[ItemUse, ...]":
-        from windowpane.insight.past import past_turn
-        from windowpane.insight.use import use
-
-        return use(await past_turn(engine, await find_session(engine, session), turn, with_catalog=False))
-
-    async def there(client: "Client") -> "tuple[ItemUse, ...]":
-        return await client.use((await find_there(client, session)).id, turn)
-
-    found = ask(here, there)
+    found = await pane.turns.use((await find_session(pane, session)).id, turn)
     screen = Screen()
     if as_json:
         screen.json(found)

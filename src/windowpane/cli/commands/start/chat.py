@@ -5,7 +5,6 @@ from typing import Annotated
 import typer
 
 from windowpane.cli.options import ANYWHERE, new_app, where
-from windowpane.cli.settings import server_url, settings
 
 app = new_app()
 
@@ -42,10 +41,6 @@ def chat(
       windowpane chat --agent guide --message "What is an include mode?"
       git diff | windowpane chat last
     """
-    if server_url():
-        from windowpane.cli.chat.remote import chat as chat_there
+    from windowpane.cli.chat import talk
 
-        raise typer.Exit(chat_there(session=session, agent=agent, model=model, message=message, yes=yes))
-    from windowpane.cli.chat.talk import chat as chat_here
-
-    raise typer.Exit(chat_here(settings(), session=session, agent=agent, model=model, message=message, yes=yes))
+    raise typer.Exit(talk.chat(session=session, agent=agent, model=model, message=message, yes=yes))
