@@ -233,7 +233,8 @@ def _labels(labels: Sequence[ContextTest]) -> dict[str, Any]:
     return {
         "labels": [
             {
-                "name": label.name,
+                # What a question of a file is called: several may have the same name.
+                "name": f"{label.file}:{label.line}" if label.file else label.name,
                 "message": label.message,
                 "must": [asdict(ref) for ref in label.must],
                 "may": [asdict(ref) for ref in label.may or ()],

@@ -80,7 +80,7 @@ class LocalAgents(LocalAgentFiles):
         """Return what an agent makes available, without the texts."""
         found = [
             item
-            for item in await self._engine.items(agent)
+            for item in await self._available(agent, type)
             if type in (None, item.ref.type)
             and include in (None, item.include)
             and server in (None, item.ref.server)
@@ -169,6 +169,13 @@ class LocalAgents(LocalAgentFiles):
         """
         found = await anyio.to_thread.run_sync(self._current, agent)
         return FolderState({entry.file: entry.modified_ns for entry in found.files}, found.problems)
+
+    async def _available(self, agent: str, kind: ItemType | None) -> Sequence[Item]:
+        """Return an agent's items. Its tool servers are not started for rules or references alone."""
+        if kind in ("rule", "reference"):
+            found = self._current(agent)
+            return (*found.rules, *found.references)
+        return await self._engine.items(agent)
 
     def _summary(self, name: str) -> AgentSummary:
         agent = self._current(name)
