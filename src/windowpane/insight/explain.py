@@ -25,7 +25,7 @@ from windowpane.context.items import (
 from windowpane.context.request import Candidate, ContextItem, Evidence
 from windowpane.errors import UnknownItemError
 from windowpane.insight.past import PastTurn
-from windowpane.insight.refit import Wanted, fate_of, more_tokens, pieces_with
+from windowpane.insight.refit import WantedItem, fate_of, more_tokens, pieces_with
 from windowpane.insight.rescore import Scored, domain_of, scored, settings_of
 from windowpane.request.assemble import item_tokens
 from windowpane.search.select import SCORE_DECIMALS, Decision, DomainSelection
@@ -81,7 +81,7 @@ class _Explainer:
         self._left_out = {candidate.ref: candidate for candidate in past.context.candidates}
         self._entries = {entry.ref: entry for entry in past.catalog.entries} if past.catalog else {}
         self._pieces = {piece.key: piece for piece in past.context.pieces}
-        self._wanted: dict[ItemRef, Wanted | None] = {}
+        self._wanted: dict[ItemRef, WantedItem | None] = {}
         self._by_ref: dict[Domain, dict[ItemRef, Decision]] = {}
 
     def explain(self, ref: ItemRef) -> Explanation:
@@ -259,7 +259,7 @@ class _Explainer:
         more = self._more(ref, self._selected_with(ref, change))
         return change_of(change.effect, (*needs, _tokens(more))) if more else change
 
-    def _selected_with(self, ref: ItemRef, change: Change) -> list[Wanted]:
+    def _selected_with(self, ref: ItemRef, change: Change) -> list[WantedItem]:
         """Return everything that is selected once the settings of the item's domain have changed."""
         domain = domain_of(ref)
         others = [item for item in self._context.items if item.evidence is not None and domain_of(item.ref) != domain]
@@ -293,7 +293,7 @@ class _Explainer:
     def _knows_room(self) -> bool:
         return self._context.budget.pieces_tokens is not None
 
-    def _more(self, ref: ItemRef, selected: Sequence[Wanted], by_hand: Sequence[Wanted] = ()) -> int:
+    def _more(self, ref: ItemRef, selected: Sequence[WantedItem], by_hand: Sequence[WantedItem] = ()) -> int:
         pieces = pieces_with(self._context, selected, by_hand)
         return more_tokens(pieces, self._context.budget.pieces_tokens or 0, str(ref))
 
@@ -325,28 +325,28 @@ class _Explainer:
         return (change_of(effect="completes", needs=(_tokens(more),)),)
 
     @cached_property
-    def _recorded_selection(self) -> list[Wanted]:
+    def _recorded_selection(self) -> list[WantedItem]:
         chosen = [item for item in self._context.items if item.include_mode == "agent"]
         wants = [(self._want(item.ref), item.evidence.score if item.evidence else 0.0) for item in chosen]
         return [replace(want, score=score) for want, score in wants if want is not None]
 
-    def _want(self, ref: ItemRef) -> Wanted | None:
+    def _want(self, ref: ItemRef) -> WantedItem | None:
         """Return an item as it competes for the room, or None when its size is not known."""
         if ref not in self._wanted:
             self._wanted[ref] = self._measured(ref)
         return self._wanted[ref]
 
-    def _measured(self, ref: ItemRef) -> Wanted | None:
+    def _measured(self, ref: ItemRef) -> WantedItem | None:
         held, piece = self._held.get(ref), self._pieces.get(str(ref))
         if held is not None and piece is not None:
-            return Wanted(ref, piece.tokens, DEFAULT_PRIORITY if held.priority is None else held.priority)
+            return WantedItem(ref, piece.tokens, DEFAULT_PRIORITY if held.priority is None else held.priority)
         item = self._past.item(ref)
         if item is None:
             return None
         if isinstance(item, Tool):
             name = offer([item]).names[ref]
-            return Wanted(ref, item_tokens(item, name))
-        return Wanted(ref, item_tokens(item), item.priority)
+            return WantedItem(ref, item_tokens(item, name))
+        return WantedItem(ref, item_tokens(item), item.priority)
 
     def _size(self, change: Change) -> tuple[bool, int, float]:
         """Order changes: settings before acts by hand, fewer before more, smaller before larger."""

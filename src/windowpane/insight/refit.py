@@ -13,7 +13,7 @@ from windowpane.request.fit import CONVERSATION, SHORTENED_TOKENS, Fitted, Piece
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class WantedItem:
     """An item that competes for the room. A score of 0 is that of an item which was added by hand."""
 
     ref: ItemRef
@@ -23,7 +23,7 @@ class Wanted:
 
 
 def pieces_with(
-    context: RequestContext, selected: Sequence[Wanted], by_hand: Sequence[Wanted] = ()
+    context: RequestContext, selected: Sequence[WantedItem], by_hand: Sequence[WantedItem] = ()
 ) -> tuple[Piece, ...]:
     """Return the pieces of a past request with these items selected instead, and these added by hand."""
     held = {str(item.ref): item for item in context.items}
@@ -97,7 +97,7 @@ def _rank(held: Mapping[str, ContextItem], key: str) -> tuple[float | int | str,
     return (0.0, item.priority, item.name)
 
 
-def _piece(want: Wanted, tier: Tier) -> Piece:
+def _piece(want: WantedItem, tier: Tier) -> Piece:
     return Piece(
         key=str(want.ref),
         tier=tier,
