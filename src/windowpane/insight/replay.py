@@ -13,7 +13,7 @@ from windowpane.context.items import Item, ItemRef, Tool
 from windowpane.context.request import Evidence
 from windowpane.errors import InvalidInputError, UnknownItemError
 from windowpane.insight.past import PastTurn, Records
-from windowpane.insight.refit import Wanted, pieces_with
+from windowpane.insight.refit import WantedItem, pieces_with
 from windowpane.insight.rescore import scored, settings_of
 from windowpane.request.assemble import item_tokens
 from windowpane.request.fit import fit
@@ -203,10 +203,10 @@ def _kept(past: PastTurn, outcomes: list[ReplayedItem], items: Mapping[ItemRef, 
     return {fitted.piece.key: fitted.kept for fitted in placed}
 
 
-def _wanted(item: Item | None, outcome: ReplayedItem) -> Wanted | None:
+def _wanted(item: Item | None, outcome: ReplayedItem) -> WantedItem | None:
     if item is None:
         return None
     score = outcome.evidence.score if outcome.evidence else 0.0
     if isinstance(item, Tool):
-        return Wanted(item.ref, item_tokens(item, offer([item]).names[item.ref]), score=score)
-    return Wanted(item.ref, item_tokens(item), item.priority, score)
+        return WantedItem(item.ref, item_tokens(item, offer([item]).names[item.ref]), score=score)
+    return WantedItem(item.ref, item_tokens(item), item.priority, score)
