@@ -1,27 +1,25 @@
 """Embed Windowpane in ten lines: an agent's folder, a session, an answer, and what the model was given for it."""
 
 import asyncio
+from pathlib import Path
 
-from windowpane.agents.init import init_agent
-from windowpane.context.events import Delta
-from windowpane.settings import Settings
-from windowpane.wiring import open_engine
+import windowpane
 
 
-async def main(settings: Settings) -> None:
+async def main(agents: Path) -> None:
     """Ask one question."""
-    async with open_engine(settings) as engine:
-        session = await engine.create_session()
-        async for event in engine.turn(session.id, "How do I add a rule?"):
-            if isinstance(event, Delta):
+    async with windowpane.open(agents=agents, store="memory:") as pane:
+        session = await pane.sessions.create()
+        async for event in pane.turn(session.id, "How do I add a rule?"):
+            if isinstance(event, windowpane.Delta):
                 print(event.text, end="")
         print()
-        for item in (await engine.request_context(session.id, turn=1)).items:
+        for item in (await pane.turns.context(session.id, turn=1)).items:
             print(f"{item.ref} ({item.include_mode}): {item.reason}")
 
 
 if __name__ == "__main__":
-    chosen = Settings()
-    if not chosen.agents_folder.exists():
-        init_agent(chosen.agents_folder / "guide")
-    asyncio.run(main(chosen))
+    folder = Path("agents")
+    if not folder.exists():
+        windowpane.init_agent(folder / "guide")
+    asyncio.run(main(folder))

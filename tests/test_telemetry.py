@@ -12,12 +12,12 @@ from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from engine.world import World, drain, tool
 from windowpane import telemetry
 from windowpane.context.events import Delta
 from windowpane.context.messages import Usage
 from windowpane.models.scripted import Call, Reply
 from windowpane.telemetry import Measured, provider_of
+from windowpane.testing import World, drain, tool
 
 _EXPORTER = InMemorySpanExporter()
 

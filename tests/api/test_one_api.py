@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, get_type_hints
 
 import pytest
+from mcp import Client as McpClient
 
-from engine.world import World, tool
 from server.place import engine_of, listening
 from windowpane.api import pane as protocol
 from windowpane.api.pane import Pane
@@ -34,11 +34,13 @@ from windowpane.errors import (
     WindowpaneError,
 )
 from windowpane.local.pane import LocalPane
+from windowpane.mcp_server.server import create_server
 from windowpane.models.scripted import Call, Reply
 from windowpane.request.hybrid_selector import HybridSelector
 from windowpane.search.index import ItemIndex
 from windowpane.server.app import create_app
 from windowpane.stores.sqlite.store import SQLiteStore
+from windowpane.testing import World, tool
 
 pytestmark = pytest.mark.anyio
 
@@ -309,3 +311,21 @@ async def _raised(answer: Any) -> WindowpaneError:
     with pytest.raises(WindowpaneError) as raised:
         await answer
     return raised.value
+
+
+@pytest.mark.parametrize("over_http", [False, True], ids=["local", "http"])
+async def test_a_preview_and_a_search_need_no_provider_key(world: World, over_http: bool) -> None:
+    async with both(world) as (local, client):
+        pane: Pane = client if over_http else local
+        session = (await pane.sessions.create(settings={"model": "openai:gpt-5-mini"})).id
+        request = await pane.preview(session, "When is my refund?")
+        found = await pane.agents.search("pane", "refunds", items=["reference:billing"])
+        async with McpClient(create_server(local.engine)) as host:
+            answer = await host.call_tool("search_context", {"session_id": session, "message": "When is my refund?"})
+        failed = await pane.ask(session, "When is my refund?")
+
+    assert request.context.settings.model == "openai:gpt-5-mini"
+    assert [str(item.ref) for item in found] == ["reference:billing"]
+    assert answer.structured_content is not None
+    assert [item["item"] for item in answer.structured_content["items"]] == ["rule:tone", "files:read"]
+    assert failed.outcome == "failed"

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import anyio
 
-from engine.world import World
 from windowpane.context.ids import SessionId
 from windowpane.context.sets import ChangeMode
 from windowpane.server.process.logs import configure_logging
 from windowpane.stores.sqlite.store import SQLiteStore
+from windowpane.testing import World
 
 CHANGES = 60
 OWN = 5

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.world import World
+from windowpane.testing import World
 
 
 @pytest.fixture

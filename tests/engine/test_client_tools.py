@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from engine.world import World, drain, stored, tool
 from windowpane.context.events import ApprovalRequested, ModelReplied, RequestBuilt, ToolReturned, TurnFinished
 from windowpane.context.items import CLIENT_SERVER, Tool, tool_ref
 from windowpane.context.messages import AssistantMessage, Step, ToolCall, ToolResult
@@ -12,6 +11,7 @@ from windowpane.errors import NoResultAwaitedError
 from windowpane.models.scripted import Call, Reply, ScriptedModel
 from windowpane.sessions.past import Exchange
 from windowpane.stores.sqlite.store import SQLiteStore
+from windowpane.testing import World, drain, stored, tool
 
 WEATHER = Tool(server=CLIENT_SERVER, name="weather", description="Tells the weather.", permission="not_required")
 ASKS = Reply("Let me see.", calls=(Call("client__weather", '{"city": "Oslo"}', id="c1"),))

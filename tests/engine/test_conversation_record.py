@@ -6,9 +6,9 @@ from dataclasses import asdict
 
 import pytest
 
-from engine.world import World, drain, tool
 from windowpane.context.messages import AssistantMessage, Step, Usage, UserMessage
 from windowpane.models.scripted import Call, Reply
+from windowpane.testing import World, drain, tool
 
 
 @pytest.mark.spec("S4.3", "S4.9", "S4.26", "S4.70")

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from engine.world import World, drain
 from fetch.site import page, running_site
 from windowpane.context.events import Erased, FetchedAdded, FetchedCleared
 from windowpane.context.fetched import CUT_MARK, MAX_CHARACTERS, Fetched
@@ -15,6 +14,7 @@ from windowpane.errors import FetchRefusedError
 from windowpane.fetch.engines import open_engine_by_name
 from windowpane.fetch.pages import Pages
 from windowpane.stores.sqlite.store import SQLiteStore
+from windowpane.testing import World, drain
 
 ARTICLE = "<html><head><title>Tides</title></head><body><article><h1>Tides</h1><p>{}</p></article></body></html>"
 HIGH_TIDE = "The tide is high at noon and low at six, and it turns twice a day along this coast."

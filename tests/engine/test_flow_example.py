@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from engine.world import World, drain, tool
 from windowpane.context.items import rule_ref
 from windowpane.request.selector import FixedSelector
+from windowpane.testing import World, drain, tool
 
 
 @pytest.mark.spec("S0.15", "S0.16", "S0.18", "S0.19", "S0.21", "S0.26", "S0.29-S0.31", "S0.47-S0.49", "S0.63", "S0.64")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from engine.world import World, drain, tool
 from windowpane.context.events import ItemAdded, SessionItem
 from windowpane.context.items import ItemRef, reference_ref, rule_ref, tool_ref
 from windowpane.errors import UnknownItemError
+from windowpane.testing import World, drain, tool
 
 
 @pytest.mark.spec("S0.4-S0.6", "S0.20", "S0.24", "S0.43", "S0.44", "S1.3", "S1.16", "S0.2", "S1.1")

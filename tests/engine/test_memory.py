@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from engine.world import World, drain, stored
 from windowpane.context.events import MessageAdded, SummaryMade
 from windowpane.context.ids import SessionId
 from windowpane.context.messages import AssistantMessage
@@ -17,6 +16,7 @@ from windowpane.request.selector import FixedSelector
 from windowpane.search.embedding.minilm import MiniLM
 from windowpane.search.history import HistoryIndex
 from windowpane.stores.sqlite.store import SQLiteStore
+from windowpane.testing import World, drain, stored
 
 OPENING = "The build server is build-7.example and listens on port 8443."
 

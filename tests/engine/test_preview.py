@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from engine.world import World, drain, tool
 from fetch.site import page, running_site
 from windowpane.context.ids import RequestId, SessionId
 from windowpane.context.request import Request
@@ -21,6 +20,7 @@ from windowpane.search.embedding.minilm import MiniLM
 from windowpane.search.embedding.vectors import VectorCache
 from windowpane.search.history import HistoryIndex
 from windowpane.search.index import ItemIndex
+from windowpane.testing import World, drain, tool
 
 
 def timeless(request: Request) -> Request:

@@ -6,7 +6,6 @@ from pathlib import Path
 import anyio
 import pytest
 
-from engine.world import World, drain, stored
 from windowpane.context.events import Event, RequestBuilt, SessionCreated, TurnFinished
 from windowpane.context.ids import SessionId, new_session_id
 from windowpane.errors import InvalidSettingError, SessionNotFoundError
@@ -16,6 +15,7 @@ from windowpane.stores.append import OriginalTimes
 from windowpane.stores.expiry import ExpiringStore, Limits
 from windowpane.stores.memory import MemoryStore
 from windowpane.stores.sqlite.store import SQLiteStore
+from windowpane.testing import World, drain, stored
 from windowpane.wiring import open_sessions
 
 pytestmark = pytest.mark.anyio

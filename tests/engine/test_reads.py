@@ -9,7 +9,6 @@ from typing import Any, cast
 import httpx2
 import pytest
 
-from engine.world import World, drain, tool
 from windowpane.agents import folder
 from windowpane.agents.files import Scan, scan
 from windowpane.models.scripted import Call, Reply
@@ -17,6 +16,7 @@ from windowpane.server.app import create_app
 from windowpane.stores.base import Store
 from windowpane.stores.memory import MemoryStore
 from windowpane.stores.sqlite.store import SQLiteStore
+from windowpane.testing import World, drain, tool
 
 READS = ("read", "row", "snapshot")
 """The calls of the store port that read a session."""

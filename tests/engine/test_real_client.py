@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from engine.world import World, drain, tool
 from windowpane.context.events import SummaryMade
 from windowpane.context.messages import AssistantMessage
+from windowpane.testing import World, drain, tool
 from wire import anthropic_messages, openai_chat
 from wire.reply import WireCall, WireReply
 from wire.server import running

@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 
 import pytest
 
-from engine.world import World, drain, tool
 from windowpane.context.events import TurnFinished
 from windowpane.context.items import item_hash, reference_ref, rule_ref, tool_ref
 from windowpane.context.messages import AssistantMessage, ErrorMessage
@@ -15,6 +14,7 @@ from windowpane.errors import TurnNotFoundError
 from windowpane.models.scripted import Call, Reply
 from windowpane.request.assemble import FRAME_TOKENS
 from windowpane.request.selector import FixedSelector
+from windowpane.testing import World, drain, tool
 
 
 @pytest.mark.spec("S0.23", "S0.56-S0.58", "S1.24-S1.27", "S1.29", "S1.98")

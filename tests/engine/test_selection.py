@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from engine.world import World, drain, tool
 from windowpane.context.items import reference_ref, rule_ref, tool_ref
 from windowpane.errors import InvalidSettingError
 from windowpane.request.hybrid_selector import HybridSelector
 from windowpane.search.embedding.minilm import MiniLM
 from windowpane.search.embedding.vectors import VectorCache
 from windowpane.search.index import ItemIndex
+from windowpane.testing import World, drain, tool
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,6 @@ from pathlib import Path
 import anyio
 import pytest
 
-from engine.world import World, drain
 from windowpane.context.events import Erased, HistoryCleared, MessageAdded, SessionCreated, SessionUpdated
 from windowpane.context.ids import SessionId
 from windowpane.context.items import rule_ref
@@ -24,6 +23,7 @@ from windowpane.errors import (
 )
 from windowpane.stores.sessions import SNAPSHOT_EVERY
 from windowpane.stores.sqlite.store import SQLiteStore
+from windowpane.testing import World, drain
 
 
 @pytest.mark.spec("S1.13", "S4.62")

@@ -14,7 +14,6 @@ from types import FrameType
 import httpx2
 
 import windowpane
-from engine.world import World, tool
 from windowpane.models.scripted import Call, Reply
 from windowpane.request.hybrid_selector import HybridSelector
 from windowpane.search.embedding.minilm import MiniLM
@@ -23,6 +22,7 @@ from windowpane.search.history import HistoryIndex
 from windowpane.search.index import ItemIndex
 from windowpane.server.app import create_app
 from windowpane.stores.sqlite.store import SQLiteStore
+from windowpane.testing import World, tool
 
 SOURCES = Path(windowpane.__file__).parent
 TOUR = (Path(__file__).parents[2] / "docs" / "tour.md").read_text()

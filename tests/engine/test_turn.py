@@ -10,7 +10,6 @@ from typing import Any, cast
 import anyio
 import pytest
 
-from engine.world import World, drain, stored, tool
 from windowpane.context.events import (
     ApprovalDecided,
     ApprovalRequested,
@@ -43,6 +42,7 @@ from windowpane.errors import (
 from windowpane.models.scripted import Call, Reply
 from windowpane.stores.memory import MemoryStore
 from windowpane.stores.sqlite.store import SQLiteStore
+from windowpane.testing import World, drain, stored, tool
 from windowpane.tools.functions import FunctionTool
 
 

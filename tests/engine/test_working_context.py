@@ -16,7 +16,6 @@ from anyio.streams.buffered import BufferedByteReceiveStream
 from structlog.testing import capture_logs
 
 from engine.changes import CHANGES, OWN
-from engine.world import World, drain, stored, tool
 from windowpane.agents.folder import FolderAgents
 from windowpane.context.events import (
     Event,
@@ -36,6 +35,7 @@ from windowpane.errors import ModelStreamBrokenError, SessionNotFoundError, Unkn
 from windowpane.models.scripted import Call, Reply
 from windowpane.request.file_marks import mark_of
 from windowpane.stores.sqlite.store import SQLiteStore
+from windowpane.testing import World, drain, stored, tool
 
 TESTS = Path(__file__).parents[1]
 

@@ -7,7 +7,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from engine.world import World
 from windowpane.context.ids import SessionId
 from windowpane.context.messages import Usage
 from windowpane.engine import Engine
@@ -17,6 +16,7 @@ from windowpane.request.hybrid_selector import HybridSelector
 from windowpane.search.index import ItemIndex
 from windowpane.stores.base import Store
 from windowpane.stores.memory import MemoryStore
+from windowpane.testing import World
 
 REFUND = "How long does a refund take?"
 REFUND_ANSWER = "It takes five working days to reach your bank account."

@@ -8,7 +8,6 @@ from random import Random
 import anyio
 import pytest
 
-from engine.world import World, drain, tool
 from insight.counted import PAPER, PAPER_ANSWER, REFUND, ask, counted, everything, talking
 from stores.kinds import KINDS, Kind
 from windowpane.api.analytics import Filters
@@ -22,6 +21,7 @@ from windowpane.insight.analytics.store import AnalyticsStore, Remembered
 from windowpane.insight.analytics.update import AnalyticsUpdater
 from windowpane.models.scripted import Call, Reply
 from windowpane.stores.memory import MemoryStore
+from windowpane.testing import World, drain, tool
 
 BILLING, PRINTING, HIDDEN = reference_ref("billing"), reference_ref("printing"), reference_ref("hidden")
 

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.world import World, drain, tool
 from windowpane.api.context_tests import Breach, ContextTest, ContextTests
 from windowpane.context.agents import Problem
 from windowpane.context.items import Reference, reference_ref, rule_ref, tool_ref
@@ -28,6 +27,7 @@ from windowpane.insight.context_tests import (
 from windowpane.request.hybrid_selector import HybridSelector
 from windowpane.request.selector import Chosen, Selection
 from windowpane.search.index import ItemIndex
+from windowpane.testing import World, drain, tool
 
 BILLING, LEGAL, TONE = reference_ref("billing"), rule_ref("legal"), rule_ref("tone")
 SELECTION = Selection(

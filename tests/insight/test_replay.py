@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.world import World, drain, tool
 from insight.turns import Scene, played, scene_of, settings_of
 from windowpane.api.replay import Rebuilt, WhatIf
 from windowpane.context.ids import BlobHash, SessionId, content_hash
@@ -29,6 +28,7 @@ from windowpane.request.record import context_of, to_blobs
 from windowpane.search.index import ItemIndex
 from windowpane.search.settings import SearchSettings, written_out
 from windowpane.stores.sqlite.store import SQLiteStore
+from windowpane.testing import World, drain, tool
 
 TURNS = 25
 SESSIONS = 8

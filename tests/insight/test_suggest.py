@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from engine.world import World
 from windowpane.agents.base import Agent
 from windowpane.agents.folder import FolderAgents
 from windowpane.api.analytics import ItemRow, ScoreStep
@@ -13,6 +12,7 @@ from windowpane.api.suggestions import Edit, Suggestion
 from windowpane.context.items import Item, ItemRef, Tool, reference_ref, rule_ref, tool_ref
 from windowpane.errors import InvalidInputError, MissingFileError, StaleRevisionError, UnknownItemError
 from windowpane.insight.analytics.suggest import apply, suggestions
+from windowpane.testing import World
 
 PAY = Tool("bank", "pay", "Pays.", include="always")
 SERVER = """mcpServers:

@@ -16,11 +16,11 @@ from django.conf import settings as django_settings
 from django.test import Client, override_settings
 from django.urls import include, path
 
-from engine.world import World
 from windowpane.errors import InvalidInputError, InvalidSettingError
 from windowpane.integrations.django import ContextManager, ContextMode, PromptBuilder, get_context_manager
 from windowpane.integrations.django.conf import settings
 from windowpane.settings import Settings
+from windowpane.testing import World
 
 site: Any = django_settings
 urlpatterns = [path("", include("windowpane.integrations.django.urls"))]

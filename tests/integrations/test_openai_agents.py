@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from openai import AsyncOpenAI
 
 from agents import Agent, OpenAIChatCompletionsModel, RunConfig, Runner, Session, SessionSettings, function_tool
-from engine.world import World, drain
 from windowpane.errors import InvalidInputError
 from windowpane.integrations.openai_agents import WindowpaneSession
 from windowpane.stores.sqlite.store import SQLiteStore
+from windowpane.testing import World, drain
 from wire.server import json_answer, running
 
 USER: Any = {"role": "user", "content": "Hello."}

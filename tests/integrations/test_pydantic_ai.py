@@ -18,11 +18,11 @@ from pydantic_ai.messages import (
 )
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
-from engine.world import World, tool
 from windowpane.context.ids import SessionId
 from windowpane.context.items import tool_ref
 from windowpane.context.messages import AssistantMessage, ErrorMessage, UserMessage
 from windowpane.integrations.pydantic_ai import Windowpane
+from windowpane.testing import World, tool
 
 Play = Callable[[Sequence[ModelMessage], AgentInfo], ModelResponse]
 

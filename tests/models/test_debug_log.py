@@ -13,7 +13,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.world import World, drain
 from models.talking import KEY, QUICK, READ, listen, message
 from windowpane.context.messages import ToolCall
 from windowpane.context.request import CallSettings, RequestMessage
@@ -21,6 +20,7 @@ from windowpane.errors import ModelAuthError
 from windowpane.models.debug_log import REDACTED, log_request, redacted
 from windowpane.models.provider import PydanticModels
 from windowpane.models.scripted import Reply, ScriptedModel
+from windowpane.testing import World, drain
 from wire import openai_chat
 from wire.reply import WireReply
 from wire.server import Answer, running

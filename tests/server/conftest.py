@@ -6,9 +6,9 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from engine.world import World
 from server.place import served
 from windowpane.stores.sqlite.store import SQLiteStore
+from windowpane.testing import World
 
 
 @pytest.fixture

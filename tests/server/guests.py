@@ -9,9 +9,9 @@ from typing import Any
 
 import httpx2
 
-from engine.world import World
 from server.place import served
 from windowpane.callers import Scope, TokenFile
+from windowpane.testing import World
 
 
 @dataclass(frozen=True)

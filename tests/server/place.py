@@ -14,13 +14,13 @@ import httpx2
 import uvicorn
 from fastapi import FastAPI
 
-from engine.world import World
 from windowpane.agents.folder import FolderAgents
 from windowpane.engine import Engine
 from windowpane.fetch.pages import Pages
 from windowpane.models.provider import PydanticModels
 from windowpane.server.app import create_app
 from windowpane.server.process import sockets
+from windowpane.testing import World
 
 VOLATILE = ("at", "created_at", "updated_at", "timestamp", "latency_ms", "version", "folder")
 EVENTS = {"Accept": "text/event-stream"}

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import anyio
 
-from engine.world import World, tool
 from server.place import engine_of
 from windowpane.callers import TokenFile
 from windowpane.models.scripted import Call, Reply, ScriptedModel
 from windowpane.server.process.run import run
 from windowpane.settings import Settings
 from windowpane.stores.sqlite.store import SQLiteStore
+from windowpane.testing import World, tool
 
 
 def serve(folder: Path, replies: Sequence[tuple[str, str]], say: Callable[[str], None]) -> None:

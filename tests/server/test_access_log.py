@@ -8,9 +8,9 @@ import pytest
 import structlog
 from fastapi import FastAPI
 
-from engine.world import World
 from server.place import listening, new_session, problem, problem_in, served
 from windowpane.server.middleware.access_log import AccessLog
+from windowpane.testing import World
 
 
 @pytest.fixture(autouse=True)

@@ -9,11 +9,11 @@ import httpx2
 import numpy as np
 import pytest
 
-from engine.world import World, tool
 from server.place import SentEvent, events_in, problem_in, served
 from windowpane.request.hybrid_selector import HybridSelector
 from windowpane.search.embedding.base import Vectors
 from windowpane.search.index import TEXTS_AT_ONCE, ItemIndex
+from windowpane.testing import World, tool
 
 ITEMS = "/api/agents/pane/items"
 NEW: dict[str, Any] = {"type": "rule", "name": "be-brief", "include": "always", "priority": 5, "text": "Be brief.\n"}

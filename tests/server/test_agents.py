@@ -3,13 +3,13 @@ from __future__ import annotations
 import httpx2
 import pytest
 
-from engine.world import World, tool
 from server.place import problem, problem_in, served, steady
 from windowpane.agents.edit import revision_of
 from windowpane.context.items import Reference, Rule, Tool, item_hash
 from windowpane.request.assemble import item_tokens
 from windowpane.request.hybrid_selector import HybridSelector
 from windowpane.search.index import ItemIndex
+from windowpane.testing import World, tool
 
 
 def fill(world: World) -> None:

@@ -5,10 +5,10 @@ from typing import Any
 import httpx2
 
 from clients.node import seen_by
-from engine.world import World, tool
 from server.place import problem_in, served
 from windowpane.errors import ModelUnavailableError
 from windowpane.models.scripted import Call, Reply
+from windowpane.testing import World, tool
 
 TEXT = ["TEXT_MESSAGE_START", "TEXT_MESSAGE_CONTENT", "TEXT_MESSAGE_END"]
 CALL = ["TOOL_CALL_START", "TOOL_CALL_ARGS", "TOOL_CALL_END"]

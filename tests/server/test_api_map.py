@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from engine.world import World, tool
 from server.place import EVENTS, engine_of, events_in, listening, new_session, served
 from windowpane.agents.folder import FolderAgents
 from windowpane.client import Client
@@ -20,6 +19,7 @@ from windowpane.fetch.pages import Pages
 from windowpane.models.provider import PydanticModels
 from windowpane.models.scripted import Call, Reply
 from windowpane.server.app import create_app
+from windowpane.testing import World, tool
 
 MAP = Path(__file__).parent / "api_map.md"
 GUIDE = Path(__file__).parents[2] / "docs" / "http.md"

@@ -7,9 +7,9 @@ from typing import Any
 import httpx2
 from jsonschema import Draft202012Validator
 
-from engine.world import World
 from server.place import engine_of, problem, problem_in, served
 from windowpane.server.app import create_app
+from windowpane.testing import World
 
 
 async def test_the_server_says_that_it_is_ready(client: httpx2.AsyncClient) -> None:

@@ -10,11 +10,11 @@ import pytest
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed
 
-from engine.world import World
 from server.guests import guarded
 from server.place import EVENTS, events_in, new_session, problem, problem_in, served
 from windowpane.callers import TokenFile
 from windowpane.models.scripted import Reply
+from windowpane.testing import World
 
 NEEDED = "this server needs a token; send `Authorization: Bearer TOKEN` (`windowpane token create` creates one)"
 INVALID = NEEDED.replace("this server needs a token", "this token is not valid, or not any more")

@@ -21,12 +21,12 @@ from starlette.routing import BaseRoute
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed
 
-from engine.world import World
 from server.guests import Place, guarded
 from server.place import engine_of
 from windowpane.callers import SCOPES, Scope
 from windowpane.server.app import create_app
 from windowpane.server.dependencies import OpenPane
+from windowpane.testing import World
 
 FOR_ANYBODY = {
     ("get", "/healthz"),

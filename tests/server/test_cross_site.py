@@ -3,8 +3,8 @@ from __future__ import annotations
 import httpx2
 import pytest
 
-from engine.world import World
 from server.place import problem, problem_in, served
+from windowpane.testing import World
 
 
 @pytest.mark.parametrize("host", ["localhost", "LOCALHOST:8470", "127.0.0.1:1", "[::1]:8470"])

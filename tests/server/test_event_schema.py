@@ -9,7 +9,6 @@ import anyio
 import httpx2
 from jsonschema import Draft202012Validator
 
-from engine.world import World
 from server.place import events_in, new_session, served
 from windowpane.api.wire import unflat, wire
 from windowpane.context.events import (
@@ -47,6 +46,7 @@ from windowpane.context.ids import BlobHash, SessionId
 from windowpane.context.items import rule_ref, tool_ref
 from windowpane.context.messages import Source, Step, ToolCall, ToolResult
 from windowpane.context.summary import Summary
+from windowpane.testing import World
 
 AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 CALL = ToolCall("call_1", "notes__read", "{}", tool_ref("notes", "read"))

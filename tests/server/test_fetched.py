@@ -5,12 +5,12 @@ from __future__ import annotations
 import httpx2
 import pytest
 
-from engine.world import World, tool
 from fetch.site import page, running_site
 from server.place import new_session, problem_in, served, steady
 from windowpane.context.messages import Usage
 from windowpane.fetch.pages import Pages
 from windowpane.models.scripted import Call, Reply
+from windowpane.testing import World, tool
 
 NO_USAGE = {"input_tokens": 0, "output_tokens": 0, "cache_read_tokens": 0, "cache_write_tokens": 0}
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from engine.world import World
 from server.place import problem_in, served
+from windowpane.testing import World
 
 GIT = {
     "GIT_AUTHOR_NAME": "A",

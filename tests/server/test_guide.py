@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from engine.world import World
 from server.place import problem_in, served
+from windowpane.testing import World
 
 PAGE = "<!doctype html><title>Guide</title><script>a()</script><script src='x.js'></script><script>a()</script>"
 

@@ -5,8 +5,8 @@ from typing import Any
 import httpx2
 import pytest
 
-from engine.world import World, tool
 from server.place import new_session, problem, problem_in, served
+from windowpane.testing import World, tool
 
 ODD_NAMES = (
     "a/b",

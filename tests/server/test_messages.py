@@ -3,7 +3,6 @@ from __future__ import annotations
 import httpx2
 import pytest
 
-from engine.world import World, tool
 from server.place import engine_of, listening, new_session, problem, problem_in, served
 from windowpane.context.events import MessageAdded
 from windowpane.context.ids import SessionId
@@ -11,6 +10,7 @@ from windowpane.context.items import Rule, item_hash
 from windowpane.errors import ModelUnavailableError
 from windowpane.models.scripted import Call, Reply
 from windowpane.server.app import create_app
+from windowpane.testing import World, tool
 
 
 async def talk(client: httpx2.AsyncClient, session: str, *messages: str) -> None:

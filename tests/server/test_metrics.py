@@ -5,11 +5,11 @@ import shutil
 import httpx2
 import pytest
 
-from engine.world import World, tool
 from server.guests import guarded
 from server.place import new_session, problem, problem_in, served
 from windowpane.context.messages import Usage
 from windowpane.models.scripted import Call, Reply
+from windowpane.testing import World, tool
 
 
 async def numbers(client: httpx2.AsyncClient, **headers: str) -> dict[str, float]:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from engine.world import World
+from windowpane.testing import World
 
 Some = st.SearchStrategy[Any]
 

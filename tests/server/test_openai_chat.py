@@ -13,13 +13,13 @@ import openai
 import pytest
 from openai.types.chat import ChatCompletionToolParam
 
-from engine.world import World, tool
 from server.place import engine_of, events_in, listening, new_session, served
 from windowpane.context.messages import Usage
 from windowpane.errors import ModelRateLimitedError, ModelUnavailableError
 from windowpane.models.scripted import Call, Reply
 from windowpane.server.app import create_app
 from windowpane.server.openai.one_off import Once
+from windowpane.testing import World, tool
 
 WEATHER: ChatCompletionToolParam = {
     "type": "function",

@@ -1,10 +1,10 @@
 from __future__ import annotations
 
 from clients.node import seen_by
-from engine.world import World
 from server.place import served
 from windowpane.context.messages import Usage
 from windowpane.models.scripted import Call, Reply
+from windowpane.testing import World
 
 
 async def test_openais_node_client_works_unchanged(world: World) -> None:

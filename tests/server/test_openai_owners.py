@@ -6,10 +6,10 @@ from typing import Any
 import openai
 import pytest
 
-from engine.world import World
 from server.place import served
 from windowpane.callers import TokenFile
 from windowpane.models.scripted import Call, Reply
+from windowpane.testing import World
 
 WEATHER: Any = {"type": "function", "function": {"name": "weather", "parameters": {"type": "object"}}}
 

@@ -12,9 +12,9 @@ import pytest
 from openai.types.chat import ChatCompletionToolParam
 from pydantic import BaseModel
 
-from engine.world import World, tool
 from server.place import served
 from windowpane.models.scripted import Call, Reply
+from windowpane.testing import World, tool
 from wire import openai_chat
 from wire.reply import WireCall, WireReply
 from wire.server import WireServer, running

@@ -9,12 +9,12 @@ import openai
 import pytest
 from openai.types.responses import FunctionToolParam, ResponseFunctionToolCall
 
-from engine.world import World
 from server.place import new_session
 from server.test_openai_chat import asking
 from windowpane.context.messages import Usage
 from windowpane.errors import ModelUnavailableError
 from windowpane.models.scripted import Call, Reply
+from windowpane.testing import World
 
 WEATHER: FunctionToolParam = {
     "type": "function",

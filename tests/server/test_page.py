@@ -7,9 +7,9 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from engine.world import World
 from server.place import problem_in, served
 from windowpane.server.page import BUNDLE, PLACES
+from windowpane.testing import World
 
 ROUTES = Path(__file__).parents[2] / "web" / "src" / "routing" / "route.ts"
 SCRIPT = "console.log('pane');\n" * 200

@@ -8,12 +8,12 @@ from typing import Any
 import httpx2
 import pytest
 
-from engine.world import World
 from server.guests import guarded
 from server.place import new_session, problem_in, served
 from windowpane.request.hybrid_selector import HybridSelector
 from windowpane.search.index import ItemIndex
 from windowpane.stores.sqlite.store import SQLiteStore
+from windowpane.testing import World
 
 REFUND = "How long does a refund take?"
 

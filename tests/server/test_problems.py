@@ -5,11 +5,11 @@ from collections.abc import AsyncGenerator
 import httpx2
 import pytest
 
-from engine.world import World
 from server.place import new_session, problem, problem_in, served
 from windowpane import errors
 from windowpane.errors import WindowpaneError
 from windowpane.server.problems import status_of
+from windowpane.testing import World
 
 JSON = {"Content-Type": "application/json"}
 

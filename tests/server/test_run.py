@@ -13,7 +13,6 @@ import pytest
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
-from engine.world import World
 from forked import Forked, forked
 from server.place import engine_of
 from server.serving import serve as serve_scripted
@@ -22,6 +21,7 @@ from windowpane.errors import InvalidSettingError, StoreCorruptError
 from windowpane.server.process.run import run, serve
 from windowpane.server.process.sockets import listening
 from windowpane.settings import Settings
+from windowpane.testing import World
 
 
 @contextmanager

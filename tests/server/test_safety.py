@@ -15,11 +15,11 @@ import structlog
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.world import World
 from server.guests import guarded
 from server.place import EVENTS, events_in, new_session, problem, problem_in, served
 from windowpane.server.middleware.limits import Allowance
 from windowpane.server.process.logs import configure_logging
+from windowpane.testing import World
 
 HEADERS = {
     "x-content-type-options": "nosniff",

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from engine.world import World, drain, tool
 from server.place import new_session, problem_in, served
 from windowpane.api.export import EXPORT, read_export
 from windowpane.context.ids import SessionId, content_hash
@@ -18,6 +17,7 @@ from windowpane.engine import Engine
 from windowpane.fetch.pages import Pages
 from windowpane.models.scripted import Call, Reply
 from windowpane.stores.memory import MemoryStore
+from windowpane.testing import World, drain, tool
 
 
 async def say(client: httpx2.AsyncClient, session: str, content: str) -> Any:

@@ -8,10 +8,10 @@ import httpx2
 import pytest
 from anyio.abc import SocketAttribute
 
-from engine.world import World, tool
 from server.place import EVENTS, events_in, new_session, problem, problem_in, served, steady
 from windowpane.errors import ModelUnavailableError
 from windowpane.models.scripted import Call, Reply
+from windowpane.testing import World, tool
 
 CALL: dict[str, Any] = {
     "id": "c1",

@@ -14,12 +14,12 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed
 from websockets.typing import Origin
 
-from engine.world import World
 from server.place import SentEvent, engine_of, events_in, listening, new_session, served
 from windowpane.context.events import MessageAdded
 from windowpane.context.ids import SessionId
 from windowpane.server.app import create_app
 from windowpane.stores.sqlite.store import SQLiteStore
+from windowpane.testing import World
 
 
 async def taken(events: AsyncIterator[SentEvent], count: int) -> list[SentEvent]:

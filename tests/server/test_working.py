@@ -8,9 +8,9 @@ from typing import Any
 import httpx2
 import pytest
 
-from engine.world import World, tool
 from server.place import new_session, problem, problem_in, served
 from windowpane.models.scripted import Call, Reply
+from windowpane.testing import World, tool
 
 
 @pytest.mark.spec("S2.54", "S2.69-S2.71")

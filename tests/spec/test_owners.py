@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from engine.world import World
 from server.guests import guarded
 from windowpane.stores.sqlite.store import SQLiteStore
+from windowpane.testing import World
 
 
 @pytest.fixture

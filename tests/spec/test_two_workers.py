@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from engine.world import World, drain, tool
 from windowpane.models.scripted import Call, Reply
 from windowpane.stores.sqlite.store import SQLiteStore
+from windowpane.testing import World, drain, tool
 
 
 def worker(folder: Path) -> World:

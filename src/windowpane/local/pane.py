@@ -14,9 +14,9 @@ from windowpane.api.turns import TurnView
 from windowpane.context.events import ApprovalDecided, Live, Recorded, TurnStarted, WatchEvent
 from windowpane.context.ids import SessionId
 from windowpane.context.items import CLIENT_SERVER, ItemRef, Tool
-from windowpane.context.messages import Decision, ToolResult, UserMessage
+from windowpane.context.messages import Decision, Step, ToolResult, UserMessage
 from windowpane.context.request import ReplyOptions, Request
-from windowpane.engine import Engine
+from windowpane.engine import Engine, Prepared
 from windowpane.errors import ConflictError
 from windowpane.insight.analytics.store import AnalyticsStore
 from windowpane.insight.analytics.update import AnalyticsUpdater
@@ -174,6 +174,20 @@ class LocalPane:
             SessionNotFoundError: there is no such session, or it is another owner's; the error does not tell which.
         """
         return await self._bound.own(session_id)
+
+    async def prepare(self, session_id: str, message: str, *, key: str | None = None, wait_s: float = 0) -> Prepared:
+        """Store a message and build its request, for a model call of your own. Then call `record()` or `abandon()`."""
+        own = await self._bound.own(session_id)
+        await self._get_ready(own, message)
+        return await self.engine.prepare(own, message, key=key, wait_s=wait_s)
+
+    async def record(self, prepared: Prepared, reply: str | Sequence[Step]) -> SessionView:
+        """Store what your model answered to a prepared request: a text, or every step with its tool calls."""
+        return session_view(await self.engine.record(prepared, reply))
+
+    async def abandon(self, prepared: Prepared, why: str) -> SessionView:
+        """Store that your model call failed. The message and the request stay, with an error message."""
+        return session_view(await self.engine.abandon(prepared, why))
 
     async def drained(self, session_id: str, live: AsyncGenerator[Live]) -> TurnView:
         """Return the turn that a stream is about when nothing more happens in it for now."""

@@ -1,4 +1,14 @@
-"""A small world for engine tests: an agent, a model that says what it is told to, and some tools."""
+"""What tests of programs that use Windowpane need: a small world, and the parts it is made of.
+
+    world = World(tmp_path)
+    world.rule("tone", "Be kind.", include="always")
+    world.says("Hello.")
+    async with world.pane() as pane:
+        session = await pane.sessions.create()
+        assert (await pane.ask(session.id, "Hi")).text == "Hello."
+
+The model says what it is told to, tools are functions, and everything else is real.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +21,27 @@ from typing import Any
 from windowpane.agents.folder import FolderAgents
 from windowpane.context.events import Event, Live, Recorded
 from windowpane.engine import Engine
+from windowpane.local.pane import LocalPane
 from windowpane.models.provider import PydanticModels
-from windowpane.models.scripted import Reply, ScriptedModel
-from windowpane.request.selector import Selector
+from windowpane.models.scripted import Call, Reply, ScriptedModel
+from windowpane.request.selector import FixedSelector, Selector
 from windowpane.stores.base import Store
 from windowpane.stores.memory import MemoryStore
 from windowpane.tools.functions import FunctionTool, FunctionToolbox
+
+__all__ = [
+    "Call",
+    "FixedSelector",
+    "FunctionTool",
+    "FunctionToolbox",
+    "MemoryStore",
+    "Reply",
+    "ScriptedModel",
+    "World",
+    "drain",
+    "stored",
+    "tool",
+]
 
 
 @dataclass
@@ -36,22 +61,27 @@ class World:
         self.write("prompts/core.md", "You are Pane.")
 
     def write(self, path: str, text: str) -> Path:
+        """Write a file of the agent's folder."""
         file = self.root / "pane" / path
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text)
         return file
 
     def rule(self, name: str, text: str = "", **front: Any) -> Path:
+        """Write a rule; `front` is its front matter."""
         return self.write(f"rules/{name}.md", _front(front) + (text or f"Text of {name}."))
 
     def reference(self, name: str, text: str = "", **front: Any) -> Path:
+        """Write a reference; `front` is its front matter."""
         return self.write(f"references/{name}.md", _front(front) + (text or f"Text of {name}."))
 
     def says(self, *replies: Reply | str) -> None:
+        """Say what the model replies, call by call."""
         self.model = ScriptedModel("test", [Reply(reply) if isinstance(reply, str) else reply for reply in replies])
 
     @asynccontextmanager
     async def engine(self, **options: Any) -> AsyncGenerator[Engine]:
+        """Open an engine for this world."""
         engine = Engine(
             store=self.store,
             agents=FolderAgents(self.root),
@@ -63,12 +93,20 @@ class World:
         async with engine:
             yield engine
 
+    @asynccontextmanager
+    async def pane(self, *, owner: str | None = "local", **options: Any) -> AsyncGenerator[LocalPane]:
+        """Open a pane for this world."""
+        async with self.engine(**options) as engine:
+            yield LocalPane(engine, owner=owner)
+
 
 def _front(front: Mapping[str, Any]) -> str:
     return "---\n" + "".join(f"{name}: {value}\n" for name, value in front.items()) + "---\n"
 
 
 def tool(name: str, answer: str = "done", **options: Any) -> FunctionTool:
+    """Return a tool that answers with a text, in which `{argument}` stands for an argument."""
+
     async def run(arguments: Mapping[str, Any]) -> str:
         return answer.format(**arguments)
 
@@ -76,8 +114,10 @@ def tool(name: str, answer: str = "done", **options: Any) -> FunctionTool:
 
 
 async def drain(events: AsyncIterator[Live]) -> list[Live]:
+    """Return everything that a turn yields."""
     return [event async for event in events]
 
 
 def stored(events: Sequence[Live]) -> list[Event]:
+    """Return the events of a turn that were stored."""
     return [event.event for event in events if isinstance(event, Recorded)]

@@ -1,0 +1,93 @@
+"""The front door: `import windowpane`."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import windowpane
+from windowpane.api.pane import Pane
+from windowpane.testing import World
+
+HEAVY = {"anyio", "fastapi", "httpx2", "mcp", "numpy", "pydantic", "pydantic_ai", "starlette", "structlog"}
+
+
+def test_every_public_name_resolves_and_every_other_name_does_not() -> None:
+    found = {name: getattr(windowpane, name) for name in windowpane.__all__}
+
+    assert [name for name, value in found.items() if value is None] == []
+    assert sorted(windowpane.__all__) == windowpane.__all__
+    assert set(windowpane.__all__) <= set(dir(windowpane))
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        windowpane.nothing  # noqa: B018 # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
+
+
+def test_importing_the_package_loads_nothing_that_is_heavy() -> None:
+    code = "import sys; before = set(sys.modules); import windowpane; print(*sorted(set(sys.modules) - before))"
+
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+
+    assert HEAVY & {name.partition(".")[0] for name in loaded} == set()
+    assert [name for name in loaded if name.startswith("windowpane")] == ["windowpane"]
+
+
+async def test_a_pane_is_opened_with_a_folder_and_a_store(tmp_path: Path) -> None:
+    windowpane.init_agent(tmp_path / "agents" / "guide")
+    async with windowpane.open(agents=tmp_path / "agents", store="memory:", data=tmp_path) as pane:
+        session = await pane.sessions.create()
+        events = [event async for event in pane.turn(session.id, "How do I add a rule?")]
+        why = await pane.explain(session.id, turn=1, item="reference:agent-folder")
+
+    assert any(isinstance(event, windowpane.Delta) for event in events)
+    assert (session.agent, why.included) == ("guide", True)
+
+
+def test_a_script_calls_the_same_methods_without_await(tmp_path: Path) -> None:
+    windowpane.init_agent(tmp_path / "agents" / "guide")
+    with windowpane.open_sync(agents=tmp_path / "agents", store="memory:", data=tmp_path) as pane:
+        session = pane.sessions.create(name="Script")
+        text = "".join(event.text for event in pane.turn(session.id, "Hello") if isinstance(event, windowpane.Delta))
+        record = pane.turns.get(session.id, 1)
+        with pytest.raises(windowpane.SessionNotFoundError):
+            pane.sessions.get("ses_none")
+        with pytest.raises(windowpane.SessionNotFoundError):
+            next(pane.turn("ses_none", "Hello"))
+
+    assert (session.name, record.outcome) == ("Script", "completed")
+    assert text
+    assert text == record.text
+
+
+async def test_a_setting_that_does_not_exist_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(windowpane.InvalidInputError, match="there is no such setting"):
+        async with windowpane.open(data=tmp_path, colour="blue"):
+            pass
+
+
+async def test_a_preview_and_a_search_need_no_provider_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    windowpane.init_agent(tmp_path / "agents" / "guide")
+    async with windowpane.open(agents=tmp_path / "agents", store="memory:", data=tmp_path) as pane:
+        session = await pane.sessions.create(settings={"model": "openai:gpt-5-mini"})
+        request = await pane.preview(session.id, "How do I add a rule?")
+        found = await pane.agents.search("guide", "How do I add a rule?")
+        with pytest.raises(windowpane.ModelError):
+            await pane.models.check("openai:gpt-5-mini")
+
+    assert request.context.settings.model == "openai:gpt-5-mini"
+    assert [str(item.ref) for item in found]
+
+
+async def test_the_small_world_is_a_pane_for_tests(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.rule("tone", "Be kind.", include="always")
+    world.says("Hello.")
+    async with world.pane() as pane:
+        opened: Pane = pane
+        session = await opened.sessions.create()
+        turn = await opened.ask(session.id, "Hi")
+
+    assert (turn.text, session.rules) == ("Hello.", ("tone",))
