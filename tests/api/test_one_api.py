@@ -319,7 +319,7 @@ async def test_a_preview_and_a_search_need_no_provider_key(world: World, over_ht
         pane: Pane = client if over_http else local
         session = (await pane.sessions.create(settings={"model": "openai:gpt-5-mini"})).id
         request = await pane.preview(session, "When is my refund?")
-        found = await pane.agents.search("pane", "refunds", items=["reference:billing"])
+        found = await pane.agents.search("pane", "How many days do refunds take?", items=["reference:billing"])
         async with McpClient(create_server(local.engine)) as host:
             answer = await host.call_tool("search_context", {"session_id": session, "message": "When is my refund?"})
         failed = await pane.ask(session, "When is my refund?")
