@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Generator
+import time
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib.resources import files
@@ -46,6 +47,13 @@ class Sight:
 
     def goto(self, path: str = "/") -> None:
         self.page.goto(self.url + path)
+
+    def await_value(self, read: Callable[[], object], expected: object) -> None:
+        """Wait until something that is read from the page is as expected, such as a place in a layout that moves."""
+        until = time.monotonic() + PATIENCE_MS / 1000
+        while read() != expected and time.monotonic() < until:
+            self.page.wait_for_timeout(50)
+        assert read() == expected
 
     def check(self) -> None:
         """Fail when anything went wrong, or when the page is wider than its window."""

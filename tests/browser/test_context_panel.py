@@ -193,9 +193,12 @@ def test_the_panel_has_three_columns_where_there_is_room(desktop: Sight, place: 
     panel(desktop).get_by_role("button", name="Columns").click()
     view = page.get_by_role("dialog", name="Context of this session")
     expect(view.get_by_role("img", name=re.compile("room left"))).to_be_visible()
-    boxes = [group(view, title).bounding_box() for title in ("Rules", "References", "Tools")]
-    assert len({round(box["y"]) for box in boxes if box}) == 1
-    assert len({round(box["x"]) for box in boxes if box}) == 3
+
+    def rows_and_columns() -> tuple[int, int]:
+        boxes = [group(view, title).bounding_box() for title in ("Rules", "References", "Tools")]
+        return len({round(box["y"]) for box in boxes if box}), len({round(box["x"]) for box in boxes if box})
+
+    desktop.await_value(rows_and_columns, (1, 3))
     expect(group(view, "Tools").get_by_role("listitem").first).to_contain_text(re.compile(r"notes\.\s*•\s*list_notes"))
     desktop.shoot("panel-columns")
     desktop.check_access()
