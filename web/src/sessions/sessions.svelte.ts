@@ -1,12 +1,13 @@
 /** The list of sessions: what there is, what is new in it since it was last looked at, and what is being deleted. */
 
 import { call, ProblemError } from '../api/call.ts'
-import type { NewSession, SessionView } from '../api/schema.ts'
+import type { NewSession, SessionListView, SessionView } from '../api/schema.ts'
 import { kept } from '../ui/kept.ts'
 import { toasts, UNDO_MS } from '../ui/toasts.svelte.ts'
 
 const PAGE = 60
 const REFRESH_MS = 15_000
+const PAUSE_MS = 250
 const seenBefore = kept<Record<string, number>>('seen')
 
 /** A session's name, or what to call one that has none. */
@@ -22,13 +23,65 @@ class Sessions {
   #known = 0
   loaded = $state(false)
   problem: ProblemError | null = $state.raw(null)
-  /** What the list is searched for. */
-  query = $state('')
+  /** Whether the server is still looking for sessions that hold the words. */
+  searching = $state(false)
+  #query = $state('')
+  #found: SessionView[] = $state.raw([])
+  #foundCursor: string | null = $state(null)
+  #search = 0
+  #pause: ReturnType<typeof setTimeout> | undefined
 
   readonly list: SessionView[] = $derived(
-    this.#all.filter((session) => !this.#leaving[session.id] && matches(session, this.query)),
+    (this.#words ? this.#found : this.#all).filter((session) => !this.#leaving[session.id]),
   )
-  readonly more = $derived(this.#cursor !== null)
+  readonly more = $derived((this.#words ? this.#foundCursor : this.#cursor) !== null)
+
+  get #words(): string {
+    return this.#query.trim()
+  }
+
+  /** The words that are searched for, in names and in conversations; empty: the list is everything. */
+  get query(): string {
+    return this.#query
+  }
+
+  set query(text: string) {
+    const before = this.#words
+    this.#query = text
+    const words = this.#words
+    if (words === before) return
+    clearTimeout(this.#pause)
+    this.#search++
+    this.searching = words !== ''
+    this.#foundCursor = null
+    // Those whose names are known to hold the words are there at once; the server finds the others.
+    this.#found = words ? this.#all.filter((session) => inName(session, words)) : []
+    if (words) this.#pause = setTimeout(() => void this.#find(words), PAUSE_MS)
+  }
+
+  async #find(words: string): Promise<void> {
+    const search = ++this.#search
+    const found: SessionView[] = []
+    let cursor: string | null = null
+    try {
+      // The server looks through so many sessions at a time, and may find none among them.
+      do {
+        const query: { q: string; limit: number; cursor?: string } = { q: words, limit: PAGE }
+        const page: SessionListView = await call('list_sessions', { query: cursor ? { ...query, cursor } : query })
+        if (search !== this.#search) return
+        found.push(...page.sessions)
+        cursor = page.cursor
+      } while (cursor && !found.length)
+      this.#found = found
+      this.#foundCursor = cursor
+      this.problem = null
+    } catch (error) {
+      if (!(error instanceof ProblemError)) throw error
+      if (search !== this.#search) return
+      this.problem = error
+    }
+    this.searching = false
+  }
 
   readonly #others = new BroadcastChannel('windowpane:sessions')
 
@@ -67,12 +120,28 @@ class Sessions {
   }
 
   async loadMore(): Promise<void> {
+    if (this.#words) return this.#findMore()
     if (!this.#cursor) return
     const { sessions, cursor } = await call('list_sessions', { query: { limit: PAGE, cursor: this.#cursor } })
     const there = new Set(this.#all.map(({ id }) => id))
     this.#all = [...this.#all, ...sessions.filter(({ id }) => !there.has(id))]
     this.#known = this.#all.length
     this.#cursor = cursor
+  }
+
+  async #findMore(): Promise<void> {
+    if (!this.#foundCursor || this.searching) return
+    const search = this.#search
+    this.searching = true
+    try {
+      const query = { q: this.#words, limit: PAGE, cursor: this.#foundCursor }
+      const { sessions, cursor } = await call('list_sessions', { query })
+      if (search !== this.#search) return
+      this.#found = [...this.#found, ...sessions]
+      this.#foundCursor = cursor
+    } finally {
+      if (search === this.#search) this.searching = false
+    }
   }
 
   async create(wanted: NewSession): Promise<SessionView> {
@@ -85,6 +154,7 @@ class Sessions {
   async rename(id: string, name: string): Promise<void> {
     const session = await call('update_session', { path: { session_id: id }, body: { name } })
     this.#all = this.#all.map((one) => (one.id === id ? session : one))
+    this.#found = this.#found.map((one) => (one.id === id ? session : one))
     this.changed()
   }
 
@@ -127,6 +197,7 @@ class Sessions {
     try {
       await call('delete_session', { path: { session_id: id } }, { keepalive: true })
       this.#all = this.#all.filter((session) => session.id !== id)
+      this.#found = this.#found.filter((session) => session.id !== id)
     } catch (error) {
       if (!(error instanceof ProblemError && error.problem.status === 404)) toasts.failed(error)
     }
@@ -139,12 +210,8 @@ class Sessions {
   }
 }
 
-function matches(session: SessionView, query: string): boolean {
-  const text = `${nameOf(session)} ${session.agent}`.toLowerCase()
-  return query
-    .toLowerCase()
-    .split(/\s+/)
-    .every((word) => text.includes(word))
+function inName(session: SessionView, words: string): boolean {
+  return session.name.toLowerCase().includes(words.toLowerCase())
 }
 
 export const sessions = new Sessions()
