@@ -74,10 +74,12 @@ def test_an_answer_shows_what_its_model_was_given(sight: Sight, place: Place) ->
     assert len(set(colours.values())) == 3
     for name in ("Add", "Remove", "Manage"):
         expect(view.get_by_role("button", name=re.compile(f"^{name}"))).to_have_count(0)
-    boxes = [found.bounding_box() for found in (rules, references, tools)]
-    assert all(box is not None for box in boxes)
-    lefts, tops = ({round(box[side]) for box in boxes if box} for side in ("x", "y"))
-    assert (len(lefts), len(tops)) == ((1, 3) if sight.narrow else (3, 1))
+
+    def rows_and_columns() -> tuple[int, int]:
+        boxes = [found.bounding_box() for found in (rules, references, tools)]
+        return len({round(box["y"]) for box in boxes if box}), len({round(box["x"]) for box in boxes if box})
+
+    sight.await_value(rows_and_columns, (3, 1) if sight.narrow else (1, 3))
 
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     page.get_by_role("button", name="Copy as text").click()
@@ -239,3 +241,26 @@ def test_an_answer_without_a_record_says_so(desktop: Sight, place: Place) -> Non
     expect(page.get_by_text("The context could not be loaded")).to_be_visible()
     expect(page.get_by_role("button", name="Try again")).to_be_visible()
     desktop.expected += ["404", "500"]
+
+
+def test_long_lines_of_what_was_sent_are_broken(sight: Sight, place: Place) -> None:
+    text = "A very long line without an end. " * 12
+    place.write("rules/long.md", f"---\ninclude: always\ndescription: Long\n---\n{text}\n")
+    session = place.new_session("Wrapping")
+    place.ask(session, "Hello", "Hi")
+    page = sight.page
+    sight.goto(f"/s/{session}/t/1/items/rule/long")
+    sent = page.get_by_label("Text as it was sent").locator("pre")
+    expect(sent).to_contain_text(text.strip())
+    fits = "box => box.scrollWidth <= box.clientWidth"
+    assert sent.evaluate(fits)
+    sight.shoot("item-wrapped")
+
+    sight.goto(f"/s/{session}/t/1")
+    exact = section(page, "Exact messages")
+    for row in exact.get_by_role("listitem").all():
+        row.locator("summary").click()
+        shown = row.locator("pre").first
+        expect(shown).to_be_visible()
+        assert shown.evaluate(fits), shown.text_content()
+    sight.shoot("exact-wrapped")
