@@ -60,7 +60,7 @@ def test_no_screen_breaks_a_rule_of_access_or_of_the_policy(looking: Sight, plac
     screens = {
         "new": ("/", "What would you like to know?"),
         "debug": (f"/s/{session}?applet=debug", "Sources of this answer"),
-        "editor": (f"/s/{session}?applet=text-editor&path={files}/notes.md", "Since the agent saw it"),
+        "editor": (f"/s/{session}?applet=text-editor&path={files}/notes.md", "Changes since the agent read it"),
         "git": (f"/s/{session}?applet=git-diff&path={files}", "5 files changed"),
         "no-session": ("/s/ses_missing", "There is no such session"),
         "agents": ("/agents", "Answers questions about photos"),
@@ -92,7 +92,7 @@ def test_no_part_of_a_conversation_breaks_a_rule_of_access(looking: Sight, place
 
     page = looking.page
     looking.goto(f"/s/{session}")
-    expect(page.get_by_role("region", name="Tool calls that wait for you")).to_be_visible()
+    expect(page.get_by_role("region", name="Tool calls that need your approval")).to_be_visible()
     look(looking, "conversation")
     page.locator(".scroll").first.evaluate("box => box.scrollTo(0, 0)")
     expect(page.get_by_text("album.upload")).to_be_visible()
@@ -117,7 +117,7 @@ def test_neither_the_context_of_a_turn_nor_the_panel_breaks_a_rule_of_access(loo
     expect(page.get_by_role("heading", name="Items", exact=True)).to_be_visible()
     look(looking, "turn")
     looking.goto(f"/s/{session}/t/2/items/reference/cheese")
-    expect(page.get_by_label("Text as it was sent")).to_be_visible()
+    expect(page.get_by_label("Text sent")).to_be_visible()
     look(looking, "item")
 
     looking.goto(f"/s/{session}")

@@ -88,7 +88,7 @@ def test_an_edit_on_disk_appears_without_reload_and_a_conflict_shows_both_versio
     expect(conflict.get_by_text("rules/watering.md was changed elsewhere while you edited it")).to_be_visible()
     expect(conflict).to_contain_text("Water in the afternoon.")
     expect(conflict).to_contain_text("Water at night.")
-    expect(conflict).to_contain_text("Also changed there, and kept in any case: Description (“When to water”)")
+    expect(conflict).to_contain_text("Also changed elsewhere, and kept either way: Description (“When to water”)")
     expect(text).to_have_value("Water at night.\n")
     desktop.shoot("agent-conflict")
     desktop.check_access()
@@ -104,7 +104,7 @@ def test_an_edit_on_disk_appears_without_reload_and_a_conflict_shows_both_versio
 
     text.fill("Never water.")
     rule.write_text(RULE)
-    conflict.get_by_role("button", name="Take the other").click()
+    conflict.get_by_role("button", name="Use the other version").click()
     expect(text).to_have_value(re.compile("Water in the morning"))
     page.get_by_role("button", name="Undo").click()
     expect(text).to_have_value("Never water.")
@@ -114,7 +114,7 @@ def test_an_edit_on_disk_appears_without_reload_and_a_conflict_shows_both_versio
     desktop.expected.append("404")
     text.fill("Gone, but not lost.")
     rule.unlink()
-    conflict.get_by_role("button", name="Write it again").click()
+    conflict.get_by_role("button", name="Save again").click()
     expect(saved).to_be_visible()
     assert "Gone, but not lost." in rule.read_text()
 

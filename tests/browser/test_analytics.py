@@ -41,7 +41,7 @@ def gallery(new_server: Place) -> Place:
 def test_a_new_server_says_what_will_be_here(browser: Browser, new_server: Place) -> None:
     with seeing(browser, new_server.url) as sight:
         sight.goto("/analytics")
-        expect(sight.page.get_by_text("There is nothing to look back on yet")).to_be_visible()
+        expect(sight.page.get_by_text("No turns yet")).to_be_visible()
         sight.shoot("analytics-empty")
         sight.check_access()
         sight.check()
@@ -83,9 +83,9 @@ def test_a_suggestion_is_applied_with_a_click_and_undone_with_another(browser: B
     with seeing(browser, gallery.url) as sight:
         page = sight.page
         sight.goto("/analytics")
-        card = page.get_by_role("listitem").filter(has_text="Let the selection bring in house-style")
+        card = page.get_by_role("listitem").filter(has_text="Change house-style from Always to Agent")
         expect(card).to_contain_text("there was no trace of it in the answers")
-        expect(card).to_contain_text("tokens saved")
+        expect(card).to_contain_text("Would have saved")
         card.scroll_into_view_if_needed()
         sight.shoot("analytics-suggestions")
         card.get_by_role("button", name=re.compile("^Apply")).click()

@@ -104,7 +104,7 @@ def test_a_file_of_the_footer_opens_beside_the_conversation_and_is_edited(phone:
     expect(page.get_by_role("link", name=f"{folder.name}/")).to_be_visible()
     phone.goto(applet(session, "text-editor", path="/etc/passwd"))
     phone.expected.append("404")
-    expect(page.get_by_text("There is no such file to show")).to_be_visible()
+    expect(page.get_by_text("File not found")).to_be_visible()
     assert page.locator("img").count() == 0
 
 
@@ -119,11 +119,11 @@ def test_the_editor_shows_what_changed_since_the_agent_saw_the_file(desktop: Sig
     session = place.new_session("Seen", agent="reader")
     page = desktop.page
     desktop.goto(applet(session, "text-editor", path=str(file), view="changes"))
-    expect(page.get_by_text("The agent has not seen this file here")).to_be_visible()
+    expect(page.get_by_text("The agent has not read this file in this session")).to_be_visible()
 
     place.model.says("", calls=(tool_call("c1", "files__read_file", path=str(file)),))
     place.ask(session, "Read the plan", "I have read it.")
-    expect(page.get_by_text("As the agent saw it")).to_be_visible()
+    expect(page.get_by_text("Unchanged")).to_be_visible()
     file.write_text("# Plan\n\n- one\n- 2\n- three\n")
     changes = page.get_by_role("region", name="Changes since the agent saw plan.md")
     expect(changes.locator(".old .text")).to_have_text(["- two"])
@@ -172,7 +172,7 @@ def test_changes_in_a_repository_are_shown_file_by_file(desktop: Sight, place: P
     page.get_by_role("textbox", name="since").fill("nowhere")
     page.keyboard.press("Enter")
     desktop.expected.append("422")
-    expect(page.get_by_text("Git could not say what changed")).to_be_visible()
+    expect(page.get_by_text("Git failed")).to_be_visible()
     page.go_back()
     expect(notes.locator(".new .text")).to_have_text(["2", "four"])
 

@@ -45,7 +45,7 @@ def test_every_waiting_call_is_decided_before_anything_is_sent(phone: Sight, pla
     page = phone.page
     phone.goto(f"/s/{session}")
 
-    decide = page.get_by_role("button", name="Send decisions")
+    decide = page.get_by_role("button", name="Submit")
     expect(decide).to_be_disabled()
     first, second = page.get_by_role("group", name="notes.write_note").all()
     first.get_by_role("button", name="Deny").click()
@@ -99,12 +99,12 @@ def test_an_edited_message_is_asked_in_a_copy(desktop: Sight, place: Place) -> N
     place.ask(session, "Second question", "Second answer")
     page = desktop.page
     desktop.goto(f"/s/{session}")
-    page.get_by_role("button", name="Edit and ask again").nth(1).click()
+    page.get_by_role("button", name="Edit and send again").nth(1).click()
     edited = page.get_by_role("textbox", name="Message").first
     expect(edited).to_have_value("Second question")
     edited.fill("Another question")
     place.model.says("Another answer")
-    page.get_by_role("button", name="Ask in a copy").click()
+    page.get_by_role("button", name="Send in a new branch").click()
 
     expect(page.get_by_text("Another answer")).to_be_visible()
     expect(page.get_by_text("First answer")).to_be_visible()
@@ -138,7 +138,7 @@ def test_a_page_is_attached_as_text_and_removed_again(phone: Sight, place: Place
     page.get_by_role("button", name="Attach a page").click()
     form = page.get_by_role("dialog", name="Attach a page")
     form.get_by_label("Address of the page").fill("https://example.org/photos")
-    form.get_by_label("I have the text").check()
+    form.get_by_label("Paste the text instead").check()
     form.get_by_label("Title").fill("About photos")
     form.get_by_label("Text", exact=True).fill("Photos are made of light. " * 20)
     phone.shoot("attach")

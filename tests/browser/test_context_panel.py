@@ -68,7 +68,7 @@ def test_items_are_found_added_and_removed_with_their_modes_and_tokens(phone: Si
 
     shown.get_by_role("searchbox", name="Search items").fill("note all")
     expect(tools.get_by_label("Tools that could be added").get_by_role("listitem")).to_have_count(2)
-    expect(rules.get_by_text("None with these words.")).to_be_visible()
+    expect(rules.get_by_text("No matches.")).to_be_visible()
     tools.get_by_role("button", name="Add list_notes").click()
     expect(tools.get_by_role("button", name="Remove list_notes")).to_be_visible()
     held = place.call("GET", f"/api/sessions/{session}/items")["items"]
@@ -110,7 +110,7 @@ def test_a_message_that_is_being_written_shows_what_it_would_select(desktop: Sig
     left = shown.get_by_label("Would be left out").get_by_role("listitem")
     expect(left).to_contain_text(re.compile("cheese.*at most 4 are included", re.DOTALL))
     desktop.shoot("panel-preview")
-    expect(shown.get_by_text("Looking again")).to_have_count(0)
+    expect(shown.get_by_text("Updating")).to_have_count(0)
     assert len(asked) < len(QUESTION) / 2
     assert asked.count(QUESTION) == 1
 
@@ -142,7 +142,7 @@ def test_a_preview_that_fails_or_is_outdated_is_never_in_the_way(desktop: Sight,
     expect(shown.get_by_role("img", name=re.compile("room left"))).to_be_visible()
     with page.expect_request("**/preview?*"):
         message(page).fill("How are photos named?")
-    expect(shown.get_by_text("Looking again")).to_be_attached()
+    expect(shown.get_by_text("Updating")).to_be_attached()
     message(page).fill("How does Gouda cheese ripen?")
     expect(shown.get_by_label("Would be selected").get_by_role("listitem").first).to_contain_text("cheese")
     expect(message(page)).to_have_value("How does Gouda cheese ripen?")
@@ -152,7 +152,7 @@ def test_a_preview_that_fails_or_is_outdated_is_never_in_the_way(desktop: Sight,
     message(page).fill("And then?")
     expect(shown.get_by_text("The server answered 500.")).to_be_visible()
     expect(shown.get_by_label("Would be selected")).to_have_count(0)
-    expect(shown.get_by_role("heading", name="As last known")).to_be_visible()
+    expect(shown.get_by_role("heading", name="Last known")).to_be_visible()
     desktop.shoot("panel-failed")
     page.unroute_all(behavior="ignoreErrors")
     message(page).fill("And after that?")

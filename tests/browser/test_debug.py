@@ -92,13 +92,13 @@ def test_a_session_without_a_turn_says_what_will_be_there_and_a_wrong_turn_leads
     session = place.new_session("Empty")
     page = desktop.page
     desktop.goto(f"/s/{session}?applet=debug")
-    expect(page.get_by_text("Nothing to look into yet")).to_be_visible()
+    expect(page.get_by_text("No turns yet")).to_be_visible()
     desktop.shoot("debug-empty")
 
     place.ask(session, "How are photos uploaded?", "With the button.")
     expect(page.locator(".context-stats")).to_contain_text("Messages: 0")
     desktop.goto(f"/s/{session}?applet=debug&turn=9")
-    expect(page.get_by_text("Turn 9 cannot be looked into")).to_be_visible()
+    expect(page.get_by_text("Turn 9 cannot be shown")).to_be_visible()
     page.get_by_role("link", name="Newest turn").click()
     expect(page.get_by_text("Turn 1 of 1")).to_be_visible()
     desktop.expected.append("404")

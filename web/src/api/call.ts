@@ -96,11 +96,7 @@ async function problemIn(response: Response): Promise<ProblemDocument> {
 }
 
 function unreachable(): ProblemDocument {
-  return problem(
-    0,
-    'unreachable',
-    'The server cannot be reached. Check that `windowpane serve` is running, then try again.',
-  )
+  return problem(0, 'unreachable', 'Server unreachable. Check that `windowpane serve` is running, then try again.')
 }
 
 function problem(status: number, code: string, detail: string): ProblemDocument {

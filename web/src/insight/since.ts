@@ -9,8 +9,8 @@ export type Later = { since: SentItem['changed_since']; description: string }
 
 export const MARKS: Record<SentItem['changed_since'], string> = {
   unchanged: '',
-  changed: 'Changed since',
-  deleted: 'Deleted since',
+  changed: 'Edited since this turn',
+  deleted: 'Deleted since this turn',
   unknown: '',
 }
 

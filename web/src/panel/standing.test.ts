@@ -17,7 +17,7 @@ test('a tool whose server is on its way is not taken for one that is gone', () =
     'Its server is not available: no such program',
   )
   expect(standing({ ...TOOL, server: { state: 'disabled', error: '' } })).toBe('Its server is switched off')
-  expect(standing({ ...TOOL, server: { state: 'ready', error: '' } })).toBe('The agent does not have it any more')
+  expect(standing({ ...TOOL, server: { state: 'ready', error: '' } })).toBe('No longer in the agent')
 })
 
 test('what the next request says counts, and an item that is in neither list is gone', () => {
@@ -25,6 +25,6 @@ test('what the next request says counts, and an item that is in neither list is 
   expect(standing({ ...RULE, sent: { status: 'disabled', reason: 'disabled by the agent' } })).toBe(
     'disabled by the agent',
   )
-  expect(standing(RULE)).toBe('The agent does not have it any more')
+  expect(standing(RULE)).toBe('No longer in the agent')
   expect(standing({ ...RULE, listed: false })).toBe('')
 })

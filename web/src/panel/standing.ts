@@ -20,5 +20,5 @@ export function standing({ type, known, sent, server, listed }: Facts): string {
   if (server?.state === 'disabled') return 'Its server is switched off'
   if (sent) return sent.status === 'used' ? '' : sent.reason
   const readable = type === 'tool' ? server !== null : listed
-  return known || !readable ? '' : 'The agent does not have it any more'
+  return known || !readable ? '' : 'No longer in the agent'
 }

@@ -124,7 +124,7 @@ export class Editing<D extends Draft> {
     const mine = this.values
     if (!other || !mine) return
     this.#take(other)
-    toasts.show('The other version was taken.', { action: { text: 'Undo', run: () => this.#again(mine) } })
+    toasts.show('The other version is used.', { action: { text: 'Undo', run: () => this.#again(mine) } })
   }
 
   /** Go back to what it was before I changed it, with a way back. */
@@ -132,7 +132,7 @@ export class Editing<D extends Draft> {
     const mine = this.values
     if (!this.base || !mine || !this.dirty) return
     this.#take(this.base)
-    toasts.show('Your changes were put aside.', { action: { text: 'Undo', run: () => this.#again(mine) } })
+    toasts.show('Your changes were discarded.', { action: { text: 'Undo', run: () => this.#again(mine) } })
   }
 
   forget(): void {

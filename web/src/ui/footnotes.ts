@@ -49,7 +49,7 @@ export function numbered(tokens: Token[], walk: Walk): Notes {
   }
   if (written.size)
     void walk(tokens, (token) => {
-      if (token.type === 'footnoteMark') take((token as Tokens.Generic)['label'] as string)
+      if (token.type === 'footnoteMark') take(token['label'] as string)
     })
   for (const label of written.keys()) take(label)
   return notes

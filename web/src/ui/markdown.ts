@@ -31,7 +31,7 @@ const marked = new Marked({
     tag(src) {
       if (isTag(src)) return false
       const raw = /^<(?:!--[\s\S]*?-->|[^<>]*>)/.exec(src)?.[0]
-      return raw ? { type: 'text', raw, text: raw, inLink: false, inRawBlock: false, block: false } : undefined
+      return raw ? { type: 'html', raw, text: escaped(raw), inLink: false, inRawBlock: false, block: false } : undefined
     },
   },
   renderer: {

@@ -81,7 +81,7 @@ export const MEASURES: readonly Measure[] = [
   {
     name: 'precision',
     title: 'Selected and used',
-    about: 'The share of selected items in which the answer left a trace',
+    about: 'Share of selected items that the answer called, quoted or reused',
     of: ({ quality }) => quality.precision,
     text: share,
     most: 1,
@@ -89,15 +89,15 @@ export const MEASURES: readonly Measure[] = [
   {
     name: 'recall',
     title: 'Needed and selected',
-    about: 'The share of needed items that were selected, as far as anybody can tell',
+    about: 'Share of needed items that were selected (estimate)',
     of: ({ quality }) => quality.recall,
     text: share,
     most: 1,
   },
   {
     name: 'prefix',
-    title: 'Stable prompt',
-    about: 'How much of the prompt began as the one before, which is what prompt caches live on',
+    title: 'Prompt cache stability',
+    about: 'Share of the prompt that is the same as in the turn before, so a provider’s cache can serve it',
     of: ({ prefix }) => prefix.kept_share,
     text: share,
     most: 1,
