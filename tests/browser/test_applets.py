@@ -121,6 +121,10 @@ def test_the_editor_shows_what_changed_since_the_agent_saw_the_file(desktop: Sig
     desktop.goto(applet(session, "text-editor", path=str(file), view="changes"))
     expect(page.get_by_text("The agent has not read this file in this session")).to_be_visible()
 
+    def has_tool() -> bool:
+        return "read_file" in [item["name"] for item in place.call("GET", "/api/agents/reader/items")["items"]]
+
+    desktop.await_value(has_tool, True)
     place.model.says("", calls=(tool_call("c1", "files__read_file", path=str(file)),))
     place.ask(session, "Read the plan", "I have read it.")
     expect(page.get_by_text("Unchanged")).to_be_visible()

@@ -99,7 +99,7 @@ def test_an_edited_message_is_asked_in_a_copy(desktop: Sight, place: Place) -> N
     place.ask(session, "Second question", "Second answer")
     page = desktop.page
     desktop.goto(f"/s/{session}")
-    page.get_by_role("button", name="Edit and send again").nth(1).click()
+    page.get_by_role("button", name="Edit this message").nth(1).click()
     edited = page.get_by_role("textbox", name="Message").first
     expect(edited).to_have_value("Second question")
     edited.fill("Another question")

@@ -96,7 +96,7 @@ def test_a_message_that_is_being_written_shows_what_it_would_select(desktop: Sig
     shown = panel(desktop)
     bar = shown.get_by_role("img", name=re.compile("room left"))
     expect(bar).to_have_attribute("aria-label", re.compile(r"^\d+ of 123,904 tokens: System \d+, Rules \d+; room left"))
-    expect(shown.get_by_text("Write a message to see what it would bring in")).to_be_visible()
+    expect(shown.get_by_text("Write a message to see what it would select")).to_be_visible()
     desktop.shoot("panel-empty")
     message(page).press_sequentially(QUESTION)
     selected = shown.get_by_label("Would be selected")

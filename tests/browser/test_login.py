@@ -50,7 +50,7 @@ def test_a_token_opens_the_door_and_what_is_behind_it_is_ones_own(browser: Brows
         sight.shoot("login")
         sight.check_access()
         log_in(page, "wp_wrong")
-        expect(page.get_by_role("alert")).to_contain_text("not valid")
+        expect(page.get_by_role("alert")).to_contain_text("Token invalid or revoked.")
         sight.shoot("login-refused")
         sight.check_access()
         log_in(page, ann)
