@@ -115,14 +115,16 @@ def write_agent(folder: Path) -> None:
 async def ask(engine: Engine, session: SessionId, number: int) -> None:
     """Have one turn."""
     topic = number % ITEMS
-    prepared = await engine.prepare(session, f"How many days does topic{topic} take?")
-    await engine.record(prepared, f"A topic{topic} of kind K-{topic} takes {topic} days.", usage=Usage(4000, 30))
+    prepared = await engine.prepared.begin(session, f"How many days does topic{topic} take?")
+    await engine.prepared.record(
+        prepared, f"A topic{topic} of kind K-{topic} takes {topic} days.", usage=Usage(4000, 30)
+    )
 
 
 async def counting(folder: Path, analytics: AnalyticsStore) -> tuple[float, float, float]:
     """Return the milliseconds for one new turn, for nothing new, and per turn for all of them from the beginning."""
     async with engine_at(folder) as engine:
-        sessions = [(await engine.create_session()).id for _ in range(REAL_SESSIONS)]
+        sessions = [(await engine.sessions.create()).id for _ in range(REAL_SESSIONS)]
         for session in sessions:
             for turn in range(REAL_TURNS):
                 await ask(engine, session, turn)

@@ -63,7 +63,7 @@ async def talk(directory: Path, url: str) -> None:
     models = PydanticModels(scripts=[ScriptedModel("bench", replies)])
     async with open_engine(Settings(data=directory, store_url=url), models=models) as engine:
         for number in range(SESSIONS):
-            session = (await engine.create_session(settings={"model": "scripted:bench"})).id
+            session = (await engine.sessions.create(settings={"model": "scripted:bench"})).id
             for turn in range(TURNS):
                 question = f"{QUESTIONS[turn % len(QUESTIONS)]} ({number}, {turn})"
                 async for _ in engine.turn(session, question, wait_s=60):

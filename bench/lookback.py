@@ -68,15 +68,15 @@ async def fill(folder: Path, requests: int) -> tuple[list[SessionId], float]:
     spent: list[float] = []
     async with engine_at(folder) as engine:
         for _ in range(requests // TURNS):
-            session = (await engine.create_session()).id
+            session = (await engine.sessions.create()).id
             sessions.append(session)
             for turn in range(TURNS):
                 start = time.perf_counter()
-                prepared = await engine.prepare(
+                prepared = await engine.prepared.begin(
                     session, f"How many days does {TOPICS[turn % len(TOPICS)]} {turn} take?"
                 )
                 spent.append(time.perf_counter() - start)
-                await engine.record(prepared, f"It takes {turn} days.")
+                await engine.prepared.record(prepared, f"It takes {turn} days.")
     return sessions, 1000 * statistics.median(spent)
 
 

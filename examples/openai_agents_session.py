@@ -35,13 +35,13 @@ class StandIn(Model):
 async def main(settings: Settings) -> None:
     """Talk twice, and look at the conversation in Windowpane."""
     async with open_engine(settings) as engine:
-        session = await engine.create_session()
+        session = await engine.sessions.create()
         memory = WindowpaneSession(engine, session.id)
         agent = Agent(name="Assistant", model=StandIn())
         for question in ("Hello.", "Do you remember me?"):
             result = await Runner.run(agent, question, session=memory, run_config=RunConfig(tracing_disabled=True))
             print(result.final_output)
-        print([message.role for message in await engine.messages(session.id)])
+        print([message.role for message in await engine.conversations.messages(session.id)])
 
 
 if __name__ == "__main__":

@@ -25,11 +25,11 @@ def stand_in(messages: Sequence[ModelMessage], info: AgentInfo) -> ModelResponse
 async def main(settings: Settings) -> None:
     """Run an agent of yours in a session of Windowpane's."""
     async with open_engine(settings) as engine:
-        session = await engine.create_session()
+        session = await engine.sessions.create()
         agent = Agent(FunctionModel(stand_in), capabilities=[Windowpane(engine, session.id)])
         for question in ("How do I add a rule?", "And a tool server?"):
             print((await agent.run(question)).output)
-        for item in (await engine.request_context(session.id, turn=2)).items:
+        for item in (await engine.past.context(session.id, turn=2)).items:
             print(f"{item.ref} ({item.include_mode}): {item.reason}")
 
 

@@ -110,7 +110,7 @@ async def read(client: Client, uri: str) -> dict[str, Any]:
 
 
 async def answered(engine: Engine) -> SessionId:
-    session = await engine.create_session(name="Rivers")
+    session = await engine.sessions.create(name="Rivers")
     async for _ in engine.turn(session.id, "Hello"):
         pass
     return session.id
@@ -119,7 +119,7 @@ async def answered(engine: Engine) -> SessionId:
 @pytest.mark.parametrize("how", ["stdio", "http", "stdio legacy", "http legacy"])
 async def test_a_host_keeps_the_working_context_of_a_session(settings: Settings, url: str, how: str) -> None:
     async with open_engine(settings) as engine:
-        session = await engine.create_session(name="Rivers")
+        session = await engine.sessions.create(name="Rivers")
         with anyio.fail_after(PATIENCE_S):
             async with connected(settings, url, how) as client:
                 tools = [
@@ -141,7 +141,7 @@ async def test_a_host_keeps_the_working_context_of_a_session(settings: Settings,
                     await ask(client, "get_relevant_context", session_id=session.id, set_name="ports"),
                 ]
                 stranger, failed = await ask(client, "get_relevant_context", session_id="ses_none")
-        state = await engine.session(session.id)
+        state = await engine.sessions.get(session.id)
         last = (await engine.store.read(session.id))[-1].event
 
     assert tools == [
@@ -165,7 +165,7 @@ async def test_a_host_keeps_the_working_context_of_a_session(settings: Settings,
 @pytest.mark.parametrize("how", ["stdio", "http"])
 async def test_a_listener_is_told_of_changes_that_another_process_makes(settings: Settings, url: str, how: str) -> None:
     async with open_engine(settings) as engine:
-        session = await engine.create_session(name="Rivers")
+        session = await engine.sessions.create(name="Rivers")
         uri = f"windowpane://sessions/{session.id}/context"
         with anyio.fail_after(PATIENCE_S):
             async with connected(settings, url, how) as client:
@@ -173,10 +173,10 @@ async def test_a_listener_is_told_of_changes_that_another_process_makes(settings
                 before = await read(client, uri)
                 heard: list[ServerEvent] = []
                 async with client.listen(resource_subscriptions=[uri, "windowpane://sessions/none/context"]) as changes:
-                    await engine.set_context(session.id, "ports", ["80"])
+                    await engine.working.set(session.id, "ports", ["80"])
                     heard.append(await anext(changes))
-                    await engine.update_session(session.id, {"name": "Mountains"})
-                    await engine.set_context(session.id, "ports", [])
+                    await engine.sessions.update(session.id, {"name": "Mountains"})
+                    await engine.working.set(session.id, "ports", [])
                     heard.append(await anext(changes))
                 after = await read(client, uri)
                 with pytest.raises(MCPError, match="no session 'ses_none'"):
@@ -193,8 +193,8 @@ async def test_a_host_learns_what_a_message_would_bring_and_why_something_was_in
 ) -> None:
     async with open_engine(settings) as engine:
         session_id = await answered(engine)
-        before = await engine.session(session_id)
-        new = (await engine.create_session()).id
+        before = await engine.sessions.get(session_id)
+        new = (await engine.sessions.create()).id
         with anyio.fail_after(PATIENCE_S):
             async with connected(settings, url, "http") as client:
                 found = await told(client, "search_context", session_id=session_id, message="How long is the Danube?")
@@ -206,7 +206,7 @@ async def test_a_host_learns_what_a_message_would_bring_and_why_something_was_in
                     await ask(client, "search_context", session_id=session_id, message=" "),
                     await ask(client, "explain_context", session_id=new),
                 ]
-        after = await engine.session(before.id)
+        after = await engine.sessions.get(before.id)
 
     fate = {
         "item": "rule:tone",
@@ -282,7 +282,7 @@ async def test_over_http_a_token_opens_the_sessions_of_its_owner_and_no_others(
     secrets = {name: tokens.create(f"{name}-{mode}", ["chat"])[1] for name in ("ann", "bob")}
     reader = tokens.create(f"ann-{mode}", ["read"])[1]
     async with open_engine(settings) as engine:
-        session = (await engine.create_session(owner=f"ann-{mode}")).id
+        session = (await engine.sessions.create(owner=f"ann-{mode}")).id
     with anyio.fail_after(PATIENCE_S):
         nobody = [
             httpx2.post(url, json={}, headers=headers)

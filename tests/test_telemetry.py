@@ -66,7 +66,7 @@ def attributes(span: ReadableSpan) -> dict[str, Any]:
 
 async def ask(world: World, message: str = "A planted question") -> str:
     async with world.engine() as engine:
-        session = await engine.create_session()
+        session = await engine.sessions.create()
         await drain(engine.turn(session.id, message))
         return session.id
 
@@ -172,7 +172,7 @@ async def test_a_turn_that_is_stopped_says_so(world: World, exporter: InMemorySp
     never = anyio.Event()
     world.says(Reply("So far.", before_end=never))
     async with world.engine() as engine:
-        session = await engine.create_session()
+        session = await engine.sessions.create()
         async for event in engine.turn(session.id, "Hi"):
             if isinstance(event, Delta):
                 await engine.cancel(session.id)

@@ -40,10 +40,12 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     async def talk() -> None:
         async with open_engine(Settings(data=folder)) as engine:
-            session = (await engine.create_session()).id
+            session = (await engine.sessions.create()).id
             for number in range(21):
-                prepared = await engine.prepare(session, f"When is refund number {number} of mine paid?")
-                await engine.record(prepared, f"Refund {number} reaches the bank account after five working days.")
+                prepared = await engine.prepared.begin(session, f"When is refund number {number} of mine paid?")
+                await engine.prepared.record(
+                    prepared, f"Refund {number} reaches the bank account after five working days."
+                )
 
     anyio.run(talk)
     return folder

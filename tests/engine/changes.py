@@ -36,7 +36,7 @@ async def change(folder: Path, session: SessionId, name: str) -> None:
             set_name = "ports" if own else choose.choice(["files", "endpoints", "x", "y", "z", "w"])
             items = [f"{name}{number}"] if own else [f"/{choose.randrange(20)}" for _ in range(choose.randrange(11))]
             mode: ChangeMode = "merge" if own or choose.random() < 0.8 else "replace"
-            made = await engine.set_context(session, set_name, items, mode)
+            made = await engine.working.set(session, set_name, items, mode)
             sys.stdout.write(json.dumps([set_name, items, mode, made.refused]) + "\n")
             sys.stdout.flush()
 

@@ -20,12 +20,12 @@ ASKS = Reply("Let me see.", calls=(Call("client__weather", '{"city": "Oslo"}', i
 async def test_a_tool_that_the_client_brings_is_offered_and_its_call_waits_for_the_client(world: World) -> None:
     world.says(ASKS, "Rain.")
     async with world.engine() as engine:
-        session = await engine.create_session()
+        session = await engine.sessions.create()
 
         first = stored(await drain(engine.turn(session.id, "Weather?", brought=[WEATHER])))
-        waiting = (await engine.session(session.id)).open_turn
+        waiting = (await engine.sessions.get(session.id)).open_turn
         then = stored(await drain(engine.answer_calls(session.id, [ToolResult("c1", "12 degrees, rain")])))
-        context = await engine.request_context(session.id, 1)
+        context = await engine.past.context(session.id, 1)
 
     assert [event.type for event in first] == ["turn.started", "request.built", "model.replied"]
     assert waiting is not None
@@ -43,7 +43,7 @@ async def test_a_tool_that_the_client_brings_is_offered_and_its_call_waits_for_t
 async def test_a_tool_of_the_client_is_brought_for_one_turn(world: World) -> None:
     world.says("One.", "Two.")
     async with world.engine() as engine:
-        session = await engine.create_session()
+        session = await engine.sessions.create()
 
         await drain(engine.turn(session.id, "Weather?", brought=[WEATHER]))
         await drain(engine.turn(session.id, "And now?"))
@@ -56,11 +56,11 @@ async def test_tools_of_the_agent_run_before_the_client_is_waited_for(world: Wor
     both = Reply(calls=(Call("client__weather", "{}", id="c1"), Call("files__read", '{"path": "a"}', id="c2")))
     world.says(both, "Done.")
     async with world.engine() as engine:
-        session = await engine.create_session()
+        session = await engine.sessions.create()
 
         first = stored(await drain(engine.turn(session.id, "Go", brought=[WEATHER])))
         await drain(engine.answer_calls(session.id, [ToolResult("c1", "rain")]))
-        after = await engine.session(session.id)
+        after = await engine.sessions.get(session.id)
 
     assert [event.result.call_id for event in first if isinstance(event, ToolReturned)] == ["c2"]
     assert after.open_turn is None
@@ -71,7 +71,7 @@ async def test_a_person_and_the_client_can_be_waited_for_at_once(world: World) -
     both = Reply(calls=(Call("client__weather", "{}", id="c1"), Call("files__read", '{"path": "a"}', id="c2")))
     world.says(both, "Done.")
     async with world.engine() as engine:
-        session = await engine.create_session()
+        session = await engine.sessions.create()
 
         first = stored(await drain(engine.turn(session.id, "Go", brought=[WEATHER])))
         second = stored(await drain(engine.answer_calls(session.id, [ToolResult("c1", "rain")])))
@@ -86,12 +86,12 @@ async def test_the_turn_goes_on_in_another_process_with_the_request_it_began_wit
     world = World(tmp_path / "agents", store=SQLiteStore(tmp_path / "log.db"))
     world.says(ASKS)
     async with world.engine() as engine:
-        session = await engine.create_session()
+        session = await engine.sessions.create()
         first = stored(await drain(engine.turn(session.id, "Weather?", brought=[WEATHER])))
     world.store, world.model = SQLiteStore(tmp_path / "log.db"), ScriptedModel("test", [Reply("Rain.")])
     async with world.engine() as engine:
         then = stored(await drain(engine.answer_calls(session.id, [ToolResult("c1", "rain")])))
-        events = [entry.event for entry in await engine.turn_events(session.id, 1)]
+        events = [entry.event for entry in await engine.past.events(session.id, 1)]
 
     assert [offered.offered_name for offered in world.model.calls[0].tools] == ["client__weather"]
     assert isinstance(then[-1], TurnFinished)
@@ -103,7 +103,7 @@ async def test_the_turn_goes_on_in_another_process_with_the_request_it_began_wit
 async def test_another_message_instead_of_the_results_gives_the_turn_up(world: World) -> None:
     world.says(ASKS, "Fine.")
     async with world.engine() as engine:
-        session = await engine.create_session()
+        session = await engine.sessions.create()
         await drain(engine.turn(session.id, "Weather?", brought=[WEATHER]))
 
         events = stored(await drain(engine.turn(session.id, "Never mind")))
@@ -115,7 +115,7 @@ async def test_another_message_instead_of_the_results_gives_the_turn_up(world: W
 async def test_results_that_nobody_awaits_change_nothing(world: World) -> None:
     world.says(ASKS, "Rain.")
     async with world.engine() as engine:
-        session = await engine.create_session()
+        session = await engine.sessions.create()
 
         with pytest.raises(NoResultAwaitedError, match="no tool call of this session waits for a result"):
             await drain(engine.answer_calls(session.id, [ToolResult("c1", "rain")]))
@@ -125,7 +125,7 @@ async def test_results_that_nobody_awaits_change_nothing(world: World) -> None:
         with pytest.raises(NoResultAwaitedError, match="no result was given; these calls wait: c1"):
             await drain(engine.answer_calls(session.id, []))
         await drain(engine.answer_calls(session.id, [ToolResult("c1", "rain")]))
-        after = await engine.session(session.id)
+        after = await engine.sessions.get(session.id)
 
     assert (after.open_turn, after.turn_count) == (None, 1)
 
@@ -134,7 +134,7 @@ async def test_a_result_of_the_client_is_cut_to_what_fits(world: World) -> None:
     world.write("agent.yaml", "model: scripted:test\nworking_context: false\ncontext_window: 6000\n")
     world.says(ASKS, "Rain.")
     async with world.engine() as engine:
-        session = await engine.create_session()
+        session = await engine.sessions.create()
         await drain(engine.turn(session.id, "Weather?", brought=[WEATHER]))
 
         await drain(engine.answer_calls(session.id, [ToolResult("c1", "rain and wind " * 5000)]))
@@ -153,12 +153,12 @@ async def test_a_session_can_begin_with_what_was_said_elsewhere(world: World) ->
         Exchange("Unanswered?"),
     ]
     async with world.engine() as engine:
-        session = await engine.create_session(past=past, listed=False)
+        session = await engine.sessions.create(past=past, listed=False)
 
         await drain(engine.turn(session.id, "Third?", brought=[WEATHER]))
-        messages = await engine.messages(session.id)
-        listed = await engine.sessions("local")
-        owner = (await engine.session(session.id)).owner
+        messages = await engine.conversations.messages(session.id)
+        listed = await engine.sessions.list("local")
+        owner = (await engine.sessions.get(session.id)).owner
 
     sent = [(message.role, message.content) for message in world.model.calls[0].messages if message.part == "history"]
     assert sent == [

@@ -14,7 +14,7 @@ from windowpane.testing import World, drain, tool
 @pytest.mark.spec("S4.3", "S4.9", "S4.26", "S4.70")
 async def test_a_session_keeps_its_settings_and_none_of_the_prompt(world: World) -> None:
     async with world.engine() as engine:
-        session = await engine.create_session(
+        session = await engine.sessions.create(
             settings={
                 "mode": "thinking",
                 "current_url": "https://example.org/a",
@@ -34,9 +34,9 @@ async def test_an_answer_keeps_its_model_its_tools_its_usage_and_its_time(world:
     world.toolbox.put("files", [tool("read", permission="not_required")])
     world.says(Reply(calls=(Call("files__read"),), usage=Usage(20, 2)), Reply("It is empty.", usage=Usage(30, 4)))
     async with world.engine() as engine:
-        session = await engine.create_session()
+        session = await engine.sessions.create()
         await drain(engine.turn(session.id, "Read it"))
-        question, answer = await engine.messages(session.id)
+        question, answer = await engine.conversations.messages(session.id)
 
     assert isinstance(question, UserMessage)
     assert (question.content, question.at.tzinfo is not None) == ("Read it", True)
@@ -51,7 +51,7 @@ async def test_an_answer_keeps_its_model_its_tools_its_usage_and_its_time(world:
 async def test_the_override_is_sent_once_and_no_message_carries_a_role_in_its_text(world: World) -> None:
     world.says("Hello.", "Again.")
     async with world.engine() as engine:
-        session = await engine.create_session(settings={"system_prompt": "Answer in verse."})
+        session = await engine.sessions.create(settings={"system_prompt": "Answer in verse."})
         for message in ("Hi", "Hi again"):
             await drain(engine.turn(session.id, message))
 
@@ -68,9 +68,9 @@ async def test_the_override_is_sent_once_and_no_message_carries_a_role_in_its_te
 async def test_an_answer_of_somebody_elses_model_is_kept_with_all_its_facts(world: World) -> None:
     step = Step(text="Hello.", model="mine:1", usage=Usage(10, 2), latency_ms=850, finish_reason="stop")
     async with world.engine() as engine:
-        session = await engine.create_session()
-        await engine.record(await engine.prepare(session.id, "Hi"), [step])
-        answer = (await engine.messages(session.id))[-1]
+        session = await engine.sessions.create()
+        await engine.prepared.record(await engine.prepared.begin(session.id, "Hi"), [step])
+        answer = (await engine.conversations.messages(session.id))[-1]
 
     assert isinstance(answer, AssistantMessage)
     assert answer.model_reply.steps == (step,)

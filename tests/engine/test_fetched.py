@@ -28,10 +28,10 @@ async def test_a_fetched_page_is_sent_as_untrusted_data_and_never_as_system_text
         running_site({"/tides": page(ARTICLE.format(hostile))}) as site,
         world.engine(pages=Pages(site.guard())) as engine,
     ):
-        session = await engine.create_session()
-        await engine.fetch_page(session.id, f"{site.url}/tides")
+        session = await engine.sessions.create()
+        await engine.fetched.fetch(session.id, f"{site.url}/tides")
         await drain(engine.turn(session.id, "When is high tide?"))
-        context = await engine.request_context(session.id, 1)
+        context = await engine.past.context(session.id, 1)
 
     blocks = [message for message in world.model.calls[0].messages if message.part == "fetched"]
     assert [(block.role, block.name) for block in blocks] == [("user", f"page {site.url}/tides")]
@@ -45,10 +45,10 @@ async def test_a_fetched_page_is_sent_as_untrusted_data_and_never_as_system_text
 
 async def test_a_page_that_comes_again_replaces_its_older_copy(world: World) -> None:
     async with world.engine(pages=Pages()) as engine:
-        session = await engine.create_session()
+        session = await engine.sessions.create()
         for text in ("Old text.", "New text."):
-            session = await engine.push_page(session.id, "https://Example.org/a#top", title="A", text=text)
-        session = await engine.push_page(session.id, "https://example.org/b", text="x" * (MAX_CHARACTERS + 1))
+            session = await engine.fetched.push(session.id, "https://Example.org/a#top", title="A", text=text)
+        session = await engine.fetched.push(session.id, "https://example.org/b", text="x" * (MAX_CHARACTERS + 1))
 
     assert [held.item for held in session.fetched] == [
         Fetched(kind="page", url="https://example.org/a", title="A", content="New text.", site_name="example.org"),
@@ -64,10 +64,10 @@ async def test_a_page_that_comes_again_replaces_its_older_copy(world: World) -> 
 
 async def test_a_page_that_may_not_be_fetched_changes_nothing(world: World) -> None:
     async with world.engine(pages=Pages()) as engine:
-        session = await engine.create_session()
+        session = await engine.sessions.create()
         with pytest.raises(FetchRefusedError):
-            await engine.fetch_page(session.id, "http://169.254.169.254/latest/meta-data/")
-        assert await engine.session(session.id) == session
+            await engine.fetched.fetch(session.id, "http://169.254.169.254/latest/meta-data/")
+        assert await engine.sessions.get(session.id) == session
 
 
 @pytest.mark.spec("S4.46", "S4.47", "S4.48")
@@ -75,14 +75,14 @@ async def test_clearing_fetched_context_erases_it_and_keeps_the_conversation(wor
     world.store = SQLiteStore(tmp_path / "a.db")
     world.says("Hello.")
     async with world.engine(pages=Pages()) as engine:
-        session = await engine.create_session()
+        session = await engine.sessions.create()
         await drain(engine.turn(session.id, "Hi"))
-        await engine.push_page(session.id, "https://example.org/a", text="The secret page.")
-        cleared = await engine.clear_fetched(session.id, "web_search")
+        await engine.fetched.push(session.id, "https://example.org/a", text="The secret page.")
+        cleared = await engine.fetched.clear(session.id, "web_search")
         kept = len(cleared.fetched)
-        cleared = await engine.clear_fetched(session.id)
+        cleared = await engine.fetched.clear(session.id)
         log = [entry.event for entry in await engine.store.read(session.id)]
-        messages = await engine.messages(session.id)
+        messages = await engine.conversations.messages(session.id)
     on_disk = b"".join(path.read_bytes() for path in tmp_path.glob("a.db*"))
 
     assert (kept, cleared.fetched, cleared.message_count) == (1, (), 2)
@@ -94,10 +94,10 @@ async def test_clearing_fetched_context_erases_it_and_keeps_the_conversation(wor
 async def test_clearing_the_history_keeps_what_was_fetched(world: World) -> None:
     world.says("Hello.")
     async with world.engine(pages=Pages()) as engine:
-        session = await engine.create_session()
-        await engine.push_page(session.id, "https://example.org/a", text="A page.")
+        session = await engine.sessions.create()
+        await engine.fetched.push(session.id, "https://example.org/a", text="A page.")
         await drain(engine.turn(session.id, "Hi"))
-        cleared = await engine.clear_history(session.id)
+        cleared = await engine.conversations.clear(session.id)
 
     assert [held.item.content for held in cleared.fetched] == ["A page."]
 
@@ -110,10 +110,10 @@ async def test_research_searches_the_web_and_keeps_what_it_finds(world: World) -
     async with running_site({"/search": page(body, content_type="application/json")}) as site:
         searxng = open_engine_by_name("searxng", {"url": site.url}, {})
         async with world.engine(search_engine=searxng) as engine:
-            session = await engine.create_session(settings={"mode": "research"})
+            session = await engine.sessions.create(settings={"mode": "research"})
             await drain(engine.turn(session.id, "When is high tide?"))
-            session = await engine.session(session.id)
-            context = await engine.request_context(session.id, 1)
+            session = await engine.sessions.get(session.id)
+            context = await engine.past.context(session.id, 1)
             log = [entry.event for entry in await engine.store.read(session.id)]
 
     assert [held.item for held in session.fetched] == [
@@ -134,8 +134,8 @@ async def test_research_searches_the_web_and_keeps_what_it_finds(world: World) -
 async def test_research_without_an_engine_goes_on_and_says_so(world: World) -> None:
     world.says("I do not know.")
     async with world.engine() as engine:
-        session = await engine.create_session(settings={"mode": "research"})
+        session = await engine.sessions.create(settings={"mode": "research"})
         await drain(engine.turn(session.id, "When is high tide?"))
-        context = await engine.request_context(session.id, 1)
+        context = await engine.past.context(session.id, 1)
 
     assert context.degraded == ("web search skipped: no search engine is configured; set WINDOWPANE_SEARCH_ENGINE",)

@@ -23,13 +23,13 @@ async def test_session_items_stay_and_selected_ones_come_and_go(world: World) ->
     world.says("With a key.", "With care.")
 
     async with world.engine() as engine:
-        session = await engine.create_session()
-        session = (await engine.add_item(session.id, rule_ref("B"))).state
+        session = await engine.sessions.create()
+        session = (await engine.items.add(session.id, rule_ref("B"))).state
         await drain(engine.turn(session.id, "How do I authenticate?"))
         await drain(engine.turn(session.id, "What's the error handling?"))
-        first = await engine.request_context(session.id, 1)
-        second = await engine.request_context(session.id, 2)
-        after = await engine.session(session.id)
+        first = await engine.past.context(session.id, 1)
+        second = await engine.past.context(session.id, 2)
+        after = await engine.sessions.get(session.id)
 
     held = [("rule:A", "always", None), ("reference:X", "always", None), ("rule:B", "manual", None)]
     assert [(str(item.ref), item.mode) for item in session.context_items] == [(ref, mode) for ref, mode, _ in held]
@@ -52,10 +52,10 @@ async def test_a_selected_item_that_is_in_the_session_already_is_not_sent_twice(
     world.says("So.")
 
     async with world.engine() as engine:
-        session = await engine.create_session()
-        await engine.add_item(session.id, rule_ref("C"))
+        session = await engine.sessions.create()
+        await engine.items.add(session.id, rule_ref("C"))
         await drain(engine.turn(session.id, "How?"))
-        context = await engine.request_context(session.id, 1)
+        context = await engine.past.context(session.id, 1)
 
     assert [(str(item.ref), item.include_mode) for item in context.items] == [("rule:C", "manual")]
 
@@ -67,9 +67,9 @@ async def test_without_selection_the_request_is_the_session_and_the_candidates_s
     world.says("So.")
 
     async with world.engine() as engine:
-        session = await engine.create_session()
+        session = await engine.sessions.create()
         await drain(engine.turn(session.id, "How?"))
-        context = await engine.request_context(session.id, 1)
+        context = await engine.past.context(session.id, 1)
 
     assert [str(item.ref) for item in context.items] == ["rule:A"]
     assert [(str(candidate.ref), candidate.code) for candidate in context.candidates] == [("rule:C", "selection_off")]
@@ -87,8 +87,8 @@ async def test_candidates_are_the_enabled_agent_items_that_the_session_does_not_
     )
 
     async with world.engine() as engine:
-        session = await engine.create_session()
-        await engine.add_item(session.id, rule_ref("held"))
+        session = await engine.sessions.create()
+        await engine.items.add(session.id, rule_ref("held"))
         request = await engine.preview(session.id, "How?")
 
     assert [str(candidate.ref) for candidate in request.context.candidates] == [

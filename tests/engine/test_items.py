@@ -22,7 +22,7 @@ async def test_a_new_session_receives_exactly_the_always_items(world: World) -> 
     world.toolbox.put("files", [tool("read"), tool("write", include="manual"), tool("find", include="agent")])
 
     async with world.engine() as engine:
-        session = await engine.create_session()
+        session = await engine.sessions.create()
 
     assert session.context_items == (
         SessionItem(rule_ref("early"), "always"),
@@ -39,7 +39,7 @@ async def test_a_session_shows_its_items_also_as_rules_references_and_tools(worl
     world.toolbox.put("files", [tool("read")])
 
     async with world.engine() as engine:
-        session = await engine.create_session()
+        session = await engine.sessions.create()
 
     assert (session.rules, session.references, session.tools) == (("tone",), ("handbook",), (("files", "read"),))
 
@@ -53,9 +53,9 @@ async def test_any_item_can_be_added_by_hand_and_is_recorded_as_manual(world: Wo
     refs = [rule_ref("tone"), reference_ref("atlas"), tool_ref("files", "find")]
 
     async with world.engine() as engine:
-        session = await engine.create_session()
-        changed = [await engine.add_item(session.id, ref) for ref in refs]
-        session = await engine.session(session.id)
+        session = await engine.sessions.create()
+        changed = [await engine.items.add(session.id, ref) for ref in refs]
+        session = await engine.sessions.get(session.id)
 
     assert session.context_items == tuple(SessionItem(ref, "manual") for ref in refs)
     assert [entry.event for change in changed for entry in change.recorded] == [
@@ -68,8 +68,8 @@ async def test_adding_twice_changes_nothing_and_says_so(world: World) -> None:
     world.rule("tone", include="always")
 
     async with world.engine() as engine:
-        session = await engine.create_session()
-        again = await engine.add_item(session.id, rule_ref("tone"))
+        session = await engine.sessions.create()
+        again = await engine.items.add(session.id, rule_ref("tone"))
 
     assert again.recorded == ()
     assert again.state.context_items == (SessionItem(rule_ref("tone"), "always"),)
@@ -82,9 +82,9 @@ async def test_two_tools_of_one_name_on_two_servers_are_two_items(world: World) 
     world.toolbox.put("b", [tool("get", include="manual")])
 
     async with world.engine() as engine:
-        session = await engine.create_session()
-        await engine.add_item(session.id, tool_ref("a", "get"))
-        changed = await engine.add_item(session.id, tool_ref("b", "get"))
+        session = await engine.sessions.create()
+        await engine.items.add(session.id, tool_ref("a", "get"))
+        changed = await engine.items.add(session.id, tool_ref("b", "get"))
 
     assert changed.state.tools == (("a", "get"), ("b", "get"))
 
@@ -94,13 +94,13 @@ async def test_an_item_that_the_agent_does_not_have_cannot_be_added(world: World
     world.rule("tone-of-voice")
 
     async with world.engine() as engine:
-        session = await engine.create_session()
+        session = await engine.sessions.create()
         with pytest.raises(UnknownItemError, match=r"no item 'rule:tone-of-voic'; did you mean rule:tone-of-voice\?"):
-            await engine.add_item(session.id, rule_ref("tone-of-voic"))
+            await engine.items.add(session.id, rule_ref("tone-of-voic"))
         with pytest.raises(UnknownItemError):
-            await engine.add_item(session.id, tool_ref("nowhere", "nothing"))
+            await engine.items.add(session.id, tool_ref("nowhere", "nothing"))
 
-        assert (await engine.session(session.id)).context_items == ()
+        assert (await engine.sessions.get(session.id)).context_items == ()
 
 
 @pytest.mark.spec("S0.11", "S0.13", "S1.6")
@@ -109,16 +109,16 @@ async def test_a_removal_is_remembered_until_the_item_is_added_by_hand(world: Wo
     world.toolbox.put("files", [tool("read")])
 
     async with world.engine() as engine:
-        session = await engine.create_session()
-        await engine.remove_item(session.id, rule_ref("tone"))
-        await engine.remove_item(session.id, tool_ref("files", "read"))
+        session = await engine.sessions.create()
+        await engine.items.remove(session.id, rule_ref("tone"))
+        await engine.items.remove(session.id, tool_ref("files", "read"))
         world.rule("tone", "A new text.", include="always", priority=1)
         world.toolbox.drop("files")
         world.toolbox.put("files", [tool("read"), tool("list")])
         world.says("Hello.", "Hello.")
         await drain(engine.turn(session.id, "Hi"))
-        removed = await engine.session(session.id)
-        added = await engine.add_item(session.id, rule_ref("tone"))
+        removed = await engine.sessions.get(session.id)
+        added = await engine.items.add(session.id, rule_ref("tone"))
 
     assert removed.context_items == ()
     assert added.state.context_items == (SessionItem(rule_ref("tone"), "manual"),)
@@ -126,8 +126,8 @@ async def test_a_removal_is_remembered_until_the_item_is_added_by_hand(world: Wo
 
 async def test_removing_what_is_not_there_changes_nothing(world: World) -> None:
     async with world.engine() as engine:
-        session = await engine.create_session()
-        changed = await engine.remove_item(session.id, rule_ref("ghost"))
+        session = await engine.sessions.create()
+        changed = await engine.items.remove(session.id, rule_ref("ghost"))
 
     assert (changed.recorded, changed.state.seq) == ((), session.seq)
 
@@ -135,24 +135,24 @@ async def test_removing_what_is_not_there_changes_nothing(world: World) -> None:
 @pytest.mark.spec("S0.10", "S0.14", "S1.5")
 async def test_a_rule_that_becomes_always_does_not_enter_a_session_that_exists(world: World) -> None:
     async with world.engine() as engine:
-        before = await engine.create_session()
+        before = await engine.sessions.create()
         world.rule("new", include="always")
-        after = await engine.create_session()
+        after = await engine.sessions.create()
 
-        assert (await engine.session(before.id)).rules == ()
+        assert (await engine.sessions.get(before.id)).rules == ()
         assert after.rules == ("new",)
 
 
 async def test_a_tool_server_that_connects_late_delivers_its_always_tools_once(world: World) -> None:
     world.says("One.", "Two.")
     async with world.engine() as engine:
-        session = await engine.create_session()
+        session = await engine.sessions.create()
         world.toolbox.put("late", [tool("look"), tool("leap", include="manual")])
         await drain(engine.turn(session.id, "First"))
-        first = await engine.session(session.id)
+        first = await engine.sessions.get(session.id)
         world.toolbox.put("late", [tool("look"), tool("listen")])
         await drain(engine.turn(session.id, "Second"))
-        second = await engine.session(session.id)
+        second = await engine.sessions.get(session.id)
 
     assert first.context_items == (SessionItem(tool_ref("late", "look"), "always"),)
     assert second.context_items == first.context_items
@@ -166,9 +166,9 @@ async def test_a_mention_adds_the_item_and_leaves_the_message_alone(world: World
     message = "  Use @rule:tone\tand @reference:atlas_2, please.\n\n\n```\n@rule:missing  me@rule:tone.example\n```  "
 
     async with world.engine() as engine:
-        session = await engine.create_session()
+        session = await engine.sessions.create()
         await drain(engine.turn(session.id, message))
-        session = await engine.session(session.id)
+        session = await engine.sessions.get(session.id)
 
     assert session.context_items == (
         SessionItem(rule_ref("tone"), "manual"),

@@ -25,7 +25,7 @@ async def talk(world: World, turns: int) -> SessionId:
     """Have a conversation of so many turns and return the session's id."""
     world.says(*[f"Noted, number {number}." for number in range(turns)])
     async with world.engine() as engine:
-        session = await engine.create_session()
+        session = await engine.sessions.create()
         await drain(engine.turn(session.id, OPENING))
         for number in range(1, turns):
             await drain(engine.turn(session.id, f"Let us talk about paint, shade {number}."))
@@ -49,9 +49,9 @@ async def test_after_enough_messages_a_summary_carries_the_facts_and_the_window_
     after = World(world.root, store=SQLiteStore(tmp_path / "a.db"))
     after.says("On build-7.")
     async with after.engine() as engine:
-        before = await engine.session(session_id)
+        before = await engine.sessions.get(session_id)
         await drain(engine.turn(before.id, "Where do we build?"))
-        request = await engine.request(before.id, 8)
+        request = await engine.past.request(before.id, 8)
 
     assert before.message_count == 14
     assert before.summary is not None
@@ -70,7 +70,7 @@ async def test_a_short_conversation_is_sent_whole_and_has_no_summary(world: Worl
     session_id = await talk(world, 5)
     world.says("Yes.")
     async with world.engine() as engine:
-        state = await engine.session(session_id)
+        state = await engine.sessions.get(session_id)
         await drain(engine.turn(state.id, "Still there?"))
 
     assert state.summary is None
@@ -80,7 +80,7 @@ async def test_a_short_conversation_is_sent_whole_and_has_no_summary(world: Worl
 async def test_the_summary_is_made_after_the_reply_and_nobody_waits_for_it(world: World) -> None:
     world.says(*["Yes."] * 7)
     async with world.engine() as engine:
-        session = await engine.create_session()
+        session = await engine.sessions.create()
         events = [stored(await drain(engine.turn(session.id, f"Message {number}"))) for number in range(7)]
         await _summed_up(engine, session.id)
 
@@ -90,13 +90,17 @@ async def test_the_summary_is_made_after_the_reply_and_nobody_waits_for_it(world
 async def test_what_lies_before_the_window_is_recalled_when_a_message_needs_it(world: World, tmp_path: Path) -> None:
     world.says("The cat is called Miezi.")
     async with world.engine(history=HistoryIndex(MiniLM(tmp_path / "model"))) as engine:
-        session = await engine.create_session()
-        await engine.add_message(session.id, MessageAdded(role="user", content="My cat is called Miezi and eats tuna."))
-        await engine.add_message(session.id, MessageAdded(role="assistant", content="A fine name for a cat."))
+        session = await engine.sessions.create()
+        await engine.conversations.add(
+            session.id, MessageAdded(role="user", content="My cat is called Miezi and eats tuna.")
+        )
+        await engine.conversations.add(session.id, MessageAdded(role="assistant", content="A fine name for a cat."))
         for number in range(80):
-            await engine.add_message(session.id, MessageAdded(role="user", content=f"Paint shade {number} is dull."))
+            await engine.conversations.add(
+                session.id, MessageAdded(role="user", content=f"Paint shade {number} is dull.")
+            )
         await drain(engine.turn(session.id, "Remind me: what is my cat called and what does it eat?"))
-        context = await engine.request_context(session.id, 1)
+        context = await engine.past.context(session.id, 1)
 
     recalled = [message for message in world.model.calls[0].messages if message.part == "recall"]
     assert any("My cat is called Miezi" in message.content for message in recalled)
@@ -113,12 +117,12 @@ async def test_an_answer_names_its_sources_and_what_is_related_to_them(world: Wo
     world.selector = FixedSelector({"How do I upload?": {"reference:upload": 0.92}})
     world.says("With the button.", "Yes.")
     async with world.engine() as engine:
-        session = await engine.create_session()
+        session = await engine.sessions.create()
         await drain(engine.turn(session.id, "How do I upload?"))
-        answer = (await engine.messages(session.id))[-1]
+        answer = (await engine.conversations.messages(session.id))[-1]
         await drain(engine.turn(session.id, "What about resizing?"))
-        before = await engine.messages(session.id, before=answer.seq + 1)
-        debug = context_debug(await engine.request(session.id, 2), before)
+        before = await engine.conversations.messages(session.id, before=answer.seq + 1)
+        debug = context_debug(await engine.past.request(session.id, 2), before)
 
     assert isinstance(answer, AssistantMessage)
     assert [(source.title, source.score) for source in answer.sources] == [("Photo Upload Guide", 0.92)]
@@ -135,8 +139,8 @@ async def test_an_answer_names_its_sources_and_what_is_related_to_them(world: Wo
 async def test_clearing_the_history_forgets_the_summary_too(world: World) -> None:
     session_id = await talk(world, 7)
     async with world.engine() as engine:
-        before = await engine.session(session_id)
-        cleared = await engine.clear_history(before.id)
+        before = await engine.sessions.get(session_id)
+        cleared = await engine.conversations.clear(before.id)
 
     assert before.summary is not None
     assert cleared.summary is None

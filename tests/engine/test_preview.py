@@ -32,11 +32,11 @@ def timeless(request: Request) -> Request:
 
 async def both(engine: Engine, session_id: SessionId, message: str) -> tuple[Request, Request]:
     """Return the preview of a message and the request that its turn records."""
-    state = await engine.session(session_id)
+    state = await engine.sessions.get(session_id)
     preview = await engine.preview(state.id, message)
-    assert (await engine.session(state.id)).seq == state.seq
+    assert (await engine.sessions.get(state.id)).seq == state.seq
     await drain(engine.turn(state.id, message))
-    return timeless(preview), timeless(await engine.request(state.id, state.turn_count + 1))
+    return timeless(preview), timeless(await engine.past.request(state.id, state.turn_count + 1))
 
 
 @pytest.mark.parametrize("mode", ["normal", "thinking", "research"])
@@ -49,12 +49,12 @@ async def test_a_preview_is_the_request_that_the_turn_records(world: World, tmp_
     world.reference("paint", "The walls are painted twice.", include="agent")
     world.says(*["Noted."] * 12)
     async with world.engine(pages=Pages(), history=HistoryIndex(embedder), resume_after_s=0) as engine:
-        session = await engine.create_session(settings={"mode": mode, "environment_hint": "Linux"})
+        session = await engine.sessions.create(settings={"mode": mode, "environment_hint": "Linux"})
         for number in range(9):
             await drain(engine.turn(session.id, f"The harbour light number {number} is red."))
-        await engine.sum_up(session.id)
-        await engine.push_page(session.id, "https://coast.example/tides", title="Tides", text="High at noon.")
-        await engine.set_context(session.id, "files", [str(tmp_path / "plan.md")])
+        await engine.conversations.sum_up(session.id)
+        await engine.fetched.push(session.id, "https://coast.example/tides", title="Tides", text="High at noon.")
+        await engine.working.set(session.id, "files", [str(tmp_path / "plan.md")])
         world.toolbox.put("harbour", [tool("open_gate", description="Opens the gate.")])
 
         preview, sent = await both(engine, session.id, "Heed @rule:tests. When is high tide, and which light is red?")
@@ -71,11 +71,11 @@ async def test_a_preview_of_research_says_that_the_turn_will_search_and_sends_th
     async with running_site({"/search": page(body, content_type="application/json")}) as site:
         searxng = open_engine_by_name("searxng", {"url": site.url}, {})
         async with world.engine(search_engine=searxng) as engine:
-            session = await engine.create_session(settings={"mode": "research"})
+            session = await engine.sessions.create(settings={"mode": "research"})
             before = await engine.preview(session.id, "When is high tide?")
             asked_for_preview = len(site.visits)
             await drain(engine.turn(session.id, "When is high tide?"))
-            sent = await engine.request(session.id, 1)
+            sent = await engine.past.request(session.id, 1)
 
     assert asked_for_preview == 0
     assert before.context.degraded == (
@@ -95,12 +95,12 @@ async def test_a_preview_and_a_search_need_no_key_of_the_provider(world: World) 
     world.write("agent.yaml", "model: openai:gpt-5-mini\nworking_context: false\n")
     world.reference("tides", "High tide is at noon.", include="agent")
     async with world.engine() as engine:
-        session = await engine.create_session()
+        session = await engine.sessions.create()
         preview = await engine.preview(session.id, "When is high tide?")
-        found = await engine.search_context_items("pane", "When is high tide?", [])
+        found = await engine.agent_items.search("pane", "When is high tide?", [])
         await drain(engine.turn(session.id, "When is high tide?"))
-        sent = await engine.request(session.id, 1)
-        last = (await engine.messages(session.id))[-1]
+        sent = await engine.past.request(session.id, 1)
+        last = (await engine.conversations.messages(session.id))[-1]
 
     assert (preview.context.settings.model, preview.context.budget.window_tokens) == ("openai:gpt-5-mini", 400_000)
     assert preview.context.budget.window_source == "model"

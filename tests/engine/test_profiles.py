@@ -39,9 +39,9 @@ async def test_looking_at_a_session_is_using_it_and_listing_sessions_is_not(tmp_
     async with World(tmp_path, store=store).engine(touch_every_s=1.0) as engine:
         session = await left_alone(store, 3000)
 
-        listed = await engine.sessions()
+        listed = await engine.sessions.list()
         unused_after_list = await unused_s(store, session)
-        await engine.session(session)
+        await engine.sessions.get(session)
 
         assert [state.id for state in listed.sessions] == [session]
         assert unused_after_list >= 3000
@@ -54,8 +54,8 @@ async def test_where_nothing_expires_looking_writes_nothing(tmp_path: Path) -> N
         session = await left_alone(store, 3000)
         row = await store.row(session)
 
-        await engine.session(session)
-        await engine.messages(session)
+        await engine.sessions.get(session)
+        await engine.conversations.messages(session)
         await engine.preview(session, "Hello?")
 
         assert await store.row(session) == row
@@ -69,7 +69,7 @@ async def test_a_session_does_not_expire_while_its_turn_runs_however_long_that_t
     world = World(tmp_path, store=store)
     world.says(Reply("Done.", after=may_go_on))
     async with world.engine() as engine:
-        session = (await engine.create_session()).id
+        session = (await engine.sessions.create()).id
         events: list[Event] = []
 
         async for live in engine.turn(session, "Take your time."):
@@ -88,19 +88,19 @@ async def test_a_conversation_that_was_archived_goes_on_with_all_its_records(tmp
     world.rule("polite", include="always")
     world.says("Hello Ana.", "You are Ana.")
     async with world.engine(touch_every_s=1.0) as engine:
-        session = (await engine.create_session()).id
+        session = (await engine.sessions.create()).id
         await drain(engine.turn(session, "I am Ana."))
-        before = (await engine.messages(session), await engine.request(session, 1))
-        await engine.create_session()
+        before = (await engine.conversations.messages(session), await engine.past.request(session, 1))
+        await engine.sessions.create()
         with pytest.raises(SessionNotFoundError):
             await store.row(session)
 
-        after = (await engine.messages(session), await engine.request(session, 1))
+        after = (await engine.conversations.messages(session), await engine.past.request(session, 1))
         await drain(engine.turn(session, "Who am I?"))
 
         assert after == before
-        assert (await engine.session(session)).turn_count == 2
-        assert [message.role for message in await engine.messages(session)] == ["user", "assistant"] * 2
+        assert (await engine.sessions.get(session)).turn_count == 2
+        assert [message.role for message in await engine.conversations.messages(session)] == ["user", "assistant"] * 2
 
 
 @pytest.mark.spec("S4.17", "S4.18", "S4.19", "S4.20", "S4.84", "S4.85")

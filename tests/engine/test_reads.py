@@ -76,7 +76,7 @@ async def test_a_message_reads_its_session_at_most_three_times_and_its_agent_onc
     world.rule("tone", include="always")
     world.says(*replies)
     async with world.engine() as engine:
-        session = await engine.create_session()
+        session = await engine.sessions.create()
         store.calls.clear()
         scans.clear()
         await drain(engine.turn(session.id, "Heed @rule:tone. Hi"))

@@ -28,15 +28,15 @@ async def test_what_is_recorded_is_what_goes_over_the_wire_and_the_model_writes_
     async with running(*answers, written) as server:
         world.environ = {"OPENAI_BASE_URL": f"{server.url}/v1", "OPENAI_API_KEY": "key"}
         async with world.engine() as engine:
-            session = await engine.create_session()
+            session = await engine.sessions.create()
             for number in range(7):
                 await drain(engine.turn(session.id, f"Shade {number}; the wall is 12 m² and the port is 8443."))
             async for entry in engine.store.subscribe(session.id, after=0):
                 if isinstance(entry.event, SummaryMade):
                     break
-            request = await engine.request(session.id, 7)
-            answer = (await engine.messages(session.id))[-1]
-            state = await engine.session(session.id)
+            request = await engine.past.request(session.id, 7)
+            answer = (await engine.conversations.messages(session.id))[-1]
+            state = await engine.sessions.get(session.id)
 
     sent: Any = server.asked[6].body
     assert [(message["role"], message["content"]) for message in sent["messages"]] == [
@@ -61,11 +61,11 @@ async def test_a_turn_that_goes_on_after_a_restart_gives_the_provider_its_signed
     async with running(*answers) as server:
         world.environ = {"ANTHROPIC_BASE_URL": server.url, "ANTHROPIC_API_KEY": "key"}
         async with world.engine() as engine:
-            session = await engine.create_session()
+            session = await engine.sessions.create()
             await drain(engine.turn(session.id, "Read a.txt"))
         async with world.engine() as engine:
             await drain(engine.approve(session.id, {"c1": "allow_once"}))
-            answer = (await engine.messages(session.id))[-1]
+            answer = (await engine.conversations.messages(session.id))[-1]
 
     first, then = (asked.body for asked in server.asked)
     assert isinstance(answer, AssistantMessage)

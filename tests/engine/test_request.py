@@ -28,7 +28,7 @@ async def test_the_prompt_order_is_system_rules_references_history_selected_mess
     world.says("Hello.", "There.")
 
     async with world.engine() as engine:
-        session = await engine.create_session(settings={"system_prompt": "Answer in verse."})
+        session = await engine.sessions.create(settings={"system_prompt": "Answer in verse."})
         await drain(engine.turn(session.id, "Hi"))
         await drain(engine.turn(session.id, "Where?"))
 
@@ -72,7 +72,7 @@ async def test_a_selected_tool_is_offered_in_its_turn_and_its_approvals_and_not_
     world.says(Reply(calls=(Call("files__find", '{"what": "it"}', "c1"),)), "Found.", "Thanks.")
 
     async with world.engine() as engine:
-        session = await engine.create_session()
+        session = await engine.sessions.create()
         await drain(engine.turn(session.id, "Find it."))
         await drain(engine.approve(session.id, {"c1": "allow_once"}))
         await drain(engine.turn(session.id, "Thanks."))
@@ -90,10 +90,10 @@ async def test_what_the_record_calls_a_tool_in_use_is_exactly_what_the_model_was
     world.says("Hello.")
 
     async with world.engine() as engine:
-        session = await engine.create_session()
+        session = await engine.sessions.create()
         world.toolbox.drop("down")
         await drain(engine.turn(session.id, "Hi"))
-        context = await engine.request_context(session.id, 1)
+        context = await engine.past.context(session.id, 1)
 
     assert [(str(item.ref), item.status, item.offered_name) for item in context.items] == [
         ("down:ring", "missing", None),
@@ -110,7 +110,7 @@ async def test_a_past_turn_stays_true_after_edits_and_deletions(world: World) ->
     world.says("Hello.", "Again.")
 
     async with world.engine() as engine:
-        session = await engine.create_session()
+        session = await engine.sessions.create()
         rule = engine.agents.current("pane").rules[0]
         await drain(engine.turn(session.id, "Hi"))
         sent = world.model.calls[0].messages
@@ -119,8 +119,8 @@ async def test_a_past_turn_stays_true_after_edits_and_deletions(world: World) ->
         await drain(engine.turn(session.id, "Hi again"))
 
     async with World(world.root, store=world.store).engine() as engine:
-        first = await engine.request(session.id, 1)
-        second = await engine.request_context(session.id, 2)
+        first = await engine.past.request(session.id, 1)
+        second = await engine.past.context(session.id, 2)
         text = await engine.store.blob(session.id, item_hash(rule))
 
     assert first.messages == sent
@@ -140,9 +140,9 @@ async def test_the_record_names_everything_about_the_request(world: World) -> No
     before = datetime.now(UTC)
 
     async with world.engine() as engine:
-        session = await engine.create_session(settings={"temperature": 0.5, "max_output_tokens": 100})
+        session = await engine.sessions.create(settings={"temperature": 0.5, "max_output_tokens": 100})
         await drain(engine.turn(session.id, "Hi"))
-        context = await engine.request_context(session.id, 1)
+        context = await engine.past.context(session.id, 1)
 
     assert (context.turn, context.agent, context.query.text, context.degraded) == (1, "pane", "Hi", ())
     assert before <= context.timestamp <= datetime.now(UTC)
@@ -183,10 +183,10 @@ async def test_every_answer_carries_the_one_request_of_its_turn(world: World) ->
     world.says(Reply("Let me look.", calls=(Call("files__read"),)), "It is empty.")
 
     async with world.engine() as engine:
-        session = await engine.create_session()
+        session = await engine.sessions.create()
         events = await drain(engine.turn(session.id, "Hi"))
-        user, answer = await engine.messages(session.id)
-        request = await engine.request(session.id, 1)
+        user, answer = await engine.conversations.messages(session.id)
+        request = await engine.past.request(session.id, 1)
 
     assert (user.role, user.turn) == ("user", 1)
     assert isinstance(answer, AssistantMessage)
@@ -207,7 +207,7 @@ async def test_a_tool_result_follows_its_call_with_nothing_in_between(world: Wor
     world.says(Reply("Two.", calls=calls), "Done.", "Bye.")
 
     async with world.engine() as engine:
-        session = await engine.create_session()
+        session = await engine.sessions.create()
         await drain(engine.turn(session.id, "Read both"))
         await drain(engine.turn(session.id, "Bye"))
 
@@ -227,7 +227,7 @@ async def test_the_question_is_sent_once(world: World) -> None:
     world.says("One.", "Two.")
 
     async with world.engine() as engine:
-        session = await engine.create_session()
+        session = await engine.sessions.create()
         await drain(engine.turn(session.id, "Only once"))
 
     assert [m.content for m in world.model.calls[0].messages].count("Only once") == 1
@@ -238,9 +238,9 @@ async def test_a_message_sent_again_after_a_failure_is_not_asked_twice(world: Wo
     world.environ = {}
 
     async with world.engine() as engine:
-        session = await engine.create_session(settings={"model": "openai:gpt-none"})
+        session = await engine.sessions.create(settings={"model": "openai:gpt-none"})
         await drain(engine.turn(session.id, "Try me"))
-        await engine.update_session(session.id, {"model": None})
+        await engine.sessions.update(session.id, {"model": None})
         await drain(engine.turn(session.id, "Try me"))
 
     assert [m.content for m in world.model.calls[0].messages].count("Try me") == 1
@@ -254,11 +254,11 @@ async def test_items_added_by_hand_give_way_before_the_conversation_does_and_the
     world.says("Hello.")
 
     async with world.engine() as engine:
-        session = await engine.create_session()
-        await engine.add_item(session.id, reference_ref("big"))
-        await engine.add_item(session.id, rule_ref("long"))
+        session = await engine.sessions.create()
+        await engine.items.add(session.id, reference_ref("big"))
+        await engine.items.add(session.id, rule_ref("long"))
         await drain(engine.turn(session.id, "Hi"))
-        context = await engine.request_context(session.id, 1)
+        context = await engine.past.context(session.id, 1)
 
     assert [(str(item.ref), item.status) for item in context.items] == [
         ("reference:big", "truncated"),
@@ -278,9 +278,9 @@ async def test_always_items_that_alone_exceed_the_window_fail_before_any_model_c
     world.says("Never said.")
 
     async with world.engine() as engine:
-        session = await engine.create_session()
+        session = await engine.sessions.create()
         events = await drain(engine.turn(session.id, "Hi"))
-        _, error = await engine.messages(session.id)
+        _, error = await engine.conversations.messages(session.id)
 
     assert world.model.calls == []
     assert isinstance(error, ErrorMessage)
@@ -293,9 +293,9 @@ async def test_always_items_that_alone_exceed_the_window_fail_before_any_model_c
 
 async def test_a_turn_without_a_record_says_that_there_is_none(world: World) -> None:
     async with world.engine() as engine:
-        session = await engine.create_session()
+        session = await engine.sessions.create()
         with pytest.raises(TurnNotFoundError, match="has no turn 1"):
-            await engine.request_context(session.id, 1)
+            await engine.past.context(session.id, 1)
 
 
 async def test_a_tool_added_by_hand_is_offered_until_it_is_removed(world: World) -> None:
@@ -303,10 +303,10 @@ async def test_a_tool_added_by_hand_is_offered_until_it_is_removed(world: World)
     world.says("One.", "Two.")
 
     async with world.engine() as engine:
-        session = await engine.create_session()
-        await engine.add_item(session.id, tool_ref("files", "read"))
+        session = await engine.sessions.create()
+        await engine.items.add(session.id, tool_ref("files", "read"))
         await drain(engine.turn(session.id, "First"))
-        await engine.remove_item(session.id, tool_ref("files", "read"))
+        await engine.items.remove(session.id, tool_ref("files", "read"))
         await drain(engine.turn(session.id, "Second"))
 
     assert [len(call.tools) for call in world.model.calls] == [1, 0]
@@ -317,7 +317,7 @@ async def test_an_edit_on_disk_is_in_the_next_request(world: World) -> None:
     world.says("One.", "Two.")
 
     async with world.engine() as engine:
-        session = await engine.create_session()
+        session = await engine.sessions.create()
         await drain(engine.turn(session.id, "First"))
         world.rule("tone", "Be verbose indeed.", include="always")
         await drain(engine.turn(session.id, "Second"))

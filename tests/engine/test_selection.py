@@ -62,10 +62,10 @@ def library(world: World, cache_folder: Path) -> World:
 async def test_each_message_gets_the_items_it_needs_and_no_others(library: World) -> None:
     library.says("In five days.", "To 3000 pixels.", "Hello.")
     async with library.engine() as engine:
-        session = await engine.create_session()
+        session = await engine.sessions.create()
         for message in ("When do I get my refund for the invoice?", "How do I resize a photo before printing?", "Hi!"):
             await drain(engine.turn(session.id, message))
-        contexts = [await engine.request_context(session.id, turn) for turn in (1, 2, 3)]
+        contexts = [await engine.past.context(session.id, turn) for turn in (1, 2, 3)]
 
     assert [[str(item.ref) for item in context.items if item.include_mode == "agent"] for context in contexts] == [
         ["reference:billing"],
@@ -89,9 +89,9 @@ async def test_each_message_gets_the_items_it_needs_and_no_others(library: World
 async def test_a_selected_tool_can_be_called_in_its_turn(library: World) -> None:
     library.says("Fine.")
     async with library.engine() as engine:
-        session = await engine.create_session()
+        session = await engine.sessions.create()
         await drain(engine.turn(session.id, "What is the weather forecast for the city of Oslo?"))
-        context = await engine.request_context(session.id, 1)
+        context = await engine.past.context(session.id, 1)
 
     assert context.item(tool_ref("weather", "get_forecast")) is not None
     assert "weather__get_forecast" in [offered.offered_name for offered in library.model.calls[0].tools]
@@ -101,8 +101,8 @@ async def test_a_selected_tool_can_be_called_in_its_turn(library: World) -> None
 async def test_items_can_be_searched_without_a_session(library: World) -> None:
     refs = [reference_ref("billing"), reference_ref("printing"), rule_ref("legal"), rule_ref("missing")]
     async with library.engine() as engine:
-        found = await engine.search_context_items("pane", "resize a photo", refs)
-        none = await engine.search_context_items("pane", "resize a photo", refs, top_n=0, include_score=1.01)
+        found = await engine.agent_items.search("pane", "resize a photo", refs)
+        none = await engine.agent_items.search("pane", "resize a photo", refs, top_n=0, include_score=1.01)
 
     assert [(str(item.ref), item.include_mode) for item in found] == [("reference:printing", "agent")]
     assert none == ()
@@ -111,10 +111,10 @@ async def test_items_can_be_searched_without_a_session(library: World) -> None:
 @pytest.mark.spec("S1.100", "S1.113")
 async def test_a_session_can_switch_selection_off_for_itself(library: World) -> None:
     async with library.engine() as engine:
-        session = await engine.create_session(settings={"search": {"enabled": False}})
+        session = await engine.sessions.create(settings={"search": {"enabled": False}})
         request = await engine.preview(session.id, "When do I get my refund for the invoice?")
         with pytest.raises(InvalidSettingError, match="search"):
-            await engine.update_session(session.id, {"search": {"top_n": "many"}})
+            await engine.sessions.update(session.id, {"search": {"top_n": "many"}})
 
     assert [candidate.code for candidate in request.context.candidates] == ["selection_off"] * 4
 
@@ -125,9 +125,9 @@ async def test_without_the_model_words_decide_and_the_record_says_so(library: Wo
     library.selector = HybridSelector(ItemIndex(MiniLM(tmp_path / "model", tmp_path / "empty")))
     library.says("In five days.")
     async with library.engine() as engine:
-        session = await engine.create_session()
+        session = await engine.sessions.create()
         await drain(engine.turn(session.id, "refund for invoices and payments"))
-        context = await engine.request_context(session.id, 1)
+        context = await engine.past.context(session.id, 1)
 
     assert [str(item.ref) for item in context.items if item.include_mode == "agent"] == ["reference:billing"]
     assert len(context.degraded) == 1
@@ -138,9 +138,9 @@ async def test_who_can_wait_for_the_search_to_start_misses_nothing(library: Worl
     library.write("agent.yaml", "model: scripted:test\nworking_context: false\nsearch: {deadline_s: 0}\n")
     question = "How long does a refund take?"
     async with library.engine() as engine:
-        session = await engine.create_session()
+        session = await engine.sessions.create()
         at_once = (await engine.preview(session.id, question)).context
-        await engine.get_ready(session.id, question, within_s=60)
+        await engine.agent_items.get_ready(session.id, question, within_s=60)
         in_time = (await engine.preview(session.id, question)).context
 
     assert [len(context.degraded) for context in (at_once, in_time)] == [1, 0]
@@ -151,7 +151,7 @@ async def test_who_can_wait_for_the_search_to_start_misses_nothing(library: Worl
 async def test_searching_leaves_the_agents_files_as_they_are(library: World) -> None:
     before = {path: path.read_bytes() for path in library.root.rglob("*") if path.is_file()}
     async with library.engine() as engine:
-        session = await engine.create_session()
+        session = await engine.sessions.create()
         await engine.preview(session.id, "How do I resize a photo?")
 
     assert {path: path.read_bytes() for path in library.root.rglob("*") if path.is_file()} == before
@@ -165,9 +165,9 @@ async def test_what_is_selected_still_has_to_fit_the_window(library: World) -> N
     library.rule("legal", "Never give legal advice. " * 400, include="agent", description="Law and contracts")
     library.says("Ask a lawyer.")
     async with library.engine() as engine:
-        session = await engine.create_session(settings={"search": {"deadline_s": 60, "preset": "aggressive"}})
+        session = await engine.sessions.create(settings={"search": {"deadline_s": 60, "preset": "aggressive"}})
         await drain(engine.turn(session.id, "Is this contract legal under the law?"))
-        context = await engine.request_context(session.id, 1)
+        context = await engine.past.context(session.id, 1)
 
     legal = context.item(rule_ref("legal"))
     assert legal is not None
@@ -180,7 +180,7 @@ async def test_an_agent_without_candidates_never_loads_the_model(world: World, t
     world.selector = HybridSelector(ItemIndex(MiniLM(tmp_path / "model")))
     world.says("Hello.")
     async with world.engine() as engine:
-        session = await engine.create_session()
+        session = await engine.sessions.create()
         await drain(engine.turn(session.id, "How do I resize a photo?"))
 
     assert not (tmp_path / "model").exists()

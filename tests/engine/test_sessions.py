@@ -29,7 +29,7 @@ from windowpane.testing import World, drain
 @pytest.mark.spec("S1.13", "S4.62")
 async def test_a_session_begins_with_its_agent_its_name_and_its_settings(world: World) -> None:
     async with world.engine() as engine:
-        session = await engine.create_session("pane", owner="ann", name=" My chat ", settings={"temperature": 1})
+        session = await engine.sessions.create("pane", owner="ann", name=" My chat ", settings={"temperature": 1})
 
     assert (session.agent, session.owner, session.name, session.seq) == ("pane", "ann", "My chat", 1)
     assert session.settings == SessionSettings(temperature=1)
@@ -38,11 +38,11 @@ async def test_a_session_begins_with_its_agent_its_name_and_its_settings(world: 
 
 async def test_session_ids_cannot_be_guessed_and_are_never_shared(world: World) -> None:
     async with world.engine() as engine:
-        ids = {(await engine.create_session()).id for _ in range(50)}
+        ids = {(await engine.sessions.create()).id for _ in range(50)}
         with pytest.raises(SequenceConflictError):
-            await engine.create_session(session_id=next(iter(ids)))
+            await engine.sessions.create(session_id=next(iter(ids)))
         with pytest.raises(SessionNotFoundError):
-            await engine.session(SessionId("None"))
+            await engine.sessions.get(SessionId("None"))
 
     assert len(ids) == 50
     assert all(len(session_id) == 30 for session_id in ids)
@@ -51,7 +51,7 @@ async def test_session_ids_cannot_be_guessed_and_are_never_shared(world: World) 
 async def test_an_agent_that_is_not_there_is_named_with_those_that_are(world: World) -> None:
     async with world.engine() as engine:
         with pytest.raises(AgentNotFoundError, match=r"no agent 'pain'; available: pane"):
-            await engine.create_session("pain")
+            await engine.sessions.create("pain")
 
 
 async def test_an_agent_without_a_core_prompt_does_not_start_and_says_what_to_write(world: World) -> None:
@@ -59,15 +59,15 @@ async def test_an_agent_without_a_core_prompt_does_not_start_and_says_what_to_wr
 
     async with world.engine() as engine:
         with pytest.raises(MissingCorePromptError, match=r"write .*/pane/prompts/core\.md and state who the agent"):
-            await engine.create_session()
-        assert (await engine.sessions()).sessions == ()
+            await engine.sessions.create()
+        assert (await engine.sessions.list()).sessions == ()
 
 
 @pytest.mark.spec("S4.39")
 async def test_settings_change_by_an_explicit_act_that_names_its_actor(world: World) -> None:
     async with world.engine() as engine:
-        session = await engine.create_session(settings={"current_url": "https://example.org"})
-        changed = await engine.update_session(session.id, {"name": "New", "current_url": None, "mode": "thinking"})
+        session = await engine.sessions.create(settings={"current_url": "https://example.org"})
+        changed = await engine.sessions.update(session.id, {"name": "New", "current_url": None, "mode": "thinking"})
         log = await engine.store.read(session.id)
 
     assert (changed.name, changed.settings) == ("New", SessionSettings(mode="thinking"))
@@ -79,22 +79,22 @@ async def test_settings_change_by_an_explicit_act_that_names_its_actor(world: Wo
 @pytest.mark.parametrize("changes", [{"temperature": 9}, {"colour": "red"}, {"name": "x" * 201}])
 async def test_a_change_that_cannot_be_made_changes_nothing(world: World, changes: dict[str, object]) -> None:
     async with world.engine() as engine:
-        session = await engine.create_session()
+        session = await engine.sessions.create()
         with pytest.raises(InvalidInputError):
-            await engine.update_session(session.id, {"mode": "thinking", **changes})
-        assert await engine.session(session.id) == session
+            await engine.sessions.update(session.id, {"mode": "thinking", **changes})
+        assert await engine.sessions.get(session.id) == session
         with pytest.raises(InvalidSettingError):
-            await engine.create_session(settings={"temperature": 9})
+            await engine.sessions.create(settings={"temperature": 9})
 
 
 async def test_sessions_are_listed_last_used_first_with_a_cursor(world: World) -> None:
     world.says("Hello.")
     async with world.engine() as engine:
-        first, second, third = [await engine.create_session(owner="ann") for _ in range(3)]
-        await engine.create_session(owner="bob")
+        first, second, third = [await engine.sessions.create(owner="ann") for _ in range(3)]
+        await engine.sessions.create(owner="bob")
         await drain(engine.turn(first.id, "Hi"))
-        page = await engine.sessions("ann", limit=2)
-        rest = await engine.sessions("ann", limit=2, cursor=page.cursor)
+        page = await engine.sessions.list("ann", limit=2)
+        rest = await engine.sessions.list("ann", limit=2, cursor=page.cursor)
 
     assert [state.id for state in page.sessions] == [first.id, third.id]
     assert ([state.id for state in rest.sessions], rest.cursor) == ([second.id], None)
@@ -104,14 +104,14 @@ async def test_sessions_are_listed_last_used_first_with_a_cursor(world: World) -
 async def test_a_deleted_session_leaves_nothing(world: World) -> None:
     world.says("Hello.")
     async with world.engine() as engine:
-        session = await engine.create_session()
+        session = await engine.sessions.create()
         await drain(engine.turn(session.id, "Hi"))
-        await engine.delete_session(session.id)
+        await engine.sessions.delete(session.id)
 
-        for look in (engine.session, engine.store.read, engine.store.row, engine.delete_session):
+        for look in (engine.sessions.get, engine.store.read, engine.store.row, engine.sessions.delete):
             with pytest.raises(SessionNotFoundError):
                 await look(session.id)
-        assert (await engine.sessions()).sessions == ()
+        assert (await engine.sessions.list()).sessions == ()
 
 
 @pytest.mark.spec("S4.48", "S4.58")
@@ -120,14 +120,14 @@ async def test_clearing_the_history_erases_the_text_and_keeps_items_and_settings
     world.rule("tone", include="always")
     world.says("The secret answer.", "Fresh.")
     async with world.engine() as engine:
-        session = await engine.create_session(settings={"mode": "thinking"})
+        session = await engine.sessions.create(settings={"mode": "thinking"})
         await drain(engine.turn(session.id, "The secret question"))
-        cleared = await engine.clear_history(session.id)
+        cleared = await engine.conversations.clear(session.id)
         log = await engine.store.read(session.id)
         with pytest.raises(TurnNotFoundError):
-            await engine.request_context(session.id, 1)
+            await engine.past.context(session.id, 1)
         await drain(engine.turn(session.id, "Hello"))
-        messages = await engine.messages(session.id)
+        messages = await engine.conversations.messages(session.id)
     on_disk = b"".join(path.read_bytes() for path in tmp_path.glob("a.db*"))
 
     assert (cleared.message_count, cleared.recent, cleared.rules) == (0, (), ("tone",))
@@ -145,13 +145,13 @@ async def test_after_a_clear_every_worker_sees_the_same_turns(world: World, tmp_
     world.says("One.")
     other.says("Two.")
     async with world.engine() as one, other.engine() as two:
-        session = await one.create_session()
+        session = await one.sessions.create()
         await drain(one.turn(session.id, "First", key="k"))
-        await two.session(session.id)
-        await one.clear_history(session.id)
+        await two.sessions.get(session.id)
+        await one.conversations.clear(session.id)
         await drain(two.turn(session.id, "Second"))
-        seen = [await engine.session(session.id) for engine in (one, two)]
-        contexts = [await engine.request_context(session.id, 2) for engine in (one, two)]
+        seen = [await engine.sessions.get(session.id) for engine in (one, two)]
+        contexts = [await engine.past.context(session.id, 2) for engine in (one, two)]
 
     assert seen[0] == seen[1]
     assert seen[0].turn_count == 2
@@ -161,12 +161,12 @@ async def test_after_a_clear_every_worker_sees_the_same_turns(world: World, tmp_
 async def test_messages_are_read_in_pages_from_the_latest_back(world: World) -> None:
     world.says(*[f"answer {number}" for number in range(1, 6)])
     async with world.engine() as engine:
-        session = await engine.create_session()
+        session = await engine.sessions.create()
         for number in range(1, 6):
             await drain(engine.turn(session.id, f"question {number}"))
-        latest = await engine.messages(session.id, limit=3)
-        before = await engine.messages(session.id, before=latest[0].seq, limit=4)
-        first = await engine.messages(session.id, before=before[0].seq, limit=50)
+        latest = await engine.conversations.messages(session.id, limit=3)
+        before = await engine.conversations.messages(session.id, before=latest[0].seq, limit=4)
+        first = await engine.conversations.messages(session.id, before=before[0].seq, limit=50)
 
     assert [_text(message) for message in (*first, *before, *latest)] == [
         text for number in range(1, 6) for text in (f"question {number}", f"answer {number}")
@@ -177,12 +177,12 @@ async def test_messages_are_read_in_pages_from_the_latest_back(world: World) -> 
 async def test_a_message_from_outside_is_part_of_the_conversation_and_has_no_request(world: World) -> None:
     world.says("Indeed.")
     async with world.engine() as engine:
-        session = await engine.create_session()
-        await engine.add_message(session.id, MessageAdded(role="user", content="Imported question"))
-        await engine.add_message(session.id, MessageAdded(role="assistant", content="Imported answer"))
-        await engine.add_message(session.id, MessageAdded(role="system", content="A note for people"))
+        session = await engine.sessions.create()
+        await engine.conversations.add(session.id, MessageAdded(role="user", content="Imported question"))
+        await engine.conversations.add(session.id, MessageAdded(role="assistant", content="Imported answer"))
+        await engine.conversations.add(session.id, MessageAdded(role="system", content="A note for people"))
         await drain(engine.turn(session.id, "And now?"))
-        messages = await engine.messages(session.id)
+        messages = await engine.conversations.messages(session.id)
 
     assert [(message.role, _text(message)) for message in messages] == [
         ("user", "Imported question"),
@@ -199,14 +199,14 @@ async def test_a_message_from_outside_is_part_of_the_conversation_and_has_no_req
 
 async def test_a_cold_start_from_a_snapshot_gives_the_same_state_as_the_whole_log(world: World) -> None:
     async with world.engine() as engine:
-        session = await engine.create_session()
+        session = await engine.sessions.create()
         for number in range(SNAPSHOT_EVERY + 10):
-            await engine.add_message(session.id, MessageAdded(role="user", content=f"message {number}"))
-        warm = await engine.session(session.id)
+            await engine.conversations.add(session.id, MessageAdded(role="user", content=f"message {number}"))
+        warm = await engine.sessions.get(session.id)
         snapshot = await engine.store.snapshot(session.id)
 
     async with World(world.root, store=world.store).engine() as engine:
-        cold = await engine.session(session.id)
+        cold = await engine.sessions.get(session.id)
 
     assert snapshot is not None
     assert snapshot.seq >= SNAPSHOT_EVERY
@@ -220,15 +220,15 @@ async def test_two_engines_changing_one_session_lose_nothing(world: World, tmp_p
     for name in names:
         world.rule(name)
     async with world.engine() as one, other.engine() as two:
-        session = await one.create_session()
+        session = await one.sessions.create()
 
         async def add(engine_number: int, name: str) -> None:
-            await (one, two)[engine_number].add_item(session.id, rule_ref(name))
+            await (one, two)[engine_number].items.add(session.id, rule_ref(name))
 
         async with anyio.create_task_group() as tasks:
             for number, name in enumerate(names):
                 tasks.start_soon(add, number % 2, name)
-        seen = [(await engine.session(session.id)).rules for engine in (one, two)]
+        seen = [(await engine.sessions.get(session.id)).rules for engine in (one, two)]
 
     assert [sorted(rules) for rules in seen] == [sorted(names)] * 2
     assert seen[0] == seen[1]

@@ -51,7 +51,7 @@ async def test_a_turn_yields_its_events_in_order_and_the_words_as_they_come(worl
     world.says("Good day.")
 
     async with world.engine() as engine:
-        session = await engine.create_session()
+        session = await engine.sessions.create()
         events = await drain(engine.turn(session.id, "Hi"))
 
     assert [event.text for event in events if isinstance(event, Delta)] == ["Good ", "day."]
@@ -72,7 +72,7 @@ async def test_the_last_answer_and_the_end_of_its_turn_are_stored_in_one_step(wo
     world.says("Good day.")
 
     async with world.engine() as engine:
-        session = await engine.create_session()
+        session = await engine.sessions.create()
         events = await drain(engine.turn(session.id, "Hi"))
 
     replied, finished = [event for event in events if isinstance(event, Recorded)][-2:]
@@ -85,9 +85,9 @@ async def test_white_space_and_code_of_the_user_arrive_byte_for_byte(world: Worl
     message = "\n\tdef f():\r\n\t\treturn  1   \n\n\u00a0\u200b end \x00 "
 
     async with world.engine() as engine:
-        session = await engine.create_session()
+        session = await engine.sessions.create()
         await drain(engine.turn(session.id, message))
-        user = (await engine.messages(session.id))[0]
+        user = (await engine.conversations.messages(session.id))[0]
 
     assert getattr(user, "content", None) == message
     assert world.model.calls[0].messages[-1].content == message
@@ -97,10 +97,10 @@ async def test_a_failed_model_call_leaves_the_message_an_error_and_the_request(w
     world.says(Reply("Half an ans", error=ModelStreamBrokenError("it broke", partial="Half an ans")), "Whole.")
 
     async with world.engine() as engine:
-        session = await engine.create_session()
+        session = await engine.sessions.create()
         events = await drain(engine.turn(session.id, "Hi"))
-        user, error = await engine.messages(session.id)
-        await engine.request_context(session.id, 1)
+        user, error = await engine.conversations.messages(session.id)
+        await engine.past.context(session.id, 1)
         await drain(engine.turn(session.id, "Once more"))
 
     assert stored(events)[-1] == TurnFinished(
@@ -126,7 +126,7 @@ async def test_a_tool_call_waits_for_a_person_and_then_the_same_request_goes_on(
     call = ToolCall("c1", "files__wipe", '{"path": "a"}', tool_ref("files", "wipe"))
 
     async with world.engine() as engine:
-        session = await engine.create_session()
+        session = await engine.sessions.create()
         asked = stored(await drain(engine.turn(session.id, "Wipe a")))
         with pytest.raises(ApprovalPendingError, match=r"turn 1 waits for a decision about files:wipe"):
             await drain(engine.turn(session.id, "Hurry"))
@@ -146,7 +146,7 @@ async def test_a_denied_call_is_not_run_and_the_model_is_told(world: World) -> N
     world.says(Reply(calls=(Call("files__wipe", "{}", "c1"),)), "Then not.")
 
     async with world.engine() as engine:
-        session = await engine.create_session()
+        session = await engine.sessions.create()
         await drain(engine.turn(session.id, "Wipe"))
         events = stored(await drain(engine.approve(session.id, {"c1": "deny"})))
 
@@ -162,7 +162,7 @@ async def test_allowing_for_the_session_asks_once_and_only_for_that_tool(world: 
     world.says(Reply(calls=(read,)), Reply(calls=(read,)), Reply(calls=(wipe,)), "Never.")
 
     async with world.engine() as engine:
-        session = await engine.create_session()
+        session = await engine.sessions.create()
         await drain(engine.turn(session.id, "Go"))
         waiting = await _waiting(engine, session.id)
         events = stored(await drain(engine.approve(session.id, {waiting[0].id: "allow_session"})))
@@ -176,7 +176,7 @@ async def test_a_decision_never_carries_over_to_a_later_call_with_the_same_id(wo
     world.says(Reply(calls=(Call("files__wipe", "{}", "c1"),)), Reply(calls=(Call("files__wipe", "{}", "c1"),)))
 
     async with world.engine() as engine:
-        session = await engine.create_session()
+        session = await engine.sessions.create()
         await drain(engine.turn(session.id, "Wipe"))
         events = stored(await drain(engine.approve(session.id, {"c1": "allow_once"})))
 
@@ -198,7 +198,7 @@ async def test_the_session_decides_when_calls_wait(world: World, setting: str, p
     world.says(Reply(calls=(Call("files__read"),)), "Read.")
 
     async with world.engine() as engine:
-        session = await engine.create_session(settings={"tool_permission": setting})
+        session = await engine.sessions.create(settings={"tool_permission": setting})
         events = stored(await drain(engine.turn(session.id, "Read")))
 
     assert any(isinstance(event, ApprovalRequested) for event in events) is asked
@@ -209,7 +209,7 @@ async def test_calls_that_need_no_approval_run_while_the_others_wait(world: Worl
     world.says(Reply(calls=(Call("files__wipe", "{}", "c1"), Call("files__read", "{}", "c2"))), "Done.")
 
     async with world.engine() as engine:
-        session = await engine.create_session()
+        session = await engine.sessions.create()
         events = stored(await drain(engine.turn(session.id, "Both")))
 
     assert [event.type for event in events[-2:]] == ["tool.returned", "approval.requested"]
@@ -228,19 +228,19 @@ async def test_a_wrong_decision_changes_nothing(world: World, decisions: dict[st
     world.says(Reply(calls=(Call("files__wipe", "{}", "c1"),)))
 
     async with world.engine() as engine:
-        session = await engine.create_session()
+        session = await engine.sessions.create()
         await drain(engine.turn(session.id, "Wipe"))
-        before = await engine.session(session.id)
+        before = await engine.sessions.get(session.id)
         with pytest.raises(NothingToApproveError, match=why):
             await drain(engine.approve(session.id, decisions))  # pyright: ignore[reportArgumentType] - wrong on purpose
-        after = await engine.session(session.id)
+        after = await engine.sessions.get(session.id)
 
     assert before == after
 
 
 async def test_a_decision_without_a_question_is_refused(world: World) -> None:
     async with world.engine() as engine:
-        session = await engine.create_session()
+        session = await engine.sessions.create()
         with pytest.raises(NothingToApproveError, match="no tool call of this session waits"):
             await drain(engine.approve(session.id, {"c1": "deny"}))
 
@@ -262,7 +262,7 @@ async def test_a_call_that_cannot_be_made_is_answered_and_the_turn_goes_on(world
     world.says(Reply(calls=(call,)), "Sorry.")
 
     async with world.engine() as engine:
-        session = await engine.create_session()
+        session = await engine.sessions.create()
         events = stored(await drain(engine.turn(session.id, "Read")))
 
     results = [event.result for event in events if isinstance(event, ToolReturned)]
@@ -275,7 +275,7 @@ async def test_a_tool_that_fails_is_an_error_result_and_not_a_failed_turn(world:
     world.says(Reply(calls=(Call("files__read"),)), "It failed.")
 
     async with world.engine() as engine:
-        session = await engine.create_session()
+        session = await engine.sessions.create()
         events = stored(await drain(engine.turn(session.id, "Read")))
 
     results = [event.result for event in events if isinstance(event, ToolReturned)]
@@ -288,7 +288,7 @@ async def test_a_huge_tool_result_is_cut_to_the_room_that_is_left_and_says_so(wo
     world.says(Reply(calls=(Call("files__read"),)), "Long.")
 
     async with world.engine() as engine:
-        session = await engine.create_session()
+        session = await engine.sessions.create()
         await drain(engine.turn(session.id, "Read"))
 
     result = world.model.calls[1].messages[-1]
@@ -302,7 +302,7 @@ async def test_a_turn_makes_at_most_max_chat_turns_model_calls(world: World) -> 
     world.says(*[Reply(calls=(Call("files__read"),)) for _ in range(5)])
 
     async with world.engine() as engine:
-        session = await engine.create_session(settings={"max_chat_turns": 3})
+        session = await engine.sessions.create(settings={"max_chat_turns": 3})
         events = stored(await drain(engine.turn(session.id, "Read")))
 
     assert len(world.model.calls) == 3
@@ -319,7 +319,7 @@ async def test_a_second_turn_at_once_gets_session_busy_or_waits_if_asked_to(worl
     ended: list[str] = []
 
     async with world.engine() as engine, anyio.create_task_group() as tasks:
-        session = await engine.create_session()
+        session = await engine.sessions.create()
 
         async def ask(message: str, wait_s: float) -> None:
             await drain(engine.turn(session.id, message, wait_s=wait_s))
@@ -341,14 +341,14 @@ async def test_an_answer_is_not_lost_when_the_listener_goes_away(world: World) -
     world.says(Reply("The whole answer.", before_end=gate))
 
     async with world.engine() as engine:
-        session = await engine.create_session()
+        session = await engine.sessions.create()
         async with aclosing(engine.turn(session.id, "Hi")) as events:
             async for event in events:
                 if isinstance(event, Delta):
                     break
         gate.set()
         await _finished(engine, session.id)
-        answer = (await engine.messages(session.id))[-1]
+        answer = (await engine.conversations.messages(session.id))[-1]
 
     assert isinstance(answer, AssistantMessage)
     assert answer.model_reply.text == "The whole answer."
@@ -358,12 +358,12 @@ async def test_the_same_key_joins_the_first_turn_and_stores_the_message_once(wor
     world.says("Once.")
 
     async with world.engine() as engine:
-        session = await engine.create_session()
+        session = await engine.sessions.create()
         first = stored(await drain(engine.turn(session.id, "Hi", key="k1")))
         again = stored(await drain(engine.turn(session.id, "Hi", key="k1")))
         with pytest.raises(KeyReusedError, match="was used before for another message"):
             await drain(engine.turn(session.id, "Ho", key="k1"))
-        session = await engine.session(session.id)
+        session = await engine.sessions.get(session.id)
 
     assert again == first
     assert (session.turn_count, len(world.model.calls)) == (1, 1)
@@ -373,7 +373,7 @@ async def test_joining_an_old_turn_does_not_follow_the_one_that_runs_now(world: 
     world.says("Once.", Reply("Slow.", before_end=anyio.Event()))
 
     async with world.engine() as engine:
-        session = await engine.create_session()
+        session = await engine.sessions.create()
         first = stored(await drain(engine.turn(session.id, "Hi", key="k1")))
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(drain, engine.turn(session.id, "Slowly"))
@@ -384,7 +384,7 @@ async def test_joining_an_old_turn_does_not_follow_the_one_that_runs_now(world: 
 
 async def test_a_retry_of_a_turn_whose_worker_died_is_told_so(world: World) -> None:
     async with world.engine(lease_s=0.2) as engine:
-        session = await engine.create_session()
+        session = await engine.sessions.create()
         await engine.store.append(session.id, [TurnStarted(turn=1, message="Lost", key="k1")])
         events = stored(await drain(engine.turn(session.id, "Lost", key="k1")))
 
@@ -404,7 +404,7 @@ async def test_two_callers_with_one_key_at_once_run_one_turn(world: World) -> No
     heard: list[list[Live]] = []
 
     async with world.engine() as engine, anyio.create_task_group() as tasks:
-        session = await engine.create_session()
+        session = await engine.sessions.create()
 
         async def ask() -> None:
             heard.append(await drain(engine.turn(session.id, "Hi", key="k1", wait_s=60)))
@@ -424,13 +424,13 @@ async def test_cancelling_keeps_what_was_said_and_frees_the_session(world: World
     world.says(Reply("This far and", before_end=anyio.Event()), "Next.")
 
     async with world.engine() as engine:
-        session = await engine.create_session()
+        session = await engine.sessions.create()
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(_listen, engine.turn(session.id, "Go on"), said)
             await said.wait()
             await engine.cancel(session.id)
-        state = await engine.session(session.id)
-        answer = (await engine.messages(session.id))[-1]
+        state = await engine.sessions.get(session.id)
+        answer = (await engine.conversations.messages(session.id))[-1]
         await drain(engine.turn(session.id, "Next?"))
 
     assert state.open_turn is None
@@ -445,7 +445,7 @@ async def test_a_turn_in_another_process_heeds_a_cancel(world: World, tmp_path: 
     world.says(Reply("Never ending", before_end=anyio.Event()))
 
     async with world.engine() as engine, elsewhere.engine() as other:
-        session = await engine.create_session()
+        session = await engine.sessions.create()
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(drain, engine.turn(session.id, "Go on"))
             await world.model.wait_for_calls(1)
@@ -453,7 +453,7 @@ async def test_a_turn_in_another_process_heeds_a_cancel(world: World, tmp_path: 
                 await drain(other.turn(session.id, "Me too"))
             await other.cancel(session.id)
         await _finished(other, session.id)
-        answer = (await other.messages(session.id))[-1]
+        answer = (await other.conversations.messages(session.id))[-1]
 
     assert isinstance(answer, AssistantMessage)
     assert answer.outcome == "cancelled"
@@ -464,7 +464,7 @@ async def test_a_waiting_turn_can_be_cancelled(world: World) -> None:
     world.says(Reply(calls=(Call("files__wipe"),)), "Fine.")
 
     async with world.engine() as engine:
-        session = await engine.create_session()
+        session = await engine.sessions.create()
         await drain(engine.turn(session.id, "Wipe"))
         await engine.cancel(session.id)
         await drain(engine.turn(session.id, "Something else"))
@@ -494,7 +494,7 @@ async def test_a_tool_that_returns_what_cannot_be_kept_does_not_end_the_turn(
     world.says(Reply(calls=(Call("files__read"),)), "Done.")
 
     async with world.engine() as engine:
-        session = await engine.create_session()
+        session = await engine.sessions.create()
         events = stored(await drain(engine.turn(session.id, "Read")))
 
     assert [event.result.content for event in events if isinstance(event, ToolReturned)] == [given]
@@ -507,15 +507,15 @@ async def test_a_pending_approval_survives_a_restart(world: World, tmp_path: Pat
     world.toolbox.put("files", [tool("wipe", "gone")])
     world.says(Reply("First,", calls=(Call("files__wipe", "{}", "c1"),)))
     async with world.engine() as engine:
-        session = await engine.create_session()
+        session = await engine.sessions.create()
         await drain(engine.turn(session.id, "Wipe"))
-        before = await engine.request(session.id, 1)
+        before = await engine.past.request(session.id, 1)
 
     again = World(world.root, store=SQLiteStore(tmp_path / "a.db"), toolbox=world.toolbox)
     again.says("Done.")
     async with again.engine() as engine:
         events = stored(await drain(engine.approve(session.id, {"c1": "allow_once"})))
-        after = await engine.request(session.id, 1)
+        after = await engine.past.request(session.id, 1)
 
     assert events[-1] == TurnFinished(turn=1, outcome="completed")
     assert before == after
@@ -526,10 +526,10 @@ async def test_a_pending_approval_survives_a_restart(world: World, tmp_path: Pat
 async def test_a_turn_that_its_worker_left_behind_is_marked_interrupted_by_the_next(world: World) -> None:
     world.says("Well.")
     async with world.engine() as engine:
-        session = await engine.create_session()
+        session = await engine.sessions.create()
         await engine.store.append(session.id, [TurnStarted(turn=1, message="Lost")])
         events = stored(await drain(engine.turn(session.id, "Hello?")))
-        messages = await engine.messages(session.id)
+        messages = await engine.conversations.messages(session.id)
 
     assert events[0] == TurnFinished(
         turn=1,
@@ -541,7 +541,7 @@ async def test_a_turn_that_its_worker_left_behind_is_marked_interrupted_by_the_n
 
 async def test_a_turn_that_its_worker_left_behind_is_closed_while_somebody_watches(world: World) -> None:
     async with world.engine(lease_s=0.05) as engine:
-        session = await engine.create_session()
+        session = await engine.sessions.create()
         await engine.store.append(session.id, [TurnStarted(turn=1, message="Lost")])
         closed = None
         with anyio.fail_after(20):
@@ -550,7 +550,7 @@ async def test_a_turn_that_its_worker_left_behind_is_closed_while_somebody_watch
                     if isinstance(event, Recorded):
                         closed = event.event
                         break
-        state = await engine.session(session.id)
+        state = await engine.sessions.get(session.id)
 
     assert closed == TurnFinished(
         turn=1,
@@ -562,9 +562,9 @@ async def test_a_turn_that_its_worker_left_behind_is_closed_while_somebody_watch
 
 async def test_a_turn_that_its_worker_left_behind_is_closed_soon_after_somebody_looks(world: World) -> None:
     async with world.engine(lease_s=0.05) as engine:
-        session = await engine.create_session()
+        session = await engine.sessions.create()
         await engine.store.append(session.id, [TurnStarted(turn=1, message="Lost")])
-        looked_at = await engine.session(session.id)
+        looked_at = await engine.sessions.get(session.id)
         with anyio.fail_after(20):
             async with aclosing(engine.store.subscribe(session.id, after=looked_at.seq)) as entries:
                 closed = await anext(entries)
@@ -580,15 +580,15 @@ async def test_closing_the_engine_marks_a_running_turn_interrupted(world: World)
     said = anyio.Event()
     world.says(Reply("Half", before_end=anyio.Event()))
     async with world.engine() as engine:
-        session = await engine.create_session()
+        session = await engine.sessions.create()
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(_listen, engine.turn(session.id, "Hi"), said)
             await said.wait()
             tasks.cancel_scope.cancel()
 
     async with World(world.root, store=world.store).engine() as engine:
-        state = await engine.session(session.id)
-        answer = (await engine.messages(session.id))[-1]
+        state = await engine.sessions.get(session.id)
+        answer = (await engine.conversations.messages(session.id))[-1]
 
     assert state.open_turn is None
     assert isinstance(answer, AssistantMessage)
@@ -606,10 +606,10 @@ async def test_closing_the_engine_marks_a_running_turn_interrupted(world: World)
 )
 async def test_a_message_that_cannot_be_used_changes_nothing(world: World, message: str, why: str) -> None:
     async with world.engine() as engine:
-        session = await engine.create_session()
+        session = await engine.sessions.create()
         with pytest.raises(InvalidInputError, match=why):
             await drain(engine.turn(session.id, message))
-        assert await engine.session(session.id) == session
+        assert await engine.sessions.get(session.id) == session
 
 
 async def test_a_turn_in_a_session_that_does_not_exist_is_refused(world: World) -> None:
@@ -628,10 +628,10 @@ async def test_an_unexpected_error_becomes_an_error_message_and_frees_the_sessio
     world.says(Reply(calls=(Call("files__wipe", "{}", "c1"),)), "Never.")
 
     async with world.engine() as engine:
-        session = await engine.create_session()
+        session = await engine.sessions.create()
         await drain(engine.turn(session.id, "Wipe"))
         events = stored(await drain(engine.approve(session.id, {"c1": "allow_once"})))
-        state = await engine.session(session.id)
+        state = await engine.sessions.get(session.id)
 
     assert cast("TurnFinished", events[-1]).error == TurnError(
         code="internal", message="unexpected error; see the server log"
@@ -643,13 +643,13 @@ async def test_prepare_gives_the_request_and_record_stores_the_reply(world: Worl
     world.rule("tone", include="always")
 
     async with world.engine() as engine:
-        session = await engine.create_session()
-        prepared = await engine.prepare(session.id, "Hi")
+        session = await engine.sessions.create()
+        prepared = await engine.prepared.begin(session.id, "Hi")
         with pytest.raises(SessionBusyError):
             await drain(engine.turn(session.id, "Me too"))
-        state = await engine.record(prepared, "Hello.", usage=Usage(10, 2), model="mine:1")
-        answer = (await engine.messages(session.id))[-1]
-        context = await engine.request_context(session.id, prepared.turn)
+        state = await engine.prepared.record(prepared, "Hello.", usage=Usage(10, 2), model="mine:1")
+        answer = (await engine.conversations.messages(session.id))[-1]
+        context = await engine.past.context(session.id, prepared.turn)
 
     assert [message.part for message in prepared.request.messages] == ["core", "core", "rules", "message"]
     assert state.open_turn is None
@@ -661,9 +661,9 @@ async def test_prepare_gives_the_request_and_record_stores_the_reply(world: Worl
 async def test_a_prepared_request_can_be_abandoned(world: World) -> None:
     world.says("Back again.")
     async with world.engine() as engine:
-        session = await engine.create_session()
-        await engine.abandon(await engine.prepare(session.id, "Hi"), "my model is down")
-        error = (await engine.messages(session.id))[-1]
+        session = await engine.sessions.create()
+        await engine.prepared.abandon(await engine.prepared.begin(session.id, "Hi"), "my model is down")
+        error = (await engine.conversations.messages(session.id))[-1]
         await drain(engine.turn(session.id, "Hi"))
 
     assert isinstance(error, ErrorMessage)
@@ -674,18 +674,18 @@ async def test_prepare_that_does_not_fit_fails_and_frees_the_session(world: Worl
     world.write("agent.yaml", "model: scripted:test\ncontext_window: 1000\nmax_output_tokens: 100\n")
 
     async with world.engine() as engine:
-        session = await engine.create_session()
+        session = await engine.sessions.create()
         with pytest.raises(ContextTooLargeError, match=r"the largest parts are the message \(2005 tokens\)"):
-            await engine.prepare(session.id, "word " * 2000)
-        messages = await engine.messages(session.id)
-        await engine.abandon(await engine.prepare(session.id, "Hi"), "enough")
+            await engine.prepared.begin(session.id, "word " * 2000)
+        messages = await engine.conversations.messages(session.id)
+        await engine.prepared.abandon(await engine.prepared.begin(session.id, "Hi"), "enough")
 
     assert [message.role for message in messages] == ["user", "error"]
 
 
 async def test_the_model_that_cannot_be_opened_is_an_error_with_a_next_step(world: World) -> None:
     async with world.engine() as engine:
-        session = await engine.create_session(settings={"model": "openai:gpt-5-mini"})
+        session = await engine.sessions.create(settings={"model": "openai:gpt-5-mini"})
         events = stored(await drain(engine.turn(session.id, "Hi")))
 
     error = cast("TurnFinished", events[-1]).error
@@ -699,9 +699,9 @@ async def test_preview_stores_nothing_and_calls_nobody(world: World) -> None:
     world.rule("always", include="always")
 
     async with world.engine() as engine:
-        session = await engine.create_session()
+        session = await engine.sessions.create()
         request = await engine.preview(session.id, "Use @rule:tone")
-        after = await engine.session(session.id)
+        after = await engine.sessions.get(session.id)
 
     assert [str(item.ref) for item in request.context.items] == ["rule:always", "rule:tone"]
     assert (after, world.model.calls) == (session, [])
@@ -710,7 +710,7 @@ async def test_preview_stores_nothing_and_calls_nobody(world: World) -> None:
 async def test_a_provider_that_is_down_is_an_error_message(world: World) -> None:
     world.says(Reply(error=ModelUnavailableError("no route to the model")))
     async with world.engine() as engine:
-        session = await engine.create_session()
+        session = await engine.sessions.create()
         events = stored(await drain(engine.turn(session.id, "Hi")))
 
     assert cast("TurnFinished", events[-1]).error == TurnError(
@@ -719,7 +719,7 @@ async def test_a_provider_that_is_down_is_an_error_message(world: World) -> None
 
 
 async def _waiting(engine: Engine, session_id: SessionId) -> tuple[ToolCall, ...]:
-    state = await engine.session(session_id)
+    state = await engine.sessions.get(session_id)
     assert state.open_turn is not None
     return state.open_turn.undecided
 

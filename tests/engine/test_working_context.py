@@ -67,16 +67,16 @@ def resume_parts(request: Request) -> list[str]:
 @pytest.mark.spec("S2.2", "S2.25", "S2.34", "S2.35", "S2.38", "S2.40")
 async def test_every_change_is_one_event_with_all_sets_and_the_name_of_the_changed_one(world: World) -> None:
     async with world.engine() as engine:
-        session = await engine.create_session(settings={"environment_hint": "Linux"})
+        session = await engine.sessions.create(settings={"environment_hint": "Linux"})
         replies = [
-            (await engine.set_context(session.id, "ports", ["80"])).text,
-            (await engine.set_context(session.id, "ports", ["81"], "merge", actor="model")).text,
-            (await engine.set_context(session.id, "endpoints", ["https://example.org"])).text,
-            (await engine.set_context(session.id, "ports", [])).text,
-            (await engine.replace_context(session.id, {"applet": ["git-diff", "a=b"]})).text,
+            (await engine.working.set(session.id, "ports", ["80"])).text,
+            (await engine.working.set(session.id, "ports", ["81"], "merge", actor="model")).text,
+            (await engine.working.set(session.id, "endpoints", ["https://example.org"])).text,
+            (await engine.working.set(session.id, "ports", [])).text,
+            (await engine.working.replace(session.id, {"applet": ["git-diff", "a=b"]})).text,
         ]
         events = await contexts(engine, session.id)
-        session = await engine.session(session.id)
+        session = await engine.sessions.get(session.id)
 
     assert replies == [
         "Set ports: 1 items",
@@ -100,18 +100,18 @@ async def test_every_change_is_one_event_with_all_sets_and_the_name_of_the_chang
 @pytest.mark.spec("S2.28", "S2.31")
 async def test_one_set_or_all_of_them_can_be_read(world: World) -> None:
     async with world.engine() as engine:
-        session = await engine.create_session()
-        empty = await engine.get_context(session.id)
-        await engine.set_context(session.id, "ports", ["80"])
+        session = await engine.sessions.create()
+        empty = await engine.working.get(session.id)
+        await engine.working.set(session.id, "ports", ["80"])
 
         assert empty == {}
-        assert await engine.get_context(session.id) == {"ports": ("80",)}
-        assert await engine.get_context(session.id, "ports") == {"ports": ("80",)}
-        assert await engine.get_context(session.id, "files") == {"files": ()}
+        assert await engine.working.get(session.id) == {"ports": ("80",)}
+        assert await engine.working.get(session.id, "ports") == {"ports": ("80",)}
+        assert await engine.working.get(session.id, "files") == {"files": ()}
         with pytest.raises(SessionNotFoundError):
-            await engine.get_context(SessionId("ses_none"))
+            await engine.working.get(SessionId("ses_none"))
         with pytest.raises(SessionNotFoundError):
-            await engine.set_context(SessionId("ses_none"), "ports", ["80"])
+            await engine.working.set(SessionId("ses_none"), "ports", ["80"])
 
 
 @pytest.mark.spec("S2.24")
@@ -119,22 +119,22 @@ async def test_what_is_refused_and_what_changes_nothing_leaves_no_trace(world: W
     spec = tmp_path / "spec.md"
     spec.write_text("first")
     async with world.engine() as engine:
-        session = await engine.create_session()
+        session = await engine.sessions.create()
         for name in ("a", "b", "c", "d"):
-            await engine.set_context(session.id, name, [str(number) for number in range(10)])
-        await engine.set_context(session.id, "files", [str(spec)])
-        before = await engine.session(session.id)
+            await engine.working.set(session.id, name, [str(number) for number in range(10)])
+        await engine.working.set(session.id, "files", [str(spec)])
+        before = await engine.sessions.get(session.id)
         answers = [
-            await engine.set_context(session.id, "ports", [str(number) for number in range(10)]),
-            await engine.set_context(session.id, "files", ["spec.md"]),
-            await engine.set_context(session.id, "files", [str(spec)], "merge"),
-            await engine.set_context(session.id, "files", [str(spec)]),
-            await engine.set_context(session.id, "files", [], "merge"),
-            await engine.set_context(session.id, "ports", []),
-            await engine.replace_context(session.id, {f"s{n}": [str(i) for i in range(10)] for n in range(6)}),
-            await engine.replace_context(session.id, before.sets),
+            await engine.working.set(session.id, "ports", [str(number) for number in range(10)]),
+            await engine.working.set(session.id, "files", ["spec.md"]),
+            await engine.working.set(session.id, "files", [str(spec)], "merge"),
+            await engine.working.set(session.id, "files", [str(spec)]),
+            await engine.working.set(session.id, "files", [], "merge"),
+            await engine.working.set(session.id, "ports", []),
+            await engine.working.replace(session.id, {f"s{n}": [str(i) for i in range(10)] for n in range(6)}),
+            await engine.working.replace(session.id, before.sets),
         ]
-        after = await engine.session(session.id)
+        after = await engine.sessions.get(session.id)
 
     assert [answer.reply for answer in answers] == [
         "Context too large (51 items, max 50). Remove some items first.",
@@ -155,14 +155,14 @@ async def test_files_are_marked_when_they_are_named_and_marked_again_when_they_a
     spec, gone = tmp_path / "spec.md", tmp_path / "gone.md"
     spec.write_text("first")
     async with world.engine() as engine:
-        session = await engine.create_session()
-        await engine.set_context(session.id, "files", [str(spec), str(gone)])
-        first, first_mark = (await engine.session(session.id)).marks, mark_of(str(spec))
+        session = await engine.sessions.create()
+        await engine.working.set(session.id, "files", [str(spec), str(gone)])
+        first, first_mark = (await engine.sessions.get(session.id)).marks, mark_of(str(spec))
         spec.write_text("second")
-        await engine.set_context(session.id, "files", [str(spec)], "merge")
-        second, second_mark = (await engine.session(session.id)).marks, mark_of(str(spec))
-        await engine.set_context(session.id, "files", [])
-        cleared = (await engine.session(session.id)).marks
+        await engine.working.set(session.id, "files", [str(spec)], "merge")
+        second, second_mark = (await engine.sessions.get(session.id)).marks, mark_of(str(spec))
+        await engine.working.set(session.id, "files", [])
+        cleared = (await engine.sessions.get(session.id)).marks
 
     assert first == {str(spec): first_mark}
     assert second == {str(spec): second_mark}
@@ -174,8 +174,8 @@ async def test_files_are_marked_when_they_are_named_and_marked_again_when_they_a
 async def test_a_set_of_an_unknown_name_is_kept_and_warned_about_in_the_log(world: World) -> None:
     with capture_logs() as logs:
         async with world.engine() as engine:
-            session = await engine.create_session()
-            change = await engine.set_context(session.id, "fles", ["/a"])
+            session = await engine.sessions.create()
+            change = await engine.working.set(session.id, "fles", ["/a"])
 
     assert change == SetChange(
         {"fles": ("/a",)},
@@ -189,10 +189,10 @@ async def test_a_set_of_an_unknown_name_is_kept_and_warned_about_in_the_log(worl
 async def test_clearing_the_conversation_keeps_the_working_context(world: World) -> None:
     world.says("Hello.")
     async with world.engine() as engine:
-        session = await engine.create_session()
-        await engine.set_context(session.id, "ports", ["80"])
+        session = await engine.sessions.create()
+        await engine.working.set(session.id, "ports", ["80"])
         await drain(engine.turn(session.id, "Hi"))
-        cleared = await engine.clear_history(session.id)
+        cleared = await engine.conversations.clear(session.id)
 
     assert (cleared.sets, cleared.message_count) == ({"ports": ("80",)}, 0)
 
@@ -206,9 +206,9 @@ async def test_the_model_notes_what_it_works_on_without_asking_and_whoever_watch
     world.says(Reply(calls=(set_call(set_name="ports", items=["80"], mode="merge"),)), "Noted.")
 
     async with world.engine() as engine:
-        session = await engine.create_session()
+        session = await engine.sessions.create()
         live = await drain(engine.turn(session.id, "Work on port 80"))
-        session = await engine.session(session.id)
+        session = await engine.sessions.get(session.id)
 
     events = [event for event in stored(live) if isinstance(event, SessionContext | ToolReturned | ModelReplied)]
     changed = SessionContext(reason="changed", context={"ports": ("80",)}, set_name="ports", actor="model")
@@ -229,7 +229,7 @@ async def test_the_model_reads_its_notes_and_is_told_what_it_did_wrong(world: Wo
     world.says(*(Reply(calls=(call,)) for call in (get, wrong, right, get)), "Done.")
 
     async with world.engine() as engine:
-        session = await engine.create_session()
+        session = await engine.sessions.create()
         live = await drain(engine.turn(session.id, "Go"))
 
     results = [event.result for event in stored(live) if isinstance(event, ToolReturned)]
@@ -248,13 +248,13 @@ async def test_the_tools_are_in_every_request_and_its_record_and_in_no_session(w
     world.says("Hello.")
 
     async with world.engine() as engine:
-        session = await engine.create_session()
+        session = await engine.sessions.create()
         await drain(engine.turn(session.id, "Hi"))
-        context = await engine.request_context(session.id, 1)
-        await engine.remove_item(session.id, tool_ref("windowpane", "set_relevant_context"))
+        context = await engine.past.context(session.id, 1)
+        await engine.items.remove(session.id, tool_ref("windowpane", "set_relevant_context"))
         with pytest.raises(UnknownItemError):
-            await engine.add_item(session.id, tool_ref("windowpane", "set_relevant_context"))
-        session = await engine.session(session.id)
+            await engine.items.add(session.id, tool_ref("windowpane", "set_relevant_context"))
+        session = await engine.sessions.get(session.id)
 
     names = ["files__read", "windowpane__get_relevant_context", "windowpane__set_relevant_context"]
     assert session.tools == (("files", "read"),)
@@ -271,11 +271,11 @@ async def test_an_agent_can_do_without_the_tools(world: World) -> None:
     world.says("Hello.")
 
     async with world.engine() as engine:
-        session = await engine.create_session()
+        session = await engine.sessions.create()
         await drain(engine.turn(session.id, "Hi"))
 
         assert world.model.calls[0].tools == ()
-        assert (await engine.request_context(session.id, 1)).items == ()
+        assert (await engine.past.context(session.id, 1)).items == ()
 
 
 def test_a_tool_server_cannot_take_the_name_of_what_is_built_in(world: World) -> None:
@@ -304,14 +304,14 @@ async def test_files_that_tools_touch_are_observed_and_never_noted_until_somebod
     world.says(Reply(calls=(read, set_call(set_name="files", items=["/noted.md"]))), "Read.")
 
     async with world.engine() as engine:
-        session = await engine.create_session()
+        session = await engine.sessions.create()
         await drain(engine.turn(session.id, "Read"))
-        before = await engine.session(session.id)
-        refused = await engine.promote_observed(session.id, [str(path), "/noted.md"])
+        before = await engine.sessions.get(session.id)
+        refused = await engine.working.promote(session.id, [str(path), "/noted.md"])
         odd: list[Any] = [[7], [[]], "/b.md", None]
-        unfit = [await engine.promote_observed(session.id, paths) for paths in odd]
-        promoted = await engine.promote_observed(session.id, [str(path)])
-        after = await engine.session(session.id)
+        unfit = [await engine.working.promote(session.id, paths) for paths in odd]
+        promoted = await engine.working.promote(session.id, [str(path)])
+        after = await engine.sessions.get(session.id)
 
     assert (before.observed, before.sets) == ((str(path), "/b.md"), {"files": ("/noted.md",)})
     assert refused == SetChange(None, "Not observed in this session: /noted.md. Nothing was changed.")
@@ -331,16 +331,16 @@ async def test_after_a_pause_the_model_is_reminded_in_a_block_of_its_own(world: 
     world.says("Hello.", "Welcome back.")
 
     async with world.engine(resume_after_s=0) as engine:
-        session = await engine.create_session()
+        session = await engine.sessions.create()
         await drain(engine.turn(session.id, "Hi"))
-        await engine.set_context(session.id, "files", [str(kept), str(edited), str(gone)])
+        await engine.working.set(session.id, "files", [str(kept), str(edited), str(gone)])
         edited.write_text("after")
         gone.unlink()
         preview = await engine.preview(session.id, "Where were we?")
         live = await drain(engine.turn(session.id, "Where were we?"))
-        context = await engine.request_context(session.id, 2)
-        sent = await engine.request(session.id, 2)
-        session = await engine.session(session.id)
+        context = await engine.past.context(session.id, 2)
+        sent = await engine.past.request(session.id, 2)
+        session = await engine.sessions.get(session.id)
 
     sets = {"files": (str(kept), str(edited), str(gone))}
     assert started(stored(live)) == [(2, "Where were we?", True)]
@@ -366,24 +366,24 @@ Changed since they were noted:
 async def test_a_session_with_nothing_to_remember_is_not_resumed(world: World) -> None:
     world.says("One.", "Two.")
     async with world.engine(resume_after_s=0) as engine:
-        session = await engine.create_session()
+        session = await engine.sessions.create()
         await drain(engine.turn(session.id, "Hi"))
         live = await drain(engine.turn(session.id, "Hi again"))
 
         assert started(stored(live)) == [(2, "Hi again", False)]
-        assert resume_parts(await engine.request(session.id, 2)) == []
+        assert resume_parts(await engine.past.request(session.id, 2)) == []
         assert await contexts(engine, session.id) == []
 
 
 async def test_without_a_pause_there_is_no_reminder(world: World) -> None:
     world.says("One.", "Two.")
     async with world.engine() as engine:
-        session = await engine.create_session()
-        await engine.set_context(session.id, "ports", ["80"])
+        session = await engine.sessions.create()
+        await engine.working.set(session.id, "ports", ["80"])
         await drain(engine.turn(session.id, "Hi"))
         await drain(engine.turn(session.id, "Hi again"))
 
-        assert [resume_parts(await engine.request(session.id, turn)) for turn in (1, 2)] == [[], []]
+        assert [resume_parts(await engine.past.request(session.id, turn)) for turn in (1, 2)] == [[], []]
 
 
 @pytest.mark.spec("S2.37", "S2.63")
@@ -391,15 +391,15 @@ async def test_after_a_restart_the_reminder_stays_until_a_turn_succeeds(world: W
     world.store = SQLiteStore(tmp_path / "windowpane.db")
     world.says("Hello.")
     async with world.engine() as engine:
-        session = await engine.create_session(settings={"environment_hint": "Linux"})
-        await engine.set_context(session.id, "ports", ["80"])
+        session = await engine.sessions.create(settings={"environment_hint": "Linux"})
+        await engine.working.set(session.id, "ports", ["80"])
         await drain(engine.turn(session.id, "Hi"))
 
     world.store = SQLiteStore(tmp_path / "windowpane.db")
     world.says(Reply(error=ModelStreamBrokenError("it broke")), "Again.", "And on.")
     async with world.engine() as engine:
         lives = [stored(await drain(engine.turn(session.id, message))) for message in ("One", "Two", "Three")]
-        requests = [await engine.request(session.id, turn) for turn in (2, 3, 4)]
+        requests = [await engine.past.request(session.id, turn) for turn in (2, 3, 4)]
 
     assert [started(live) for live in lives] == [[(2, "One", True)], [(3, "Two", False)], [(4, "Three", False)]]
     assert [event.reason for live in lives for event in live if isinstance(event, SessionContext)] == ["resume"]
@@ -414,12 +414,12 @@ async def test_after_a_restart_the_reminder_stays_until_a_turn_succeeds(world: W
 
 async def test_a_request_for_a_model_of_your_own_has_the_reminder_too(world: World) -> None:
     async with world.engine(resume_after_s=0) as engine:
-        session = await engine.create_session()
-        await engine.set_context(session.id, "ports", ["80"])
-        given_up = await engine.prepare(session.id, "Hi")
-        after_failure = await engine.abandon(given_up, "no answer")
-        prepared = await engine.prepare(session.id, "Hi")
-        after_answer = await engine.record(prepared, "Hello.")
+        session = await engine.sessions.create()
+        await engine.working.set(session.id, "ports", ["80"])
+        given_up = await engine.prepared.begin(session.id, "Hi")
+        after_failure = await engine.prepared.abandon(given_up, "no answer")
+        prepared = await engine.prepared.begin(session.id, "Hi")
+        after_answer = await engine.prepared.record(prepared, "Hello.")
 
     assert [len(resume_parts(each.request)) for each in (given_up, prepared)] == [1, 1]
     assert (after_failure.resume_pending, after_answer.resume_pending) == (True, False)
@@ -432,16 +432,16 @@ async def test_a_restart_in_the_middle_brings_back_sets_approval_and_reminder(wo
     world.store = SQLiteStore(tmp_path / "windowpane.db")
     world.says(wipe)
     async with world.engine(resume_after_s=0) as engine:
-        session = await engine.create_session()
-        await engine.set_context(session.id, "ports", ["80"])
+        session = await engine.sessions.create()
+        await engine.working.set(session.id, "ports", ["80"])
         await drain(engine.turn(session.id, "Wipe"))
 
     world.store = SQLiteStore(tmp_path / "windowpane.db")
     world.says("Gone.")
     async with world.engine() as engine:
-        back = await engine.session(session.id)
+        back = await engine.sessions.get(session.id)
         await drain(engine.approve(session.id, {"c2": "allow_once"}))
-        done = await engine.session(session.id)
+        done = await engine.sessions.get(session.id)
 
     assert back.sets == {"ports": ("80", "81")}
     assert back.open_turn is not None
@@ -459,7 +459,7 @@ async def test_a_restart_in_the_middle_brings_back_sets_approval_and_reminder(wo
 async def test_two_processes_that_change_one_session_lose_nothing_and_keep_to_the_caps(tmp_path: Path) -> None:
     world = World(tmp_path / "agents", store=SQLiteStore(tmp_path / "windowpane.db"))
     async with world.engine() as engine, AsyncExitStack() as stack:
-        session = await engine.create_session()
+        session = await engine.sessions.create()
         processes: list[tuple[anyio.abc.Process, BufferedByteReceiveStream]] = []
         for name in ("a", "b"):
             command = [sys.executable, "-m", "engine.changes", str(tmp_path), session.id, name]
@@ -476,7 +476,7 @@ async def test_two_processes_that_change_one_session_lose_nothing_and_keep_to_th
             [json.loads(await output.receive_until(b"\n", 10_000)) for _ in range(CHANGES)] for _, output in processes
         ]
         log = [event for event in await contexts(engine, session.id) if isinstance(event, SessionContext)]
-        after = await engine.get_context(session.id)
+        after = await engine.working.get(session.id)
 
     sets: dict[str, tuple[str, ...]] = {}
     for event in log:

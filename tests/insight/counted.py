@@ -47,8 +47,8 @@ async def talking(root: Path, store: Store | None = None, **options: Any) -> Asy
 
 async def ask(engine: Engine, session: SessionId, message: str = REFUND, answer: str = REFUND_ANSWER) -> None:
     """Have a turn whose answer is given, with tokens as a provider reports them."""
-    prepared = await engine.prepare(session, message)
-    await engine.record(prepared, answer, usage=Usage(1000, 100, cache_read_tokens=250), model="gpt-4o")
+    prepared = await engine.prepared.begin(session, message)
+    await engine.prepared.record(prepared, answer, usage=Usage(1000, 100, cache_read_tokens=250), model="gpt-4o")
 
 
 async def counted(engine: Engine, analytics: AnalyticsStore | None = None) -> AnalyticsStore:

@@ -28,12 +28,12 @@ KEPT = Kept(NOW, 0)
 @pytest.mark.spec("S0.70", "S0.89", "S1.107", "S4.87")
 async def test_a_dashboard_adds_up_what_turns_cost_and_what_was_used(tmp_path: Path) -> None:
     async with talking(tmp_path / "agents") as engine:
-        session = (await engine.create_session(owner="ana")).id
+        session = (await engine.sessions.create(owner="ana")).id
         await ask(engine, session)
-        await engine.add_item(session, reference_ref("hidden"))
+        await engine.items.add(session, reference_ref("hidden"))
         await ask(engine, session, PAPER, "I do not know.")
         analytics = await counted(engine)
-        contexts = [await engine.request_context(session, turn) for turn in (1, 2)]
+        contexts = [await engine.past.context(session, turn) for turn in (1, 2)]
 
     found = dashboard(analytics, Filters(owner="ana"), KEPT)
     items = {row.ref.name: row for row in found.items}
@@ -79,13 +79,13 @@ async def test_a_dashboard_adds_up_what_turns_cost_and_what_was_used(tmp_path: P
 async def test_every_owner_sees_their_own_turns_and_filters_leave_out_the_rest(tmp_path: Path) -> None:
     async with talking(tmp_path / "agents") as engine:
         for owner, turns in (("ana", 2), ("ben", 1)):
-            session = (await engine.create_session(owner=owner)).id
+            session = (await engine.sessions.create(owner=owner)).id
             for _ in range(turns):
                 await ask(engine, session, PAPER, PAPER_ANSWER)
-        hidden = await engine.create_session(owner="ana", listed=False)
+        hidden = await engine.sessions.create(owner="ana", listed=False)
         await ask(engine, hidden.id)
         analytics = await counted(engine)
-        today = (await engine.request_context(hidden.id, 1)).timestamp.date()
+        today = (await engine.past.context(hidden.id, 1)).timestamp.date()
 
     def turns_of(**filters: object) -> int:
         return dashboard(analytics, Filters(**filters), KEPT).spent.turns  # pyright: ignore[reportArgumentType]
@@ -167,7 +167,7 @@ def test_whole_months_and_the_days_around_them_are_all_days(
 @pytest.mark.spec("S0.90", "S1.110")
 async def test_lists_are_had_as_csv_and_no_name_becomes_a_formula(tmp_path: Path) -> None:
     async with talking(tmp_path / "agents") as engine:
-        session = (await engine.create_session()).id
+        session = (await engine.sessions.create()).id
         await ask(engine, session)
         analytics = await counted(engine)
     made = Counts("local", "=cmd()", Progress(seq=1))
@@ -196,10 +196,10 @@ def read(text: str) -> list[dict[str, str]]:
 @pytest.mark.spec("S0.70", "S0.75")
 async def test_scores_are_counted_in_ten_steps_with_what_became_of_them(tmp_path: Path) -> None:
     async with talking(tmp_path / "agents") as engine:
-        session = (await engine.create_session()).id
+        session = (await engine.sessions.create()).id
         await ask(engine, session)
         analytics = await counted(engine)
-        context = await engine.request_context(session, 1)
+        context = await engine.past.context(session, 1)
 
     billing, printing = (
         next(row for row in item_rows(analytics, Filters()) if row.ref == reference_ref(name))

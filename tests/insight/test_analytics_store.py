@@ -31,7 +31,7 @@ async def test_counting_bit_by_bit_gives_what_counting_at_once_gives(tmp_path: P
     random = Random(seed)
     async with talking(tmp_path / "agents") as engine:
         analytics = AnalyticsStore(tmp_path / "analytics.db")
-        sessions = [(await engine.create_session(owner=owner)).id for owner in ("ana", "ana", "ben")]
+        sessions = [(await engine.sessions.create(owner=owner)).id for owner in ("ana", "ana", "ben")]
         waiting = None
         for _ in range(25):
             session = random.choice([one for one in sessions if waiting is None or one != waiting.session_id])
@@ -39,18 +39,18 @@ async def test_counting_bit_by_bit_gives_what_counting_at_once_gives(tmp_path: P
             if act == "ask":
                 await ask(engine, session, *random.choice(((REFUND,), (PAPER, PAPER_ANSWER), ("Hello", "Hello."))))
             elif act == "wait" and waiting is None:
-                waiting = await engine.prepare(session, REFUND)
+                waiting = await engine.prepared.begin(session, REFUND)
             elif act == "wait" and waiting is not None:
-                await engine.record(waiting, "Five working days to reach the bank account.")
+                await engine.prepared.record(waiting, "Five working days to reach the bank account.")
                 waiting = None
             elif act == "add":
-                await engine.add_item(session, random.choice((HIDDEN, PRINTING)))
+                await engine.items.add(session, random.choice((HIDDEN, PRINTING)))
             elif act == "remove":
-                await engine.remove_item(session, random.choice((HIDDEN, PRINTING, rule_ref("tone"))))
+                await engine.items.remove(session, random.choice((HIDDEN, PRINTING, rule_ref("tone"))))
             elif act == "name":
-                await engine.update_session(session, {"name": f"named {random.random()}"})
+                await engine.sessions.update(session, {"name": f"named {random.random()}"})
             elif act == "fail":
-                await engine.abandon(await engine.prepare(session, PAPER), "no model")
+                await engine.prepared.abandon(await engine.prepared.begin(session, PAPER), "no model")
             elif act == "count":
                 await counted(engine, analytics)
 
@@ -62,9 +62,9 @@ async def test_counting_bit_by_bit_gives_what_counting_at_once_gives(tmp_path: P
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
 async def test_every_store_is_counted_alike(tmp_path: Path, kind: Kind) -> None:
     async def told(engine: Engine) -> dict[str, object]:
-        session = (await engine.create_session(owner="ana", session_id=SessionId("ses_everywhere"))).id
+        session = (await engine.sessions.create(owner="ana", session_id=SessionId("ses_everywhere"))).id
         await ask(engine, session)
-        await engine.add_item(session, HIDDEN)
+        await engine.items.add(session, HIDDEN)
         first = await counted(engine)
         await ask(engine, session, PAPER, PAPER_ANSWER)
         rows = everything(await counted(engine, first))
@@ -79,7 +79,7 @@ async def test_every_store_is_counted_alike(tmp_path: Path, kind: Kind) -> None:
 async def test_two_who_count_at_once_count_nothing_twice(tmp_path: Path) -> None:
     async with talking(tmp_path / "agents") as engine:
         for _ in range(3):
-            session = (await engine.create_session()).id
+            session = (await engine.sessions.create()).id
             for _ in range(4):
                 await ask(engine, session)
         stores = [AnalyticsStore(tmp_path / "analytics.db") for _ in range(4)]
@@ -100,11 +100,11 @@ async def test_a_turn_that_waits_for_a_person_is_counted_when_it_has_finished(tm
     world.toolbox.put("files", [tool("read")])
     world.says(Reply("Reading.", calls=(Call("files__read", "{}"),)), "Done.")
     async with world.engine() as engine:
-        session = (await engine.create_session()).id
+        session = (await engine.sessions.create()).id
         await drain(engine.turn(session, "Read it."))
         analytics = await counted(engine)
         before = analytics.rows("SELECT count(*) FROM turn")
-        state = await engine.session(session)
+        state = await engine.sessions.get(session)
         assert state.open_turn is not None
         waiting = state.open_turn.undecided[0].id
         await drain(engine.approve(session, {waiting: "allow_once"}))
@@ -119,13 +119,13 @@ async def test_a_turn_that_waits_for_a_person_is_counted_when_it_has_finished(tm
 
 async def test_what_deleted_sessions_cost_stays_counted_and_what_they_taught_is_forgotten(tmp_path: Path) -> None:
     async with talking(tmp_path / "agents") as engine:
-        session, other = [(await engine.create_session(owner="ana")).id for _ in range(2)]
+        session, other = [(await engine.sessions.create(owner="ana")).id for _ in range(2)]
         await ask(engine, session)
         await ask(engine, other)
         analytics = await counted(engine)
         taught = analytics.lessons("ana", "pane", limit=10)
-        await engine.delete_session(session)
-        await engine.clear_history(other)
+        await engine.sessions.delete(session)
+        await engine.conversations.clear(other)
         analytics.rows("DELETE FROM mark")
         found = dashboard(
             await counted(engine, analytics), Filters(), await AnalyticsUpdater(engine.store, analytics).update()
@@ -139,7 +139,7 @@ async def test_what_deleted_sessions_cost_stays_counted_and_what_they_taught_is_
 
 async def test_a_session_that_comes_back_is_not_counted_twice_and_a_new_one_of_its_name_is(tmp_path: Path) -> None:
     async with talking(tmp_path / "agents") as engine:
-        session = (await engine.create_session(owner="ana", session_id=SessionId("ses_named"))).id
+        session = (await engine.sessions.create(owner="ana", session_id=SessionId("ses_named"))).id
         for _ in range(3):
             await ask(engine, session)
         analytics = await counted(engine)
@@ -150,8 +150,8 @@ async def test_a_session_that_comes_back_is_not_counted_twice_and_a_new_one_of_i
         back = dashboard(
             await counted(engine, analytics), Filters(), await AnalyticsUpdater(engine.store, analytics).update()
         )
-        await engine.delete_session(session)
-        await engine.create_session(owner="ana", session_id=session)
+        await engine.sessions.delete(session)
+        await engine.sessions.create(owner="ana", session_id=session)
         await ask(engine, session)
         anew = dashboard(
             await counted(engine, analytics), Filters(), await AnalyticsUpdater(engine.store, analytics).update()
@@ -165,16 +165,16 @@ async def test_a_session_that_comes_back_is_not_counted_twice_and_a_new_one_of_i
 
 async def test_lessons_are_what_was_used_and_what_was_added_right_after_the_answer(tmp_path: Path) -> None:
     async with talking(tmp_path / "agents") as engine:
-        session = (await engine.create_session(owner="ana")).id
-        await engine.add_item(session, HIDDEN)
-        await engine.remove_item(session, HIDDEN)
+        session = (await engine.sessions.create(owner="ana")).id
+        await engine.items.add(session, HIDDEN)
+        await engine.items.remove(session, HIDDEN)
         await ask(engine, session)
         analytics = await counted(engine)
-        await engine.add_item(session, PRINTING)
-        await engine.add_item(session, BILLING)
+        await engine.items.add(session, PRINTING)
+        await engine.items.add(session, BILLING)
         await counted(engine, analytics)
-        day = (await engine.session(session)).updated_at
-        start = (await engine.session(session)).turn_starts.of(1)
+        day = (await engine.sessions.get(session)).updated_at
+        start = (await engine.sessions.get(session)).turn_starts.of(1)
 
     assert day is not None
     assert start is not None
@@ -188,7 +188,7 @@ async def test_lessons_are_what_was_used_and_what_was_added_right_after_the_answ
 @pytest.mark.spec("S0.90", "S1.110")
 async def test_no_word_of_what_was_said_is_in_the_ledger(tmp_path: Path) -> None:
     async with talking(tmp_path / "agents") as engine:
-        session = (await engine.create_session(name="Secret name")).id
+        session = (await engine.sessions.create(name="Secret name")).id
         await ask(
             engine, session, "My password is xylophone-9, how long does a refund take?", "Xylophone-9? Five days."
         )
@@ -205,7 +205,7 @@ async def test_no_word_of_what_was_said_is_in_the_ledger(tmp_path: Path) -> None
 async def test_a_ledger_that_cannot_be_used_is_counted_again(tmp_path: Path, damage: str) -> None:
     file = tmp_path / "cache" / "analytics.db"
     async with talking(tmp_path / "agents") as engine:
-        await ask(engine, (await engine.create_session()).id)
+        await ask(engine, (await engine.sessions.create()).id)
         first = await counted(engine, AnalyticsStore(file))
         wanted = everything(first)
         if damage == "version":
@@ -231,11 +231,11 @@ async def test_only_what_is_new_is_read(tmp_path: Path) -> None:
 
     store = Watched()
     async with talking(tmp_path / "agents", store) as engine:
-        one, two = [(await engine.create_session()).id for _ in range(2)]
+        one, two = [(await engine.sessions.create()).id for _ in range(2)]
         await ask(engine, one)
         await ask(engine, two)
         analytics = await counted(engine)
-        seq = (await engine.session(one)).seq
+        seq = (await engine.sessions.get(one)).seq
         await ask(engine, one, PAPER, PAPER_ANSWER)
         store.asked.clear()
         await counted(engine, analytics)
@@ -250,7 +250,7 @@ async def test_only_what_is_new_is_read(tmp_path: Path) -> None:
 async def test_whoever_has_no_time_is_told_how_much_is_missing(tmp_path: Path) -> None:
     async with talking(tmp_path / "agents") as engine:
         for _ in range(3):
-            await ask(engine, (await engine.create_session()).id)
+            await ask(engine, (await engine.sessions.create()).id)
         analytics = AnalyticsStore()
         updater = AnalyticsUpdater(engine.store, analytics)
         hurried = await updater.update(within_s=0)

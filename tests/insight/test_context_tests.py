@@ -216,7 +216,7 @@ async def test_tests_run_with_the_real_selection_and_say_what_is_wrong(world: Wo
 async def test_a_turn_becomes_a_test_that_passes_until_the_selection_changes(world: World) -> None:
     world.says("Five days.", "Also five.")
     async with world.engine() as engine:
-        session = await engine.create_session(settings={"search": {"top_n": 2}})
+        session = await engine.sessions.create(settings={"search": {"top_n": 2}})
         await drain(engine.turn(session.id, "How long does a refund take?"))
         await drain(engine.turn(session.id, "and for those?"))
         first = await keep_turn(engine, session.id, 1)

@@ -85,17 +85,17 @@ def test_an_evaluation_counts_what_was_taken_and_what_was_needed() -> None:
 @pytest.mark.spec("S0.91", "S0.97", "S1.110")
 async def test_labels_are_gathered_from_what_was_used_and_added(tmp_path: Path) -> None:
     async with talking(tmp_path / "agents") as engine:
-        session = (await engine.create_session()).id
+        session = (await engine.sessions.create()).id
         await ask(engine, session)
-        await engine.add_item(session, HIDDEN)
-        other = (await engine.create_session()).id
+        await engine.items.add(session, HIDDEN)
+        other = (await engine.sessions.create()).id
         await ask(engine, other, PAPER, "I do not know.")
-        gone = (await engine.create_session()).id
+        gone = (await engine.sessions.create()).id
         await ask(engine, gone)
         analytics = await counted(engine)
-        await engine.delete_session(gone)
+        await engine.sessions.delete(gone)
         asked = await asked_before(engine, analytics.lessons(None, "pane", limit=10))
-        context = await engine.request_context(session, 1)
+        context = await engine.past.context(session, 1)
 
     by_name = {question.name: question for question in asked}
     first, second = by_name[f"{session} 1"], by_name[f"{other} 1"]
@@ -201,7 +201,7 @@ async def test_a_proposal_is_written_into_the_agents_file_and_the_rest_of_it_sta
 async def test_tuning_on_past_turns_needs_no_model_and_no_measurement(tmp_path: Path) -> None:
     async with talking(tmp_path / "agents") as engine:
         for number in range(12):
-            session = (await engine.create_session()).id
+            session = (await engine.sessions.create()).id
             await ask(engine, session, *((REFUND,) if number % 2 else (PAPER, PAPER_ANSWER)))
         asked = await asked_before(engine, (await counted(engine)).lessons(None, "pane", limit=100))
 

@@ -62,11 +62,13 @@ async def test_every_recorded_request_is_rebuilt_to_the_byte_after_a_restart_and
     sent: dict[tuple[SessionId, int], tuple[BlobHash, Request]] = {}
     async with world.engine() as engine:
         for _ in range(SESSIONS):
-            session = await engine.create_session()
+            session = await engine.sessions.create()
             for turn in range(1, TURNS + 1):
-                prepared = await engine.prepare(session.id, f"How long does refund {turn} of photo é{turn} take?")
+                prepared = await engine.prepared.begin(
+                    session.id, f"How long does refund {turn} of photo é{turn} take?"
+                )
                 sent[session.id, turn] = (to_blobs(prepared.request, {})[0], prepared.request)
-                await engine.record(prepared, f"Five days, {turn}.")
+                await engine.prepared.record(prepared, f"Five days, {turn}.")
 
     world.rule("tone", "Be rude.", include="always")
     (world.root / "pane" / "references" / "billing.md").unlink()
@@ -89,15 +91,15 @@ async def test_every_recorded_request_is_rebuilt_to_the_byte_after_a_restart_and
 async def test_a_session_that_was_moved_to_another_store_replays_the_same(world: World, tmp_path: Path) -> None:
     world.says(Reply("Let me look.", calls=(Call("files__read"),)), "Five days.")
     async with world.engine() as engine:
-        session = await engine.create_session()
-        await engine.add_item(session.id, rule_ref("tone"))
+        session = await engine.sessions.create()
+        await engine.items.add(session.id, rule_ref("tone"))
         await drain(engine.turn(session.id, "How long does a refund take? Read the files."))
-        document = await engine.export_session(session.id)
+        document = await engine.sessions.export(session.id)
         here = await past_turn(engine, session.id, 1)
 
     elsewhere = World(tmp_path / "elsewhere", selector=HybridSelector(ItemIndex(None)))
     async with elsewhere.engine() as engine:
-        moved = await engine.import_session(document)
+        moved = await engine.sessions.import_(document)
         there = await past_turn(engine, moved.id, 1)
         selection = await rerun(engine, there, WhatIf(query="Which paper are photos printed on?"))
 
@@ -110,7 +112,7 @@ async def test_a_session_that_was_moved_to_another_store_replays_the_same(world:
 async def test_a_text_that_was_changed_or_lost_is_found(world: World) -> None:
     world.says("Five days.")
     async with world.engine() as engine:
-        session = await engine.create_session()
+        session = await engine.sessions.create()
         await drain(engine.turn(session.id, "How long does a refund take?"))
         past = await past_turn(engine, session.id, 1)
 
@@ -128,7 +130,7 @@ async def test_a_text_that_was_changed_or_lost_is_found(world: World) -> None:
 
 async def test_a_turn_without_a_request_cannot_be_replayed(world: World) -> None:
     async with world.engine() as engine:
-        session = await engine.create_session()
+        session = await engine.sessions.create()
         with pytest.raises(TurnNotFoundError):
             await past_turn(engine, session.id, 1)
 
@@ -192,7 +194,7 @@ def test_a_preset_and_single_settings_can_be_tried_for_all_or_for_one_group() ->
 async def test_another_query_and_other_texts_are_measured_against_the_items_of_that_time(world: World) -> None:
     world.says("Five days.")
     async with world.engine() as engine:
-        session = await engine.create_session()
+        session = await engine.sessions.create()
         await drain(engine.turn(session.id, "How long does a refund take?"))
         (world.root / "pane" / "references" / "printing.md").unlink()
         past = await past_turn(engine, session.id, 1)
@@ -213,12 +215,12 @@ async def test_another_query_and_other_texts_are_measured_against_the_items_of_t
 async def test_a_follow_up_is_replayed_with_the_turns_before_it(world: World) -> None:
     world.says("Five days.", "Also five.")
     async with world.engine() as engine:
-        session = await engine.create_session()
+        session = await engine.sessions.create()
         await drain(engine.turn(session.id, "How long does a refund take?"))
         await drain(engine.turn(session.id, "and for those?"))
         past = await past_turn(engine, session.id, 2)
         found = await rerun(engine, past, WhatIf(query="and for those?"))
-        messages = await engine.messages(session.id)
+        messages = await engine.conversations.messages(session.id)
 
     assert past.context.query.context_share > 0
     assert found.query == past.context.query.text
@@ -229,9 +231,9 @@ async def test_a_follow_up_is_replayed_with_the_turns_before_it(world: World) ->
 async def test_clearing_the_history_leaves_nothing_to_replay_and_the_next_turn_keeps_its_catalog(world: World) -> None:
     world.says("Five days.", "Hello.")
     async with world.engine() as engine:
-        session = await engine.create_session()
+        session = await engine.sessions.create()
         await drain(engine.turn(session.id, "How long does a refund take?"))
-        await engine.clear_history(session.id)
+        await engine.conversations.clear(session.id)
         emptied = await engine.store.blob_hashes(session.id)
         await drain(engine.turn(session.id, "How long does a refund take?"))
         past = await past_turn(engine, session.id, 2)
@@ -245,7 +247,7 @@ async def test_clearing_the_history_leaves_nothing_to_replay_and_the_next_turn_k
 async def test_a_catalog_is_stored_once_however_many_turns_share_it(world: World) -> None:
     world.says("One.", "Two.", "Three.")
     async with world.engine() as engine:
-        session = await engine.create_session()
+        session = await engine.sessions.create()
         for message in ("One?", "Two?"):
             await drain(engine.turn(session.id, message))
         first, second = [await past_turn(engine, session.id, turn) for turn in (1, 2)]
@@ -266,7 +268,7 @@ def text_of(past: PastTurn, name: str) -> str:
 async def test_a_record_of_an_earlier_version_is_rebuilt_compared_and_explained(world: World) -> None:
     world.says("Five days.")
     async with world.engine() as engine:
-        session = await engine.create_session()
+        session = await engine.sessions.create()
         await drain(engine.turn(session.id, "How long does a refund take?"))
         now = await past_turn(engine, session.id, 1)
     body = json.loads(now.body)

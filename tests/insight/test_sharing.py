@@ -30,17 +30,17 @@ class Paraphrases:
 @pytest.mark.spec("S0.95", "S0.96", "S0.97", "S1.109")
 async def test_what_helped_with_a_similar_question_is_offered_with_its_turns(tmp_path: Path) -> None:
     async with talking(tmp_path / "agents") as engine:
-        before = (await engine.create_session(owner="ana")).id
+        before = (await engine.sessions.create(owner="ana")).id
         await ask(engine, before)
-        await engine.add_item(before, HIDDEN)
-        await ask(engine, (await engine.create_session(owner="ana")).id, PAPER, "Photos are printed on matte paper.")
-        now = (await engine.create_session(owner="ana")).id
+        await engine.items.add(before, HIDDEN)
+        await ask(engine, (await engine.sessions.create(owner="ana")).id, PAPER, "Photos are printed on matte paper.")
+        now = (await engine.sessions.create(owner="ana")).id
         analytics = await counted(engine)
         found = await similar(engine, analytics, now, "How long does the refund usually take?")
-        state = await engine.session(now)
-        await engine.add_item(now, BILLING)
+        state = await engine.sessions.get(now)
+        await engine.items.add(now, BILLING)
         then = await similar(engine, analytics, now, REFUND)
-        await engine.add_item(now, HIDDEN)
+        await engine.items.add(now, HIDDEN)
         nothing = await similar(engine, analytics, now, REFUND)
 
     (combination,) = found.combinations
@@ -63,8 +63,8 @@ async def test_questions_that_share_no_word_are_similar_by_meaning(tmp_path: Pat
     message = "When do I get my money back?"
     for history, offered in ((HistoryIndex(Paraphrases()), 1), (None, 0)):
         async with talking(tmp_path / f"agents{offered}", history=history) as engine:
-            await ask(engine, (await engine.create_session(owner="ana")).id)
-            now = (await engine.create_session(owner="ana")).id
+            await ask(engine, (await engine.sessions.create(owner="ana")).id)
+            now = (await engine.sessions.create(owner="ana")).id
             found = await similar(engine, await counted(engine), now, message)
 
         assert len(found.combinations) == offered
@@ -72,16 +72,16 @@ async def test_questions_that_share_no_word_are_similar_by_meaning(tmp_path: Pat
 
 async def test_nothing_of_others_of_other_agents_or_of_what_is_gone_is_offered(tmp_path: Path) -> None:
     async with talking(tmp_path / "agents") as engine:
-        others = (await engine.create_session(owner="ben")).id
+        others = (await engine.sessions.create(owner="ben")).id
         await ask(engine, others)
-        deleted, cleared = [(await engine.create_session(owner="ana")).id for _ in range(2)]
+        deleted, cleared = [(await engine.sessions.create(owner="ana")).id for _ in range(2)]
         await ask(engine, deleted)
         await ask(engine, cleared)
-        now = (await engine.create_session(owner="ana")).id
+        now = (await engine.sessions.create(owner="ana")).id
         analytics = await counted(engine)
         before = await similar(engine, analytics, now, REFUND)
-        await engine.delete_session(deleted)
-        await engine.clear_history(cleared)
+        await engine.sessions.delete(deleted)
+        await engine.conversations.clear(cleared)
         after = await similar(engine, analytics, now, REFUND)
         with pytest.raises(InvalidInputError):
             await similar(engine, analytics, now, " ")
@@ -92,10 +92,10 @@ async def test_nothing_of_others_of_other_agents_or_of_what_is_gone_is_offered(t
 
 async def test_an_item_that_the_agent_no_longer_has_is_not_offered(tmp_path: Path) -> None:
     async with talking(tmp_path / "agents") as engine:
-        await ask(engine, (await engine.create_session(owner="ana")).id)
+        await ask(engine, (await engine.sessions.create(owner="ana")).id)
         analytics = await counted(engine)
         (tmp_path / "agents/pane/references/billing.md").unlink()
-        found = await similar(engine, analytics, (await engine.create_session(owner="ana")).id, REFUND)
+        found = await similar(engine, analytics, (await engine.sessions.create(owner="ana")).id, REFUND)
 
     assert (found.looked_at, found.combinations) == (1, ())
 

@@ -25,7 +25,7 @@ def main() -> None:
     async def say(engine: Any) -> None:
         state = await manager.state(engine, "s")
         for number in range(10):
-            await engine.add_message(state.id, MessageAdded(role="user", content=f"{worker} {number}"))
+            await engine.conversations.add(state.id, MessageAdded(role="user", content=f"{worker} {number}"))
 
     manager.running.ask(say)
     manager.close()

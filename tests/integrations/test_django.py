@@ -99,7 +99,7 @@ def test_the_standard_flow_of_existing_code_is_a_recorded_turn(manager: ContextM
 
     async def recorded(engine: Any) -> list[str]:
         state = await manager.state(engine, "s")
-        context = await engine.request_context(state.id, 2)
+        context = await engine.past.context(state.id, 2)
         return [str(item.ref) for item in context.items]
 
     assert manager.running.ask(recorded) == ["rule:tone"]

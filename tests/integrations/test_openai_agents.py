@@ -36,13 +36,13 @@ def world(tmp_path: Path) -> World:
 async def test_items_come_back_as_they_were_given_and_are_the_conversation(world: World) -> None:
     given_items = [USER, REASONING, CALL, RESULT, ASSISTANT]
     async with world.engine() as engine:
-        state = await engine.create_session()
+        state = await engine.sessions.create()
         memory = WindowpaneSession(engine, state.id)
 
         await memory.add_items(given_items)
         back, latest = await memory.get_items(), await memory.get_items(limit=2)
         limited = await WindowpaneSession(engine, state.id, SessionSettings(limit=1)).get_items()
-        messages: list[Any] = await engine.messages(state.id)
+        messages: list[Any] = await engine.conversations.messages(state.id)
 
     assert isinstance(memory, Session)
     assert (back, latest, limited) == (given_items, [RESULT, ASSISTANT], [ASSISTANT])
@@ -57,17 +57,17 @@ async def test_items_come_back_as_they_were_given_and_are_the_conversation(world
 
 async def test_the_last_item_can_be_taken_back_and_is_erased(world: World) -> None:
     async with world.engine() as engine:
-        state = await engine.create_session()
+        state = await engine.sessions.create()
         memory = WindowpaneSession(engine, state.id)
         await memory.add_items([USER, ASSISTANT])
 
         popped = [await memory.pop_item() for _ in range(3)]
-        after = await engine.session(state.id)
+        after = await engine.sessions.get(state.id)
         await memory.add_items([USER])
         again = await memory.get_items()
     async with World(world.root, store=SQLiteStore(world.root.parent / "windowpane.db")).engine() as engine:
-        reloaded = await engine.session(state.id)
-        messages = await engine.messages(state.id)
+        reloaded = await engine.sessions.get(state.id)
+        messages = await engine.conversations.messages(state.id)
 
     assert popped == [ASSISTANT, USER, None]
     assert (after.message_count, after.token_count, after.recent) == (0, 0, ())
@@ -78,7 +78,7 @@ async def test_the_last_item_can_be_taken_back_and_is_erased(world: World) -> No
 
 async def test_a_cleared_session_is_empty(world: World) -> None:
     async with world.engine() as engine:
-        state = await engine.create_session()
+        state = await engine.sessions.create()
         memory = WindowpaneSession(engine, state.id)
         await memory.add_items([USER, ASSISTANT])
 
@@ -91,7 +91,7 @@ async def test_a_cleared_session_is_empty(world: World) -> None:
 async def test_turns_of_windowpanes_own_are_given_to_the_sdk_and_stay(world: World) -> None:
     world.says("Hello there.")
     async with world.engine() as engine:
-        state = await engine.create_session()
+        state = await engine.sessions.create()
         await drain(engine.turn(state.id, "Hi"))
         memory = WindowpaneSession(engine, state.id)
 
@@ -108,7 +108,7 @@ async def test_it_behaves_like_a_list(world: World, steps: list[Any]) -> None:
     expected: list[Any] = []
     plain = World(world.root)
     async with plain.engine() as engine:
-        memory = WindowpaneSession(engine, (await engine.create_session()).id)
+        memory = WindowpaneSession(engine, (await engine.sessions.create()).id)
         for step in steps:
             if step == "clear":
                 await memory.clear_session()
@@ -137,14 +137,14 @@ async def test_a_runner_remembers_over_a_providers_wire(world: World) -> None:
     answers = [whole("", tool_calls=[call]), whole("It rains."), whole("In Oslo.")]
     async with running(*answers) as wire, world.engine() as engine:
         async with AsyncOpenAI(base_url=wire.url, api_key="k") as client:
-            state = await engine.create_session()
+            state = await engine.sessions.create()
             memory = WindowpaneSession(engine, state.id)
             model = OpenAIChatCompletionsModel("m", client)
             agent = Agent(name="Assistant", model=model, tools=[weather])
             plain = RunConfig(tracing_disabled=True)
             first = await Runner.run(agent, "Weather?", session=memory, run_config=plain)
             second = await Runner.run(agent, "Where?", session=memory, run_config=plain)
-        roles = [message.role for message in await engine.messages(state.id)]
+        roles = [message.role for message in await engine.conversations.messages(state.id)]
 
     assert (first.final_output, second.final_output) == ("It rains.", "In Oslo.")
     assert roles == ["user", "system", "system", "assistant", "user", "assistant"]

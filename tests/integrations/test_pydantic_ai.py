@@ -51,13 +51,13 @@ async def test_a_run_gets_the_context_and_is_recorded(world: World) -> None:
         return ModelResponse([TextPart(f"Answer {len(seen)}.")])
 
     async with world.engine() as engine:
-        session = await engine.create_session()
+        session = await engine.sessions.create()
         agent = Agent(FunctionModel(play), instructions="Mine.", capabilities=[Windowpane(engine, session.id)])
 
         first = await agent.run("First?")
         second = await agent.run("Second?", message_history=first.new_messages())
-        messages = await engine.messages(session.id)
-        request = await engine.request(session.id, 2)
+        messages = await engine.conversations.messages(session.id)
+        request = await engine.past.request(session.id, 2)
 
     assert second.output == "Answer 2."
     prefix = [(kind, text) for kind, text in seen[0] if kind == "system-prompt"]
@@ -88,7 +88,7 @@ async def test_picked_tools_are_offered_called_and_recorded_beside_the_agents_ow
         return ModelResponse([*calls, ToolCallPart("own", {}, "c3")])
 
     async with world.engine() as engine:
-        session = await engine.create_session()
+        session = await engine.sessions.create()
         agent = Agent(FunctionModel(play), capabilities=[Windowpane(engine, session.id)])
 
         @agent.tool_plain
@@ -96,7 +96,7 @@ async def test_picked_tools_are_offered_called_and_recorded_beside_the_agents_ow
             return "mine"
 
         result = await agent.run("Read")
-        (_, answer) = await engine.messages(session.id)
+        (_, answer) = await engine.conversations.messages(session.id)
 
     refused = "This tool may not be used without asking, and nobody can be asked here."
     assert result.output == f"contents of a / {refused} / mine"
@@ -116,12 +116,12 @@ async def test_a_run_that_fails_leaves_the_message_and_an_error(world: World) ->
         raise RuntimeError("the model is down")
 
     async with world.engine() as engine:
-        session = await engine.create_session()
+        session = await engine.sessions.create()
         agent = Agent(FunctionModel(play), capabilities=[Windowpane(engine, session.id)])
 
         with pytest.raises(RuntimeError, match="the model is down"):
             await agent.run("First?")
-        messages = await engine.messages(session.id)
+        messages = await engine.conversations.messages(session.id)
 
     question, failure = messages
     assert isinstance(question, UserMessage)
@@ -134,14 +134,14 @@ async def test_the_session_can_come_from_what_the_run_depends_on(world: World) -
         return ModelResponse([TextPart("Yes.")])
 
     async with world.engine() as engine:
-        sessions = [await engine.create_session() for _ in range(2)]
+        sessions = [await engine.sessions.create() for _ in range(2)]
 
         def chosen(ctx: RunContext[int]) -> SessionId:
             return sessions[ctx.deps].id
 
         agent = Agent(FunctionModel(play), deps_type=int, capabilities=[Windowpane(engine, chosen)])
         await agent.run("Hi", deps=1)
-        counts = [(await engine.session(session.id)).turn_count for session in sessions]
+        counts = [(await engine.sessions.get(session.id)).turn_count for session in sessions]
 
     assert counts == [0, 1]
 
@@ -154,10 +154,10 @@ async def test_a_run_without_a_prompt_is_left_alone(world: World) -> None:
         return ModelResponse([TextPart("Yes.")])
 
     async with world.engine() as engine:
-        session = await engine.create_session()
+        session = await engine.sessions.create()
         agent = Agent(FunctionModel(play), capabilities=[Windowpane(engine, session.id)])
 
         await agent.run(message_history=[ModelRequest([UserPromptPart("Left over")])])
-        after = await engine.session(session.id)
+        after = await engine.sessions.get(session.id)
 
     assert (seen, after.turn_count) == ([[("user-prompt", "Left over")]], 0)

@@ -173,7 +173,7 @@ async def test_the_call_site_of_a_turn_is_the_turns_own_function(
     world.says("Hello.")
 
     async with world.engine() as engine:
-        session = await engine.create_session()
+        session = await engine.sessions.create()
         await drain(engine.turn(session.id, "Hi"))
 
     assert "call site: windowpane.turn.run._call_model\n" in printed(capsys)

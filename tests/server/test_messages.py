@@ -110,7 +110,7 @@ async def test_a_message_that_nobody_recorded_a_request_for_has_none(world: Worl
     engine = engine_of(world)
     async with listening(create_app(engine)) as address, httpx2.AsyncClient(base_url=address) as client:
         session = await new_session(client)
-        await engine.add_message(SessionId(session), MessageAdded(role="assistant", content="From elsewhere."))
+        await engine.conversations.add(SessionId(session), MessageAdded(role="assistant", content="From elsewhere."))
 
         message = (await client.get(f"/api/sessions/{session}/messages")).json()["messages"][0]
 

@@ -185,19 +185,19 @@ async def act(engine: Engine, session: SessionId, what: str, text: str) -> None:
         case "say" if text.strip():
             await drain(engine.turn(session, text))
         case "rename":
-            await engine.update_session(session, {"name": text})
+            await engine.sessions.update(session, {"name": text})
         case "file":
-            await engine.set_context(session, "files", [text], "merge")
+            await engine.working.set(session, "files", [text], "merge")
         case "page":
-            await engine.push_page(session, text, text=f"The page {text}.")
+            await engine.fetched.push(session, text, text=f"The page {text}.")
         case "item":
-            await engine.add_item(session, rule_ref(text))
+            await engine.items.add(session, rule_ref(text))
         case "drop":
-            await engine.remove_item(session, rule_ref(text))
+            await engine.items.remove(session, rule_ref(text))
         case "clear history":
-            await engine.clear_history(session)
+            await engine.conversations.clear(session)
         case "clear fetched":
-            await engine.clear_fetched(session)
+            await engine.fetched.clear(session)
         case _:
             pass
 
@@ -210,16 +210,16 @@ async def test_importing_what_was_exported_gives_the_same_session(world: World, 
     world.store = MemoryStore()
     world.says(*(["Yes."] * 10))
     async with world.engine(pages=Pages()) as engine:
-        session = (await engine.create_session()).id
+        session = (await engine.sessions.create()).id
         for what, text in acts:
             await act(engine, session, what, text)
-        exported = await engine.export_session(session)
+        exported = await engine.sessions.export(session)
         written = json.dumps(EXPORT.dump_python(exported, mode="json"))
 
-        copy = (await engine.import_session(read_export(json.loads(written)))).id
+        copy = (await engine.sessions.import_(read_export(json.loads(written)))).id
 
-        again = await engine.export_session(copy)
-        old, new = await engine.session(session), await engine.session(copy)
+        again = await engine.sessions.export(copy)
+        old, new = await engine.sessions.get(session), await engine.sessions.get(copy)
         assert (again.events, again.blobs) == (exported.events, exported.blobs)
         assert EXPORT.dump_python(again, include={"events", "blobs"}) == EXPORT.dump_python(
             exported, include={"events", "blobs"}

@@ -53,7 +53,7 @@ async def main(data: Path) -> dict[str, Any]:
     (folder / "agent.yaml").write_text("model: echo\nsearch: {deadline_s: 60}\n")
     _write(folder, ["photos"], "Photos are printed at 300 dpi.")
     async with open_engine(Settings(data=data)) as engine:
-        session = (await engine.create_session()).id
+        session = (await engine.sessions.create()).id
         await steps.take("talk", [_talk(engine)])
         await steps.take("first search", [_first(engine, session)])
         await steps.take("search 1", (engine.preview(session, f"Photos, {number}?") for number in range(AGAIN)))
@@ -66,13 +66,13 @@ async def main(data: Path) -> dict[str, Any]:
 
 
 async def _talk(engine: Engine) -> None:
-    session = await engine.create_session(settings={"search": {"enabled": False}})
+    session = await engine.sessions.create(settings={"search": {"enabled": False}})
     async for _ in engine.turn(session.id, "Hello"):
         pass
 
 
 async def _first(engine: Engine, session: SessionId) -> None:
-    await engine.search_context_items("library", "photos", [reference_ref("photos")])
+    await engine.agent_items.search("library", "photos", [reference_ref("photos")])
     # That search does not wait for the model. This one does.
     await engine.preview(session, "How are photos printed?")
 

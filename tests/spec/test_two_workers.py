@@ -22,15 +22,15 @@ async def test_what_one_worker_erases_is_gone_for_the_other_and_so_is_what_it_al
     one.says(Reply(calls=(read,)), "Read.")
     two.says(Reply(calls=(read,)))
     async with one.engine() as first, two.engine() as second:
-        session = (await first.create_session()).id
+        session = (await first.sessions.create()).id
         await drain(first.turn(session, "Read it"))
         await drain(first.approve(session, {"c1": "allow_session"}))
-        before = await second.session(session)
+        before = await second.sessions.get(session)
 
-        cleared = await first.clear_history(session)
-        known = await second.session(session)
+        cleared = await first.conversations.clear(session)
+        known = await second.sessions.get(session)
         await drain(second.turn(session, "Read it again"))
-        waits = (await second.session(session)).open_turn
+        waits = (await second.sessions.get(session)).open_turn
 
     assert (before.message_count, len(before.allowed_tools)) == (3, 1)
     assert known == cleared

@@ -58,7 +58,7 @@ async def examine(settings: Settings, *, ask: bool, wait_s: float) -> AsyncItera
             for finding in _agent(agent):
                 yield finding
             yield await _model(engine, agent, ask=ask)
-            for server in await engine.servers(name, settle_s=wait_s):
+            for server in await engine.agent_items.servers(name, settle_s=wait_s):
                 yield _server(agent, server, wait_s)
 
 

@@ -33,7 +33,7 @@ from windowpane.api.context_tests import Breach, ContextTest, ContextTests, Repo
 from windowpane.context.agents import Problem
 from windowpane.context.events import SessionItem
 from windowpane.context.ids import SessionId
-from windowpane.context.items import Item, ItemRef, reference_ref, rule_ref, tool_ref
+from windowpane.context.items import ItemRef, reference_ref, rule_ref, tool_ref
 from windowpane.context.messages import AssistantMessage, Message, ModelReply, Step, UserMessage, Utterance
 from windowpane.context.session import SessionState
 from windowpane.errors import InvalidInputError, InvalidSettingError
@@ -43,7 +43,7 @@ from windowpane.request.gather import gather
 from windowpane.request.selector import Selection
 from windowpane.search.query import said
 from windowpane.search.settings import SelectSettings, search_settings
-from windowpane.tools.base import ServerStatus
+from windowpane.sessions.agent_items import AgentItems
 
 FOLDER = "tests"
 WAIT_S = 60.0
@@ -64,14 +64,9 @@ class Selecting(Protocol):
         """Where agents are."""
         ...
 
-    async def servers(self, agent_name: str, *, settle_s: float = 0) -> tuple[ServerStatus, ...]:
-        """Return an agent's tool servers when they have settled."""
-        ...
-
-    async def select(
-        self, message: str, candidates: Sequence[Item], search: Mapping[str, Any], *, recent: Sequence[Message] = ()
-    ) -> Selection:
-        """Return which of these items a message needs."""
+    @property
+    def agent_items(self) -> AgentItems:
+        """What agents make available, and which of it a message needs."""
         ...
 
 
@@ -83,7 +78,7 @@ async def run_tests(engine: Selecting, agent_name: str) -> Report:
     """
     agent = engine.agents.current(agent_name)
     found = read_tests(Path(agent.folder))
-    servers = await engine.servers(agent_name, settle_s=WAIT_S) if found.tests else ()
+    servers = await engine.agent_items.servers(agent_name, settle_s=WAIT_S) if found.tests else ()
     known = {item.ref for item in (*agent.rules, *agent.references)}
     known |= {tool.ref for server in servers for tool in server.tools}
     results: list[Verdict] = []
@@ -94,7 +89,7 @@ async def run_tests(engine: Selecting, agent_name: str) -> Report:
         session = SessionState(id=SessionId(""), context_items=tuple(SessionItem(ref, "manual") for ref in held))
         search = {**agent.settings.search, **test.settings, "deadline_s": WAIT_S}
         candidates = gather(agent, servers, session).candidates
-        selection = await engine.select(test.message, candidates, search, recent=as_messages(test.history))
+        selection = await engine.agent_items.select(test.message, candidates, search, recent=as_messages(test.history))
         results.append(judge(test, selection, held, known))
     return Report(agent=agent_name, results=tuple(results), problems=found.problems)
 
@@ -289,7 +284,9 @@ async def keep_turn(engine: Keeping, session_id: SessionId, turn: int, *, name: 
     """
     past = await past_turn(engine, session_id, turn)
     agent = engine.agents.current(past.context.agent)
-    before = await engine.messages(session_id, before=past.seq, limit=FEW_MESSAGES) if past.seq > 1 else []
+    before = (
+        await engine.conversations.messages(session_id, before=past.seq, limit=FEW_MESSAGES) if past.seq > 1 else []
+    )
     test = drafted(past, before, agent.settings.search, name=name)
     return await anyio.to_thread.run_sync(save_test, Path(agent.folder), test)
 

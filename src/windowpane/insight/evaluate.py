@@ -164,13 +164,15 @@ async def asked_now(engine: Selecting, agent_name: str, labels: Sequence[Context
         AgentNotFoundError: no such agent.
     """
     agent = engine.agents.current(agent_name)
-    servers = await engine.servers(agent_name, settle_s=WAIT_S)
+    servers = await engine.agent_items.servers(agent_name, settle_s=WAIT_S)
     found: list[LabelledQuestion] = []
     for label in labels:
         held = tuple(SessionItem(ref, "manual") for ref in label.added)
         candidates = gather(agent, servers, SessionState(id=SessionId(""), context_items=held)).candidates
         search = {**agent.settings.search, "enabled": True, "deadline_s": WAIT_S}
-        selection = await engine.select(label.message, candidates, search, recent=as_messages(label.history))
+        selection = await engine.agent_items.select(
+            label.message, candidates, search, recent=as_messages(label.history)
+        )
         evidence = [(chosen.item.ref, chosen.evidence) for chosen in selection.chosen]
         evidence += [(left.ref, left.evidence) for left in selection.left_out if left.evidence is not None]
         name = f"{label.file}:{label.line}" if label.file else label.name

@@ -4,21 +4,23 @@ Everything comes from the log and the blobs of its session, so it is the same af
 edited, and on another machine that the session was moved to.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Protocol
 
 from windowpane.context.catalog import Catalog
 from windowpane.context.events import ModelReplied, Recorded, RequestBuilt, ToolReturned
 from windowpane.context.ids import BlobHash, SessionId
 from windowpane.context.items import Item, ItemRef
-from windowpane.context.messages import Message, Step
+from windowpane.context.messages import Step
 from windowpane.context.request import Request, RequestContext
-from windowpane.context.session import SessionState
 from windowpane.errors import BlobNotFoundError, TurnNotFoundError
 from windowpane.request.catalog import item_from, read_catalog
 from windowpane.request.record import context_of, damages, rebuild, texts_of
-from windowpane.request.selector import Selection
+from windowpane.sessions.agent_items import AgentItems
+from windowpane.sessions.conversation import Conversations
+from windowpane.sessions.lifecycle import SessionLifecycle
+from windowpane.sessions.past_requests import PastRequests
 from windowpane.stores.base import Store
 
 
@@ -30,22 +32,24 @@ class Records(Protocol):
         """Where logs and blobs are."""
         ...
 
-    async def session(self, session_id: SessionId) -> SessionState:
-        """Return a session as it is now."""
+    @property
+    def sessions(self) -> SessionLifecycle:
+        """Sessions as they are now."""
         ...
 
-    async def turn_events(self, session_id: SessionId, turn: int) -> list[Recorded]:
-        """Return everything that happened from the start of a turn to the start of the next."""
+    @property
+    def past(self) -> PastRequests:
+        """What happened in turns."""
         ...
 
-    async def messages(self, session_id: SessionId, *, before: int | None = None, limit: int = 50) -> list[Message]:
-        """Return the latest messages before a sequence number, oldest first."""
+    @property
+    def conversations(self) -> Conversations:
+        """What was said."""
         ...
 
-    async def select(
-        self, message: str, candidates: Sequence[Item], search: Mapping[str, Any], *, recent: Sequence[Message] = ()
-    ) -> Selection:
-        """Return which of these items a message needs."""
+    @property
+    def agent_items(self) -> AgentItems:
+        """What agents make available, and which of it a message needs."""
         ...
 
 
@@ -101,7 +105,7 @@ async def past_turn(engine: Records, session_id: SessionId, turn: int, *, with_c
         SessionNotFoundError: no such session.
         TurnNotFoundError: no such turn, or no request was recorded for it.
     """
-    events = await engine.turn_events(session_id, turn)
+    events = await engine.past.events(session_id, turn)
     built = next((e.event for e in events if isinstance(e.event, RequestBuilt) and e.event.turn == turn), None)
     if built is None:
         raise TurnNotFoundError(session_id, turn)

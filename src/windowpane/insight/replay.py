@@ -115,9 +115,13 @@ async def _measured_again(engine: Records, past: PastTurn, what_if: WhatIf, sett
         if item is None or isinstance(item, Tool):
             raise UnknownItemError(str(ref), tuple(str(known) for known in items if known.name == ref.name))
         items[ref] = replace(item, text=text)
-    recent = await engine.messages(past.session_id, before=past.seq, limit=RECENT_MESSAGES) if past.seq > 1 else []
+    recent = (
+        await engine.conversations.messages(past.session_id, before=past.seq, limit=RECENT_MESSAGES)
+        if past.seq > 1
+        else []
+    )
     search = written_out(replace(settings, deadline_s=WAIT_S))
-    selection = await engine.select(message, tuple(items.values()), search, recent=recent)
+    selection = await engine.agent_items.select(message, tuple(items.values()), search, recent=recent)
     outcomes = _outcomes(past, selection)
     return _finished(
         past, selection.query.text, settings, outcomes, measured=True, degraded=selection.degraded, items=items

@@ -43,7 +43,7 @@ class WindowpaneSession:
     async def add_items(self, items: list[TResponseInputItem]) -> None:
         """Add items, all of them or none."""
         if items:
-            await self.engine.add_messages(self._id, [_message(item) for item in items])
+            await self.engine.conversations.add_all(self._id, [_message(item) for item in items])
 
     async def pop_item(self) -> TResponseInputItem | None:
         """Take the last item back and return it, or None when there is none.
@@ -54,12 +54,12 @@ class WindowpaneSession:
         items = _items(await self._log())
         if not items:
             return None
-        await self.engine.remove_message(self._id, items[-1].seq)
+        await self.engine.conversations.remove(self._id, items[-1].seq)
         return items[-1].body
 
     async def clear_session(self) -> None:
         """Erase the conversation."""
-        await self.engine.clear_history(self._id)
+        await self.engine.conversations.clear(self._id)
 
     @property
     def _id(self) -> SessionId:

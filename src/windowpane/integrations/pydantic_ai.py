@@ -32,8 +32,9 @@ from pydantic_ai.toolsets import AbstractToolset, FunctionToolset
 from windowpane.context.ids import SessionId
 from windowpane.context.messages import Step, ToolCall, ToolResult, Usage
 from windowpane.context.request import OfferedTool
-from windowpane.engine import Engine, Prepared
+from windowpane.engine import Engine
 from windowpane.models.messages import Replies, conversation
+from windowpane.turn.prepared import Prepared
 
 
 @dataclass
@@ -66,15 +67,15 @@ class _Run(AbstractCapability[AgentDepsT]):
         if not message:
             return await handler()
         self.before = len(ctx.messages)
-        self.prepared = await self.engine.prepare(self.session_id, message)
+        self.prepared = await self.engine.prepared.begin(self.session_id, message)
         try:
             result = await handler()
         except BaseException as error:
             with anyio.CancelScope(shield=True):
-                await self.engine.abandon(self.prepared, f"the run failed: {type(error).__name__}: {error}")
+                await self.engine.prepared.abandon(self.prepared, f"the run failed: {type(error).__name__}: {error}")
             raise
         tools = self.prepared.request.tools
-        await self.engine.record(self.prepared, steps_of(result.new_messages(), tools))
+        await self.engine.prepared.record(self.prepared, steps_of(result.new_messages(), tools))
         return result
 
     async def before_model_request(
@@ -94,7 +95,7 @@ class _Run(AbstractCapability[AgentDepsT]):
 
     def _tool(self, tool: OfferedTool) -> Tool[AgentDepsT]:
         async def call(**arguments: Any) -> str:
-            return (await self.engine.call_tool(self.session_id, tool.ref, arguments)).content
+            return (await self.engine.prepared.call_tool(self.session_id, tool.ref, arguments)).content
 
         return Tool[AgentDepsT].from_schema(call, tool.offered_name, tool.description, dict(tool.parameters))
 

@@ -54,7 +54,7 @@ class LocalAgentFiles:
     async def item(self, agent: str, item: ItemRef | str) -> ItemDetail:
         """Return an item with all it says, and the revision that a change of it names."""
         ref = as_ref(item)
-        found = next((found for found in await self._engine.items(agent) if found.ref == ref), None)
+        found = next((found for found in await self._engine.agent_items.of(agent) if found.ref == ref), None)
         if found is None:
             raise UnknownItemError(str(ref))
         tool = isinstance(found, Tool)
@@ -153,7 +153,9 @@ class LocalAgentFiles:
     async def server(self, agent: str, server: str) -> ServerDetail:
         """Return a tool server with its settings and its tools."""
         found = self._current(agent)
-        status = next((status for status in await self._engine.servers(agent) if status.name == server), None)
+        status = next(
+            (status for status in await self._engine.agent_items.servers(agent) if status.name == server), None
+        )
         if status is None:
             raise NotFoundError(f"agent {agent!r} has no tool server {server!r}")
         entry = next((entry for entry in found.servers if entry.name == server), None)

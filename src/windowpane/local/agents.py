@@ -51,7 +51,7 @@ class LocalAgents(LocalAgentFiles):
     async def get(self, agent: str) -> AgentView:
         """Return an agent's settings, how much it has, its tool servers and what is wrong with it."""
         found = self._current(agent)
-        servers = await self._engine.servers(agent)
+        servers = await self._engine.agent_items.servers(agent)
         return AgentView(
             name=found.name,
             description=found.description,
@@ -98,7 +98,7 @@ class LocalAgents(LocalAgentFiles):
 
     async def servers(self, agent: str, *, settle_s: float = 0) -> tuple[ServerView, ...]:
         """Return an agent's tool servers as they are now, or when they have settled."""
-        return tuple(map(server_view, await self._engine.servers(agent, settle_s=settle_s)))
+        return tuple(map(server_view, await self._engine.agent_items.servers(agent, settle_s=settle_s)))
 
     async def search(
         self,
@@ -112,8 +112,8 @@ class LocalAgents(LocalAgentFiles):
     ) -> tuple[ContextItem, ...]:
         """Return which of an agent's items, or of these, a query needs, best first."""
         if items is None:
-            items = tuple(item.ref for item in await self._engine.items(agent))
-        return await self._engine.search_context_items(
+            items = tuple(item.ref for item in await self._engine.agent_items.of(agent))
+        return await self._engine.agent_items.search(
             agent, query, [as_ref(item) for item in items], top_k=top_k, top_n=top_n, include_score=include_score
         )
 
@@ -146,7 +146,7 @@ class LocalAgents(LocalAgentFiles):
 
     async def suggestions(self, agent: str, *, since: date | None = None, everyone: bool = False) -> SuggestionList:
         """Return which items to demote, promote, shorten or remove."""
-        found, items = self._current(agent), await self._engine.items(agent)
+        found, items = self._current(agent), await self._engine.agent_items.of(agent)
         filters = Filters(owner=None if everyone else self._bound.owner, agent=agent, since=since)
         await self._bound.updater.update()
         store = self._bound.updater.analytics
@@ -175,7 +175,7 @@ class LocalAgents(LocalAgentFiles):
         if kind in ("rule", "reference"):
             found = self._current(agent)
             return (*found.rules, *found.references)
-        return await self._engine.items(agent)
+        return await self._engine.agent_items.of(agent)
 
     def _summary(self, name: str) -> AgentSummary:
         agent = self._current(name)

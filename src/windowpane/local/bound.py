@@ -34,7 +34,7 @@ class Bound:
             SessionNotFoundError: there is no such session, or it is another owner's; the error does not tell which.
         """
         if self.owner is not None and session_id not in self._known:
-            await self.engine.check_owner(SessionId(session_id), self.owner)
+            await self.engine.sessions.check_owner(SessionId(session_id), self.owner)
             if len(self._known) >= KNOWN:
                 self._known.clear()
             self._known.add(session_id)

@@ -117,7 +117,7 @@ class LocalPane:
         """Answer the message of the last turn again, in a new turn, when it failed or was stopped."""
         own = await self._bound.own(session_id)
         view = await self.turns.view(own, turn)
-        state = await self.engine.session(own)
+        state = await self.engine.sessions.get(own)
         started = next((message for message in view.messages if isinstance(message, UserMessage)), None)
         if turn != state.turn_count or view.outcome in ("completed", "running", "waiting") or started is None:
             raise ConflictError(f"turn {turn} cannot be sent again: only the last one can, if it failed or was stopped")
@@ -179,15 +179,15 @@ class LocalPane:
         """Store a message and build its request, for a model call of your own. Then call `record()` or `abandon()`."""
         own = await self._bound.own(session_id)
         await self._get_ready(own, message)
-        return await self.engine.prepare(own, message, key=key, wait_s=wait_s)
+        return await self.engine.prepared.begin(own, message, key=key, wait_s=wait_s)
 
     async def record(self, prepared: Prepared, reply: str | Sequence[Step]) -> SessionView:
         """Store what your model answered to a prepared request: a text, or every step with its tool calls."""
-        return session_view(await self.engine.record(prepared, reply))
+        return session_view(await self.engine.prepared.record(prepared, reply))
 
     async def abandon(self, prepared: Prepared, why: str) -> SessionView:
         """Store that your model call failed. The message and the request stay, with an error message."""
-        return session_view(await self.engine.abandon(prepared, why))
+        return session_view(await self.engine.prepared.abandon(prepared, why))
 
     async def drained(self, session_id: str, live: AsyncGenerator[Live]) -> TurnView:
         """Return the turn that a stream is about when nothing more happens in it for now."""
@@ -203,9 +203,9 @@ class LocalPane:
                 if recorded or isinstance(event.event, TurnStarted):
                     recorded.append(event)
         own = await self._bound.own(session_id)
-        return await self.turns.view(own, turn or (await self.engine.session(own)).turn_count, recorded)
+        return await self.turns.view(own, turn or (await self.engine.sessions.get(own)).turn_count, recorded)
 
     async def _get_ready(self, session_id: SessionId, message: str) -> None:
         if self._start_s and session_id not in self._started:
             self._started.add(session_id)
-            await self.engine.get_ready(session_id, message, within_s=self._start_s)
+            await self.engine.agent_items.get_ready(session_id, message, within_s=self._start_s)

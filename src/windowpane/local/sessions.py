@@ -24,11 +24,11 @@ from windowpane.context.messages import ApprovalMessage, AssistantMessage, Messa
 from windowpane.context.session import SessionState
 from windowpane.context.sets import ChangeMode, ContextSets
 from windowpane.context.summary import Summary
-from windowpane.engine import SessionList
 from windowpane.errors import FetchFailedError, InvalidInputError, KeyReusedError, SequenceConflictError
 from windowpane.local.bound import Bound
 from windowpane.local.statistics import statistics_of
 from windowpane.local.views import changed_session, fetched_list, session_view
+from windowpane.sessions.lifecycle import SessionList
 
 LOOKED_AT = 500
 """How many sessions are looked through for a page of those that hold some words."""
@@ -53,7 +53,7 @@ class LocalSessions:
         owner = self._bound.creator
         new_id = keyed_session_id(owner, "create", key) if key else None
         try:
-            state = await self._engine.create_session(
+            state = await self._engine.sessions.create(
                 agent, owner=owner, name=name, settings=settings, session_id=new_id
             )
         except SequenceConflictError:
@@ -67,7 +67,7 @@ class LocalSessions:
     ) -> SessionListView:
         """Return sessions, last used first."""
         if query is None or not query.strip():
-            page = await self._engine.sessions(self._bound.owner, agent=agent, limit=limit, cursor=cursor)
+            page = await self._engine.sessions.list(self._bound.owner, agent=agent, limit=limit, cursor=cursor)
         else:
             page = await self._found(agent, query.strip().casefold(), limit, cursor)
         return SessionListView(tuple(map(session_view, page.sessions)), page.cursor)
@@ -87,18 +87,18 @@ class LocalSessions:
     ) -> ChangedSession:
         """Change `name`, settings and working context in one step."""
         own = await self._bound.own(session_id)
-        state, made = await self._engine.change_session(
+        state, made = await self._engine.sessions.change(
             own, changes, context=context, set_context=set_context, expected_seq=expected_seq
         )
         return changed_session(state, made)
 
     async def delete(self, session_id: str) -> None:
         """Delete a session so that nothing of it is left."""
-        await self._engine.delete_session(await self._bound.own(session_id))
+        await self._engine.sessions.delete(await self._bound.own(session_id))
 
     async def clear_history(self, session_id: str) -> SessionView:
         """Erase every message and request for good."""
-        return session_view(await self._engine.clear_history(await self._bound.own(session_id)))
+        return session_view(await self._engine.conversations.clear(await self._bound.own(session_id)))
 
     async def fork(
         self, session_id: str, turn: int | None = None, *, name: str | None = None, key: str | None = None
@@ -107,26 +107,26 @@ class LocalSessions:
         own = await self._bound.own(session_id)
         new_id = keyed_session_id(self._bound.creator, "fork", own, str(turn), key) if key else None
         try:
-            return session_view(await self._engine.fork_session(own, turn, name=name, new_id=new_id))
+            return session_view(await self._engine.sessions.fork(own, turn, name=name, new_id=new_id))
         except SequenceConflictError:
             if new_id is None:
                 raise
-            return session_view(await self._engine.session(new_id))
+            return session_view(await self._engine.sessions.get(new_id))
 
     async def export(self, session_id: str) -> SessionExport:
         """Return a session as one document."""
-        return await self._engine.export_session(await self._bound.own(session_id))
+        return await self._engine.sessions.export(await self._bound.own(session_id))
 
     async def import_(self, document: SessionExport, *, name: str | None = None, key: str | None = None) -> SessionView:
         """Store an exported session as a new one."""
         owner = self._bound.creator
         new_id = keyed_session_id(owner, "import", key) if key else None
         try:
-            state = await self._engine.import_session(document, owner=owner, name=name, session_id=new_id)
+            state = await self._engine.sessions.import_(document, owner=owner, name=name, session_id=new_id)
         except SequenceConflictError:
             if new_id is None or key is None:
                 raise
-            state = await self._engine.session(new_id)
+            state = await self._engine.sessions.get(new_id)
             first = await self._engine.store.read(new_id, limit=1)
             if not document.events or first[0].at != document.events[0].at or state.seq < len(document.events):
                 raise KeyReusedError(key) from None
@@ -135,12 +135,12 @@ class LocalSessions:
     async def messages(self, session_id: str, *, before: int | None = None, limit: int = 50) -> MessagePage:
         """Return the latest messages before a sequence number, oldest first."""
         own = await self._bound.own(session_id)
-        found = await self._engine.messages(own, before=before, limit=limit + 1)
+        found = await self._engine.conversations.messages(own, before=before, limit=limit + 1)
         page = found[-limit:]
         # A failed turn can end in two messages with one sequence number; a page must not part them.
         if len(found) > limit and found[-limit - 1].seq == page[0].seq:
             page = found[-limit - 1 :]
-            more = bool(await self._engine.messages(own, before=page[0].seq, limit=1))
+            more = bool(await self._engine.conversations.messages(own, before=page[0].seq, limit=1))
         else:
             more = len(found) > limit
         return MessagePage(tuple(page), page[0].seq if more else None)
@@ -149,11 +149,11 @@ class LocalSessions:
         """Add a message that was said elsewhere."""
         own = await self._bound.own(session_id)
         added = MessageAdded(role=role, content=content)
-        return session_view(await self._engine.add_message(own, added, key=key))
+        return session_view(await self._engine.conversations.add(own, added, key=key))
 
     async def remove_message(self, session_id: str, seq: int) -> SessionView:
         """Take back, and erase, a message that was added a short while ago."""
-        return session_view(await self._engine.remove_message(await self._bound.own(session_id), seq))
+        return session_view(await self._engine.conversations.remove(await self._bound.own(session_id), seq))
 
     async def items(self, session_id: str) -> tuple[SessionItem, ...]:
         """Return the items of a session, in the order in which they came."""
@@ -161,12 +161,12 @@ class LocalSessions:
 
     async def add_item(self, session_id: str, item: ItemRef | str) -> ItemsChange:
         """Add an item by hand."""
-        change = await self._engine.add_item(await self._bound.own(session_id), as_ref(item))
+        change = await self._engine.items.add(await self._bound.own(session_id), as_ref(item))
         return ItemsChange(bool(change.recorded), change.state.context_items)
 
     async def remove_item(self, session_id: str, item: ItemRef | str) -> ItemsChange:
         """Take an item out."""
-        change = await self._engine.remove_item(await self._bound.own(session_id), as_ref(item))
+        change = await self._engine.items.remove(await self._bound.own(session_id), as_ref(item))
         return ItemsChange(bool(change.recorded), change.state.context_items)
 
     async def context(self, session_id: str) -> ContextSets:
@@ -186,8 +186,8 @@ class LocalSessions:
     async def promote(self, session_id: str, paths: Sequence[str]) -> ChangedSession:
         """Take files that tools were seen to touch into the set `files`."""
         own = await self._bound.own(session_id)
-        made = await self._engine.promote_observed(own, paths)
-        return changed_session(await self._engine.session(own), made)
+        made = await self._engine.working.promote(own, paths)
+        return changed_session(await self._engine.sessions.get(own), made)
 
     async def fetched(self, session_id: str) -> FetchedList:
         """Return the pages and search results that a session holds."""
@@ -195,7 +195,7 @@ class LocalSessions:
 
     async def fetch_page(self, session_id: str, url: str) -> FetchedList:
         """Fetch a page from the public web."""
-        return fetched_list(await self._engine.fetch_page(await self._bound.own(session_id), url))
+        return fetched_list(await self._engine.fetched.fetch(await self._bound.own(session_id), url))
 
     async def push_page(
         self, session_id: str, url: str, *, title: str = "", text: str = "", html: str = ""
@@ -203,18 +203,18 @@ class LocalSessions:
         """Take in a page that was read elsewhere."""
         own = await self._bound.own(session_id)
         try:
-            return fetched_list(await self._engine.push_page(own, url, title=title, text=text, html=html))
+            return fetched_list(await self._engine.fetched.push(own, url, title=title, text=text, html=html))
         except FetchFailedError as error:
             # The page was not fetched: what is wrong with it is the sender's to correct.
             raise InvalidInputError(str(error)) from None
 
     async def add_fetched(self, session_id: str, items: Sequence[Fetched]) -> FetchedList:
         """Take in pages or search results that were fetched elsewhere."""
-        return fetched_list(await self._engine.add_fetched(await self._bound.own(session_id), items))
+        return fetched_list(await self._engine.fetched.add(await self._bound.own(session_id), items))
 
     async def clear_fetched(self, session_id: str, kind: FetchedKind | None = None) -> FetchedList:
         """Erase what was fetched."""
-        return fetched_list(await self._engine.clear_fetched(await self._bound.own(session_id), kind))
+        return fetched_list(await self._engine.fetched.clear(await self._bound.own(session_id), kind))
 
     async def statistics(self, session_id: str) -> Statistics:
         """Count what a session holds, and what its turns cost."""
@@ -226,10 +226,10 @@ class LocalSessions:
 
     async def sum_up(self, session_id: str) -> Summary | None:
         """Make the summary that is due, if one is."""
-        return (await self._engine.sum_up(await self._bound.own(session_id))).summary
+        return (await self._engine.conversations.sum_up(await self._bound.own(session_id))).summary
 
     async def _state(self, session_id: str) -> SessionState:
-        return await self._engine.session(await self._bound.own(session_id))
+        return await self._engine.sessions.get(await self._bound.own(session_id))
 
     async def _made_before(
         self, session_id: SessionId, agent: str | None, name: str, settings: Mapping[str, Any], key: str
@@ -243,14 +243,14 @@ class LocalSessions:
             or set(settings) != set(began.settings)
         ):
             raise KeyReusedError(key)
-        return await self._engine.session(session_id)
+        return await self._engine.sessions.get(session_id)
 
     async def _found(self, agent: str | None, words: str, limit: int, cursor: str | None) -> SessionList:
         found: list[SessionState] = []
         looked_at = 0
         while True:
             left = limit - len(found)
-            page = await self._engine.sessions(self._bound.owner, agent=agent, limit=left, cursor=cursor)
+            page = await self._engine.sessions.list(self._bound.owner, agent=agent, limit=left, cursor=cursor)
             found += [state for state in page.sessions if await self._holds(state, words)]
             looked_at += len(page.sessions)
             cursor = page.cursor
@@ -262,7 +262,7 @@ class LocalSessions:
             return True
         if state.message_count <= len(state.recent):
             return False
-        earlier = await self._engine.messages(state.id, limit=state.message_count)
+        earlier = await self._engine.conversations.messages(state.id, limit=state.message_count)
         return any(words in _said(message).casefold() for message in earlier)
 
 

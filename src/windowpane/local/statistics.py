@@ -50,11 +50,11 @@ async def debug_of(engine: Engine, session_id: SessionId, turn: int, topic: str 
     Raises:
         TurnNotFoundError: no such turn, or no request was recorded for it.
     """
-    request = await engine.request(session_id, turn)
-    start = (await engine.session(session_id)).turn_starts.of(turn)
+    request = await engine.past.request(session_id, turn)
+    start = (await engine.sessions.get(session_id)).turn_starts.of(turn)
     if start is None:
         raise TurnNotFoundError(session_id, turn)
-    before = await engine.messages(session_id, before=start, limit=LOOK_BACK_MESSAGES)
+    before = await engine.conversations.messages(session_id, before=start, limit=LOOK_BACK_MESSAGES)
     return context_debug(request, before, topic=topic)
 
 
@@ -65,7 +65,7 @@ async def usage_of(engine: Engine, session_id: SessionId, turn: int) -> TurnUsag
         TurnNotFoundError: no such turn, or no request was recorded for it.
     """
     debug = await debug_of(engine, session_id, turn)
-    request = await engine.request(session_id, turn)
+    request = await engine.past.request(session_id, turn)
     model, at = request.context.settings.model, request.context.timestamp
     steps = await _steps(engine, session_id, turn)
     return TurnUsage(
@@ -163,10 +163,10 @@ async def _prices(
 
 async def _steps(engine: Engine, session_id: SessionId, turn: int) -> tuple[Step, ...]:
     """Return a turn's model calls, also while it is still open."""
-    state = await engine.session(session_id)
+    state = await engine.sessions.get(session_id)
     if state.open_turn is not None and state.open_turn.turn == turn:
         return state.open_turn.steps
     after = state.turn_starts.of(turn + 1)
     # At most an error comes after the answer, and notes from outside.
-    found = _answers(await engine.messages(session_id, before=after, limit=200))
+    found = _answers(await engine.conversations.messages(session_id, before=after, limit=200))
     return next((answer.model_reply.steps for answer in reversed(found) if answer.turn == turn), ())

@@ -52,16 +52,16 @@ class LocalTurns:
 
     async def request(self, session_id: str, turn: int) -> Request:
         """Return a turn's request, byte for byte as it was sent."""
-        return await self._engine.request(await self._bound.own(session_id), turn)
+        return await self._engine.past.request(await self._bound.own(session_id), turn)
 
     async def context(self, session_id: str, turn: int) -> RequestContext:
         """Return the record of a turn's request."""
-        return await self._engine.request_context(await self._bound.own(session_id), turn)
+        return await self._engine.past.context(await self._bound.own(session_id), turn)
 
     async def item(self, session_id: str, turn: int, item: ItemRef | str) -> SentItem:
         """Return an item as a turn was given it, and whether the agent has changed it since."""
         own, ref = await self._bound.own(session_id), as_ref(item)
-        context = await self._engine.request_context(own, turn)
+        context = await self._engine.past.context(own, turn)
         held = context.item(ref)
         if held is None:
             raise NotFoundError(f"turn {turn} had no item {str(ref)!r}")
@@ -121,13 +121,13 @@ class LocalTurns:
         return SavedTest(test, render_test(test))
 
     async def _events(self, session_id: SessionId, turn: int) -> list[Recorded]:
-        events = await self._engine.turn_events(session_id, turn)
+        events = await self._engine.past.events(session_id, turn)
         if isinstance(events[0].event, Erased):
             raise TurnNotFoundError(session_id, turn)
         return events
 
     async def _facts(self, session_id: SessionId, turn: int, events: Sequence[Recorded]) -> dict[str, Any]:
-        state = await self._engine.session(session_id)
+        state = await self._engine.sessions.get(session_id)
         now = state.open_turn if state.open_turn and state.open_turn.turn == turn else None
         finished = next(
             (entry.event for entry in events if isinstance(entry.event, TurnFinished) and entry.event.turn == turn),
@@ -157,9 +157,9 @@ class LocalTurns:
             return "unknown"
         try:
             # Asked first: a server that is ready by the time of the second question has its tools then.
-            servers = await self._engine.servers(agent)
+            servers = await self._engine.agent_items.servers(agent)
             away = any(server.name == item.server and server.state != "ready" for server in servers)
-            now = next((found for found in await self._engine.items(agent) if found.ref == item.ref), None)
+            now = next((found for found in await self._engine.agent_items.of(agent) if found.ref == item.ref), None)
         except AgentNotFoundError:
             return "deleted"
         if now is None:

@@ -42,7 +42,7 @@ async def own_session(engine: Engine, session_id: str, scope: CallerScope) -> Se
     """
     if not caller().may(scope):
         raise ScopeNeededError(scope)
-    await engine.check_owner(SessionId(session_id), caller().owner)
+    await engine.sessions.check_owner(SessionId(session_id), caller().owner)
     return SessionId(session_id)
 
 

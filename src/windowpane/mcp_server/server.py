@@ -38,13 +38,13 @@ def create_server(engine: Engine) -> MCPServer:
     ) -> CallToolResult:
         with _told():
             own = await own_session(engine, session_id, "chat")
-            change = await engine.set_context(own, set_name, items, mode, actor="model")
+            change = await engine.working.set(own, set_name, items, mode, actor="model")
         return CallToolResult(content=[TextContent(text=change.text)], is_error=change.refused)
 
     @server.tool(description=GET_DESCRIPTION, annotations=_READS)
     async def get_relevant_context(session_id: Id, set_name: str | None = None) -> str:
         with _told():
-            return shown(await engine.get_context(await own_session(engine, session_id, "read")), set_name)
+            return shown(await engine.working.get(await own_session(engine, session_id, "read")), set_name)
 
     @server.tool(annotations=_READS)
     async def search_context(session_id: Id, message: str) -> SearchAnswer:
@@ -59,10 +59,10 @@ def create_server(engine: Engine) -> MCPServer:
         Without `turn` it is the last one. `item` asks about one item: `rule:name`, `reference:name`, `server:tool`.
         """
         with _told():
-            state = await engine.session(await own_session(engine, session_id, "read"))
+            state = await engine.sessions.get(await own_session(engine, session_id, "read"))
             if not state.turn_count:
                 raise ToolError("this session has had no turn yet")
-            context = await engine.request_context(state.id, state.turn_count if turn is None else turn)
+            context = await engine.past.context(state.id, state.turn_count if turn is None else turn)
             return explained(context, item)
 
     @server.resource(
@@ -73,7 +73,7 @@ def create_server(engine: Engine) -> MCPServer:
     )
     async def working_context(session_id: str) -> str:
         try:
-            state = await engine.session(await own_session(engine, session_id, "read"))
+            state = await engine.sessions.get(await own_session(engine, session_id, "read"))
         except SessionNotFoundError as error:
             raise ResourceNotFoundError(str(error)) from None
         body = {"session_id": state.id, "name": state.name, "context": state.sets, "observed": state.observed}
@@ -98,7 +98,7 @@ class _Server(MCPServer[Any]):
         self._engine = engine
 
     async def list_resources(self) -> list[Resource]:
-        sessions = (await self._engine.sessions(caller().owner)).sessions
+        sessions = (await self._engine.sessions.list(caller().owner)).sessions
         return [
             Resource(
                 uri=uri_of(state.id),

@@ -60,7 +60,7 @@ class SessionWatch:
         for session_id in session_ids:
             try:
                 own = await own_session(self._engine, session_id, "read")
-                seen[session_id] = (await self._engine.session(own)).seq
+                seen[session_id] = (await self._engine.sessions.get(own)).seq
             except SessionNotFoundError:
                 # What does not exist never changes.
                 continue

@@ -25,7 +25,7 @@ async def session_named(pane: LocalPane, owner: str, agent: str, name: str) -> S
     if not name.strip() or len(name) > LONGEST_NAME or not name.isprintable():
         raise InvalidInputError(f"a session's name has 1 to {LONGEST_NAME} characters, all of them printing ones")
     if name.startswith("ses_"):
-        state = await pane.engine.session(await pane.own(name))
+        state = await pane.engine.sessions.get(await pane.own(name))
     else:
         state = await _begun(pane.engine, owner, agent, name)
     if state.agent != agent:
@@ -36,11 +36,11 @@ async def session_named(pane: LocalPane, owner: str, agent: str, name: str) -> S
 async def _begun(engine: Engine, owner: str, agent: str, name: str) -> SessionState:
     session_id = named_session_id(owner, agent, name)
     try:
-        return await engine.session(session_id)
+        return await engine.sessions.get(session_id)
     except SessionNotFoundError:
         pass
     try:
-        return await engine.create_session(agent, owner=owner, name=name, session_id=session_id)
+        return await engine.sessions.create(agent, owner=owner, name=name, session_id=session_id)
     except SequenceConflictError:
         # Another request with the same name was a little faster.
-        return await engine.session(session_id)
+        return await engine.sessions.get(session_id)

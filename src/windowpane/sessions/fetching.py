@@ -5,14 +5,15 @@ request already contained stays in that request's record until the history is cl
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from windowpane.context.events import Event, FetchedAdded, FetchedCleared
-from windowpane.context.fetched import Fetched, FetchedKind
+from windowpane.context.fetched import Fetched, FetchedKind, capped
 from windowpane.context.ids import Actor, SessionId
 from windowpane.context.session import SessionState
 from windowpane.errors import FetchFailedError
 from windowpane.fetch.base import PageReader
-from windowpane.stores.sessions import Changed, Sessions
+from windowpane.stores.sessions import Sessions
 
 
 class Fetching:
@@ -22,31 +23,49 @@ class Fetching:
         self._sessions = sessions
         self._pages = pages
 
-    async def fetch(self, session_id: SessionId, url: str, *, actor: Actor) -> Changed:
-        """Fetch a page into a session.
+    async def fetch(self, session_id: SessionId, url: str, *, actor: Actor = "user") -> SessionState:
+        """Fetch a web page into a session. Private and local addresses are refused.
 
         Raises:
+            SessionNotFoundError: no such session.
             FetchError: the page may not or cannot be fetched; nothing is changed.
         """
         await self._sessions.state(session_id)
         return await self.add(session_id, [await self._reader(url).fetch_page(url)], actor=actor)
 
-    async def push(self, session_id: SessionId, url: str, *, title: str, text: str, html: str, actor: Actor) -> Changed:
-        """Take in a page that somebody else has read, such as a browser.
+    async def push(
+        self,
+        session_id: SessionId,
+        url: str,
+        *,
+        title: str = "",
+        text: str = "",
+        html: str = "",
+        actor: Actor = "user",
+    ) -> SessionState:
+        """Take in a page that another program has read, such as the user's browser. Nothing is fetched.
 
         Raises:
+            SessionNotFoundError: no such session.
             FetchError: there is no text in it; nothing is changed.
         """
         await self._sessions.state(session_id)
         page = await self._reader(url).read_page(url, title=title, text=text, html=html)
         return await self.add(session_id, [page], actor=actor)
 
-    async def add(self, session_id: SessionId, items: Sequence[Fetched], *, actor: Actor) -> Changed:
-        """Put what was fetched into a session. A page that is there already is replaced."""
-        events = [FetchedAdded(items=tuple(items), actor=actor)] if items else []
-        return await self._sessions.change(session_id, lambda _: events)
+    async def add(self, session_id: SessionId, items: Sequence[Fetched], *, actor: Actor = "user") -> SessionState:
+        """Take in pages or search results that the caller has fetched. One that is there already is replaced.
 
-    async def clear(self, session_id: SessionId, kind: FetchedKind | None, *, actor: Actor) -> SessionState:
+        Raises:
+            SessionNotFoundError: no such session.
+        """
+        held = tuple(replace(item, content=capped(item.content)) for item in items)
+        events = [FetchedAdded(items=held, actor=actor)] if held else []
+        return (await self._sessions.change(session_id, lambda _: events)).state
+
+    async def clear(
+        self, session_id: SessionId, kind: FetchedKind | None = None, *, actor: Actor = "user"
+    ) -> SessionState:
         """Erase fetched context: of one kind, or all of it. The conversation stays."""
 
         def clear(state: SessionState) -> list[Event]:

@@ -36,6 +36,15 @@ class WorkingContext:
         """
         return (await self._sessions.state(session_id)).sets
 
+    async def get(self, session_id: SessionId, set_name: str | None = None) -> ContextSets:
+        """Return the working context: every set, or one of them, also when it is empty.
+
+        Raises:
+            SessionNotFoundError: no such session.
+        """
+        sets = await self.sets(session_id)
+        return sets if set_name is None else {set_name: sets.get(set_name, ())}
+
     async def set(
         self,
         session_id: SessionId,
@@ -43,7 +52,7 @@ class WorkingContext:
         items: Sequence[str],
         mode: ChangeMode = "replace",
         *,
-        actor: Actor,
+        actor: Actor = "user",
         tell: Tell | None = None,
     ) -> SetChange:
         """Change one set.
@@ -57,7 +66,9 @@ class WorkingContext:
             session_id, lambda state: change_set(state.sets, set_name, items, mode), set_name, marks, actor, tell
         )
 
-    async def replace(self, session_id: SessionId, sets: Mapping[str, Sequence[str]], *, actor: Actor) -> SetChange:
+    async def replace(
+        self, session_id: SessionId, sets: Mapping[str, Sequence[str]], *, actor: Actor = "user"
+    ) -> SetChange:
         """Make these the sets, all or none of them.
 
         Raises:
@@ -67,7 +78,7 @@ class WorkingContext:
         marks = await read_marks((change.sets or {}).get("files", ()))
         return await self._change(session_id, lambda _: change, None, marks, actor)
 
-    async def promote(self, session_id: SessionId, paths: Sequence[str], *, actor: Actor) -> SetChange:
+    async def promote(self, session_id: SessionId, paths: Sequence[str], *, actor: Actor = "user") -> SetChange:
         """Take files that tools were seen to touch into the set `files`.
 
         Raises:

@@ -22,6 +22,8 @@ from windowpane.context.session import SessionState
 from windowpane.errors import InvalidInputError, NotFoundError
 from windowpane.insight.analytics.store import AnalyticsStore, Remembered
 from windowpane.search.words import words
+from windowpane.sessions.agent_items import AgentItems
+from windowpane.sessions.lifecycle import SessionLifecycle
 from windowpane.stores.base import Store
 
 LOOKED_AT = 300
@@ -45,16 +47,14 @@ class Sharing(Protocol):
         """Where logs are."""
         ...
 
-    async def session(self, session_id: SessionId) -> SessionState:
-        """Return a session as it is now."""
+    @property
+    def sessions(self) -> SessionLifecycle:
+        """Sessions as they are now."""
         ...
 
-    async def items(self, agent_name: str) -> tuple[Item, ...]:
-        """Return everything an agent makes available now."""
-        ...
-
-    async def nearness(self, message: str, texts: Sequence[str]) -> list[float | None]:
-        """Return how near texts are to a message in meaning; None where that could not be measured."""
+    @property
+    def agent_items(self) -> AgentItems:
+        """What agents make available, and which of it a message needs."""
         ...
 
 
@@ -67,12 +67,12 @@ async def similar(engine: Sharing, analytics: AnalyticsStore, session_id: Sessio
     """
     if not message.strip():
         raise InvalidInputError("the message is empty")
-    state = await engine.session(session_id)
+    state = await engine.sessions.get(session_id)
     lessons = await anyio.to_thread.run_sync(partial(analytics.lessons, state.owner, state.agent, limit=LOOKED_AT))
     asked = await _asked(engine.store, [entry for entry in lessons if entry.lesson.used or entry.lesson.added])
     near = await _similarities(engine, message, [text for _, text in asked])
     found = [(entry, text, value) for (entry, text), value in zip(asked, near, strict=True) if value >= NEAR]
-    known = {item.ref: item for item in await engine.items(state.agent)}
+    known = {item.ref: item for item in await engine.agent_items.of(state.agent)}
     return Similar(message=message, looked_at=len(asked), combinations=_combined(found, known, state))
 
 
@@ -93,7 +93,7 @@ async def _similarities(engine: Sharing, message: str, texts: Sequence[str]) -> 
     by_words = word_similarities(message, texts)
     most = sorted(range(len(texts)), key=lambda place: -by_words[place])[: MEASURED // 2]
     chosen = list(dict.fromkeys((*most, *range(len(texts)))))[:MEASURED]
-    measured = await engine.nearness(message, [texts[place] for place in chosen])
+    measured = await engine.agent_items.nearness(message, [texts[place] for place in chosen])
     near = dict(zip(chosen, measured, strict=True))
     return [round(max(by_words[place], near.get(place) or 0.0), 4) for place in range(len(texts))]
 

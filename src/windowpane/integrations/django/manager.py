@@ -17,10 +17,11 @@ from windowpane.context.ids import SessionId, named_session_id
 from windowpane.context.messages import AssistantMessage, Message, Source, Step, ToolCall, UserMessage
 from windowpane.context.request import PartKind
 from windowpane.context.session import HeldFetch, SessionState
-from windowpane.engine import Engine, Prepared
+from windowpane.engine import Engine
 from windowpane.errors import AgentNotFoundError, InvalidInputError, SequenceConflictError, SessionNotFoundError
 from windowpane.integrations.django.conf import settings, table
 from windowpane.integrations.django.running import Running
+from windowpane.turn.prepared import Prepared
 from windowpane.wiring import open_engine
 
 T = TypeVar("T")
@@ -88,13 +89,13 @@ class ContextManager:
             "user_time": user_time,
         }
         changes = {name: value or None for name, value in given.items() if value is not None}
-        self._ask(session_id, lambda engine, state: engine.update_session(state.id, changes))
+        self._ask(session_id, lambda engine, state: engine.sessions.update(state.id, changes))
 
     def add_user_message(self, session_id: str, content: str, timestamp: str | None = None) -> None:
         """Take in what the user says, and build the request for it. The time is now, whatever `timestamp` says."""
 
         async def add(engine: Engine, state: SessionState) -> None:
-            prepared = await engine.prepare(state.id, content, wait_s=WAIT_S)
+            prepared = await engine.prepared.begin(state.id, content, wait_s=WAIT_S)
             # The answer may come from another process, so this one does not keep the session to itself.
             await engine.store.release(state.id, prepared.holder)
 
@@ -111,7 +112,7 @@ class ContextManager:
                 return [
                     _plain(message) for message in state.recent if isinstance(message, UserMessage | AssistantMessage)
                 ]
-            request = await engine.request(state.id, state.open_turn.turn)
+            request = await engine.past.request(state.id, state.open_turn.turn)
             return [
                 {"role": message.role, "content": message.content}
                 for message in request.messages
@@ -134,7 +135,7 @@ class ContextManager:
         async def add(engine: Engine, state: SessionState) -> None:
             turn = state.open_turn
             if turn is None or turn.request is None:
-                await engine.add_message(state.id, MessageAdded(role="assistant", content=content))
+                await engine.conversations.add(state.id, MessageAdded(role="assistant", content=content))
                 return
             step = Step(
                 text=content,
@@ -142,8 +143,8 @@ class ContextManager:
                 latency_ms=response_time_ms or 0,
                 tool_calls=tuple(ToolCall(f"used-{i}", name, "{}") for i, name in enumerate(tools_used or ())),
             )
-            prepared = Prepared(state.id, turn.turn, await engine.request(state.id, turn.turn), holder="")
-            await engine.record(prepared, [step], sources=[_source(entry) for entry in sources_used or ()])
+            prepared = Prepared(state.id, turn.turn, await engine.past.request(state.id, turn.turn), holder="")
+            await engine.prepared.record(prepared, [step], sources=[_source(entry) for entry in sources_used or ()])
 
         self._ask(session_id, add)
 
@@ -164,7 +165,7 @@ class ContextManager:
             title=str(about.get("title") or ""),
             site_name=str(about.get("site_name") or ""),
         )
-        self._ask(session_id, lambda engine, state: engine.add_fetched(state.id, [item]))
+        self._ask(session_id, lambda engine, state: engine.fetched.add(state.id, [item]))
 
     def get_session_metadata(self, session_id: str) -> ContextMetadata:
         """Return what is known about a session."""
@@ -176,7 +177,7 @@ class ContextManager:
 
     def set_system_prompt(self, session_id: str, text: str) -> None:
         """Set what the session's system prompt ends with. An empty text clears it."""
-        self._ask(session_id, lambda engine, state: engine.update_session(state.id, {"system_prompt": text or None}))
+        self._ask(session_id, lambda engine, state: engine.sessions.update(state.id, {"system_prompt": text or None}))
 
     def get_session_stats(self, session_id: str) -> dict[str, Any]:
         """Return how much there is of everything."""
@@ -196,22 +197,22 @@ class ContextManager:
     def clear_fetched_context(self, session_id: str, source_type: str | None = None) -> None:
         """Erase what was fetched, of one kind or all of it. The conversation stays."""
         kind = None if source_type is None else _kind(source_type)
-        self._ask(session_id, lambda engine, state: engine.clear_fetched(state.id, kind))
+        self._ask(session_id, lambda engine, state: engine.fetched.clear(state.id, kind))
 
     def clear_conversation_history(self, session_id: str) -> None:
         """Erase the conversation. What was fetched stays."""
-        self._ask(session_id, lambda engine, state: engine.clear_history(state.id))
+        self._ask(session_id, lambda engine, state: engine.conversations.clear(state.id))
 
     def clear_session(self, session_id: str) -> None:
         """Delete a session. Nothing of it is left."""
-        self._ask(session_id, lambda engine, state: engine.delete_session(state.id))
+        self._ask(session_id, lambda engine, state: engine.sessions.delete(state.id))
 
     def get_full_context(self, session_id: str) -> dict[str, Any]:
         """Return everything as one JSON object."""
 
         async def read(engine: Engine, state: SessionState) -> dict[str, Any]:
             about = _metadata(session_id, state)
-            messages = await engine.messages(state.id, limit=max(state.message_count, 1))
+            messages = await engine.conversations.messages(state.id, limit=max(state.message_count, 1))
             fetched = [_fetched(held) for held in state.fetched]
             return {
                 "system_prompt": state.settings.system_prompt or "",
@@ -257,7 +258,7 @@ class ContextManager:
         agent = self.agent_of(engine)
         found = named_session_id(self.owner, agent, session_id)
         try:
-            return await engine.session(found)
+            return await engine.sessions.get(found)
         except SessionNotFoundError:
             return await _begun(engine, found, agent, self.owner, session_id)
 
@@ -270,9 +271,9 @@ class ContextManager:
 
 async def _begun(engine: Engine, found: SessionId, agent: str, owner: str, name: str) -> SessionState:
     try:
-        return await engine.create_session(agent, owner=owner, name=name, session_id=found)
+        return await engine.sessions.create(agent, owner=owner, name=name, session_id=found)
     except SequenceConflictError:
-        return await engine.session(found)
+        return await engine.sessions.get(found)
 
 
 @cache

@@ -141,7 +141,7 @@ def auto_scrape(request: HttpRequest) -> HttpResponseBase:
     url = _needed(given, "current_url")
 
     async def fetch(engine: Engine) -> SessionState:
-        return await engine.fetch_page((await manager.state(engine, session)).id, url)
+        return await engine.fetched.fetch((await manager.state(engine, session)).id, url)
 
     manager.running.ask(fetch)
     return JsonResponse({"resp": "ok", **manager.get_session_stats(session)})

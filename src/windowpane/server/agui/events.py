@@ -97,7 +97,7 @@ async def _told(engine: Engine, telling: "Telling") -> AsyncGenerator[NativeEven
         yield told
     if failed is not None:
         raise _FailedError(failed)
-    waiting = (await engine.session(turn.session_id)).open_turn
+    waiting = (await engine.sessions.get(turn.session_id)).open_turn
     yield AgentRunResultEvent(AgentRunResult(_output(waiting) if waiting and waiting.turn == turn.turn else None))
 
 

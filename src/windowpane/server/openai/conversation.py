@@ -135,7 +135,7 @@ async def _check_form(engine: Engine, state: SessionState, asked: ClientRequest)
     """Refuse another form for a turn that goes on: its request is the one that it began with."""
     if asked.said[-1].role != "tool" or state.open_turn is None or state.open_turn.request is None:
         return
-    begun_with = (await engine.request_context(state.id, state.open_turn.turn)).settings.reply_options.response_format
+    begun_with = (await engine.past.context(state.id, state.open_turn.turn)).settings.reply_options.response_format
     if begun_with != asked.reply_options.response_format:
         raise UnsupportedError(asked.form_param, "The turn goes on with the form that it began with: send the same.")
 
@@ -143,7 +143,7 @@ async def _check_form(engine: Engine, state: SessionState, asked: ClientRequest)
 async def _settle(engine: Engine, state: SessionState, settings: Mapping[str, Any]) -> None:
     changes = {name: value for name, value in settings.items() if getattr(state.settings, name) != value}
     if changes:
-        await engine.update_session(state.id, changes)
+        await engine.sessions.update(state.id, changes)
 
 
 def _continued(engine: Engine, session_id: SessionId, asked: ClientRequest) -> AsyncGenerator[Live]:
@@ -175,7 +175,7 @@ async def _waiting(pane: LocalPane, asked: ClientRequest) -> SessionState | None
     if asked.said[-1].role != "tool" or not name:
         return None
     try:
-        state = await pane.engine.session(await pane.own(name))
+        state = await pane.engine.sessions.get(await pane.own(name))
     except SessionNotFoundError:
         return None
     waiting = {call.id for call in state.open_turn.for_client} if state.open_turn else set[str]()
@@ -191,7 +191,7 @@ async def _made(engine: Engine, owner: str, asked: ClientRequest) -> SessionStat
             raise UnsupportedError(
                 "messages", "A tool's result needs the user's message that led to it.", "invalid_value"
             )
-    return await engine.create_session(asked.agent, owner=owner, settings=asked.settings, past=past, listed=asked.keep)
+    return await engine.sessions.create(asked.agent, owner=owner, settings=asked.settings, past=past, listed=asked.keep)
 
 
 def exchanges(said: Sequence[ClientMessage]) -> list[Exchange]:

@@ -60,7 +60,7 @@ async def hear(engine: Engine, answering: Answering) -> AsyncGenerator[Heard]:
 
 
 async def _waiting(engine: Engine, answering: Answering) -> OpenTurn | None:
-    turn = (await engine.session(answering.session_id)).open_turn
+    turn = (await engine.sessions.get(answering.session_id)).open_turn
     return turn if turn is not None and turn.turn == answering.turn else None
 
 
@@ -80,7 +80,7 @@ async def _end(engine: Engine, answering: Answering, hearing: "_Hearing", waitin
 async def _counted(engine: Engine, answering: Answering, text: str) -> Usage:
     """Return our own count, for a provider that reports none."""
     try:
-        context = await engine.request_context(answering.session_id, answering.turn)
+        context = await engine.past.context(answering.session_id, answering.turn)
     except TurnNotFoundError:
         return Usage()
     return Usage(context.budget.used_tokens, count(text))

@@ -1,0 +1,189 @@
+"""The conversation of a session: read it, put messages in, take them out, erase it, sum it up."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Protocol
+
+from windowpane.agents.base import Agents
+from windowpane.context.events import (
+    Erased,
+    Event,
+    FetchedAdded,
+    FetchedCleared,
+    HistoryCleared,
+    ItemAdded,
+    ItemRemoved,
+    MessageAdded,
+    MessageRemoved,
+    Recorded,
+    RequestBuilt,
+    ServerArrived,
+    SessionContext,
+    SessionCreated,
+    SessionUpdated,
+)
+from windowpane.context.fold import messages_of
+from windowpane.context.ids import Actor, BlobHash, SessionId
+from windowpane.context.messages import Message
+from windowpane.context.session import SessionState
+from windowpane.errors import (
+    InvalidInputError,
+)
+from windowpane.memory.memory import Memory
+from windowpane.request.catalog import read_catalog
+from windowpane.request.record import texts_of
+from windowpane.request.settings import call_settings
+from windowpane.stores.sessions import Sessions
+from windowpane.text.tokens import count
+
+MAX_MESSAGE_CHARACTERS = 1_000_000
+
+
+class SessionLeases(Protocol):
+    """Who may run a turn in a session, or change its past."""
+
+    async def take(self, session_id: SessionId) -> str:
+        """Return the holder of a new lease."""
+        ...
+
+    async def release(self, session_id: SessionId, holder: str) -> None:
+        """Give a lease back."""
+        ...
+
+
+class Conversations:
+    """What was said in sessions."""
+
+    def __init__(self, sessions: Sessions, agents: Agents, memory: Memory, leases: SessionLeases) -> None:
+        self._states = sessions
+        self._store = sessions.store
+        self._agents = agents
+        self._memory = memory
+        self._leases = leases
+
+    async def messages(self, session_id: SessionId, *, before: int | None = None, limit: int = 50) -> list[Message]:
+        """Return the latest messages before a sequence number, oldest first."""
+        state = await self._states.state(session_id)
+        starts = [seq for seq in state.turn_starts if before is None or seq < before]
+        # A turn gives at least two messages, so this many turns are enough; before the first, anything may stand.
+        first = starts[-limit] if len(starts) > limit else 1
+        if before is not None and before <= first:
+            return []
+        events = await self._store.read(session_id, after=first - 1, limit=None if before is None else before - first)
+        return messages_of(session_id, events)[-limit:]
+
+    async def add(self, session_id: SessionId, message: MessageAdded, *, key: str | None = None) -> SessionState:
+        """Put a message into the conversation from outside, such as one from an imported chat.
+
+        With `key`, the same call again adds nothing.
+        """
+        check_message(message.content)
+        counted = replace(message, tokens=count(message.content))
+        if key is None:
+            return (await self._states.change(session_id, lambda _: [counted])).state
+        await self._store.append(session_id, [counted], key=key)
+        return await self._states.state(session_id)
+
+    async def add_all(self, session_id: SessionId, messages: Sequence[MessageAdded]) -> SessionState:
+        """Put messages into the conversation from outside, all of them or none."""
+        for message in messages:
+            check_message(message.content)
+        counted = [replace(message, tokens=count(message.content)) for message in messages]
+        return (await self._states.change(session_id, lambda _: counted)).state
+
+    async def remove(self, session_id: SessionId, seq: int) -> SessionState:
+        """Take back, and erase, one of the latest messages that were put in from outside.
+
+        Raises:
+            SessionNotFoundError: no such session.
+            InvalidInputError: there is no such message, or it belongs to a turn.
+        """
+        found = await self._store.read(session_id, after=seq - 1, limit=1)
+        added = found[0].event if found else None
+
+        def remove(state: SessionState) -> list[Event]:
+            latest = any(message.seq == seq for message in state.recent)
+            if not isinstance(added, MessageAdded) or not latest:
+                raise InvalidInputError(f"at {seq} there is no message that was put in from outside a little while ago")
+            return [MessageRemoved(seq=seq, tokens=added.tokens)]
+
+        changed = await self._states.change(session_id, remove)
+        await self._store.erase(session_id, [seq])
+        self._memory.forget(session_id)
+        return changed.state
+
+    async def clear(self, session_id: SessionId, *, actor: Actor = "user") -> SessionState:
+        """Erase the conversation for good. Items, settings and the session itself stay.
+
+        Raises:
+            SessionNotFoundError: no such session.
+            SessionBusyError: a turn is running.
+        """
+        holder = await self._leases.take(session_id)
+        try:
+            changed = await self._states.change(
+                session_id, lambda state: [HistoryCleared(turns=state.turn_count, actor=actor)]
+            )
+            events = await self._store.read(session_id)
+            gone = [entry.seq for entry in events if entry.seq < changed.state.seq and _is_conversation(entry.event)]
+            records = [entry.event.request for entry in events if isinstance(entry.event, RequestBuilt)]
+            bodies = (await self._store.blobs(session_id, records)).values()
+            texts = [text for body in bodies for text in texts_of(body)]
+            texts += await self._catalog_texts(session_id, events)
+            await self._store.erase(session_id, gone, blobs=[*records, *dict.fromkeys(texts)])
+        finally:
+            await self._leases.release(session_id, holder)
+        self._states.forget(session_id)
+        self._memory.forget(session_id)
+        return await self._states.state(session_id)
+
+    async def sum_up(self, session_id: SessionId) -> SessionState:
+        """Make the summary that is due, if one is. A summary that fails leaves the one before in place.
+
+        Raises:
+            SessionNotFoundError: no such session.
+        """
+        state = await self._states.state(session_id)
+        await self._memory.sum_up(state, call_settings(self._agents.current(state.agent), state).model)
+        return await self._states.state(session_id)
+
+    async def _catalog_texts(self, session_id: SessionId, events: Iterable[Recorded]) -> list[BlobHash]:
+        """Return the names of the catalogs of these turns, and of the texts that they name."""
+        built = [entry.event for entry in events if isinstance(entry.event, RequestBuilt)]
+        names = list(dict.fromkeys(event.catalog for event in built if event.catalog))
+        found = (await self._store.blobs(session_id, names)).values()
+        return names + [entry.hash for body in found for entry in read_catalog(body).entries]
+
+
+def check_message(message: str) -> None:
+    """Make sure that a message can be sent.
+
+    Raises:
+        InvalidInputError: it is empty, too long, or not valid Unicode.
+    """
+    if not message.strip():
+        raise InvalidInputError("the message is empty")
+    if len(message) > MAX_MESSAGE_CHARACTERS:
+        raise InvalidInputError(
+            f"the message has {len(message):,} characters and {MAX_MESSAGE_CHARACTERS:,} is the limit; shorten it"
+        )
+    try:
+        message.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidInputError(f"the message is not valid Unicode at character {error.start}") from None
+
+
+def _is_conversation(event: Event) -> bool:
+    return not isinstance(
+        event,
+        SessionCreated
+        | SessionUpdated
+        | ItemAdded
+        | ItemRemoved
+        | ServerArrived
+        | SessionContext
+        | FetchedAdded
+        | FetchedCleared
+        | HistoryCleared
+        | Erased,
+    )

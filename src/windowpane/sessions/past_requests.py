@@ -1,0 +1,56 @@
+"""Past requests of a session, as they were recorded."""
+
+from windowpane.context.events import (
+    Recorded,
+    RequestBuilt,
+)
+from windowpane.context.ids import SessionId
+from windowpane.context.request import Request, RequestContext
+from windowpane.errors import (
+    TurnNotFoundError,
+)
+from windowpane.request.record import context_of, rebuild, texts_of
+from windowpane.stores.sessions import Sessions
+
+
+class PastRequests:
+    """What past turns were given and did."""
+
+    def __init__(self, sessions: Sessions) -> None:
+        self._states = sessions
+        self._store = sessions.store
+
+    async def context(self, session_id: SessionId, turn: int) -> RequestContext:
+        """Return the record of what a turn's request contained, as it was recorded.
+
+        Raises:
+            TurnNotFoundError: no such turn, or nothing was recorded for it.
+        """
+        return context_of(await self._record_of(session_id, turn))
+
+    async def request(self, session_id: SessionId, turn: int) -> Request:
+        """Return a past request, byte for byte as it was sent.
+
+        Raises:
+            TurnNotFoundError: no such turn, or nothing was recorded for it.
+        """
+        body = await self._record_of(session_id, turn)
+        return rebuild(body, await self._store.blobs(session_id, texts_of(body)))
+
+    async def events(self, session_id: SessionId, turn: int) -> list[Recorded]:
+        """Return everything that happened from the start of a turn to the start of the next.
+
+        Raises:
+            TurnNotFoundError: no such turn.
+        """
+        state = await self._states.state(session_id)
+        start, end = state.turn_starts.of(turn), state.turn_starts.of(turn + 1)
+        if start is None:
+            raise TurnNotFoundError(session_id, turn)
+        return await self._store.read(session_id, after=start - 1, limit=None if end is None else end - start)
+
+    async def _record_of(self, session_id: SessionId, turn: int) -> str:
+        for entry in await self.events(session_id, turn):
+            if isinstance(entry.event, RequestBuilt) and entry.event.turn == turn:
+                return await self._store.blob(session_id, entry.event.request)
+        raise TurnNotFoundError(session_id, turn)

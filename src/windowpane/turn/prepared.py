@@ -1,0 +1,142 @@
+"""Requests for model calls of your own: prepare one, record what came of it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from windowpane.agents.base import Agents
+from windowpane.context.events import (
+    Event,
+    ModelReplied,
+    ToolReturned,
+    TurnError,
+    TurnFinished,
+)
+from windowpane.context.ids import SessionId
+from windowpane.context.items import ItemRef
+from windowpane.context.messages import Source, Step, Usage
+from windowpane.context.request import Request
+from windowpane.context.session import SessionState
+from windowpane.errors import (
+    KeyReusedError,
+    TurnNotFoundError,
+    WindowpaneError,
+)
+from windowpane.sessions.conversation import check_message
+from windowpane.sessions.toolboxes import Toolboxes
+from windowpane.sessions.working import WorkingContext
+from windowpane.stores.sessions import Sessions
+from windowpane.text.tokens import count
+from windowpane.tools.base import ToolOutput
+from windowpane.tools.context_tools import WithContextTools
+from windowpane.turn.lease import Leases
+from windowpane.turn.log import append_to_turn, failed
+from windowpane.turn.requests import TurnRequests
+from windowpane.turn.runner import Runner
+
+PREPARED_LEASE_S = 600.0
+"""How long a prepared request may wait for its reply before another turn may begin."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A request that waits for somebody else's model call. Give it to `record()` or to `abandon()`."""
+
+    session_id: SessionId
+    turn: int
+    request: Request
+    holder: str
+
+
+class PreparedTurns:
+    """Turns whose model the caller calls itself."""
+
+    def __init__(
+        self,
+        *,
+        sessions: Sessions,
+        agents: Agents,
+        toolboxes: Toolboxes,
+        requests: TurnRequests,
+        working: WorkingContext,
+        leases: Leases,
+        runner: Runner,
+    ) -> None:
+        self._states = sessions
+        self._agents = agents
+        self._toolboxes = toolboxes
+        self._requests = requests
+        self._working = working
+        self._leases = leases
+        self._runner = runner
+
+    async def begin(
+        self, session_id: SessionId, message: str, *, key: str | None = None, wait_s: float = 0
+    ) -> Prepared:
+        """Store a message and build its request, for a model call of your own. Then call `record()`.
+
+        Raises:
+            The same as `turn()`, and:
+            ContextTooLargeError: what must be sent does not fit; the turn is recorded as failed.
+        """
+        check_message(message)
+        state = await self._states.state(session_id)
+        holder = await self._leases.take(session_id, wait_s=wait_s, ttl_s=PREPARED_LEASE_S)
+        begun = await self._runner.begin(state, holder, message, key)
+        if not begun.recorded:
+            raise KeyReusedError(key or "")
+        try:
+            request, _ = await self._requests.build_and_store(begun.state, begun.agent)
+        except WindowpaneError as error:
+            await append_to_turn(self._states, session_id, begun.turn, [failed(begun.turn, error)])
+            await self._leases.release(session_id, holder)
+            raise
+        return Prepared(session_id, begun.turn, request, holder)
+
+    async def record(
+        self,
+        prepared: Prepared,
+        reply: str | Sequence[Step],
+        *,
+        usage: Usage | None = None,
+        model: str | None = None,
+        sources: Sequence[Source] = (),
+    ) -> SessionState:
+        """Store what your model answered to a prepared request: a text, or every step with its tool calls."""
+        name = model or prepared.request.context.settings.model
+        steps = [Step(text=reply, usage=usage or Usage(), model=name)] if isinstance(reply, str) else reply
+        events: list[Event] = []
+        for step in steps:
+            events.append(ModelReplied(turn=prepared.turn, step=replace(step, results=()), tokens=count(step.text)))
+            events += [ToolReturned(turn=prepared.turn, result=result) for result in step.results]
+        events.append(TurnFinished(turn=prepared.turn, outcome="completed", sources=tuple(sources)))
+        return await self._conclude(prepared, events)
+
+    async def abandon(self, prepared: Prepared, why: str) -> SessionState:
+        """Store that your model call failed. The message and the request stay, with an error message."""
+        error = TurnError(code="model_error", message=why)
+        return await self._conclude(prepared, [TurnFinished(turn=prepared.turn, outcome="failed", error=error)])
+
+    async def call_tool(self, session_id: SessionId, ref: ItemRef, arguments: Mapping[str, Any]) -> ToolOutput:
+        """Run a tool of a prepared request. One that must be asked about first is refused: nobody is asked here.
+
+        Raises:
+            SessionNotFoundError: no such session.
+            ToolError: the tool's server did not answer as needed.
+        """
+        state = await self._states.state(session_id)
+        sets = self._working.of(session_id, actor="model", tell=lambda _: None)
+        agent = self._agents.current(state.agent)
+        toolbox = WithContextTools(await self._toolboxes.of(agent), sets)
+        if self._runner.verdict_with(agent, toolbox)(state, ref) != "run":
+            return ToolOutput("This tool may not be used without asking, and nobody can be asked here.", is_error=True)
+        return await toolbox.call(ref.server or "", ref.name, arguments)
+
+    async def _conclude(self, prepared: Prepared, events: Sequence[Event]) -> SessionState:
+        try:
+            changed = await append_to_turn(self._states, prepared.session_id, prepared.turn, events)
+        finally:
+            await self._leases.release(prepared.session_id, prepared.holder)
+        if not changed.recorded:
+            raise TurnNotFoundError(prepared.session_id, prepared.turn)
+        return changed.state
