@@ -16,7 +16,7 @@ from windowpane.context.ids import SessionId
 from windowpane.context.items import CLIENT_SERVER, ItemRef, Tool
 from windowpane.context.messages import Decision, Step, ToolResult, UserMessage
 from windowpane.context.request import ReplyOptions, Request
-from windowpane.engine import Engine, Prepared
+from windowpane.engine import Engine
 from windowpane.errors import ConflictError
 from windowpane.insight.analytics.store import AnalyticsStore
 from windowpane.insight.analytics.update import AnalyticsUpdater
@@ -26,6 +26,7 @@ from windowpane.local.bound import LOCAL_OWNER, Bound
 from windowpane.local.sessions import LocalSessions
 from windowpane.local.turns import LocalTurns
 from windowpane.local.views import session_view
+from windowpane.turn.prepared import Prepared
 
 
 class LocalModels:
