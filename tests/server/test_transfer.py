@@ -118,6 +118,52 @@ async def test_what_could_not_have_happened_is_not_imported(world: World) -> Non
     assert count == 1
 
 
+async def test_an_imported_session_brings_no_permissions_and_a_fork_keeps_the_owners_own(world: World) -> None:
+    world.toolbox.put("files", [tool("read", "contents of {path}")])
+    read = Reply(calls=(Call("files__read", '{"path": "/a"}', id="c1"),))
+    world.says(read, "Read.", read, read, "Read again.")
+    async with served(world) as client:
+        session = await new_session(client)
+        await say(client, session, "Read /a")
+        decided = {"decisions": {"c1": "allow_session"}}
+        assert (await client.post(f"/api/sessions/{session}/approvals", json=decided)).status_code == 200
+        document = await export_of(client, session)
+        document["events"][0]["event"]["settings"] = {"tool_permission": "never"}
+        imported = (await client.post("/api/sessions/import", json=document)).json()
+        forked = (await client.post(f"/api/sessions/{session}/fork", json={})).json()
+        asked = await say(client, imported["id"], "Read it")
+        ran = await say(client, forked["id"], "Read it")
+
+    assert imported["settings"]["tool_permission"] is None
+    assert (asked["outcome"], [call["id"] for call in asked["approvals"]]) == ("waiting", ["c1"])
+    assert (ran["outcome"], ran["text"]) == ("completed", "Read again.")
+
+
+async def test_imported_pages_pass_the_checks_of_fetched_ones(world: World) -> None:
+    async with served(world) as client:
+        session = await new_session(client)
+        page = {"kind": "page", "url": "https://example.org/a", "content": "words", "title": "A"}
+        added = await client.post(f"/api/sessions/{session}/fetched", json={"items": [page]})
+        assert added.status_code < 300, added.text
+        whole = await export_of(client, session)
+        held = next(
+            entry["event"]["items"][0] for entry in whole["events"] if entry["event"]["type"] == "fetched.added"
+        )
+        held["content"] = "word " * 600_000
+        imported = await client.post("/api/sessions/import", json=whole)
+        kept = await export_of(client, imported.json()["id"])
+        held["url"] = "javascript:alert(1)"
+        page["url"] = held["url"]
+        refused = [
+            await client.post("/api/sessions/import", json=whole),
+            await client.post(f"/api/sessions/{session}/fetched", json={"items": [page]}),
+        ]
+
+    pages = [entry["event"]["items"] for entry in kept["events"] if entry["event"]["type"] == "fetched.added"]
+    assert [len(item["content"]) for items in pages for item in items] == [10_000]
+    assert [problem_in(response)["detail"] for response in refused] == ["the fetched page 'A' has no web address"] * 2
+
+
 async def test_a_fork_is_the_session_as_it_was_before_a_turn(world: World) -> None:
     world.says("One.", "Two.", "Other two.")
     async with served(world) as client:

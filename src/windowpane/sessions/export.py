@@ -2,7 +2,7 @@
 
 Importing what was exported gives the same session under another id and, maybe, another owner. What is imported may
 come from anywhere: it is read again from beginning to end before anything of it is stored, and what could not have
-happened is refused.
+happened is refused. It brings no permissions along: which tools may run without asking is decided here.
 """
 
 from collections.abc import Iterable, Mapping
@@ -12,15 +12,26 @@ from datetime import UTC, datetime
 from pydantic import ValidationError
 
 from windowpane.api.export import ExportedEvent, SessionExport
-from windowpane.context.events import Recorded, RequestBuilt, SessionCreated, TurnStarted
+from windowpane.context.events import (
+    ApprovalDecided,
+    Event,
+    FetchedAdded,
+    Recorded,
+    RequestBuilt,
+    SessionCreated,
+    SessionUpdated,
+    TurnStarted,
+)
 from windowpane.context.fold import apply
 from windowpane.context.ids import BlobHash, SessionId, content_hash
+from windowpane.context.messages import Decision
 from windowpane.context.session import SessionState
 from windowpane.context.sets import replace_all
 from windowpane.errors import InvalidInputError, InvalidSettingError, TurnNotFoundError
 from windowpane.request.catalog import read_catalog
 from windowpane.request.record import rebuild, texts_of
 from windowpane.request.settings import checked_changes
+from windowpane.sessions.fetching import checked_page
 from windowpane.stores.base import Store
 from windowpane.stores.codec import decode_state, encode_state
 
@@ -42,13 +53,20 @@ async def export(store: Store, session_id: SessionId) -> SessionExport:
     )
 
 
-def own_copy(document: SessionExport, *, owner: str, name: str | None = None) -> SessionExport:
+def own_copy(
+    document: SessionExport, *, owner: str, name: str | None = None, keep_permissions: bool = False
+) -> SessionExport:
     """Return an export that can be stored for this owner, under another name if one is given.
+
+    Permissions are dropped, unless the session is the owner's own: then they are what the owner decided.
 
     Raises:
         InvalidInputError: it is not a session that could have happened here.
     """
-    events = document.events
+    events = tuple(
+        replace(entry, event=_checked_event(entry.event if keep_permissions else without_permissions(entry.event)))
+        for entry in document.events
+    )
     if not events or not isinstance(events[0].event, SessionCreated):
         raise InvalidInputError("an exported session begins with session.created")
     created = events[0].event
@@ -58,6 +76,32 @@ def own_copy(document: SessionExport, *, owner: str, name: str | None = None) ->
     _check_texts(events, document.blobs)
     _check_state(fold_checked(events))
     return replace(document, events=events)
+
+
+def without_permissions(event: Event) -> Event:
+    """Return an event that lets no tool run without asking: calls that were allowed were allowed once."""
+    if isinstance(event, SessionCreated) and "tool_permission" in event.settings:
+        return replace(event, settings={n: v for n, v in event.settings.items() if n != "tool_permission"})
+    if isinstance(event, SessionUpdated) and "tool_permission" in event.changes:
+        return replace(event, changes={n: v for n, v in event.changes.items() if n != "tool_permission"})
+    if isinstance(event, ApprovalDecided):
+        decisions: dict[str, Decision] = {
+            call: "allow_once" if decision == "allow_session" else decision
+            for call, decision in event.decisions.items()
+        }
+        return replace(event, decisions=decisions)
+    return event
+
+
+def _checked_event(event: Event) -> Event:
+    """Return an event whose pages are no longer than fetched ones, and lead to the web.
+
+    Raises:
+        InvalidInputError: a page has an address that no page can have.
+    """
+    if not isinstance(event, FetchedAdded):
+        return event
+    return replace(event, items=tuple(checked_page(item) for item in event.items))
 
 
 def before_turn(document: SessionExport, turn: int | None) -> SessionExport:

@@ -6,14 +6,17 @@ request already contained stays in that request's record until the history is cl
 
 from collections.abc import Sequence
 from dataclasses import replace
+from urllib.parse import urlsplit
 
 from windowpane.context.events import Event, FetchedAdded, FetchedCleared
 from windowpane.context.fetched import Fetched, FetchedKind, capped
 from windowpane.context.ids import Actor, SessionId
 from windowpane.context.session import SessionState
-from windowpane.errors import FetchFailedError
+from windowpane.errors import FetchFailedError, InvalidInputError
 from windowpane.fetch.base import PageReader
 from windowpane.stores.sessions import Sessions
+
+MAX_URL_CHARACTERS = 8000
 
 
 class Fetching:
@@ -58,8 +61,9 @@ class Fetching:
 
         Raises:
             SessionNotFoundError: no such session.
+            InvalidInputError: one of them has an address that no page can have; nothing is changed.
         """
-        held = tuple(replace(item, content=capped(item.content)) for item in items)
+        held = tuple(checked_page(item) for item in items)
         events = [FetchedAdded(items=held, actor=actor)] if held else []
         return (await self._sessions.change(session_id, lambda _: events)).state
 
@@ -88,3 +92,14 @@ class Fetching:
         if self._pages is None:
             raise FetchFailedError(url, "this program was built without a page reader")
         return self._pages
+
+
+def checked_page(item: Fetched) -> Fetched:
+    """Return what may be kept of a page: its address leads to the web, and its text is no longer than the limit.
+
+    Raises:
+        InvalidInputError: it has an address that no page can have.
+    """
+    if urlsplit(item.url).scheme.lower() not in ("http", "https", "") or len(item.url) > MAX_URL_CHARACTERS:
+        raise InvalidInputError(f"the fetched page {item.title[:80]!r} has no web address")
+    return replace(item, content=capped(item.content))

@@ -222,14 +222,18 @@ class SessionLifecycle:
         owner: str = "local",
         name: str | None = None,
         session_id: SessionId | None = None,
+        keep_permissions: bool = False,
     ) -> SessionState:
         """Store an exported session as a new one, with the times and texts that it had.
+
+        What the document says about tools that may run without asking is dropped, unless `keep_permissions` is true.
 
         Raises:
             InvalidInputError: it is not a session that could have happened here; nothing is stored.
             SequenceConflictError: `session_id` is taken.
         """
-        wanted = own_copy(document, owner=owner, name=None if name is None else _checked_name(name))
+        checked_name = None if name is None else _checked_name(name)
+        wanted = own_copy(document, owner=owner, name=checked_name, keep_permissions=keep_permissions)
         new_id = session_id or new_session_id()
         moved = OriginalTimes(tuple(entry.at for entry in wanted.events), datetime.now(UTC))
         events = [entry.event for entry in wanted.events]
@@ -253,7 +257,7 @@ class SessionLifecycle:
         """
         state = await self.get(session_id)
         document = before_turn(await self.export(session_id), turn)
-        return await self.import_(document, owner=state.owner, name=name, session_id=new_id)
+        return await self.import_(document, owner=state.owner, name=name, session_id=new_id, keep_permissions=True)
 
     def _default_agent(self) -> str:
         names = self._agents.names()
