@@ -95,16 +95,7 @@ class Engine:
         self._search_engine = search_engine
         self._audience = SessionHubs(store)
         self._leases = Leases(store, lease_s)
-        services = RequestServices(
-            models=models,
-            selector=self._selector,
-            memory=self._memory,
-            catalogs=Catalogs(),
-            search_engine=search_engine,
-        )
-        self._requests = TurnRequests(
-            self._states, services, self._toolboxes, settle_s=settle_s, resume_after_s=resume_after_s
-        )
+        self._requests = self._turn_requests(search_engine, settle_s, resume_after_s)
         self._runner = Runner(
             sessions=self._states,
             agents=agents,
@@ -199,7 +190,7 @@ class Engine:
         Raises:
             SessionNotFoundError: no such session.
             NothingToApproveError: no call waits, or one of the ids is not a waiting call's.
-            SessionBusyError: somebody else is deciding at this moment.
+            SessionBusyError: another caller is deciding at this moment.
         """
         holder = await self._leases.take(session_id)
         try:
@@ -219,7 +210,7 @@ class Engine:
         Raises:
             SessionNotFoundError: no such session.
             NoResultAwaitedError: no call waits for one, or one of the ids is not a waiting call's.
-            SessionBusyError: somebody else is at it at this moment.
+            SessionBusyError: another caller is changing it at this moment.
         """
         holder = await self._leases.take(session_id)
         try:
@@ -252,7 +243,7 @@ class Engine:
         Raises:
             SessionNotFoundError: no such session.
             NoTurnRunningError: there is no such turn.
-            SessionBusyError: somebody else is at it at this moment.
+            SessionBusyError: another caller is changing it at this moment.
         """
         state = await self._states.state(session_id)
         open_turn(state)
@@ -283,7 +274,7 @@ class Engine:
         return await self._requests.preview(state, self.agents.current(state.agent), message)
 
     async def watch(self, session_id: SessionId, *, after: int | None = None) -> AsyncGenerator[WatchEvent]:
-        """Yield everything that happens to a session, whoever causes it, until it is deleted.
+        """Yield everything that happens to a session, from every caller, until it is deleted.
 
         First comes the log after a sequence number, then the working context as it stands, also when it is empty, then
         what happens. Without `after` only what happens from now on.
@@ -311,13 +302,25 @@ class Engine:
 
     @property
     def ends_watching(self) -> bool:
-        """Tell whether nobody may watch any more: the process is about to stop."""
+        """Tell whether watching has ended: the process is about to stop."""
         return self._audience.closed
 
     @property
     def indexing(self) -> tuple[int, int] | None:
         """Return how many passages are embedded, and out of how many; None while nothing was searched."""
         return self._selector.progress if isinstance(self._selector, HybridSelector) else None
+
+    def _turn_requests(
+        self, search_engine: SearchEngine | None, settle_s: float, resume_after_s: float
+    ) -> TurnRequests:
+        services = RequestServices(
+            models=self.models,
+            selector=self._selector,
+            memory=self._memory,
+            catalogs=Catalogs(),
+            search_engine=search_engine,
+        )
+        return TurnRequests(self._states, services, self._toolboxes, settle_s=settle_s, resume_after_s=resume_after_s)
 
     async def _joined(self, state: SessionState, message: str, key: str | None) -> int | None:
         """Return the turn that was started with this key before, or None."""
