@@ -35,7 +35,7 @@ class NotDeliveredError(ToolError):
     """A call did not reach the server, so it can be made again."""
 
 
-class Connection:
+class McpConnection:
     """A server that can be asked. Any task may use it while the task that opened it stays in `stay()`."""
 
     def __init__(self, config: ServerConfig, watch: TransportState) -> None:
@@ -145,7 +145,7 @@ class Connection:
                 with anyio.CancelScope(deadline=anyio.current_time() + _ACKNOWLEDGE_S) as scope:
                     async with self.client.listen(tools_list_changed=True) as events:
                         scope.deadline = float("inf")
-                        # Nobody told what changed before the subscription stood.
+                        # Changes before the subscription began were not announced.
                         self._stale.set()
                         async for _ in events:
                             self._stale.set()

@@ -2,7 +2,7 @@
 
 One task opens the connection, stays with it, closes it, and tries again after a pause that doubles from attempt to
 attempt. A call that needs the server ends the pause. A server that failed stays `failed` while it is tried again, so
-that nobody waits for a server that is down; `connecting` is said only of the first attempt.
+that no caller waits for a server that is down; `connecting` is said only of the first attempt.
 """
 
 import math
@@ -18,7 +18,7 @@ from windowpane.context.agents import ServerState
 from windowpane.context.items import Tool
 from windowpane.errors import ToolServerDownError
 from windowpane.tools.base import ServerConfig, ServerStatus, ToolOutput
-from windowpane.tools.connection import Connection, NotDeliveredError
+from windowpane.tools.connection import McpConnection, NotDeliveredError
 from windowpane.tools.failure import exited, too_slow, why
 from windowpane.tools.listing import Listing
 from windowpane.tools.output import output
@@ -64,7 +64,7 @@ class Supervisor:
         self._pace = pace
         self._tell = changed
         self._listing = Listing()
-        self._connection: Connection | None = None
+        self._connection: McpConnection | None = None
         self._watch = TransportState()
         self._connecting: anyio.CancelScope | None = None
         self._stopping = False
@@ -130,7 +130,7 @@ class Supervisor:
             self._lose(connection, str(error))
             raise
 
-    async def _connected(self) -> Connection:
+    async def _connected(self) -> McpConnection:
         if self._connection is not None and self._watch.ended.is_set():
             self._lose(self._connection, self._watch.reason)
         if self._connection is not None:
@@ -165,7 +165,7 @@ class Supervisor:
         with anyio.CancelScope(deadline=anyio.current_time() + limit_s) as scope:
             self._connecting = scope
             try:
-                connection = Connection(self.config, watch)
+                connection = McpConnection(self.config, watch)
                 async with connection.client:
                     listing = await connection.listing()
                     scope.deadline = math.inf
@@ -197,18 +197,18 @@ class Supervisor:
         with anyio.move_on_after(seconds):
             await self._wake.wait()
 
-    def _ready(self, connection: Connection, listing: Listing) -> None:
+    def _ready(self, connection: McpConnection, listing: Listing) -> None:
         self._connection = connection
         self._wanted_after = -1
         self.status = replace(self.status, version=connection.version)
         self._list(connection, listing)
 
-    def _list(self, connection: Connection, listing: Listing) -> None:
+    def _list(self, connection: McpConnection, listing: Listing) -> None:
         if connection is self._connection:
             self._listing = listing
             self._set("ready", error=listing.problem)
 
-    def _lose(self, connection: Connection | None, reason: str) -> None:
+    def _lose(self, connection: McpConnection | None, reason: str) -> None:
         if connection is not None and connection is self._connection:
             self._connection = None
             self._set("failed", error=reason or "the connection was lost")
