@@ -31,7 +31,7 @@ NAMES = (
     "Names for files",
     "Backups",
 )
-SHARING = "Open the album, choose Share, and send its address to whoever may see it."
+SHARING = "Open the album, choose Share, and send its address to those who may see it."
 FORMATS = "Photos can be JPEG, PNG, HEIC or raw files; films can be MP4 or MOV files."
 ITEMS = {
     "rules/photo-rights.md": (

@@ -2,7 +2,7 @@
 
 A caller is an owner and scopes. Sessions belong to owners; scopes say what may be done, each more than the one before:
 `read` looks, `chat` also begins, continues, changes and deletes the owner's sessions, `manage` also changes agents and
-sees how the server is doing. Callers prove who they are with a token. Tokens stand in one file, by their hash: whoever
+sees how the server is doing. Callers prove who they are with a token. Tokens stand in one file, by their hash: one who
 reads the file can tell whose tokens there are and use none of them. The file is replaced whole, so every process that
 reads it sees the tokens before a change or those after it, and a change counts from the next request on.
 """
@@ -42,7 +42,7 @@ _UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Somebody who sends requests. `token` is the id of the token that was shown; None: there was no need for one."""
+    """A user or program that sends requests. `token` is the id of the token that was shown; None: none was needed."""
 
     owner: str
     scopes: frozenset[Scope]
@@ -121,7 +121,7 @@ class TokenFile:
         return tuple(token for token in self.tokens() if not token.expired(now))
 
     def caller(self, shown: str) -> Caller | None:
-        """Return whose token this is, or None when it is nobody's any more."""
+        """Return whose token this is, or None when it is unknown or revoked."""
         parts = _TOKEN.fullmatch(shown)
         token = self._find(parts[1]) if parts else None
         right = hmac.compare_digest(_hash(shown), token.hash if token else _NO_HASH)
@@ -165,7 +165,7 @@ class TokenFile:
         return token, secret
 
     def revoke(self, token_id: str) -> Token:
-        """Forget a token, so that nobody can use it any more, and return it.
+        """Forget a token, so that it cannot be used any more, and return it.
 
         Raises:
             TokenNotFoundError: there is no such token.
@@ -206,7 +206,8 @@ def token_needed_at(host: str, tokens: TokenFile, required: bool | None) -> bool
         return bool(required)
     if required is False:
         raise InvalidSettingError(
-            "require_token", f"others can reach {host!r}, so everybody needs a token there; leave it out, or true"
+            "require_token",
+            f"others can reach {host!r}, so every caller needs a token; leave it out or set it to true",
         )
     if not tokens.usable():
         raise InvalidSettingError(

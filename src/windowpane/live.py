@@ -1,9 +1,9 @@
 """What happens, to those who watch: one feed per running turn, one hub per watched session.
 
-A feed keeps everything its turn has said so far, so whoever follows the turn misses nothing. A hub is for any number
+A feed keeps everything its turn has said so far, so a follower of the turn misses nothing. A hub is for any number
 of listeners, who may stay for days: it takes the session's log as the store tells it, puts the text that is being
 written in between, and keeps only the latest of both. A listener who falls behind is told so and goes on from the log
-at its own pace. Nobody who listens ever holds anything up.
+at its own pace. A listener never holds anything up.
 """
 
 from collections import deque
@@ -142,7 +142,7 @@ class Hub:
             self._tell(delta)
 
     def end(self, why: Literal["closed", "deleted", "failed"]) -> None:
-        """Let everybody go who has heard all of it."""
+        """Let each listener go that has heard all of it."""
         if self._end == "open":
             self._end = why
             self._ring()
@@ -170,12 +170,12 @@ class Hub:
                     yield SessionDeleted()
                     return
                 if not entries:
-                    # The log has lost what was told of it: whoever follows it says so.
+                    # The log has lost what was told of it: the listener's own read says so.
                     break
                 for entry in entries:
                     seq = entry.seq
                     yield entry
-            # From here to the first yield nobody else runs, so the three belong together.
+            # From here to the first yield no other task runs, so the three belong together.
             position, context, unfinished = self._told, self.sets, _joined(self._saying)
             if not loaded:
                 loaded = True
@@ -225,7 +225,7 @@ class _Watched:
 
 
 class SessionHubs:
-    """Everybody who watches a session through this process."""
+    """All who watch a session through this process."""
 
     def __init__(self, log: Log, kept: int = KEPT) -> None:
         self._log = log
@@ -242,11 +242,11 @@ class SessionHubs:
 
     @property
     def closed(self) -> bool:
-        """Tell whether everybody was let go."""
+        """Tell whether all listeners were let go."""
         return self._closed
 
     def close(self) -> None:
-        """Let everybody go; who comes now is let go at once."""
+        """Let all listeners go; one that comes now is let go at once."""
         self._closed = True
         for watched in self._sessions.values():
             watched.hub.end("closed")
@@ -299,7 +299,7 @@ class SessionHubs:
         return watched
 
     async def _follow(self, session_id: SessionId, watched: _Watched) -> None:
-        """Bring the log to a hub, until nobody listens or there is nothing more."""
+        """Bring the log to a hub, until it has no listeners or there is nothing more."""
         why: Literal["closed", "deleted", "failed"] = "closed"
         with watched.scope:
             try:
@@ -313,7 +313,7 @@ class SessionHubs:
                 why = "closed" if self._closed else "failed"
                 log.info("watch.ended", session=session_id, code=error.code)
             except Exception:
-                # A background task is an edge: what nobody foresaw ends this hub and nothing else.
+                # A background task is an edge: an unexpected error ends this hub and nothing else.
                 why = "failed"
                 log.exception("watch.crashed", session=session_id)
         watched.hub.end(why)

@@ -1,7 +1,7 @@
 """What is measured: turns, selections, model calls, tool calls, appends to a store.
 
 Each is a span of OpenTelemetry with the names of its conventions for generative AI. Only the API is used here: as long
-as nobody collects spans they cost next to nothing. `listening` tells whoever counts in this process. What people and
+as no exporter collects spans they cost next to nothing. `listening` tells a listener in this process. What people and
 models said is in no span, unless `OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=true` asks for it.
 """
 
@@ -61,7 +61,7 @@ _listeners: list[Callable[[Measured], None]] = []
 
 @contextmanager
 def listening(listener: Callable[[Measured], None]) -> Generator[None]:
-    """Tell somebody about everything that is measured in this process while the block runs."""
+    """Tell a listener about everything that is measured in this process while the block runs."""
     _listeners.append(listener)
     try:
         yield

@@ -72,7 +72,7 @@ async def test_mistakes_are_answered_with_what_to_do(tmp_path: Path) -> None:
         ]
 
     assert answers == [
-        (True, "Error executing tool read_note: there is no note 'gone'; there is: welcome"),
+        (True, "Error executing tool read_note: there is no note 'gone'; available: welcome"),
         (True, "Error executing tool search_notes: give at least one word to look for"),
         (
             True,

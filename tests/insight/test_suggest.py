@@ -66,8 +66,8 @@ def test_what_is_always_there_and_seldom_used_is_to_be_demoted(world: World) -> 
     )
     assert billing.edit == Edit(ref=reference_ref("billing"), settings={"include": "agent"})
     assert billing.why == (
-        "In 100 requests, there was no trace of it in the answers, at 100 tokens each time. Let the selection bring it "
-        "in when a message needs it. That no trace was found does not prove that it is of no use."
+        "In 100 requests, there was no trace of it in the answers, at 100 tokens each time. With include mode "
+        "`agent` it is sent only when needed. That no trace was found does not prove that it is of no use."
     )
     assert (pay.kind, pay.edit) == ("demote", Edit(ref=PAY.ref, settings={"include": "agent"}))
     assert "there was no call of it" in pay.why

@@ -96,7 +96,7 @@ async def test_turns_of_windowpanes_own_are_given_to_the_sdk_and_stay(world: Wor
         memory = WindowpaneSession(engine, state.id)
 
         items = await memory.get_items()
-        with pytest.raises(InvalidInputError, match="no message that was put in from outside"):
+        with pytest.raises(InvalidInputError, match="it is not a recently added external message"):
             await memory.pop_item()
 
     assert items == [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello there."}]

@@ -98,7 +98,7 @@ async def test_picked_tools_are_offered_called_and_recorded_beside_the_agents_ow
         result = await agent.run("Read")
         (_, answer) = await engine.conversations.messages(session.id)
 
-    refused = "This tool may not be used without asking, and nobody can be asked here."
+    refused = "This tool needs the user's approval, which is not possible here."
     assert result.output == f"contents of a / {refused} / mine"
     assert isinstance(answer, AssistantMessage)
     first = answer.model_reply.steps[0]

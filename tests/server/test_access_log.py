@@ -64,13 +64,13 @@ async def test_an_id_that_could_forge_a_line_is_replaced(client: httpx2.AsyncCli
     assert len(response.headers["x-request-id"]) == 16
 
 
-async def test_something_unforeseen_is_logged_once_and_says_nothing_about_the_inside(
+async def test_an_unexpected_error_is_logged_once_and_says_nothing_about_the_inside(
     fragile: httpx2.AsyncClient,
 ) -> None:
     with structlog.testing.capture_logs() as lines:
         response = await fragile.get("/crash")
 
-    detail = "something unforeseen went wrong; the server's log has the details"
+    detail = "unexpected error; see the server log"
     crashes: list[Any] = [line for line in lines if line["event"] == "http.crashed"]
     assert problem_in(response) == problem(500, "internal", detail)
     assert [(line["path"], line["exc_info"]) for line in crashes] == [("/crash", True)]

@@ -17,7 +17,7 @@ from windowpane.models.scripted import Reply
 from windowpane.testing import World
 
 NEEDED = "this server needs a token; send `Authorization: Bearer TOKEN` (`windowpane token create` creates one)"
-INVALID = NEEDED.replace("this server needs a token", "this token is not valid, or not any more")
+INVALID = NEEDED.replace("this server needs a token", "the token is invalid or revoked")
 
 
 def cookie_of(response: httpx2.Response) -> str:

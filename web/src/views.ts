@@ -1,4 +1,4 @@
-/** The places beside the conversation, each loaded when somebody goes there. Add a view here and its place in `route.ts`. */
+/** The places beside the conversation, each loaded when it is first opened. Add a view here and its place in `route.ts`. */
 
 import type { Component } from 'svelte'
 import type { Place } from './routing/route.ts'

@@ -1,8 +1,8 @@
-"""Change an agent's files from outside: the file on disk is the truth, and nobody's edit is lost.
+"""Change an agent's files from outside: the file on disk is the truth, and no edit is lost.
 
 Everything is read as an agent reads it before it is written, so what cannot be used is refused with line and reason,
 and nothing of it reaches the disk. A change names the revision that it is a change of, the hash of the file's bytes;
-when the file says something else by now, the change is refused. A file is replaced whole, so nobody ever reads half of
+when the file says something else by now, the change is refused. A file is replaced whole, so no reader sees half of
 one. Only files that belong to an agent can be named, and links that lead out of its folder are not followed.
 """
 
@@ -101,7 +101,7 @@ def create_item_file(agent: Agent, ref: ItemRef, text: str) -> FileText:
 
 
 def put_item_file(agent: Agent, ref: ItemRef, text: str, *, revision: str) -> FileText:
-    """Write the whole file of a rule or a reference anew.
+    """Replace the whole file of a rule or a reference.
 
     Raises:
         UnknownItemError: the agent has no such item.
@@ -181,7 +181,7 @@ def delete_prompt(agent: Agent, name: str, *, revision: str) -> None:
 
 
 def put_manifest(agent: Agent, text: str, *, revision: str) -> FileText:
-    """Write the agent's `agent.yaml` anew. What was wrong with it already may stay so; nothing may become wrong.
+    """Replace the agent's `agent.yaml`. What was wrong with it already may stay so; nothing may become wrong.
 
     Raises:
         InvalidFileError: something in it cannot be used.
@@ -247,7 +247,7 @@ def file_text(agent: Agent, file: str) -> FileText:
 
 
 def put_file(agent: Agent, file: str, text: str, *, revision: str) -> FileText:
-    """Write any file that the agent reads anew, so that one that could not be used becomes one that can.
+    """Replace any file that the agent reads, so that one that could not be used becomes one that can.
 
     Raises:
         MissingFileError: the agent reads no such file.
@@ -373,7 +373,7 @@ def create_file(agent: Agent, file: str, text: str) -> FileText:
 
 
 def replace_file(agent: Agent, file: str, text: str, *, revision: str) -> FileText:
-    """Write a file of the agent's folder anew, whatever it says.
+    """Replace a file of the agent's folder, whatever it says.
 
     Raises:
         StaleRevisionError: the file is not the one of `revision`.

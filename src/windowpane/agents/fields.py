@@ -1,6 +1,6 @@
 """Read one table of a file, field by field, and note what is wrong with it and where.
 
-A field that cannot be read gives its default and a problem. So one mistake does not hide the next, and whoever reads
+A field that cannot be read gives its default and a problem. So one mistake does not hide the next, and the caller
 decides, by `failed`, whether what was read may still be used.
 """
 
@@ -116,7 +116,7 @@ class Fields:
         return {name: value for name, (line, value) in entries if self._is_text(value, line, f"{key}.{name}")}
 
     def finish(self, ignored: Iterable[str] = ()) -> None:
-        """Remark on every field that nobody asked for."""
+        """Remark on every field that was not asked for."""
         known = {*self._asked, *ignored}
         for key, (line, _) in self._entries.items():
             if key not in known:

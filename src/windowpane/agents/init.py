@@ -1,6 +1,6 @@
 """Write the example agent into a new folder.
 
-The folder becomes an agent at the very end, when everything else in it is complete, so nobody ever meets half of one.
+The folder becomes an agent at the very end, when everything else in it is complete, so no reader finds half of one.
 """
 
 import shutil
@@ -52,6 +52,6 @@ def _move(made: Path, place: Path) -> None:
     if not place.exists():
         made.rename(place)
         return
-    # The folder itself must stay: somebody may be standing in it.
+    # The folder itself must stay: a shell may be in it.
     for entry in sorted(made.iterdir(), key=lambda entry: entry.name == MANIFEST):
         shutil.move(entry, place / entry.name)

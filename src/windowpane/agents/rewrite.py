@@ -29,7 +29,7 @@ def rewritten_front(content: str, changes: Mapping[str, Value], text: str | None
     """Return a Markdown file with other front matter and, when `text` is given, another text.
 
     Raises:
-        TreeError: the front matter cannot be read, or not be changed without writing it anew.
+        TreeError: the front matter cannot be read, or not be changed without rewriting it.
     """
     opening, front, closing, body = split_document(content)
     changed = rewritten_yaml(front, {(key,): value for key, value in changes.items()})
@@ -42,7 +42,7 @@ def rewritten_yaml(content: str, changes: Mapping[Path, Value]) -> str:
     """Return a YAML text with other values at these paths.
 
     Raises:
-        TreeError: the text cannot be read, or not be changed without writing it anew.
+        TreeError: the text cannot be read, or not be changed without rewriting it.
     """
     wanted = _plain(read_yaml(content))
     changed = content
@@ -50,7 +50,7 @@ def rewritten_yaml(content: str, changes: Mapping[Path, Value]) -> str:
         _set(wanted, path, value)
         changed = _replaced(changed, path, value)
     if _plain(read_yaml(changed)) != wanted:
-        raise TreeError(None, "this cannot be changed without writing the file anew; edit the file by hand")
+        raise TreeError(None, "this cannot be changed without rewriting the whole file; edit the file by hand")
     return changed
 
 

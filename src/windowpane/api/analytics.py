@@ -1,6 +1,6 @@
 """What turns cost and whether it was worth it, as values: everything that a dashboard shows.
 
-There is no message text in it. Owners see what is theirs; whoever manages may see everybody's together.
+There is no message text in it. Owners see what is theirs; a manager may see all owners together.
 `insight/analytics/report.py` reads it from the analytics store.
 """
 
@@ -55,9 +55,9 @@ class Quality:
     """How well the selection chose. Shares are None where nothing was counted.
 
     `selected` counts items that the selection took in, `selected_used` those of them in which the answer left a trace.
-    `missed` counts items that somebody added by hand right after an answer, or named in the message: what was needed
+    `missed` counts items that the user added by hand right after an answer, or named in the message: what was needed
     and not selected. So `precision` is the share of the selected that was used, and `recall` the share of the needed
-    that was selected, as far as anybody can tell.
+    that was selected, as far as that can be told.
     """
 
     selected: int = 0

@@ -45,7 +45,7 @@ class ReplayedItem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rerun:
-    """A selection that was run again, best first. `measured` tells whether anything had to be measured anew.
+    """A selection that was run again, best first. `measured` tells whether anything had to be measured again.
 
     `search` are all settings that it ran under. `degraded` says what was less good than it should be.
     """

@@ -17,7 +17,7 @@ from windowpane.context.summary import Summary
 
 @dataclass(frozen=True, slots=True)
 class SetWish:
-    """A change of one set of the working context, as somebody asks for it."""
+    """A change of one set of the working context, as a caller asks for it."""
 
     set_name: str
     items: Sequence[str]

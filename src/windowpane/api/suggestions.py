@@ -30,7 +30,7 @@ class Suggestion:
 
     `saves_tokens` is what it would have saved over the requests that were looked at, less than zero when it would have
     cost more; `saves_tokens_per_request` is the mean. `edit` does it, applied to the file of `revision`; None when
-    nobody but a person can. `row` is all that was counted.
+    only a person can. `row` is all that was counted.
     """
 
     kind: Kind
@@ -76,7 +76,7 @@ class SimilarTurn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedItem:
-    """An item of a combination. `held`: it is in the session already. `added`: somebody had added it by hand."""
+    """An item of a combination. `held`: it is in the session already. `added`: a user had added it by hand."""
 
     ref: ItemRef
     description: str

@@ -53,7 +53,7 @@ class SentItem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsageAnalysis:
-    """How large a conversation's context has become. `cost_estimate` is in US dollars, None when nobody knows.
+    """How large a conversation's context has become. `cost_estimate` is in US dollars, None when the price is unknown.
 
     `context_size` is in characters.
     """

@@ -51,7 +51,7 @@ class Exemption:
 
 
 def is_public(address: Address) -> bool:
-    """Tell whether an address is one that anybody on the internet could reach."""
+    """Tell whether an address is one that the whole internet can reach."""
     if isinstance(address, IPv6Address) and (address.scope_id is not None or address not in GLOBAL_UNICAST):
         return False
     listed = any(address.version == network.version and address in network for network in NEVER_PUBLIC)

@@ -25,7 +25,7 @@ class PageReader(Protocol):
     """Turns pages into fetched context."""
 
     async def fetch_page(self, url: str) -> Fetched:
-        """Return the page at this address, as its site gives it to anybody.
+        """Return the page at this address, as its site gives it to every visitor.
 
         Raises:
             FetchRefusedError: the address, or one that it leads to, is not on the public web.
@@ -34,7 +34,7 @@ class PageReader(Protocol):
         ...
 
     async def read_page(self, url: str, *, title: str = "", text: str = "", html: str = "") -> Fetched:
-        """Return a page that somebody already has, from its text or else from its HTML. Nothing is fetched.
+        """Return a page that the caller already has, from its text or else from its HTML. Nothing is fetched.
 
         Raises:
             FetchRefusedError: the address is not that of a web page.

@@ -26,7 +26,7 @@ TIMEOUT_S = 10.0
 
 
 def open_engine_by_name(name: str, options: Options, environ: Mapping[str, str]) -> SearchEngine:
-    """Return an engine that is ready to search; whoever opens it closes it.
+    """Return an engine that is ready to search; the caller closes it.
 
     Raises:
         InvalidSettingError: no engine has this name, or something it needs is missing or wrong.

@@ -45,7 +45,7 @@ def extract(html: str) -> Extracted:
 
 
 def plain(text: str) -> str:
-    """Return a text without characters that nobody can see or store, its line ends all alike."""
+    """Return a text without characters that cannot be seen or stored, its line ends all alike."""
     return UNPRINTABLE.sub("", text.replace("\r\n", "\n").replace("\r", "\n")).strip()
 
 

@@ -1,6 +1,6 @@
 """Keep fetches on the public internet.
 
-Whoever chooses an address may choose one that only this machine can reach. So every request, and every redirect, is
+A user or a model may choose an address that only this machine can reach. So every request, and every redirect, is
 checked twice: its spelling before anything is sent, and its network address at the moment of connecting. A name is
 resolved once and the connection goes to the very address that was checked, so a name that answers differently the
 next time gains nothing. When one of its addresses is not public, all of them are refused.

@@ -1,4 +1,4 @@
-"""Read a page: fetch it or take it as somebody's browser saw it, and keep what a person would read.
+"""Read a page: fetch it or take it as a user's browser saw it, and keep what a person would read.
 
 A fetch has one deadline for everything and a limit on its size, both of which hold while bytes arrive. It carries
 nothing from one page to the next: no cookies, no connections, and no proxies from the environment.
@@ -80,7 +80,7 @@ class Pages:
             raise FetchFailedError(shown(wanted), _why(error, self._limits)) from error
 
     async def read_page(self, url: str, *, title: str = "", text: str = "", html: str = "") -> Fetched:
-        """Return a page that somebody already has, from its text or else from its HTML. Nothing is fetched.
+        """Return a page that the caller already has, from its text or else from its HTML. Nothing is fetched.
 
         Raises:
             FetchRefusedError: the address is not that of a web page.

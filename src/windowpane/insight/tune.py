@@ -30,7 +30,7 @@ FEWEST_QUESTIONS = 10
 """With fewer, nothing that is found would mean anything."""
 
 LEAST_GAIN = 0.01
-"""Settings are proposed when they are better by so much, in F1, on questions that they were not chosen by."""
+"""Settings are proposed when they are better by so much, in F1, on held-out questions."""
 
 FLOORS = tuple(step / 20 for step in range(1, 13))
 SHARES = tuple(step / 10 for step in range(2, 10))

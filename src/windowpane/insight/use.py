@@ -32,7 +32,7 @@ QUOTE_WORDS = 5
 """So many words in a row are a quotation."""
 
 ENOUGH = 3.0
-"""So much evidence is no chance."""
+"""Evidence above this is not a coincidence."""
 
 MOST_WORTH = 1.5
 """What a word is worth at most, unless it is an identifier, an address or a long number: those are enough alone."""

@@ -1,6 +1,6 @@
-"""Who is asking: over pipes the user of this machine, over HTTP whoever's token comes with the request.
+"""Who is asking: over pipes the user of this machine, over HTTP the owner of the token that comes with the request.
 
-Where others can reach the server, nobody comes in without a token. What a token has open ends when it is revoked.
+Where others can reach the server, every caller needs a token. What a token has open ends when it is revoked.
 """
 
 import json
@@ -89,7 +89,7 @@ class Gate:
             return LOCAL
         found = self._tokens.caller(shown.strip())
         if found is None:
-            raise TokenNeededError("this token is not valid, or not any more")
+            raise TokenNeededError("the token is invalid or revoked")
         return found
 
     async def _while_valid(self, token_id: str, scope: Scope, receive: Receive, send: Send) -> None:

@@ -1,7 +1,7 @@
-"""Tell listeners when a session's working context changes, whoever changes it.
+"""Tell listeners when a session's working context changes, in this process or another.
 
 The protocol's listeners hear what this process publishes. Sessions change in other processes too, so the log of a
-session is watched as long as somebody listens to it, and every change that stands in it is published here.
+session is watched as long as it has listeners, and every change that stands in it is published here.
 """
 
 from collections.abc import Mapping, Sequence

@@ -7,7 +7,7 @@ from windowpane.models.windows import window_tokens
 
 
 class LazyModels:
-    """The models that a function returns, once somebody asks for one."""
+    """The models that a function returns, once a caller asks for one."""
 
     def __init__(self, make: Callable[[], Models]) -> None:
         self._make = make

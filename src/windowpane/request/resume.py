@@ -29,7 +29,7 @@ Call it whenever you:
 
 `set_relevant_context("files", ["/absolute/path"], "merge")` adds a file to the note. When you take a session up \
 again, `get_relevant_context()`, offered as `{offered_name(GET_TOOL.ref)}`, returns what is noted. Do not minimise \
-these calls: a note that was not made is something that somebody has to explain to you again."""
+these calls: a note that was not made is something that the user has to explain to you again."""
 """The section of the system block that asks the model to keep its working context."""
 
 

@@ -64,7 +64,7 @@ class Measurements:
 
 @dataclass(frozen=True, slots=True)
 class PassageFinder:
-    """Where in each document the query was found; looked up when somebody asks."""
+    """Where in each document the query was found; looked up when a caller asks."""
 
     passages: tuple[tuple[Chunk, ...], ...]
     starts: NDArray[np.intp] = field(repr=False)

@@ -111,7 +111,7 @@ class HistoryResult:
 class HistoryIndex:
     """The past of the sessions that were searched last.
 
-    Entered as a context manager it goes on embedding in the background; otherwise only while somebody searches.
+    Entered as a context manager it goes on embedding in the background; otherwise only while a search runs.
     """
 
     def __init__(
@@ -210,7 +210,7 @@ class HistoryIndex:
             if len(new) < IN_A_THREAD or past.held.count:
                 past.add(new)
             else:
-                # Nobody else has it yet: what embeds in the background would change it at the same time.
+                # No other task has it yet: what embeds in the background would change it at the same time.
                 await anyio.to_thread.run_sync(past.add, new)
         while len(self._sessions) > 1 and self._is_full():
             del self._sessions[next(iter(self._sessions))]
@@ -234,7 +234,7 @@ class HistoryIndex:
         return np.rint((1 - query.context_share) * first + query.context_share * rest[0]).astype(np.int16)
 
     async def _embed_or_leave(self, past: "Past", count: int) -> None:
-        """Embed what is missing; with a task group to hand it to, whoever runs out of time leaves it there."""
+        """Embed what is missing; with a task group to hand it to, a caller that runs out of time leaves it there."""
         if not past.missing(count, 1):
             return
         if self._tasks is None:
@@ -317,7 +317,7 @@ class Past:
             self.held = Held(message.seq, self.held.count + 1)
             if isinstance(message, UserMessage | AssistantMessage):
                 self._add(message)
-        # All but the last are settled, and nobody waits for them now.
+        # All but the last are settled, and no caller waits for them now.
         self._laid_out(max(len(self._messages) - AFTER, 0))
 
     def count_before(self, seq: int | None) -> int:
@@ -440,7 +440,7 @@ class Past:
         return evidence, total
 
     def _nearness(self, vector: Stored | None, count: int) -> tuple[Floats, NDArray[np.intp]]:
-        """Return how near each passage is, -2 where nobody knows, and where each message's passages begin and end."""
+        """Return how near each passage is, -2 where it is unknown, and where each message's passages begin and end."""
         end = self._laid_out(count)
         near = np.full(end, -2.0)
         if vector is not None and self._matrix.shape[1] == len(vector):

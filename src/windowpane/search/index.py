@@ -52,7 +52,7 @@ Clock = Callable[[], float]
 class ItemIndex:
     """All that is known about documents, shared by every search of a process.
 
-    Entered as a context manager it goes on embedding in the background; otherwise only while somebody searches.
+    Entered as a context manager it goes on embedding in the background; otherwise only while a search runs.
     `progress` is how many passages were embedded, and out of how many, when that was last told.
     """
 
@@ -163,7 +163,7 @@ class ItemIndex:
         return [known[key] for key in keys]
 
     async def _embed_or_leave(self, corpora: Sequence[Corpus]) -> None:
-        """Embed what is missing; with a task group to hand it to, whoever runs out of time leaves it there."""
+        """Embed what is missing; with a task group to hand it to, a caller that runs out of time leaves it there."""
         unfinished = [corpus for corpus in corpora if corpus.embedded_count < corpus.passage_count]
         if not unfinished:
             return

@@ -92,7 +92,7 @@ class Decision:
 class DomainSelection:
     """The decision about every candidate of one domain, best first.
 
-    Whoever asks only for `kept` does not wait for all the others to be put in order.
+    A caller that reads only `kept` does not wait for all the others to be put in order.
     """
 
     measured: Measurements

@@ -1,7 +1,7 @@
 """Tell whether a message begins a new subject.
 
 It looks at words alone, so it costs nothing and works without a model: a message that shares words with the last two
-turns, answers a question or points back goes on; one that asks something without doing so begins anew.
+turns, answers a question or points back goes on; one that asks something without doing so begins a new topic.
 """
 
 import re

@@ -1,7 +1,7 @@
 """The app for a server of your own: `uvicorn windowpane.server.asgi:app`, or the same name for gunicorn.
 
 Settings come from the environment (`WINDOWPANE_…`). The app cannot know at which address such a server listens, so
-everybody needs a token, unless `WINDOWPANE_REQUIRE_TOKEN=false` says otherwise.
+every caller needs a token, unless `WINDOWPANE_REQUIRE_TOKEN=false` says otherwise.
 """
 
 import signal

@@ -38,9 +38,9 @@ async def caller_of(connection: HTTPConnection) -> Caller:
     """Return who sent a request.
 
     Raises:
-        TokenNeededError: nobody who may come in.
+        TokenNeededError: the caller has no valid token.
     """
-    caller = connection.scope.get(CALLER, TokenNeededError("nobody looked who is asking"))
+    caller = connection.scope.get(CALLER, TokenNeededError("the caller was not identified"))
     if isinstance(caller, WindowpaneError):
         raise caller
     return cast("Caller", caller)
@@ -68,7 +68,7 @@ def engine_of(connection: HTTPConnection) -> Engine:
 
 
 async def anyones_pane(connection: HTTPConnection) -> LocalPane:
-    """Return a pane that is not bound to an owner, whoever asks."""
+    """Return a pane that is not bound to an owner, for every caller."""
     return LocalPane(engine_of(connection), owner=None, updater=connection.app.state.updater)
 
 
@@ -116,7 +116,7 @@ OpenPane = Annotated[LocalPane, Security(_admitted)]
 """A pane of a route that does not say what it needs; tests find such routes."""
 
 AnyonesPane = Annotated[LocalPane, Depends(anyones_pane)]
-"""A pane of a route that anybody may call, and that therefore tells nothing about anybody."""
+"""A pane of a route that needs no token, and that therefore tells nothing about any owner."""
 
 Asking = Annotated[Caller, Depends(caller_of)]
 """Who is asking."""

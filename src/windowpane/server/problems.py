@@ -1,7 +1,7 @@
 """Errors as problem documents (RFC 9457), all of them and in one form.
 
 `STATUSES` is the only place where an error gets a status code. A problem says what happened in words and carries the
-error's `code` and facts for programs. Something unforeseen says nothing about the inside; the log has it.
+error's `code` and facts for programs. An unexpected error says nothing about the inside; the log has it.
 """
 
 import json
@@ -139,9 +139,9 @@ def status_of(error: type[WindowpaneError]) -> int:
     return next(int(STATUSES[ancestor]) for ancestor in error.__mro__ if ancestor in STATUSES)
 
 
-def unforeseen() -> ProblemDocument:
-    """Return what is said about an error that nobody thought of."""
-    return problem(500, "internal", "something unforeseen went wrong; the server's log has the details")
+def unexpected() -> ProblemDocument:
+    """Return what is said about an unexpected error."""
+    return problem(500, "internal", "unexpected error; see the server log")
 
 
 def response_of(document: ProblemDocument, headers: Mapping[str, str] | None = None) -> Response:
@@ -240,14 +240,14 @@ MEANINGS: Mapping[int, str] = {
     403: "The token does not allow this.",
     404: "There is no such thing.",
     409: "The session is busy, something is there already, or not in the state that this needs.",
-    412: "Somebody else changed it since it was read; `facts.current` is the revision that is there now.",
+    412: "It has changed since it was read; `facts.current` is the revision that is there now.",
     428: "The change does not say which revision it is meant for; send `If-Match`.",
     413: "The body is too large.",
     415: "The body is not sent as JSON.",
     422: "Something in the request, or in the agent's folder, cannot be used; `detail` says what.",
     429: "Too many requests; `Retry-After` says how long to wait.",
-    500: "Something unforeseen went wrong.",
-    502: "Somebody whom this server asked did not answer as needed; `detail` says who.",
+    500: "Unexpected error; see the server log.",
+    502: "A service that this server uses did not answer as needed; `detail` names it.",
     503: "The store, or something else that is needed, cannot be reached now.",
 }
 ALWAYS = (401, 403, 422, 429, 500, 503)

@@ -104,7 +104,7 @@ class Conversations:
         def remove(state: SessionState) -> list[Event]:
             latest = any(message.seq == seq for message in state.recent)
             if not isinstance(added, MessageAdded) or not latest:
-                raise InvalidInputError(f"at {seq} there is no message that was put in from outside a little while ago")
+                raise InvalidInputError(f"message {seq} cannot be removed: it is not a recently added external message")
             return [MessageRemoved(seq=seq, tokens=added.tokens)]
 
         changed = await self._states.change(session_id, remove)

@@ -198,4 +198,4 @@ def _check_state(state: SessionState) -> None:
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         where = ".".join(map(str, first["loc"]))
-        raise InvalidInputError(f"this session is in no state that there is: {where}: {first['msg']}") from None
+        raise InvalidInputError(f"the session file has an invalid value: {where}: {first['msg']}") from None

@@ -121,7 +121,7 @@ class SessionLifecycle:
         """Make sure that a session belongs to an owner.
 
         Raises:
-            SessionNotFoundError: there is no such session, or it is somebody else's; nobody can tell which.
+            SessionNotFoundError: there is no such session, or it is another owner's; the error does not tell which.
         """
         if await self._states.owner(session_id) != owner:
             raise SessionNotFoundError(session_id)

@@ -1,4 +1,4 @@
-"""A conversation that took place elsewhere, as the events of turns whose requests nobody recorded."""
+"""A conversation that took place elsewhere, as the events of turns whose requests were not recorded."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""The working context of sessions: one way to change it, whoever asks.
+"""The working context of sessions: one way to change it, for every caller.
 
 The tools of the model, the API, the command line and the MCP server all end here. A change is decided on the newest
 state, so changes from several processes lose nothing and keep to the caps together. It is saved first and told after;
@@ -151,7 +151,7 @@ def change_events(
 
 
 def warn_of_unknown(session_id: SessionId, names: Iterable[str]) -> None:
-    """Log the names of sets that nobody knows; one of them may be a slip of the pen."""
+    """Log the names of unknown sets; one of them may be a typing error."""
     if unknown := sorted(set(names) - set(KNOWN_SETS)):
         log.warning("context.unknown_set", session=session_id, names=unknown)
 

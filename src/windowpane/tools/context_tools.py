@@ -98,7 +98,7 @@ class WithContextTools:
         await self._toolbox.configure(servers)
 
     def servers(self) -> tuple[ServerStatus, ...]:
-        """Return the toolbox's servers and the one that is built in, which nobody else can stand in for."""
+        """Return the toolbox's servers and the one that is built in, which no other server can replace."""
         others = (server for server in self._toolbox.servers() if server.name != BUILT_IN_SERVER)
         built_in = ServerStatus(name=BUILT_IN_SERVER, state="ready", tools=CONTEXT_TOOLS)
         return tuple(sorted((*others, built_in), key=lambda server: server.name))

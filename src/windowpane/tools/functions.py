@@ -68,9 +68,9 @@ class FunctionToolbox:
             raise ToolServerDownError(server, f"it has no tool {tool!r} any more")
         try:
             output = await found.run(arguments)
-        except Exception as error:  # noqa: BLE001 - somebody else's function may raise anything; the model is told
+        except Exception as error:  # noqa: BLE001 - a caller's function may raise anything; the model is told
             return ToolOutput(f"{type(error).__name__}: {error}", is_error=True)
-        if not isinstance(output, str):  # pyright: ignore[reportUnnecessaryIsInstance] - types bind nobody at run time
+        if not isinstance(output, str):  # pyright: ignore[reportUnnecessaryIsInstance] - types are not checked at run time
             return ToolOutput(f"The tool returned {type(output).__name__}, which is not a text.", is_error=True)
         return ToolOutput(output)
 

@@ -1,7 +1,7 @@
 """The tool servers of one agent, over the Model Context Protocol.
 
 Each configured server has a supervisor, which runs in a task of the toolbox. The toolbox only decides which
-supervisors there are and passes calls on; servers start, fail and come back without anybody waiting for them.
+supervisors there are and passes calls on; servers start, fail and come back while no caller waits for them.
 """
 
 import json
@@ -46,7 +46,7 @@ class McpToolbox:
         """Make these the servers.
 
         A server whose settings say only something else about its tools keeps its connection. One that is reached in
-        another way is closed, and connected anew once it is closed.
+        another way is closed, and connected again once it is closed.
         """
         tasks = self._open_tasks()
         wanted = {config.name: config for config in servers}

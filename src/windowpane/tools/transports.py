@@ -160,7 +160,7 @@ def _printable(line: bytes) -> str:
 
 @asynccontextmanager
 async def _http(config: ServerConfig) -> AsyncGenerator[Streams, None]:
-    # Whoever waits for an answer has a deadline of its own, and a subscription waits for as long as it takes.
+    # A caller that waits for an answer has its own deadline, and a subscription waits for as long as it takes.
     timeout = httpx2.Timeout(30.0, read=None)
     async with (
         _PlainSpokenClient(headers=dict(config.headers), timeout=timeout) as client,

@@ -40,7 +40,7 @@ PREPARED_LEASE_S = 600.0
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A request that waits for somebody else's model call. Give it to `record()` or to `abandon()`."""
+    """A request that waits for the caller's model call. Give it to `record()` or to `abandon()`."""
 
     session_id: SessionId
     turn: int
@@ -118,7 +118,7 @@ class PreparedTurns:
         return await self._conclude(prepared, [TurnFinished(turn=prepared.turn, outcome="failed", error=error)])
 
     async def call_tool(self, session_id: SessionId, ref: ItemRef, arguments: Mapping[str, Any]) -> ToolOutput:
-        """Run a tool of a prepared request. One that must be asked about first is refused: nobody is asked here.
+        """Run a tool of a prepared request. One that must be asked about first is refused: no user can be asked here.
 
         Raises:
             SessionNotFoundError: no such session.
@@ -129,7 +129,7 @@ class PreparedTurns:
         agent = self._agents.current(state.agent)
         toolbox = WithContextTools(await self._toolboxes.of(agent), sets)
         if self._runner.verdict_with(agent, toolbox)(state, ref) != "run":
-            return ToolOutput("This tool may not be used without asking, and nobody can be asked here.", is_error=True)
+            return ToolOutput("This tool needs the user's approval, which is not possible here.", is_error=True)
         return await toolbox.call(ref.server or "", ref.name, arguments)
 
     async def _conclude(self, prepared: Prepared, events: Sequence[Event]) -> SessionState:

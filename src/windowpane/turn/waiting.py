@@ -44,6 +44,7 @@ def check_results(state: SessionState, results: Sequence[ToolResult]) -> None:
     if not results:
         raise NoResultAwaitedError(f"no result was given; these calls wait: {', '.join(sorted(waiting))}")
     if unknown := sorted({result.call_id for result in results} - waiting):
+        waited = ", ".join(sorted(waiting))
         raise NoResultAwaitedError(
-            f"no result is awaited for these calls: {', '.join(unknown)}; these wait: {', '.join(sorted(waiting))}"
+            f"these tool calls are not waiting for a result: {', '.join(unknown)}; these wait: {waited}"
         )

@@ -1,4 +1,4 @@
-/** One agent while somebody looks at it: what its folder says, its tool servers, and what happens to them on disk. */
+/** One agent while it is shown: what its folder says, its tool servers, and what happens to them on disk. */
 
 import { call, ProblemError } from '../api/call.ts'
 import type { AgentEvent, AgentView, Problem, PromptView, ServerDetail, ServerView } from '../api/schema.ts'
@@ -29,7 +29,7 @@ export class LiveAgent {
     this.name = name
   }
 
-  /** How often a file is known to have been written; whoever shows the file reads it again when this changes. */
+  /** How often a file is known to have been written; a view of the file reads it again when this changes. */
   stamp(file: string): number {
     return this.#stamps[file] ?? 0
   }

@@ -1,4 +1,4 @@
-/** What an agent makes available, read when somebody first asks and again when it may have changed. */
+/** What an agent makes available, read when first asked for and again when it may have changed. */
 
 import { call } from '../api/call.ts'
 import type { AgentSummary, ItemView, ServerView } from '../api/schema.ts'

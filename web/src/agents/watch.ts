@@ -1,8 +1,8 @@
 /**
  * Watch an agent: its files, what is wrong with them, its tool servers and its index.
  *
- * Only what happens after the stream has begun is told, so whoever shows an agent reads it then. Browsers allow a
- * server only a few streams, of all tabs together; so a tab that nobody looks at has none until it is looked at again.
+ * Only what happens after the stream has begun is told, so a view of an agent reads it then. Browsers allow a
+ * server only a few streams, of all tabs together; so a hidden tab has none until it is shown again.
  */
 
 import { address } from '../api/call.ts'

@@ -1090,7 +1090,7 @@ export type Login = {
   token: string
 }
 
-/** Who is asking: null when nobody who may come in. `token_needed` tells whether one can do without a token. */
+/** Who is asking: null without a valid token. `token_needed` tells whether one can do without a token. */
 export type Me = {
   owner: string | null
   scopes: ("read" | "chat" | "manage")[]
@@ -1302,7 +1302,7 @@ export type PageAddress = {
   url: string
 }
 
-/** A page that somebody has read, such as a browser: its address, and its text or its HTML. */
+/** A page that a program, such as a browser, has read: its address, and its text or its HTML. */
 export type PageIn = {
   url: string
   title?: string
@@ -1461,7 +1461,7 @@ export type Proposal = {
   better: boolean
 }
 
-/** How well the selection chose. Shares are None where nothing was counted. `selected` counts items that the selection took in, `selected_used` those of them in which the answer left a trace. `missed` counts items that somebody added by hand right after an answer, or named in the message: what was needed and not selected. So `precision` is the share of the selected that was used, and `recall` the share of the needed that was selected, as far as anybody can tell. */
+/** How well the selection chose. Shares are None where nothing was counted. `selected` counts items that the selection took in, `selected_used` those of them in which the answer left a trace. `missed` counts items that the user added by hand right after an answer, or named in the message: what was needed and not selected. So `precision` is the share of the selected that was used, and `recall` the share of the needed that was selected, as far as that can be told. */
 export type Quality = {
   selected: number
   selected_used: number
@@ -1594,7 +1594,7 @@ export type RequestMessage = {
   tool_call_id: string | null
 }
 
-/** A selection that was run again, best first. `measured` tells whether anything had to be measured anew. `search` are all settings that it ran under. `degraded` says what was less good than it should be. */
+/** A selection that was run again, best first. `measured` tells whether anything had to be measured again. `search` are all settings that it ran under. `degraded` says what was less good than it should be. */
 export type Rerun = {
   query: string
   search: Record<string, unknown>
@@ -1960,7 +1960,7 @@ export type SetContext = {
   mode?: "replace" | "merge"
 }
 
-/** An item of a combination. `held`: it is in the session already. `added`: somebody had added it by hand. */
+/** An item of a combination. `held`: it is in the session already. `added`: a user had added it by hand. */
 export type SharedItem = {
   ref: ItemRef
   description: string
@@ -2077,7 +2077,7 @@ export type StreamOptions = {
   include_obfuscation?: boolean | null
 }
 
-/** What to do with an item, and why. `saves_tokens` is what it would have saved over the requests that were looked at, less than zero when it would have cost more; `saves_tokens_per_request` is the mean. `edit` does it, applied to the file of `revision`; None when nobody but a person can. `row` is all that was counted. */
+/** What to do with an item, and why. `saves_tokens` is what it would have saved over the requests that were looked at, less than zero when it would have cost more; `saves_tokens_per_request` is the mean. `edit` does it, applied to the file of `revision`; None when only a person can. `row` is all that was counted. */
 export type Suggestion = {
   kind: "demote" | "promote" | "shorten" | "remove"
   agent: string
@@ -2380,7 +2380,7 @@ export type Usage = {
   cache_write_tokens: number
 }
 
-/** How large a conversation's context has become. `cost_estimate` is in US dollars, None when nobody knows. `context_size` is in characters. */
+/** How large a conversation's context has become. `cost_estimate` is in US dollars, None when the price is unknown. `context_size` is in characters. */
 export type UsageAnalysis = {
   context_size: number
   estimated_tokens: number

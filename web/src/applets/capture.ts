@@ -28,6 +28,6 @@ export async function capture(session: LiveSession, applet: Applet): Promise<voi
   try {
     await call('update_session', { path: { session_id: session.id }, body }, { keepalive: true })
   } catch {
-    // It is kept the next time; nobody waits for it.
+    // It is kept the next time; no caller waits for it.
   }
 }

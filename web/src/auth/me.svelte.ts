@@ -1,4 +1,4 @@
-/** Who is looking: on this machine whoever opens the page, elsewhere the holder of a token. */
+/** Who is looking: on this machine the user who opens the page, elsewhere the holder of a token. */
 
 import { call, ProblemError, said, whenLocked } from '../api/call.ts'
 import type { Me } from '../api/schema.ts'

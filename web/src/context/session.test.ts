@@ -149,7 +149,7 @@ describe('a connection that was lost', () => {
     expect(after(events, after(events))).toEqual(after(events))
   })
 
-  test('begins unfinished text anew', () => {
+  test('begins unfinished text again', () => {
     const again = after([delta('Hello')], reconnected(after([started(4), delta('Hel')])))
 
     expect(again.openTurn?.saying.text).toBe('Hello')

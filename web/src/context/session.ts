@@ -55,7 +55,7 @@ export type SessionState = {
   openTurn: OpenTurn | null
   /** The idempotency keys of turns that were started while the page watched. */
   keys: string[]
-  /** How often fetched context has changed; whoever shows it reads it again then. */
+  /** How often fetched context has changed; a view of it reads it again then. */
   fetchedChanges: number
   summary: Summary | null
   deleted: boolean
@@ -99,7 +99,7 @@ export function withEarlier(state: SessionState, page: MessagePage): SessionStat
   return { ...state, messages: [...earlier, ...state.messages], before: page.before }
 }
 
-/** Return the state when a stream begins anew: text on its way will be told again from its beginning. */
+/** Return the state when a stream begins again: text on its way will be told again from its beginning. */
 export function reconnected(state: SessionState): SessionState {
   return withOpen(state, state.openTurn?.turn ?? 0, { saying: SILENCE })
 }

@@ -13,7 +13,7 @@ type Facts = {
   listed: boolean
 }
 
-/** Return it in words; nothing when all is well, or nobody knows yet. */
+/** Return it in words; nothing when all is well, or it is not known yet. */
 export function standing({ type, known, sent, server, listed }: Facts): string {
   if (server?.state === 'connecting') return 'Its server is starting'
   if (server?.state === 'failed') return `Its server is not available${server.error ? `: ${server.error}` : ''}`

@@ -2,8 +2,8 @@
  * Editing something that others can change meanwhile, without losing either version.
  *
  * A draft is a few named values; `base` is what it began as, and its revision. When another revision arrives, a draft
- * that nobody touched simply becomes it; one that was touched stays, and the other version stands beside it until
- * somebody chooses. Drafts outlive the page.
+ * that was not edited simply becomes it; one that was edited stays, and the other version stands beside it until
+ * the user chooses. Drafts outlive the page.
  */
 
 import { ProblemError, said } from '../api/call.ts'

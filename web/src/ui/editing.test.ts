@@ -35,7 +35,7 @@ async function edited(kept = new Kept()): Promise<[Editing<Note>, Kept]> {
   return [editing, kept]
 }
 
-test('a draft that nobody touched becomes what it is elsewhere', async () => {
+test('a draft that was not edited becomes what it is elsewhere', async () => {
   const [editing, kept] = await edited()
   kept.others({ text: 'two' })
   await editing.look()

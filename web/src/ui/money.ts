@@ -1,4 +1,4 @@
-/** A price as it is read at a glance: never rounded to nothing. Null means that nobody knows it. */
+/** A price as it is read at a glance: never rounded to nothing. Null means that it is unknown. */
 export function dollars(cost: string | number | null): string {
   if (cost === null) return 'no known price'
   const value = Number(cost)

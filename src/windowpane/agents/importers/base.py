@@ -6,7 +6,7 @@ from typing import Any, Literal
 from windowpane.context.items import Reference, Rule
 
 Became = Literal["created", "updated", "unchanged", "kept", "not_imported"]
-"""What became of something: `kept` is what stands there already and was changed by somebody, so it is left alone."""
+"""What became of something: `kept` is what stands there already and was edited by hand, so it is left alone."""
 
 
 @dataclass(frozen=True, slots=True)

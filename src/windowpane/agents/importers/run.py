@@ -1,7 +1,7 @@
 """Bring everything that was found into an agent's folder, and say what became of it.
 
-Importing again changes only what changed at its source. A file that somebody has edited since it was imported, or
-that was never imported, is kept and reported, unless overwriting was asked for. So nothing of anybody's is lost.
+Importing again changes only what changed at its source. A file that was edited since it was imported, or
+that was never imported, is kept and reported, unless overwriting was asked for. So no edit is lost.
 """
 
 import json
@@ -109,7 +109,7 @@ def _item(agent: Agent, found: FoundItem, overwrite: bool, dry: bool) -> Outcome
     if there.text == text:
         return outcome("unchanged", "it was imported before")
     if not overwrite and not _untouched(there.text):
-        return outcome("kept", "the file there is somebody's own; --overwrite takes its place")
+        return outcome("kept", "the file there was edited by hand; --overwrite replaces it")
     if not dry:
         replace_file(agent, target, text, revision=there.revision)
     return outcome("updated", f"{ref.type}, {found.item.include}: {found.why}")

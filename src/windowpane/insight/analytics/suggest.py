@@ -77,7 +77,7 @@ def _about(agent: Agent, item: Item, row: ItemRow, turns: int) -> Iterator[Sugge
     noun = "call" if isinstance(item, Tool) else "trace"
     counted = f"In {row.included:,} requests, {_times(row.used, noun)} of it in the answers"
     if seldom and always and not rule:
-        why = f"{counted}, at {each:,} tokens each time. Let the selection bring it in when a message needs it."
+        why = f"{counted}, at {each:,} tokens each time. With include mode `agent` it is sent only when needed."
         yield _suggestion(agent, "demote", row, f"{why} {NO_PROOF}.", row.unused_tokens, {"include": "agent"})
     elif seldom and item.include == "agent" and not rule and not row.used:
         why = f"The selection took it {row.selected:,} times and no answer made use of it. {NO_PROOF}."

@@ -66,7 +66,7 @@ class ContextManager:
         self._agent = agent
 
     def of(self, owner: str) -> "ContextManager":
-        """Return the sessions of somebody else."""
+        """Return the sessions of another owner."""
         return ContextManager(self.running, owner=owner, agent=self._agent)
 
     def close(self) -> None:

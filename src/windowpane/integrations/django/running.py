@@ -35,7 +35,7 @@ class Running:
         return self._portal.call(question, self._engine)
 
     def follow(self, question: Callable[[Engine], AsyncGenerator[T]]) -> Iterator[T]:
-        """Yield what the engine says, as it says it. What it says goes on when nobody listens any more."""
+        """Yield what the engine says, as it says it. The engine goes on when the caller stops listening."""
         self._open()
         heard: queue.SimpleQueue[tuple[T] | None] = queue.SimpleQueue()
 

@@ -43,7 +43,7 @@ STATUSES: tuple[tuple[type[WindowpaneError], int], ...] = (
 
 
 def owner_of(request: HttpRequest) -> str:
-    """Return whose session a request is about: the user's who is logged in, or everybody's who is not.
+    """Return whose session a request is about: the logged-in user's, or the one that all others share.
 
     The setting `OWNER` names another function for this.
     """

@@ -18,7 +18,7 @@ MOST_TOKENS = 256
 """What the model was trained on: the rest of a longer text is not read."""
 
 MOST_CHARACTERS = 20_000
-"""Far more than so many tokens of any language. The tokenizer would take all of a text apart, and nobody else could
+"""Far more than so many tokens of any language. The tokenizer would take all of a text apart, and no other task could
 run meanwhile."""
 
 Encode = Callable[[str], Vectors]
@@ -55,7 +55,7 @@ class MiniLM:
             WeightsMissingError: there are no weights.
             WeightsDamagedError: the weights cannot be used.
         """
-        # Abandoned on cancellation: whoever ran out of time goes on, and the model is there for the next one.
+        # Abandoned on cancellation: the caller that ran out of time goes on, and the model is there for the next one.
         return await anyio.to_thread.run_sync(self.embed_now, texts, abandon_on_cancel=True)
 
     def embed_now(self, texts: Sequence[str]) -> Vectors:
@@ -80,7 +80,7 @@ def _encoder(weights: Weights, threads: int) -> Encode:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.log_severity_level = 4
-    # A spinning thread is quick to wake up and takes a whole core from everybody else.
+    # A spinning thread is quick to wake up and takes a whole core from all others.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     try:
         tokenizer = tokenizers.Tokenizer.from_file(str(weights.tokenizer))

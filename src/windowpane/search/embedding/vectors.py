@@ -145,7 +145,7 @@ class VectorCache:
                 )
 
     def _discard(self) -> None:
-        """Remove a damaged file; whoever still has it open keeps his copy of it."""
+        """Remove a damaged file; a process that still has it open keeps its copy."""
         for suffix in ("", "-wal", "-shm"):
             with suppress(OSError):
                 self.path.with_name(self.path.name + suffix).unlink()

@@ -57,7 +57,7 @@ async def run_agent(
     The session knows the messages before. Beside AG-UI's own events there are `windowpane.turn`, which names the
     session and the turn, and `windowpane.context`, which shows the working context when it changes.
     """
-    # Not at the top: pydantic-ai takes a third of a second, and whoever only looks at the app does without.
+    # Not at the top: pydantic-ai takes a third of a second, and code that only reads the app does without.
     from windowpane.server.agui.events import Telling, written
 
     engine = pane.engine

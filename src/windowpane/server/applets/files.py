@@ -51,7 +51,7 @@ def roots_of(request: Request) -> Roots:
     return cast("Roots", getattr(request.app.state, "roots", None) or Roots())
 
 
-@router.get("", summary="List the folders that may be looked into", responses=problems())
+@router.get("", summary="List the shared folders", responses=problems())
 async def list_roots(pane: Managing, request: Request) -> RootList:
     """Return the roots."""
     return RootList(await anyio.to_thread.run_sync(lambda: roots_of(request).paths))

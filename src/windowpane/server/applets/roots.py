@@ -54,7 +54,7 @@ class OpenedFile:
 
 
 class Roots:
-    """The folders that may be looked into."""
+    """The folders that are shared with the page."""
 
     def __init__(self, folders: Sequence[Path] = ()) -> None:
         self._folders = tuple(dict.fromkeys(folder.expanduser() for folder in folders))
@@ -155,7 +155,7 @@ class Roots:
     def _real(self, path: str) -> Path:
         given = Path(path)
         if not self._folders:
-            raise MissingFileError(path, "no folder may be looked into; WINDOWPANE_ROOTS names those that may")
+            raise MissingFileError(path, "no folders are shared; set WINDOWPANE_ROOTS")
         if not given.is_absolute() or "\0" in path:
             raise MissingFileError(path, "a file is named by its whole path, from the root of the file system on")
         try:
@@ -164,7 +164,7 @@ class Roots:
         except (OSError, RuntimeError, UnicodeEncodeError):
             raise MissingFileError(path) from None
         if not any(real.is_relative_to(root) for root in self.paths):
-            raise MissingFileError(path, f"it lies in none of the folders that may be looked into: {self._spoken()}")
+            raise MissingFileError(path, f"it is in none of the shared folders: {self._spoken()}")
         return real
 
     def _spoken(self) -> str:

@@ -2,7 +2,7 @@
 
 Whatever else is logged on behalf of a request, also by its turn in the background, names the request and its session.
 
-This is the edge: an error that nobody thought of is logged here, once, with its traceback.
+This is the edge: an unexpected error is logged here, once, with its traceback.
 """
 
 import re
@@ -14,7 +14,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from windowpane.server.problems import response_of, unforeseen
+from windowpane.server.problems import response_of, unexpected
 
 REQUEST_ID = "X-Request-ID"
 _OWN_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
@@ -55,7 +55,7 @@ class AccessLog:
             except Exception:
                 log.exception("http.crashed", method=method, path=_path_of(scope))
                 if status is None and scope["type"] == "http":
-                    await response_of(unforeseen())(scope, receive, noting)
+                    await response_of(unexpected())(scope, receive, noting)
             finally:
                 log.info(
                     "http.request",

@@ -1,6 +1,6 @@
 """Find out who is asking: by a token in a header, or by one in a cookie that the page got when the user logged in.
 
-On loopback no token is needed, and whoever comes without one is the user of this machine. A token that is revoked or
+On loopback no token is needed, and a caller without one is the user of this machine. A token that is revoked or
 whose time is over ends what it has open within a second: streams, sockets, answers that are still being written.
 """
 
@@ -34,7 +34,7 @@ log = structlog.get_logger()
 
 
 class Doorkeeper:
-    """Knows the tokens, and who has something open with each. With `token_needed`, nobody comes in without one."""
+    """Knows the tokens, and who has something open with each. With `token_needed`, every caller needs one."""
 
     def __init__(self, tokens: TokenFile | None = None, *, token_needed: bool = False) -> None:
         self.token_needed = token_needed
@@ -51,14 +51,14 @@ class Doorkeeper:
         return TokenNeededError("this server needs a token") if self.token_needed else LOCAL
 
     def holder_of(self, shown: str, *, strict: bool = True) -> Caller | WindowpaneError:
-        """Return whose token this is. Unless `strict`, one of nobody is passed over: some clients must send one."""
+        """Return whose token this is. Unless `strict`, an unknown one is ignored: some clients must send one."""
         try:
             caller = self._tokens.caller(shown) if self._tokens else None
         except TokensUnreadableError as error:
             log.error("tokens.unreadable", why=str(error))  # noqa: TRY400 - the message says it all
             return StoreUnavailableError("tokens cannot be looked up now; the server's log says why")
         if caller is None:
-            return TokenNeededError("this token is not valid, or not any more") if strict else LOCAL
+            return TokenNeededError("the token is invalid or revoked") if strict else LOCAL
         return caller
 
     def enter(self, token_id: str, scope: anyio.CancelScope) -> None:
@@ -86,7 +86,7 @@ def _gone(tokens: TokenFile, open_ids: tuple[str, ...]) -> list[str]:
     try:
         return [token_id for token_id in open_ids if not tokens.holds(token_id)]
     except TokensUnreadableError:
-        # Nobody new comes in meanwhile, and who is inside had a token when they came.
+        # No caller is let in meanwhile, and those inside had a token when they came.
         return []
 
 
@@ -148,7 +148,7 @@ class Login(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Me:
-    """Who is asking: null when nobody who may come in. `token_needed` tells whether one can do without a token."""
+    """Who is asking: null without a valid token. `token_needed` tells whether one can do without a token."""
 
     owner: str | None
     scopes: tuple[CallerScope, ...]
@@ -158,7 +158,7 @@ class Me:
 
 @router.get("/me", summary="Tell who is asking", responses=problems())
 async def read_me(request: Request, caller: MaybeAsking) -> Me:
-    """Return whose sessions the caller sees, what it may do, and whether a token is needed. Anybody may ask."""
+    """Return whose sessions the caller sees, what it may do, and whether a token is needed. No token is needed."""
     return _me(request, caller)
 
 

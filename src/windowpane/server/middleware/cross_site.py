@@ -4,8 +4,8 @@ A server on loopback can be reached by every page that the user's browser shows.
 as its host (a page that points its own name here is refused), and a browser must not have been sent by another site:
 not to change anything, and not to read anything but the page itself, because reading can cost, and an image or a
 script of another site can measure what it cannot see.
-Programs, which send no such headers, are not concerned. Where everybody needs a token the host's name does not matter:
-a page that points its own name there has none.
+Programs, which send no such headers, are not concerned. Where every caller needs a token the host's name does not
+matter: a page that points its own name there has none.
 """
 
 from collections.abc import Sequence

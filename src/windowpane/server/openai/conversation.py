@@ -3,7 +3,7 @@
 OpenAI's clients tell the whole conversation with every request and expect nothing to be remembered. Windowpane
 remembers sessions. So a request that names a session is a message to it, or the results that its turn waits for, and
 what the client tells about earlier messages is not needed. A request that names none gets a session of its own, with
-the earlier messages in it; nobody's list shows it, its id is in the response, and it is forgotten after a while.
+the earlier messages in it; no list shows it, its id is in the response, and it is forgotten after a while.
 """
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
@@ -84,7 +84,7 @@ class Answering:
         return {SESSION: self.session_id, TURN: str(self.turn)}
 
     def client_id(self, call: ToolCall) -> str:
-        """Return a call's id for the client. By it the result finds its way back to a session that nobody named."""
+        """Return a call's id for the client. By it the result is matched to a session that the client did not name."""
         return f"{self.session_id}.{call.id}" if self.once else call.id
 
 

@@ -188,7 +188,7 @@ MEANINGS: Mapping[int, str] = {
     413: "The body is too large.",
     415: "The body is not sent as JSON.",
     429: "Too many requests, here or at the model's provider.",
-    500: "Something unforeseen went wrong.",
+    500: "Unexpected error; see the server log.",
     502: "The model's provider did not answer as needed.",
     503: "The store, or the model's provider, cannot be reached now.",
     504: "The model's provider took too long.",

@@ -53,7 +53,7 @@ async def hear(engine: Engine, answering: Answering) -> AsyncGenerator[Heard]:
         waiting = await _waiting(engine, answering)
         if not (answering.once and waiting and waiting.undecided):
             break
-        # Nobody can be asked about a session that nobody sees.
+        # No user can approve calls in a session that no list shows.
         decisions: dict[str, Decision] = {call.id: "deny" for call in waiting.undecided}
         live = engine.approve(answering.session_id, decisions, actor="system")
     yield await _end(engine, answering, hearing, waiting)
@@ -103,7 +103,7 @@ class _Hearing:
             return self._say(event.text) if event.kind == "text" and not self._formed else ""
         happened = event.event
         if isinstance(happened, ModelReplied) and happened.turn == turn:
-            # Whoever joins a turn that another worker carries hears no deltas.
+            # A client that joins a turn that another worker runs hears no deltas.
             whole, heard = happened.step.text, self._step
             counts = not self._formed or all(map(is_for_client, happened.step.tool_calls))
             rest = self._say(whole[len(heard) :]) if counts and whole.startswith(heard) else ""

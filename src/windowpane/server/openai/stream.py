@@ -21,7 +21,7 @@ def data(body: Mapping[str, Any], event: str = "") -> bytes:
 
 
 async def until_gone(engine: Engine, turn: Answering, events: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
-    """Yield events; when nobody listens any more and nobody could come back for the answer, stop the turn."""
+    """Yield events; when the client is gone and cannot come back for the answer, stop the turn."""
     whole = False
     try:
         async with aclosing(events):

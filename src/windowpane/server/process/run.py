@@ -1,4 +1,4 @@
-"""Run the server in this process until somebody stops it.
+"""Run the server in this process until it is stopped.
 
 Everything is opened before the first connection is taken and closed after the last one has ended, so what cannot be
 opened is an error of ours, not a traceback of the server's. `workers.py` runs several processes.

@@ -1,6 +1,6 @@
 """Send spans somewhere, when the environment says where.
 
-Spans are made in any case and cost next to nothing as long as nobody collects them (`windowpane.telemetry`). With
+Spans are made in any case and cost next to nothing as long as no exporter collects them (`windowpane.telemetry`). With
 `OTEL_EXPORTER_OTLP_ENDPOINT` or `OTEL_TRACES_EXPORTER=otlp` they are sent over OTLP, as the `OTEL_…` variables say,
 which needs the packages of the extra `otel`. A process whose spans are collected already is left as it is.
 """

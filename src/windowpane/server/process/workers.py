@@ -29,7 +29,7 @@ MAX_SOCKET_MESSAGE_BYTES = 4096
 SERVER: dict[str, Any] = {
     "http": LimitedProtocol,
     "ws": "websockets-sansio",
-    # Nobody has anything to say on a socket, and to compress for each listener costs more than it saves.
+    # Clients send nothing on a socket, and to compress for each listener costs more than it saves.
     "ws_max_size": MAX_SOCKET_MESSAGE_BYTES,
     "ws_per_message_deflate": False,
     "log_config": None,

@@ -1,7 +1,7 @@
 """Watch an agent: its files, what is wrong with them, its tool servers, and how far indexing has come.
 
-Folders and servers change without telling anybody, so they are looked at again and again while somebody listens: once
-for everybody who listens to the same agent, and not at all when nobody does.
+Folders and servers change without notice, so they are checked again and again while a client listens: once
+for all clients that listen to the same agent, and not at all when none does.
 """
 
 from collections.abc import AsyncGenerator, Iterator, Mapping

@@ -147,7 +147,7 @@ async def create_agent_item(
     return _tagged(response, made)
 
 
-@router.put("/items/{type}/{name:path}", summary="Write an item's file anew", responses=problems(*BODY, *CHANGED))
+@router.put("/items/{type}/{name:path}", summary="Replace an item's file", responses=problems(*BODY, *CHANGED))
 async def put_agent_item(
     pane: Managing,
     response: Response,
@@ -231,7 +231,7 @@ async def read_agent_manifest(pane: Reading, response: Response, agent: AgentNam
 async def put_agent_manifest(
     pane: Managing, response: Response, agent: AgentName, body: RawFile, if_match: IfMatch = None
 ) -> FileView:
-    """Write `agent.yaml` anew: model, settings, search, tool servers. Nothing in it may become wrong by this."""
+    """Replace `agent.yaml`: model, settings, search, tool servers. Nothing in it may become wrong by this."""
     return _file(response, await pane.agents.put_manifest(agent, body.raw, revision=expected(if_match)))
 
 
@@ -245,7 +245,7 @@ async def read_agent_file(pane: Managing, response: Response, agent: AgentName, 
 async def put_agent_file(
     pane: Managing, response: Response, agent: AgentName, name: FileName, body: RawFile, if_match: IfMatch = None
 ) -> FileView:
-    """Write a file that the agent reads anew: above all one that could not be used, corrected.
+    """Replace a file that the agent reads: above all one that could not be used, corrected.
 
     An item keeps its name; a file that holds none may become any item of its folder.
     """

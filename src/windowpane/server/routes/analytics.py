@@ -1,7 +1,7 @@
 """Looking back over many turns: what they cost, what was used, what could be better.
 
-Numbers come from the ledger, which catches up with the sessions whenever somebody looks; `behind` says when it has not
-quite. Everybody sees their own turns. Who may manage can ask for everyone's.
+Numbers come from the analytics store, which is brought up to date when it is read; `behind` says when it is not
+quite. An owner sees their own turns. A manager can ask for all owners'.
 """
 
 from collections.abc import Mapping

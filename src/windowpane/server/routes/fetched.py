@@ -15,7 +15,7 @@ router = APIRouter(prefix="/api/sessions/{session_id}", tags=["fetched"])
 
 
 class PageIn(BaseModel):
-    """A page that somebody has read, such as a browser: its address, and its text or its HTML."""
+    """A page that a program, such as a browser, has read: its address, and its text or its HTML."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

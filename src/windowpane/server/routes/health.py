@@ -1,4 +1,4 @@
-"""Whether the server runs, and whether it can do its work. Anybody may ask, so nothing else is told."""
+"""Whether the server runs, and whether it can do its work. No token is needed, so nothing else is told."""
 
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -44,7 +44,7 @@ async def health(pane: AnyonesPane) -> Health:
 
 @router.get("/readyz", summary="Tell whether the server can do its work", responses=problems())
 async def readiness(pane: AnyonesPane, request: Request) -> Readiness:
-    """Answer when the store can be reached, agents can be read and nobody has asked the server to stop.
+    """Answer when the store can be reached, agents can be read and the server is not stopping.
 
     A server that says no should get no requests for now; it may become ready by itself.
     """

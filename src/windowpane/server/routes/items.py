@@ -27,5 +27,5 @@ async def add_session_item(pane: Chatting, session_id: Id, ref: ItemRef) -> Item
 async def remove_session_item(
     pane: Chatting, session_id: Id, kind: Kind, name: Name, server: Server = None
 ) -> ItemsChange:
-    """Take an item out, also an `always` one. It stays out until somebody adds it by hand."""
+    """Take an item out, also an `always` one. It stays out until a user adds it by hand."""
     return await pane.sessions.remove_item(session_id, ref_of(kind, name, server))

@@ -69,7 +69,7 @@ async def watch_session(
     Stored events have their sequence number as `id`. A client that comes back says the last one it has seen, in
     `after` or `Last-Event-ID`, and misses nothing. Once what was missed is sent comes `session.context` with reason
     `load`. `reply.delta` is text on its way, from turns of the worker that is asked. `missed` tells a client that it
-    fell behind: text on its way was dropped, and begins anew; stored events are never dropped.
+    fell behind: text on its way was dropped, and begins again; stored events are never dropped.
     """
     await pane.sessions.get(session_id)
     return EventStream(pane.watch(session_id, after=after if last_event_id is None else last_event_id))

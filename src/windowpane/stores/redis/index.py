@@ -1,4 +1,4 @@
-"""Sessions in the order they were used: for everybody, per owner and per agent.
+"""Sessions in the order they were used: for all owners, per owner and per agent.
 
 An index only names sessions; what is shown is read from the sessions themselves. A name that leads nowhere is passed
 over, and removed when it is older than the moment between announcing a session and beginning it.

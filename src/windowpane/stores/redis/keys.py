@@ -50,7 +50,7 @@ class RedisKeys:
         return self.index + b"all", self.index + b"owner:" + owner, self.index + b"agent:" + agent
 
     def index_for(self, owner: str | None, agent: str | None) -> bytes:
-        """Return the smallest index that lists all sessions of an owner, of an agent, or of everybody."""
+        """Return the smallest index that lists all sessions of an owner, of an agent, or of all."""
         if owner is not None:
             return self.index + b"owner:" + owner.encode()
         if agent is not None:

@@ -102,7 +102,7 @@ class SQLiteWriter:
             try:
                 self._loop.call_soon_threadsafe(self._settle, outcomes)
             except RuntimeError:
-                break  # The event loop is closed, and with it went everybody who waited.
+                break  # The event loop is closed, and so are all tasks that waited.
         with self._lock:
             # The last connection to close writes the log back into the database, as a writer does.
             self._db.close()

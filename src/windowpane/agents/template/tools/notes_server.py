@@ -32,7 +32,7 @@ def read_note(name: str) -> str:
     """Read a note by its name."""
     path = _path(name)
     if not path.is_file():
-        raise ToolError(f"there is no note {name!r}; there is: {', '.join(path.stem for path in _notes()) or 'none'}")
+        raise ToolError(f"there is no note {name!r}; available: {', '.join(path.stem for path in _notes()) or 'none'}")
     return _text(path)
 
 
