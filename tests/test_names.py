@@ -25,3 +25,18 @@ def test_every_word_of_the_glossary_is_defined_once() -> None:
 
     assert len(words) > 40
     assert sorted({word for word in words if words.count(word) > 1}) == []
+
+
+def test_every_class_and_function_that_something_was_renamed_to_exists() -> None:
+    renamed = (ROOT / "docs" / "glossary.md").read_text().partition("## Renamed")[2]
+    now = " ".join(line.split("|")[2] for line in renamed.splitlines() if line.startswith("| "))
+    words = set(re.findall(r"`([A-Z][a-z]\w+)", now)) | set(re.findall(r"(\w+)\(\)", now))
+    defined = {
+        node.name
+        for file in (ROOT / "src" / "windowpane").rglob("*.py")
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+    }
+
+    assert len(words) > 60
+    assert sorted(words - defined) == []
