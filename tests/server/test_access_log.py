@@ -68,9 +68,9 @@ async def test_an_unexpected_error_is_logged_once_and_says_nothing_about_the_ins
     fragile: httpx2.AsyncClient,
 ) -> None:
     with structlog.testing.capture_logs() as lines:
-        response = await fragile.get("/crash")
+        response = await fragile.get("/crash", headers={"X-Request-ID": "order-7"})
 
-    detail = "unexpected error; see the server log"
+    detail = "unexpected error; see the server log (request id order-7)"
     crashes: list[Any] = [line for line in lines if line["event"] == "http.crashed"]
     assert problem_in(response) == problem(500, "internal", detail)
     assert [(line["path"], line["exc_info"]) for line in crashes] == [("/crash", True)]

@@ -42,7 +42,7 @@ class DuckDuckGo:
         """Return what is found, best first.
 
         Raises:
-            SearchEngineError: it cannot be reached, or asks to slow down.
+            SearchEngineError: it cannot be reached, or limits the rate.
         """
         text = partial(
             self._client.text, asked_for(query), max_results=limit, backend=self._backend, region=self._region

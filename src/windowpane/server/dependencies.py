@@ -60,7 +60,7 @@ def engine_of(connection: HTTPConnection) -> Engine:
     """Return the app's engine.
 
     Raises:
-        StoreUnavailableError: it is not open yet, or not any more.
+        StoreUnavailableError: it is not open yet, or closed already.
     """
     if not connection.app.state.opened:
         raise StoreUnavailableError("the server is not ready")

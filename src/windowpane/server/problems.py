@@ -139,9 +139,9 @@ def status_of(error: type[WindowpaneError]) -> int:
     return next(int(STATUSES[ancestor]) for ancestor in error.__mro__ if ancestor in STATUSES)
 
 
-def unexpected() -> ProblemDocument:
-    """Return what is said about an unexpected error."""
-    return problem(500, "internal", "unexpected error; see the server log")
+def unexpected(request_id: str) -> ProblemDocument:
+    """Return what is said about an unexpected error: nothing but where to look."""
+    return problem(500, "internal", f"unexpected error; see the server log (request id {request_id})")
 
 
 def response_of(document: ProblemDocument, headers: Mapping[str, str] | None = None) -> Response:

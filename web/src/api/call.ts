@@ -34,7 +34,7 @@ export class ProblemError extends Error {
 
 let onLocked = (): void => {}
 
-/** Do this whenever the server does not let us in, or not any more. */
+/** Do this whenever the server refuses the token. */
 export function whenLocked(run: () => void): void {
   onLocked = run
 }

@@ -55,7 +55,7 @@ class AccessLog:
             except Exception:
                 log.exception("http.crashed", method=method, path=_path_of(scope))
                 if status is None and scope["type"] == "http":
-                    await response_of(unexpected())(scope, receive, noting)
+                    await response_of(unexpected(request_id))(scope, receive, noting)
             finally:
                 log.info(
                     "http.request",

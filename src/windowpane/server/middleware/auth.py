@@ -28,7 +28,7 @@ LOOK_EVERY_S = 0.5
 """How often the tokens of open requests are looked at again."""
 
 REVOKED = 4401
-"""The code that a socket is closed with when its caller may not come in, or not any more."""
+"""The code that a socket is closed with when its caller has no valid token, or lost it."""
 
 log = structlog.get_logger()
 

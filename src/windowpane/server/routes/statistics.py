@@ -28,7 +28,7 @@ async def read_summary(pane: Reading, session_id: Id) -> SummaryView:
 
 @router.post("/summary", summary="Make the summary that is due", responses=problems(404))
 async def refresh_summary(pane: Chatting, session_id: Id) -> SummaryView:
-    """Sum up now what has left the window, if that is enough to be worth it; it is done after each turn anyway.
+    """Sum up what came before the recent messages now, if it is long enough. It is done after each turn anyway.
 
     Asking twice makes one summary. One that fails leaves the one before in place.
     """
