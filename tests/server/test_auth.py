@@ -260,3 +260,26 @@ async def test_an_owner_cannot_name_a_session_of_another_in_a_header(world: Worl
     foreign, unknown = (answer.text for answer in answers)
     assert [answer.status_code for answer in answers] == [404, 404]
     assert json.loads(foreign) == json.loads(unknown.replace("ses_" + "0" * (len(session) - 4), session))
+
+
+async def test_keys_of_tool_servers_are_in_no_answer_for_those_who_may_only_read_or_chat(world: World) -> None:
+    header, env = "{Authorization: Bearer planted-header}", "{KEY: planted-env}"
+    world.write(
+        "agent.yaml",
+        f"model: scripted:test\nmcpServers:\n  web:\n    url: http://127.0.0.1:9/mcp\n    headers: {header}\n"
+        f"  local:\n    command: notes\n    env: {env}\n",
+    )
+    paths = ("", "/items", "/problems", "/servers", "/prompts", "/manifest")
+    async with guarded(world) as place:
+        answers = {
+            scope: [
+                await place.client.get(f"/api/agents/pane{path}", headers=place.headers("ann", scope)) for path in paths
+            ]
+            for scope in ("read", "chat", "manage")
+        }
+
+    said = "".join(answer.text for scope in ("read", "chat") for answer in answers[scope])
+    assert "planted" not in said
+    assert [answer.status_code for answer in answers["read"]] == [200, 200, 200, 200, 200, 403]
+    assert [answer.status_code for answer in answers["manage"]] == [200] * 6
+    assert "planted-header" in answers["manage"][-1].text

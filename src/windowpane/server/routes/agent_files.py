@@ -222,8 +222,8 @@ async def delete_agent_prompt(pane: Managing, agent: AgentName, prompt: PromptNa
 
 
 @router.get("/manifest", summary="Read an agent's settings as a file", responses=problems(404))
-async def read_agent_manifest(pane: Reading, response: Response, agent: AgentName) -> FileView:
-    """Return `agent.yaml` as it is."""
+async def read_agent_manifest(pane: Managing, response: Response, agent: AgentName) -> FileView:
+    """Return `agent.yaml` as it is. It can hold keys of tool servers, so who reads it must be able to change it."""
     return _file(response, await pane.agents.manifest(agent))
 
 
