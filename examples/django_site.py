@@ -12,7 +12,7 @@ from django.conf import settings
 from django.test import Client
 from django.urls import include, path
 
-from windowpane.agents.init import init_agent
+import windowpane
 
 FOLDER = Path("django_site_data").resolve()
 urlpatterns = [path("", include("windowpane.integrations.django.urls"))]
@@ -29,7 +29,7 @@ def site(folder: Path) -> None:
         WINDOWPANE={"AGENTS": folder / "agents", "DATA": folder, "STORE": "cache:default"},
     )
     if not (folder / "agents").exists():
-        init_agent(folder / "agents" / "guide")
+        windowpane.init_agent(folder / "agents" / "guide")
     django.setup()
 
 

@@ -9,11 +9,9 @@ from typing import Any
 
 from openai.types.responses import ResponseOutputMessage, ResponseOutputText
 
+import windowpane
 from agents import Agent, Model, ModelResponse, RunConfig, Runner, Usage
-from windowpane.agents.init import init_agent
 from windowpane.integrations.openai_agents import WindowpaneSession
-from windowpane.settings import Settings
-from windowpane.wiring import open_engine
 
 
 class StandIn(Model):
@@ -32,20 +30,20 @@ class StandIn(Model):
         raise NotImplementedError
 
 
-async def main(settings: Settings) -> None:
+async def main(settings: windowpane.Settings) -> None:
     """Talk twice, and look at the conversation in Windowpane."""
-    async with open_engine(settings) as engine:
-        session = await engine.sessions.create()
-        memory = WindowpaneSession(engine, session.id)
+    async with windowpane.open(settings=settings) as pane:
+        session = await pane.sessions.create()
+        memory = WindowpaneSession(pane, session.id)
         agent = Agent(name="Assistant", model=StandIn())
         for question in ("Hello.", "Do you remember me?"):
             result = await Runner.run(agent, question, session=memory, run_config=RunConfig(tracing_disabled=True))
             print(result.final_output)
-        print([message.role for message in await engine.conversations.messages(session.id)])
+        print([message.role for message in (await pane.sessions.messages(session.id)).messages])
 
 
 if __name__ == "__main__":
-    chosen = Settings()
+    chosen = windowpane.Settings()
     if not chosen.agents_folder.exists():
-        init_agent(chosen.agents_folder / "guide")
+        windowpane.init_agent(chosen.agents_folder / "guide")
     asyncio.run(main(chosen))

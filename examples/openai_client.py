@@ -5,23 +5,15 @@ that this runs without a key; an agent of yours uses the model in its `agent.yam
 """
 
 import asyncio
-import contextlib
 import json
 import tempfile
-from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any
 
 import openai
-import uvicorn
-from fastapi import FastAPI
 
-from windowpane.agents.init import init_agent
-from windowpane.models.provider import PydanticModels
-from windowpane.models.scripted import Call, Reply, ScriptedModel
-from windowpane.server.app import create_app
-from windowpane.settings import Settings
-from windowpane.wiring import open_engine
+import windowpane
+from windowpane.testing import Call, Reply, ScriptedModel, serving
 
 WEATHER: Any = {
     "type": "function",
@@ -34,11 +26,10 @@ WEATHER: Any = {
 SCRIPT = [Reply(calls=(Call("client__weather", '{"city": "Oslo"}'),)), Reply("It rains in Oslo.")]
 
 
-async def main(settings: Settings) -> None:
+async def main(settings: windowpane.Settings) -> None:
     """Ask, run the function, and hand the result in."""
-    models = PydanticModels(scripts=[ScriptedModel("example", SCRIPT)])
-    app = create_app(open_engine(settings, models=models))
-    async with serving(app) as address, openai.AsyncOpenAI(base_url=f"{address}/v1", api_key="any") as client:
+    server = serving(settings, ScriptedModel("example", SCRIPT))
+    async with server as address, openai.AsyncOpenAI(base_url=f"{address}/v1", api_key="any") as client:
         messages: list[Any] = [{"role": "user", "content": "What is the weather in Oslo?"}]
         for _ in range(2):
             answer = await client.chat.completions.with_raw_response.create(
@@ -52,22 +43,10 @@ async def main(settings: Settings) -> None:
                 messages.append({"role": "tool", "tool_call_id": call.id, "content": f"rain in {city}"})
 
 
-@contextlib.asynccontextmanager
-async def serving(app: FastAPI) -> AsyncGenerator[str]:
-    """Serve an app on a free port."""
-    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error"))
-    task = asyncio.create_task(server.serve())
-    while not server.started:  # noqa: ASYNC110 - uvicorn tells it no other way
-        await asyncio.sleep(0.05)
-    yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
-    server.should_exit = True
-    await task
-
-
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as folder:
-        chosen = Settings(agents=Path(folder), store_url="memory:")
-        init_agent(Path(folder, "guide"))
+        chosen = windowpane.Settings(agents=Path(folder), store_url="memory:")
+        windowpane.init_agent(Path(folder, "guide"))
         manifest = Path(folder, "guide", "agent.yaml")
         manifest.write_text(manifest.read_text().replace("model: echo", "model: scripted:example"))
         asyncio.run(main(chosen))

@@ -10,10 +10,8 @@ from pydantic_ai import Agent
 from pydantic_ai.messages import ModelMessage, ModelResponse, SystemPromptPart, TextPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
-from windowpane.agents.init import init_agent
+import windowpane
 from windowpane.integrations.pydantic_ai import Windowpane
-from windowpane.settings import Settings
-from windowpane.wiring import open_engine
 
 
 def stand_in(messages: Sequence[ModelMessage], info: AgentInfo) -> ModelResponse:
@@ -22,19 +20,19 @@ def stand_in(messages: Sequence[ModelMessage], info: AgentInfo) -> ModelResponse
     return ModelResponse([TextPart(f"I was given {len(texts)} system texts and {len(info.function_tools)} tools.")])
 
 
-async def main(settings: Settings) -> None:
+async def main(settings: windowpane.Settings) -> None:
     """Run an agent of yours in a session of Windowpane's."""
-    async with open_engine(settings) as engine:
-        session = await engine.sessions.create()
-        agent = Agent(FunctionModel(stand_in), capabilities=[Windowpane(engine, session.id)])
+    async with windowpane.open(settings=settings) as pane:
+        session = await pane.sessions.create()
+        agent = Agent(FunctionModel(stand_in), capabilities=[Windowpane(pane, session.id)])
         for question in ("How do I add a rule?", "And a tool server?"):
             print((await agent.run(question)).output)
-        for item in (await engine.past.context(session.id, turn=2)).items:
+        for item in (await pane.turns.context(session.id, turn=2)).items:
             print(f"{item.ref} ({item.include_mode}): {item.reason}")
 
 
 if __name__ == "__main__":
-    chosen = Settings()
+    chosen = windowpane.Settings()
     if not chosen.agents_folder.exists():
-        init_agent(chosen.agents_folder / "guide")
+        windowpane.init_agent(chosen.agents_folder / "guide")
     asyncio.run(main(chosen))

@@ -10,7 +10,7 @@ import pytest
 
 import windowpane
 from windowpane.api.pane import Pane
-from windowpane.testing import World
+from windowpane.testing import Reply, ScriptedModel, World, serving
 
 HEAVY = {"anyio", "fastapi", "httpx2", "mcp", "numpy", "pydantic", "pydantic_ai", "starlette", "structlog"}
 
@@ -91,3 +91,22 @@ async def test_the_small_world_is_a_pane_for_tests(tmp_path: Path) -> None:
         turn = await opened.ask(session.id, "Hi")
 
     assert (turn.text, session.rules) == ("Hello.", ("tone",))
+
+
+async def test_a_server_for_tests_answers_with_a_script(tmp_path: Path) -> None:
+    World(tmp_path / "agents")
+    settings = windowpane.Settings(agents=tmp_path / "agents", store_url="memory:", data=tmp_path)
+    script = ScriptedModel("test", [Reply("Hello.")])
+    async with serving(settings, script) as address, windowpane.Client(address) as pane:
+        session = await pane.sessions.create()
+        turn = await pane.ask(session.id, "Hi")
+
+    assert (session.agent, turn.text) == ("pane", "Hello.")
+
+
+async def test_a_server_for_tests_that_cannot_start_raises_why(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    settings = windowpane.Settings(store_url=f"sqlite:///{tmp_path}/file/windowpane.db", data=tmp_path)
+    with pytest.raises(windowpane.WindowpaneError, match=r"file/windowpane\.db: File exists"):
+        async with serving(settings):
+            pass

@@ -19,6 +19,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from windowpane.agents.importers.run import import_into
     from windowpane.agents.init import init_agent
     from windowpane.api.analytics import Dashboard
     from windowpane.api.comparison import Comparison
@@ -96,12 +97,14 @@ __all__ = [
     "WhatIf",
     "WindowpaneError",
     "__version__",
+    "import_into",
     "init_agent",
     "open",
     "open_sync",
 ]
 
 _NAMES = {
+    "agents.importers.run": ("import_into",),
     "agents.init": ("init_agent",),
     "api.analytics": ("Dashboard",),
     "api.comparison": ("Comparison",),

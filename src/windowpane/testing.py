@@ -7,11 +7,13 @@
         session = await pane.sessions.create()
         assert (await pane.ask(session.id, "Hi")).text == "Hello."
 
-The model says what it is told to, tools are functions, and everything else is real.
+The model says what it is told to, tools are functions, and everything else is real. `serving()` is for tests of
+programs that use the HTTP API.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -25,6 +27,7 @@ from windowpane.local.pane import LocalPane
 from windowpane.models.provider import PydanticModels
 from windowpane.models.scripted import Call, Reply, ScriptedModel
 from windowpane.request.selector import FixedSelector, Selector
+from windowpane.settings import Settings
 from windowpane.stores.base import Store
 from windowpane.stores.memory import MemoryStore
 from windowpane.tools.functions import FunctionTool, FunctionToolbox
@@ -39,6 +42,7 @@ __all__ = [
     "ScriptedModel",
     "World",
     "drain",
+    "serving",
     "stored",
     "tool",
 ]
@@ -98,6 +102,32 @@ class World:
         """Open a pane for this world."""
         async with self.engine(**options) as engine:
             yield LocalPane(engine, owner=owner)
+
+
+@asynccontextmanager
+async def serving(settings: Settings, *scripts: ScriptedModel) -> AsyncGenerator[str]:
+    """Serve on a free port of this machine, and yield the address. No token is needed.
+
+    `scripts` are the models that agents name as `scripted:NAME`.
+    """
+    # Not at the top: the server takes most of a second to import, and most tests need none.
+    import uvicorn
+
+    from windowpane.server.app import create_app
+    from windowpane.wiring import open_engine
+
+    app = create_app(open_engine(settings, models=PydanticModels(scripts=scripts)))
+    # With its own lifespan uvicorn would end the process when something cannot be opened.
+    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error", lifespan="off"))
+    async with app.router.lifespan_context(app):
+        task = asyncio.create_task(server.serve())
+        try:
+            while not server.started:  # noqa: ASYNC110 – uvicorn tells it no other way
+                await asyncio.sleep(0.02)
+            yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
+        finally:
+            server.should_exit = True
+            await task
 
 
 def _front(front: Mapping[str, Any]) -> str:

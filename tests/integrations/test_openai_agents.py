@@ -35,14 +35,14 @@ def world(tmp_path: Path) -> World:
 
 async def test_items_come_back_as_they_were_given_and_are_the_conversation(world: World) -> None:
     given_items = [USER, REASONING, CALL, RESULT, ASSISTANT]
-    async with world.engine() as engine:
-        state = await engine.sessions.create()
-        memory = WindowpaneSession(engine, state.id)
+    async with world.pane() as pane:
+        state = await pane.sessions.create()
+        memory = WindowpaneSession(pane, state.id)
 
         await memory.add_items(given_items)
         back, latest = await memory.get_items(), await memory.get_items(limit=2)
-        limited = await WindowpaneSession(engine, state.id, SessionSettings(limit=1)).get_items()
-        messages: list[Any] = await engine.conversations.messages(state.id)
+        limited = await WindowpaneSession(pane, state.id, SessionSettings(limit=1)).get_items()
+        messages: Any = (await pane.sessions.messages(state.id)).messages
 
     assert isinstance(memory, Session)
     assert (back, latest, limited) == (given_items, [RESULT, ASSISTANT], [ASSISTANT])
@@ -56,30 +56,31 @@ async def test_items_come_back_as_they_were_given_and_are_the_conversation(world
 
 
 async def test_the_last_item_can_be_taken_back_and_is_erased(world: World) -> None:
-    async with world.engine() as engine:
-        state = await engine.sessions.create()
-        memory = WindowpaneSession(engine, state.id)
+    async with world.pane() as pane:
+        state = await pane.sessions.create()
+        memory = WindowpaneSession(pane, state.id)
         await memory.add_items([USER, ASSISTANT])
 
         popped = [await memory.pop_item() for _ in range(3)]
-        after = await engine.sessions.get(state.id)
+        after = await pane.sessions.get(state.id)
+        left = (await pane.sessions.messages(state.id)).messages
         await memory.add_items([USER])
         again = await memory.get_items()
-    async with World(world.root, store=SQLiteStore(world.root.parent / "windowpane.db")).engine() as engine:
-        reloaded = await engine.sessions.get(state.id)
-        messages = await engine.conversations.messages(state.id)
+    async with World(world.root, store=SQLiteStore(world.root.parent / "windowpane.db")).pane() as pane:
+        reloaded = await pane.sessions.get(state.id)
+        messages = (await pane.sessions.messages(state.id)).messages
 
     assert popped == [ASSISTANT, USER, None]
-    assert (after.message_count, after.token_count, after.recent) == (0, 0, ())
+    assert (after.message_count, after.token_count, left) == (0, 0, ())
     assert again == [USER]
     assert (reloaded.message_count, [message.role for message in messages]) == (1, ["user"])
     assert b"Hi." not in (world.root.parent / "windowpane.db").read_bytes()
 
 
 async def test_a_cleared_session_is_empty(world: World) -> None:
-    async with world.engine() as engine:
-        state = await engine.sessions.create()
-        memory = WindowpaneSession(engine, state.id)
+    async with world.pane() as pane:
+        state = await pane.sessions.create()
+        memory = WindowpaneSession(pane, state.id)
         await memory.add_items([USER, ASSISTANT])
 
         await memory.clear_session()
@@ -90,10 +91,10 @@ async def test_a_cleared_session_is_empty(world: World) -> None:
 
 async def test_turns_of_windowpanes_own_are_given_to_the_sdk_and_stay(world: World) -> None:
     world.says("Hello there.")
-    async with world.engine() as engine:
-        state = await engine.sessions.create()
-        await drain(engine.turn(state.id, "Hi"))
-        memory = WindowpaneSession(engine, state.id)
+    async with world.pane() as pane:
+        state = await pane.sessions.create()
+        await drain(pane.turn(state.id, "Hi"))
+        memory = WindowpaneSession(pane, state.id)
 
         items = await memory.get_items()
         with pytest.raises(InvalidInputError, match="it is not a recently added external message"):
@@ -107,8 +108,8 @@ async def test_turns_of_windowpanes_own_are_given_to_the_sdk_and_stay(world: Wor
 async def test_it_behaves_like_a_list(world: World, steps: list[Any]) -> None:
     expected: list[Any] = []
     plain = World(world.root)
-    async with plain.engine() as engine:
-        memory = WindowpaneSession(engine, (await engine.sessions.create()).id)
+    async with plain.pane() as pane:
+        memory = WindowpaneSession(pane, (await pane.sessions.create()).id)
         for step in steps:
             if step == "clear":
                 await memory.clear_session()
@@ -135,16 +136,16 @@ async def test_a_runner_remembers_over_a_providers_wire(world: World) -> None:
 
     call = {"id": "c1", "type": "function", "function": {"name": "weather", "arguments": '{"city": "Oslo"}'}}
     answers = [whole("", tool_calls=[call]), whole("It rains."), whole("In Oslo.")]
-    async with running(*answers) as wire, world.engine() as engine:
+    async with running(*answers) as wire, world.pane() as pane:
         async with AsyncOpenAI(base_url=wire.url, api_key="k") as client:
-            state = await engine.sessions.create()
-            memory = WindowpaneSession(engine, state.id)
+            state = await pane.sessions.create()
+            memory = WindowpaneSession(pane, state.id)
             model = OpenAIChatCompletionsModel("m", client)
             agent = Agent(name="Assistant", model=model, tools=[weather])
             plain = RunConfig(tracing_disabled=True)
             first = await Runner.run(agent, "Weather?", session=memory, run_config=plain)
             second = await Runner.run(agent, "Where?", session=memory, run_config=plain)
-        roles = [message.role for message in await engine.conversations.messages(state.id)]
+        roles = [message.role for message in (await pane.sessions.messages(state.id)).messages]
 
     assert (first.final_output, second.final_output) == ("It rains.", "In Oslo.")
     assert roles == ["user", "system", "system", "assistant", "user", "assistant"]

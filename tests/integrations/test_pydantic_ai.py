@@ -18,7 +18,6 @@ from pydantic_ai.messages import (
 )
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
-from windowpane.context.ids import SessionId
 from windowpane.context.items import tool_ref
 from windowpane.context.messages import AssistantMessage, ErrorMessage, UserMessage
 from windowpane.integrations.pydantic_ai import Windowpane
@@ -50,14 +49,14 @@ async def test_a_run_gets_the_context_and_is_recorded(world: World) -> None:
         seen.append(shown(messages))
         return ModelResponse([TextPart(f"Answer {len(seen)}.")])
 
-    async with world.engine() as engine:
-        session = await engine.sessions.create()
-        agent = Agent(FunctionModel(play), instructions="Mine.", capabilities=[Windowpane(engine, session.id)])
+    async with world.pane() as pane:
+        session = await pane.sessions.create()
+        agent = Agent(FunctionModel(play), instructions="Mine.", capabilities=[Windowpane(pane, session.id)])
 
         first = await agent.run("First?")
         second = await agent.run("Second?", message_history=first.new_messages())
-        messages = await engine.conversations.messages(session.id)
-        request = await engine.past.request(session.id, 2)
+        messages = (await pane.sessions.messages(session.id)).messages
+        request = await pane.turns.request(session.id, 2)
 
     assert second.output == "Answer 2."
     prefix = [(kind, text) for kind, text in seen[0] if kind == "system-prompt"]
@@ -87,16 +86,16 @@ async def test_picked_tools_are_offered_called_and_recorded_beside_the_agents_ow
         calls = [ToolCallPart("files__read", {"path": "a"}, "c1"), ToolCallPart("files__drop", {}, "c2")]
         return ModelResponse([*calls, ToolCallPart("own", {}, "c3")])
 
-    async with world.engine() as engine:
-        session = await engine.sessions.create()
-        agent = Agent(FunctionModel(play), capabilities=[Windowpane(engine, session.id)])
+    async with world.pane() as pane:
+        session = await pane.sessions.create()
+        agent = Agent(FunctionModel(play), capabilities=[Windowpane(pane, session.id)])
 
         @agent.tool_plain
         def own() -> str:
             return "mine"
 
         result = await agent.run("Read")
-        (_, answer) = await engine.conversations.messages(session.id)
+        (_, answer) = (await pane.sessions.messages(session.id)).messages
 
     refused = "This tool needs the user's approval, which is not possible here."
     assert result.output == f"contents of a / {refused} / mine"
@@ -115,13 +114,13 @@ async def test_a_run_that_fails_leaves_the_message_and_an_error(world: World) ->
     def play(messages: Sequence[ModelMessage], info: AgentInfo) -> ModelResponse:
         raise RuntimeError("the model is down")
 
-    async with world.engine() as engine:
-        session = await engine.sessions.create()
-        agent = Agent(FunctionModel(play), capabilities=[Windowpane(engine, session.id)])
+    async with world.pane() as pane:
+        session = await pane.sessions.create()
+        agent = Agent(FunctionModel(play), capabilities=[Windowpane(pane, session.id)])
 
         with pytest.raises(RuntimeError, match="the model is down"):
             await agent.run("First?")
-        messages = await engine.conversations.messages(session.id)
+        messages = (await pane.sessions.messages(session.id)).messages
 
     question, failure = messages
     assert isinstance(question, UserMessage)
@@ -133,15 +132,15 @@ async def test_the_session_can_come_from_what_the_run_depends_on(world: World) -
     def play(messages: Sequence[ModelMessage], info: AgentInfo) -> ModelResponse:
         return ModelResponse([TextPart("Yes.")])
 
-    async with world.engine() as engine:
-        sessions = [await engine.sessions.create() for _ in range(2)]
+    async with world.pane() as pane:
+        sessions = [await pane.sessions.create() for _ in range(2)]
 
-        def chosen(ctx: RunContext[int]) -> SessionId:
+        def chosen(ctx: RunContext[int]) -> str:
             return sessions[ctx.deps].id
 
-        agent = Agent(FunctionModel(play), deps_type=int, capabilities=[Windowpane(engine, chosen)])
+        agent = Agent(FunctionModel(play), deps_type=int, capabilities=[Windowpane(pane, chosen)])
         await agent.run("Hi", deps=1)
-        counts = [(await engine.sessions.get(session.id)).turn_count for session in sessions]
+        counts = [(await pane.sessions.get(session.id)).turn_count for session in sessions]
 
     assert counts == [0, 1]
 
@@ -153,11 +152,11 @@ async def test_a_run_without_a_prompt_is_left_alone(world: World) -> None:
         seen.append(shown(messages))
         return ModelResponse([TextPart("Yes.")])
 
-    async with world.engine() as engine:
-        session = await engine.sessions.create()
-        agent = Agent(FunctionModel(play), capabilities=[Windowpane(engine, session.id)])
+    async with world.pane() as pane:
+        session = await pane.sessions.create()
+        agent = Agent(FunctionModel(play), capabilities=[Windowpane(pane, session.id)])
 
         await agent.run(message_history=[ModelRequest([UserPromptPart("Left over")])])
-        after = await engine.sessions.get(session.id)
+        after = await pane.sessions.get(session.id)
 
     assert (seen, after.turn_count) == ([[("user-prompt", "Left over")]], 0)

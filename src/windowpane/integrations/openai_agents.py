@@ -1,6 +1,8 @@
 """A session of the OpenAI Agents SDK that is a session of Windowpane's.
 
-    await Runner.run(agent, "Hello", session=WindowpaneSession(engine, session_id))
+    await Runner.run(agent, "Hello", session=WindowpaneSession(pane, session_id))
+
+`pane` is what `windowpane.open()` gives.
 
 Items come back as they were given, word for word. What the user and the agent said is at the same time the session's
 conversation: the page shows it, it can be searched, summed up, exported, and carried on by Windowpane itself. Calls and
@@ -21,15 +23,14 @@ from windowpane.context.events import (
     Recorded,
     TurnStarted,
 )
-from windowpane.context.ids import SessionId
-from windowpane.engine import Engine
+from windowpane.local.pane import LocalPane
 
 
 @dataclass
 class WindowpaneSession:
-    """The SDK's session protocol, kept by an engine."""
+    """The SDK's session protocol, kept in a session of a pane."""
 
-    engine: Engine
+    pane: LocalPane
     session_id: str
     session_settings: SessionSettings | None = None
 
@@ -43,7 +44,8 @@ class WindowpaneSession:
     async def add_items(self, items: list[TResponseInputItem]) -> None:
         """Add items, all of them or none."""
         if items:
-            await self.engine.conversations.add_all(self._id, [_message(item) for item in items])
+            own = await self.pane.own(self.session_id)
+            await self.pane.engine.conversations.add_all(own, [_message(item) for item in items])
 
     async def pop_item(self) -> TResponseInputItem | None:
         """Take the last item back and return it, or None when there is none.
@@ -54,19 +56,15 @@ class WindowpaneSession:
         items = _items(await self._log())
         if not items:
             return None
-        await self.engine.conversations.remove(self._id, items[-1].seq)
+        await self.pane.sessions.remove_message(self.session_id, items[-1].seq)
         return items[-1].body
 
     async def clear_session(self) -> None:
         """Erase the conversation."""
-        await self.engine.conversations.clear(self._id)
-
-    @property
-    def _id(self) -> SessionId:
-        return SessionId(self.session_id)
+        await self.pane.sessions.clear_history(self.session_id)
 
     async def _log(self) -> list[Recorded]:
-        return await self.engine.store.read(self._id)
+        return await self.pane.engine.store.read(await self.pane.own(self.session_id))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,8 @@
 """Windowpane inside a Pydantic AI agent.
 
-    agent = Agent("openai:gpt-5-mini", capabilities=[Windowpane(engine, session_id)])
+    agent = Agent("openai:gpt-5-mini", capabilities=[Windowpane(pane, session_id)])
+
+`pane` is what `windowpane.open()` gives.
 
 Before each run the prompt is a message to the session: Windowpane picks what belongs to it and records the request. The
 agent's model then gets that context, in front of what the agent itself says, and the tools that were picked. After the
@@ -29,10 +31,9 @@ from pydantic_ai.run import AgentRunResult
 from pydantic_ai.tools import AgentDepsT, Tool
 from pydantic_ai.toolsets import AbstractToolset, FunctionToolset
 
-from windowpane.context.ids import SessionId
 from windowpane.context.messages import Step, ToolCall, ToolResult, Usage
 from windowpane.context.request import OfferedTool
-from windowpane.engine import Engine
+from windowpane.local.pane import LocalPane
 from windowpane.models.messages import Replies, conversation
 from windowpane.turn.prepared import Prepared
 
@@ -44,21 +45,21 @@ class Windowpane(AbstractCapability[AgentDepsT]):
     `session` is the session's id, or what returns it for a run, such as `lambda ctx: ctx.deps.session_id`.
     """
 
-    engine: Engine
-    session: SessionId | Callable[[RunContext[AgentDepsT]], SessionId]
+    pane: LocalPane
+    session: str | Callable[[RunContext[AgentDepsT]], str]
 
     async def for_run(self, ctx: RunContext[AgentDepsT]) -> AbstractCapability[AgentDepsT]:
         """Return what one run needs."""
         session_id = self.session(ctx) if callable(self.session) else self.session
-        return _Run[AgentDepsT](self.engine, session_id)
+        return _Run[AgentDepsT](self.pane, session_id)
 
 
 @dataclass
 class _Run(AbstractCapability[AgentDepsT]):
     """One run. A run without a prompt of its own goes on with an earlier one and is left alone."""
 
-    engine: Engine
-    session_id: SessionId
+    pane: LocalPane
+    session_id: str
     prepared: Prepared | None = None
     before: int = 0
 
@@ -67,15 +68,15 @@ class _Run(AbstractCapability[AgentDepsT]):
         if not message:
             return await handler()
         self.before = len(ctx.messages)
-        self.prepared = await self.engine.prepared.begin(self.session_id, message)
+        self.prepared = await self.pane.prepare(self.session_id, message)
         try:
             result = await handler()
         except BaseException as error:
             with anyio.CancelScope(shield=True):
-                await self.engine.prepared.abandon(self.prepared, f"the run failed: {type(error).__name__}: {error}")
+                await self.pane.abandon(self.prepared, f"the run failed: {type(error).__name__}: {error}")
             raise
         tools = self.prepared.request.tools
-        await self.engine.prepared.record(self.prepared, steps_of(result.new_messages(), tools))
+        await self.pane.record(self.prepared, steps_of(result.new_messages(), tools))
         return result
 
     async def before_model_request(
@@ -95,7 +96,7 @@ class _Run(AbstractCapability[AgentDepsT]):
 
     def _tool(self, tool: OfferedTool) -> Tool[AgentDepsT]:
         async def call(**arguments: Any) -> str:
-            return (await self.engine.prepared.call_tool(self.session_id, tool.ref, arguments)).content
+            return (await self.pane.call_tool(self.session_id, tool.ref, arguments)).content
 
         return Tool[AgentDepsT].from_schema(call, tool.offered_name, tool.description, dict(tool.parameters))
 

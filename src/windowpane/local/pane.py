@@ -7,6 +7,7 @@ for and render answers of. `windowpane.open()` gives one to a program.
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
+from typing import Any
 
 from windowpane.api.explanation import Explanation
 from windowpane.api.sessions import SessionView
@@ -26,6 +27,7 @@ from windowpane.local.bound import LOCAL_OWNER, Bound
 from windowpane.local.sessions import LocalSessions
 from windowpane.local.turns import LocalTurns
 from windowpane.local.views import session_view
+from windowpane.tools.base import ToolOutput
 from windowpane.turn.prepared import Prepared
 
 
@@ -189,6 +191,10 @@ class LocalPane:
     async def abandon(self, prepared: Prepared, why: str) -> SessionView:
         """Store that your model call failed. The message and the request stay, with an error message."""
         return session_view(await self.engine.prepared.abandon(prepared, why))
+
+    async def call_tool(self, session_id: str, tool: ItemRef, arguments: Mapping[str, Any]) -> ToolOutput:
+        """Call a tool of a prepared request for your model. One that needs approval is denied."""
+        return await self.engine.prepared.call_tool(await self._bound.own(session_id), tool, arguments)
 
     async def drained(self, session_id: str, live: AsyncGenerator[Live]) -> TurnView:
         """Return the turn that a stream is about when nothing more happens in it for now."""
