@@ -158,5 +158,5 @@ def test_an_end_is_an_age_or_a_date(text: str, at: datetime) -> None:
 
 @pytest.mark.parametrize("text", ["", "soon", "30", "-1d", "1.5h", "999999d", "2031-13-01"])
 def test_what_is_neither_is_refused(text: str) -> None:
-    with pytest.raises(InvalidInputError, match="is no time"):
+    with pytest.raises(InvalidInputError, match="is not a time"):
         moment(text, NOW)
