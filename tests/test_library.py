@@ -62,7 +62,7 @@ def test_a_script_calls_the_same_methods_without_await(tmp_path: Path) -> None:
 
 
 async def test_a_setting_that_does_not_exist_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(windowpane.InvalidInputError, match="there is no such setting"):
+    with pytest.raises(windowpane.InvalidInputError, match="unknown setting"):
         async with windowpane.open(data=tmp_path, colour="blue"):
             pass
 

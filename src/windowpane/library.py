@@ -124,7 +124,7 @@ def _iterated(
 def _settings(base: Settings | None, given: dict[str, Any]) -> Settings:
     named = {name: value for name, value in given.items() if value is not None}
     if unknown := sorted(set(named) - set(Settings.model_fields)):
-        raise InvalidSettingError(unknown[0], "there is no such setting")
+        raise InvalidSettingError(unknown[0], "unknown setting")
     if base is None:
         return Settings(**named)
     return Settings(**{**{name: getattr(base, name) for name in base.model_fields_set}, **named})

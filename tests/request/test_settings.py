@@ -35,7 +35,7 @@ def test_the_session_overrides_its_agent_setting_by_setting() -> None:
 @pytest.mark.parametrize(
     ("changes", "why"),
     [
-        ({"temprature": 1}, "temprature: there is no such setting"),
+        ({"temprature": 1}, "temprature: unknown setting"),
         ({"temperature": "warm"}, "temperature: Input should be a valid number"),
         ({"temperature": 2.5}, "temperature: must be between 0 and 2, not 2.5"),
         ({"temperature": float("nan")}, "temperature: must be between 0 and 2, not nan"),

@@ -80,7 +80,7 @@ def checked_changes(changes: Mapping[str, Any], time_zone: str | None = None) ->
 def _checked(name: str, value: object) -> Any:
     """Return a value that the setting may have."""
     if name not in _TYPES:
-        raise InvalidSettingError(name, f"there is no such setting (there are: {', '.join(SETTING_NAMES)})")
+        raise InvalidSettingError(name, f"unknown setting; available: {', '.join(SETTING_NAMES)}")
     try:
         checked: Any = _TYPES[name].validate_python(value, strict=True)
     except ValidationError as error:

@@ -161,7 +161,7 @@ def _check(edit: Edit) -> None:
     unknown = sorted(set(edit.settings) - known)
     if unknown or not edit.settings:
         named = f"{', '.join(unknown)} cannot be set" if unknown else "nothing is to be set"
-        raise InvalidInputError(f"{named} here; there is {' and '.join(sorted(known))}")
+        raise InvalidInputError(f"{named} here; available: {', '.join(sorted(known))}")
     include = edit.settings.get("include")
     if include not in (None, "always", "manual", "agent"):
         raise InvalidInputError(f"include must be always, manual or agent, not {include!r}")

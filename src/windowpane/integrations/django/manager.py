@@ -284,7 +284,7 @@ def get_context_manager() -> ContextManager:
 
 def _kind(source_type: str) -> FetchedKind:
     if source_type not in KINDS:
-        raise InvalidInputError(f"{source_type!r} is no kind of fetched context; there are: {', '.join(KINDS)}")
+        raise InvalidInputError(f"{source_type!r} is no kind of fetched context; available: {', '.join(KINDS)}")
     return KINDS[source_type]
 
 
