@@ -112,7 +112,7 @@ async def test_another_message_instead_of_the_results_gives_the_turn_up(world: W
     assert [event.step.text for event in events if isinstance(event, ModelReplied)] == ["Fine."]
 
 
-async def test_results_that_nobody_awaits_change_nothing(world: World) -> None:
+async def test_results_that_no_call_waits_for_change_nothing(world: World) -> None:
     world.says(ASKS, "Rain.")
     async with world.engine() as engine:
         session = await engine.sessions.create()
@@ -120,7 +120,7 @@ async def test_results_that_nobody_awaits_change_nothing(world: World) -> None:
         with pytest.raises(NoResultAwaitedError, match="no tool call of this session waits for a result"):
             await drain(engine.answer_calls(session.id, [ToolResult("c1", "rain")]))
         await drain(engine.turn(session.id, "Weather?", brought=[WEATHER]))
-        with pytest.raises(NoResultAwaitedError, match="these calls: c9; these wait: c1"):
+        with pytest.raises(NoResultAwaitedError, match="not waiting for a result: c9; these wait: c1"):
             await drain(engine.answer_calls(session.id, [ToolResult("c9", "rain")]))
         with pytest.raises(NoResultAwaitedError, match="no result was given; these calls wait: c1"):
             await drain(engine.answer_calls(session.id, []))
