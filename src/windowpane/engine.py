@@ -52,6 +52,7 @@ from windowpane.stores.base import Store
 from windowpane.stores.sessions import Sessions
 from windowpane.tools.base import Toolbox
 from windowpane.turn.lease import Leases
+from windowpane.turn.patience import STORE_PATIENCE_S, StorePatience
 from windowpane.turn.prepared import PreparedTurns
 from windowpane.turn.requests import TurnRequests
 from windowpane.turn.run import fitted
@@ -82,6 +83,7 @@ class Engine:
         search_engine: SearchEngine | None = None,
         history: HistoryIndex | None = None,
         touch_every_s: float | None = None,
+        store_patience_s: float = STORE_PATIENCE_S,
     ) -> None:
         self.store = store
         self.agents = agents
@@ -106,6 +108,7 @@ class Engine:
             memory=self._memory,
             audience=self._audience,
             leases=self._leases,
+            patience=StorePatience(store_patience_s),
         )
         self.sessions = SessionLifecycle(self._states, agents, self._toolboxes, self._memory, self._runner)
         self.conversations = Conversations(self._states, agents, self._memory, self._leases)

@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import groupby
 from typing import Literal, Protocol
 
@@ -33,6 +34,7 @@ from windowpane.context.events import (
 from windowpane.context.ids import SessionId
 from windowpane.context.sets import ContextSets
 from windowpane.errors import SessionNotFoundError, StoreUnavailableError, WindowpaneError
+from windowpane.supervise import Backoff, supervised
 
 log = structlog.get_logger()
 
@@ -65,6 +67,7 @@ class Feed:
     def __init__(self) -> None:
         self._seen: list[Live] = []
         self._closed = False
+        self._error: WindowpaneError | None = None
         self._news = anyio.Event()
 
     def publish(self, event: Live) -> None:
@@ -72,19 +75,26 @@ class Feed:
         self._seen.append(event)
         self._ring()
 
-    def close(self) -> None:
-        """End the feed for everyone who has read all of it."""
+    def close(self, error: WindowpaneError | None = None) -> None:
+        """End the feed for everyone who has read all of it; with an error when the turn has no recorded end."""
         self._closed = True
+        self._error = error
         self._ring()
 
     async def listen(self) -> AsyncIterator[Live]:
-        """Yield everything from the beginning, then what comes, until the feed closes."""
+        """Yield everything from the beginning, then what comes, until the feed closes.
+
+        Raises:
+            WindowpaneError: the end of the turn could not be recorded.
+        """
         position = 0
         while True:
             while position < len(self._seen):
                 yield self._seen[position]
                 position += 1
             if self._closed:
+                if self._error is not None:
+                    raise self._error
                 return
             await self._news.wait()
 
@@ -257,7 +267,14 @@ class SessionHubs:
         """Yield what `Hub.listen` does. `seq` and `sets` are the session as the caller has just read it."""
 
         async def read(after: int) -> list[Recorded]:
-            return await self._log.read(session_id, after=after, limit=PAGE)
+            backoff = Backoff()
+            while True:
+                try:
+                    return await self._log.read(session_id, after=after, limit=PAGE)
+                except StoreUnavailableError:
+                    if self._closed:
+                        raise
+                await anyio.sleep(backoff.next_s())
 
         if self._closed:
             return
@@ -295,29 +312,40 @@ class SessionHubs:
         if voice := self._voices.get(session_id):
             for delta in voice.deltas:
                 watched.hub.speak(voice.after, delta)
-        self._tasks.start_soon(self._follow, session_id, watched)
+        self._tasks.start_soon(supervised, "session.watch", partial(self._follow, session_id, watched))
         return watched
 
     async def _follow(self, session_id: SessionId, watched: _Watched) -> None:
         """Bring the log to a hub, until it has no listeners or there is nothing more."""
-        why: Literal["closed", "deleted", "failed"] = "closed"
-        with watched.scope:
+        why: Literal["closed", "deleted", "failed"] = "failed"
+        try:
+            with watched.scope:
+                why = await self._bring_log(session_id, watched.hub)
+        finally:
+            watched.hub.end("closed" if self._closed or watched.scope.cancelled_caught else why)
+            self._forget(session_id, watched)
+
+    async def _bring_log(self, session_id: SessionId, hub: Hub) -> Literal["closed", "deleted", "failed"]:
+        """Bring the log to a hub and return why it ended. While the store is away, its listeners stay."""
+        backoff = Backoff()
+        while not self._closed:
             try:
-                async with aclosing(self._log.subscribe(session_id, after=watched.hub.seq)) as entries:
+                async with aclosing(self._log.subscribe(session_id, after=hub.seq)) as entries:
                     async for entry in entries:
-                        watched.hub.record(entry)
+                        backoff.reset()
+                        hub.record(entry)
                 await self._log.read(session_id, limit=1)
+                return "closed"
             except SessionNotFoundError:
-                why = "deleted"
+                return "deleted"
+            except StoreUnavailableError as error:
+                if not backoff.begun:
+                    log.info("watch.waits", session=session_id, code=error.code)
             except WindowpaneError as error:
-                why = "closed" if self._closed else "failed"
                 log.info("watch.ended", session=session_id, code=error.code)
-            except Exception:
-                # A background task is an edge: an unexpected error ends this hub and nothing else.
-                why = "failed"
-                log.exception("watch.crashed", session=session_id)
-        watched.hub.end(why)
-        self._forget(session_id, watched)
+                return "failed"
+            await anyio.sleep(backoff.next_s())
+        return "closed"
 
     def _forget(self, session_id: SessionId, watched: _Watched) -> None:
         if self._sessions.get(session_id) is watched:

@@ -5,6 +5,7 @@ session is watched as long as it has listeners, and every change that stands in 
 """
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import anyio
@@ -20,6 +21,7 @@ from windowpane.context.ids import SessionId
 from windowpane.engine import Engine
 from windowpane.errors import SessionNotFoundError
 from windowpane.mcp_server.callers import own_session
+from windowpane.supervise import keep_running
 
 CONTEXT_URI = "windowpane://sessions/{session_id}/context"
 
@@ -44,7 +46,7 @@ class SessionWatch:
         result: HandlerResult = None
         async with anyio.create_task_group() as tasks:
             for session_id, seq in seen.items():
-                tasks.start_soon(self._watch, session_id, seq)
+                tasks.start_soon(keep_running, "mcp.watch", partial(self._watch, session_id, seq))
             try:
                 result = await call_next(ctx)
             except MCPError as error:

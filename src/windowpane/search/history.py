@@ -39,6 +39,7 @@ from windowpane.search.index import (
     why_not,
 )
 from windowpane.search.words import words
+from windowpane.supervise import supervised
 
 BEFORE = 2
 AFTER = 1
@@ -248,7 +249,7 @@ class HistoryIndex:
             finally:
                 done.set()
 
-        self._tasks.start_soon(embed)
+        self._tasks.start_soon(supervised, "history.index", embed)
         await done.wait()
 
     async def _embed_missing(self, past: "Past", count: int) -> None:

@@ -23,6 +23,7 @@ from windowpane.search.corpus import Corpus
 from windowpane.search.documents import DOMAINS, Document, document
 from windowpane.search.embedding.base import Embedder
 from windowpane.search.embedding.vectors import Key, Stored, VectorCache, stored, vector_key
+from windowpane.supervise import supervised
 
 log = structlog.get_logger()
 
@@ -178,7 +179,7 @@ class ItemIndex:
             finally:
                 done.set()
 
-        self._tasks.start_soon(embed)
+        self._tasks.start_soon(supervised, "items.index", embed)
         await done.wait()
 
     async def _embed_missing(self, corpora: Sequence[Corpus]) -> None:

@@ -65,6 +65,7 @@ from windowpane.server.routes import (
     watch,
 )
 from windowpane.server.routes.agent_events import Looking
+from windowpane.supervise import keep_running
 
 ABOUT = """The context engine for chat agents: what goes into every model request, and why.
 
@@ -201,7 +202,7 @@ async def _lifespan(engine: Engine, doorkeeper: Doorkeeper, grace_s: float, app:
             stopped.set()
 
         tasks.start_soon(stop)
-        tasks.start_soon(doorkeeper.watch)
+        tasks.start_soon(keep_running, "tokens.watch", doorkeeper.watch)
         app.state.opened, app.state.stopping = True, False
         with telemetry.listening(app.state.metrics.count):
             try:

@@ -84,6 +84,9 @@ TITLES: Mapping[int, str] = {413: "Content Too Large", 422: "Unprocessable Conte
 """Names of status codes that Python still calls by older ones."""
 
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
+STORE_RETRY_S = 5
+"""When a client may ask again for what the store could not do, in seconds."""
+
 CHALLENGE = {"WWW-Authenticate": 'Bearer realm="windowpane"'}
 """What tells a client how to show who it is."""
 
@@ -166,6 +169,8 @@ def _headers_of(error: WindowpaneError) -> dict[str, str]:
         return CHALLENGE
     if isinstance(error, ModelRateLimitedError) and error.retry_after_s is not None:
         return {"Retry-After": f"{error.retry_after_s:.0f}"}
+    if isinstance(error, StoreUnavailableError):
+        return {"Retry-After": f"{STORE_RETRY_S}"}
     return {}
 
 

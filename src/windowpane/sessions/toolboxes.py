@@ -5,9 +5,12 @@ from contextlib import AbstractAsyncContextManager
 
 import anyio
 import anyio.abc
+import structlog
 
 from windowpane.agents.base import Agent, ServerEntry
 from windowpane.tools.base import ServerConfig, Toolbox
+
+log = structlog.get_logger()
 
 
 class Toolboxes:
@@ -40,6 +43,14 @@ class Toolboxes:
         return await self._tasks.start(self._hold)
 
     async def _hold(self, *, task_status: anyio.abc.TaskStatus[Toolbox]) -> None:
-        async with self._new() as toolbox:
-            task_status.started(toolbox)
-            await anyio.sleep_forever()
+        opened: Toolbox | None = None
+        try:
+            async with self._new() as opened:
+                task_status.started(opened)
+                await anyio.sleep_forever()
+        except Exception:
+            if opened is None:
+                raise
+            # A background task is an edge: the next turn opens the agent's toolbox again.
+            log.exception("toolbox.crashed")
+            self._held = {agent: held for agent, held in self._held.items() if held[0] is not opened}

@@ -6,6 +6,7 @@ supervisors there are and passes calls on; servers start, fail and come back whi
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import partial
 from types import TracebackType
 from typing import Any, Self
 
@@ -13,6 +14,7 @@ import anyio
 import anyio.abc
 
 from windowpane.errors import InvalidSettingError, ToolError, ToolServerDownError
+from windowpane.supervise import supervised
 from windowpane.tools.base import ServerConfig, ServerStatus, ToolOutput
 from windowpane.tools.supervisor import Pace, Supervisor, reaches_same
 
@@ -64,7 +66,7 @@ class McpToolbox:
                     present.stop()
                     if config.enabled:
                         supervisor.inherit(present.listing)
-                tasks.start_soon(supervisor.run, present)
+                tasks.start_soon(supervised, "tools.server", partial(supervisor.run, present))
 
     def servers(self) -> tuple[ServerStatus, ...]:
         """Return every configured server as it is now, in the order of their names."""

@@ -17,6 +17,7 @@ import anyio
 from windowpane.context.agents import ServerState
 from windowpane.context.items import Tool
 from windowpane.errors import ToolServerDownError
+from windowpane.supervise import keep_running
 from windowpane.tools.base import ServerConfig, ServerStatus, ToolOutput
 from windowpane.tools.connection import McpConnection, NotDeliveredError
 from windowpane.tools.failure import exited, too_slow, why
@@ -97,7 +98,7 @@ class Supervisor:
             if (fault := _fault(self.config)) or not self.config.enabled:
                 self._set("failed" if fault and self.config.enabled else "disabled", error=fault)
                 return
-            await self._keep_connected()
+            await keep_running("tools.server", self._keep_connected, server=self.config.name)
         finally:
             self._stopping = True
             self.stopped.set()

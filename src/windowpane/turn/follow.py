@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing, suppress
+from functools import partial
 
 import anyio
 import anyio.abc
@@ -11,16 +12,19 @@ from windowpane.context.ids import SessionId
 from windowpane.context.session import SessionState
 from windowpane.errors import SessionNotFoundError, StoreUnavailableError
 from windowpane.stores.sessions import Sessions
+from windowpane.supervise import supervised
 from windowpane.turn.lease import Leases
 from windowpane.turn.log import append_to_turn, interrupted
+from windowpane.turn.patience import StorePatience
 
 
 class Follower:
     """Follows turns of other workers."""
 
-    def __init__(self, sessions: Sessions, leases: Leases) -> None:
+    def __init__(self, sessions: Sessions, leases: Leases, patience: StorePatience) -> None:
         self._sessions = sessions
         self._leases = leases
+        self._patience = patience
         self._attended: set[SessionId] = set()
         self._tasks: anyio.abc.TaskGroup
 
@@ -29,19 +33,24 @@ class Follower:
         self._tasks = tasks
 
     async def follow(self, session_id: SessionId, turn: int) -> AsyncGenerator[Live]:
-        """Yield a turn's events from its beginning until it ends or waits."""
+        """Yield a turn's events from its beginning until it ends or waits. A store that goes away is waited for.
+
+        Raises:
+            StoreUnavailableError: the store is away at the beginning, or was away for too long.
+        """
         seen = ((await self._sessions.state(session_id)).turn_starts.of(turn) or 1) - 1
         while True:
-            for entry in await self._sessions.store.read(session_id, after=seen):
+            for entry in await self._patience.retry(partial(self._sessions.store.read, session_id, after=seen)):
                 seen = entry.seq
                 yield entry
                 if isinstance(entry.event, TurnFinished) and entry.event.turn == turn:
                     return
-            state = await self._sessions.state(session_id)
+            state = await self._patience.retry(partial(self._sessions.state, session_id))
             if state.open_turn is None or state.open_turn.turn != turn or state.open_turn.waits:
                 return
-            if not await self._news(session_id, seen):
-                await self.close_if_abandoned(session_id, turn, interrupted(turn))
+            if not await self._patience.retry(partial(self._news, session_id, seen)):
+                close = partial(self.close_if_abandoned, session_id, turn, interrupted(turn))
+                await self._patience.retry(close)
 
     def attend(self, state: SessionState) -> None:
         """Close the session's open turn when its worker is gone, also if no client follows it."""
@@ -49,7 +58,7 @@ class Follower:
         if turn is None or turn.waits or state.id in self._attended:
             return
         self._attended.add(state.id)
-        self._tasks.start_soon(self._attend, state.id, turn.turn)
+        self._tasks.start_soon(supervised, "turn.attend", partial(self._attend, state.id, turn.turn))
 
     async def close_if_abandoned(self, session_id: SessionId, turn: int, end: Event) -> None:
         """End a turn with an event if no worker holds its session."""
@@ -60,11 +69,13 @@ class Follower:
 
     async def _attend(self, session_id: SessionId, turn: int) -> None:
         # A session that is deleted meanwhile has no turn to close; other callers report a store that fails.
-        with suppress(SessionNotFoundError, StoreUnavailableError):
-            async with aclosing(self.follow(session_id, turn)) as events:
-                async for _ in events:
-                    pass
-        self._attended.discard(session_id)
+        try:
+            with suppress(SessionNotFoundError, StoreUnavailableError):
+                async with aclosing(self.follow(session_id, turn)) as events:
+                    async for _ in events:
+                        pass
+        finally:
+            self._attended.discard(session_id)
 
     async def _news(self, session_id: SessionId, after: int) -> bool:
         """Wait for something new in the log, but not longer than a lease lasts; tell whether there is."""

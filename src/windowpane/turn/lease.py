@@ -1,10 +1,13 @@
 """Take a session for one worker: its turn runs under a lease, which the worker renews while it works."""
 
 import anyio
+import structlog
 
 from windowpane.context.ids import SessionId, new_holder_id
-from windowpane.errors import SessionBusyError, WindowpaneError
+from windowpane.errors import SessionBusyError, SessionNotFoundError, StoreError
 from windowpane.stores.base import Store
+
+log = structlog.get_logger()
 
 POLL_S = 0.05
 """How often a session that is busy is tried again."""
@@ -38,16 +41,21 @@ class Leases:
         return holder if await self._store.acquire(session_id, holder, self.lease_s) else None
 
     async def release(self, session_id: SessionId, holder: str) -> None:
-        """Give the session back, also while being cancelled."""
+        """Give the session back, also while being cancelled. A lease that the store cannot take back runs out."""
         with anyio.CancelScope(shield=True):
-            await self._store.release(session_id, holder)
+            try:
+                await self._store.release(session_id, holder)
+            except StoreError as error:
+                log.info("lease.runs_out", session=session_id, code=error.code)
 
     async def keep(self, session_id: SessionId, holder: str) -> None:
-        """Renew a lease until it is lost, then return."""
+        """Renew a lease until it is lost, then return. While the store is away it counts as held."""
         held = True
         while held:
             await anyio.sleep(self.lease_s / 3)
             try:
                 held = await self._store.acquire(session_id, holder, self.lease_s)
-            except WindowpaneError:
+            except SessionNotFoundError:
                 held = False
+            except StoreError as error:
+                log.info("lease.not_renewed", session=session_id, code=error.code)

@@ -31,6 +31,7 @@ from windowpane.tools.base import ToolOutput
 from windowpane.tools.context_tools import WithContextTools
 from windowpane.turn.lease import Leases
 from windowpane.turn.log import append_to_turn, failed
+from windowpane.turn.patience import StorePatience
 from windowpane.turn.requests import TurnRequests
 from windowpane.turn.runner import Runner
 
@@ -86,7 +87,7 @@ class PreparedTurns:
         if not begun.recorded:
             raise KeyReusedError(key or "")
         try:
-            request, _ = await self._requests.build_and_store(begun.state, begun.agent)
+            request, _ = await self._requests.build_and_store(begun.state, begun.agent, patience=StorePatience(0))
         except WindowpaneError as error:
             await append_to_turn(self._states, session_id, begun.turn, [failed(begun.turn, error)])
             await self._leases.release(session_id, holder)

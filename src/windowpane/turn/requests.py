@@ -18,7 +18,8 @@ from windowpane.request.resume import is_taken_up_again
 from windowpane.sessions.toolboxes import Toolboxes
 from windowpane.stores.sessions import Changed, Sessions
 from windowpane.turn.begin import opening_events
-from windowpane.turn.log import append_to_turn
+from windowpane.turn.log import append_patiently
+from windowpane.turn.patience import StorePatience
 
 
 class TurnRequests:
@@ -69,11 +70,18 @@ class TurnRequests:
         return rebuild(body, await self._sessions.store.blobs(state.id, texts_of(body)))
 
     async def build_and_store(
-        self, state: SessionState, agent: Agent, brought: Sequence[Tool] = (), reply_options: ReplyOptions | None = None
+        self,
+        state: SessionState,
+        agent: Agent,
+        brought: Sequence[Tool] = (),
+        reply_options: ReplyOptions | None = None,
+        *,
+        patience: StorePatience,
     ) -> tuple[Request, Changed]:
         """Return a new request for the open turn, and the session after it was stored.
 
-        `brought` are tools that the client runs itself, `reply_options` what it asks of the answer.
+        `brought` are tools that the client runs itself, `reply_options` what it asks of the answer. A store that is
+        away is waited for with `patience`.
         """
         toolbox = await self._toolboxes.of(agent)
         if any(server.state == "connecting" for server in toolbox.servers()):
@@ -84,4 +92,5 @@ class TurnRequests:
             self._services, agent, toolbox.servers(), state, brought=brought, reply_options=reply_options
         )
         events, blobs = built.to_append(state)
-        return built.request, await append_to_turn(self._sessions, state.id, open_turn(state).turn, events, blobs)
+        stored = await append_patiently(self._sessions, state, open_turn(state).turn, events, patience, blobs)
+        return built.request, stored

@@ -2,10 +2,13 @@
 
 One worker runs a session's turn at a time; it holds the session's lease and renews it while it works. A client that
 goes away changes nothing. A turn whose worker died is closed as interrupted by the next worker that looks at it.
+
+Nothing that a turn raises leaves its task. While the store is away a turn keeps what it has and tries again
+(`patience.py`); a turn that must give up tells those who follow it, and is closed like one whose worker died.
 """
 
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Literal
@@ -30,7 +33,7 @@ from windowpane.context.items import ItemRef, Tool
 from windowpane.context.messages import Outcome, Step
 from windowpane.context.request import ReplyOptions
 from windowpane.context.session import SessionState, open_turn
-from windowpane.errors import WindowpaneError
+from windowpane.errors import SessionNotFoundError, StoreUnavailableError, WindowpaneError
 from windowpane.live import Feed, SessionHubs
 from windowpane.memory.memory import Memory
 from windowpane.models.base import Models
@@ -39,6 +42,7 @@ from windowpane.request.settings import call_settings, max_model_calls, tool_per
 from windowpane.sessions.toolboxes import Toolboxes
 from windowpane.sessions.working import WorkingContext
 from windowpane.stores.sessions import Sessions
+from windowpane.supervise import keep_running, supervised
 from windowpane.text.tokens import count
 from windowpane.tools.base import Toolbox
 from windowpane.tools.context_tools import WithContextTools
@@ -46,7 +50,8 @@ from windowpane.tools.permissions import Verdict, decide
 from windowpane.turn.begin import BegunTurn, closing_events, opening_events
 from windowpane.turn.follow import Follower
 from windowpane.turn.lease import Leases
-from windowpane.turn.log import append_to_turn, crashed, failed
+from windowpane.turn.log import append_patiently, crashed, failed
+from windowpane.turn.patience import StorePatience
 from windowpane.turn.requests import TurnRequests
 from windowpane.turn.run import TurnRun, run
 from windowpane.turn.sources import sources_of
@@ -71,6 +76,8 @@ class TurnTask:
     model: str = ""
     outcome: Outcome | Literal["waiting"] = "waiting"
     error: str = ""
+    unrecorded: WindowpaneError | None = None
+    storing: bool = False
 
     def publish(self, recorded: Iterable[Recorded]) -> None:
         """Tell those who follow what was stored."""
@@ -85,6 +92,11 @@ class TurnTask:
         if delta.kind == "text":
             self.said.append(delta.text)
         self.feed.publish(delta)
+
+    def give_up(self, error: WindowpaneError) -> None:
+        """Note that the end of the turn cannot be recorded."""
+        self.unrecorded = error
+        self.outcome, self.error = "interrupted", error.code
 
     def cancel(self, *, by_user: bool) -> None:
         """Stop the turn."""
@@ -107,6 +119,7 @@ class Runner:
         memory: Memory,
         audience: SessionHubs,
         leases: Leases,
+        patience: StorePatience,
     ) -> None:
         self._sessions = sessions
         self._agents = agents
@@ -117,17 +130,20 @@ class Runner:
         self._memory = memory
         self._audience = audience
         self._leases = leases
-        self._follower = Follower(sessions, leases)
+        self._patience = patience
+        self._follower = Follower(sessions, leases, patience)
         self._running: dict[SessionId, TurnTask] = {}
         self._tasks: anyio.abc.TaskGroup
 
     def open_in(self, tasks: anyio.abc.TaskGroup) -> None:
         """Run turns in this task group."""
         self._tasks = tasks
+        self._patience.begin()
         self._follower.open_in(tasks)
 
     def close(self) -> None:
-        """Stop every turn; each is recorded as interrupted."""
+        """Stop every turn; each is recorded as interrupted. A store that is away is not waited for any more."""
+        self._patience.end()
         for task in self._running.values():
             task.scope.cancel()
 
@@ -135,8 +151,9 @@ class Runner:
         """Let turns come to their end, and stop those that take longer; each of these is recorded as interrupted."""
         with anyio.move_on_after(within_s):
             while self._running:
-                async for _ in next(iter(self._running.values())).feed.listen():
-                    pass
+                with suppress(WindowpaneError):
+                    async for _ in next(iter(self._running.values())).feed.listen():
+                        pass
         self.close()
 
     async def begin(self, state: SessionState, holder: str, message: str, key: str | None = None) -> BegunTurn:
@@ -181,8 +198,8 @@ class Runner:
         task = TurnTask(open_turn(state).turn, state, holder, agent, brought, reply_options)
         self._running[state.id] = task
         task.publish(recorded)
-        self._tasks.start_soon(self._audience.relay, state.id, task.feed.listen())
-        self._tasks.start_soon(self._run_measured, task)
+        self._tasks.start_soon(supervised, "turn.relay", partial(self._relay, task))
+        self._tasks.start_soon(supervised, "turn.run", partial(self._run_measured, task))
         return task.turn
 
     async def follow(self, session_id: SessionId, turn: int) -> AsyncGenerator[Live]:
@@ -228,6 +245,12 @@ class Runner:
 
         return verdict
 
+    async def _relay(self, task: TurnTask) -> None:
+        """Let those who watch the session see what the turn says."""
+        # Those who follow the turn are told when its end cannot be recorded.
+        with suppress(WindowpaneError):
+            await self._audience.relay(task.state.id, task.feed.listen())
+
     async def _run_measured(self, task: TurnTask) -> None:
         """Run a turn to its end, measure it, and sum the conversation up afterwards."""
         with telemetry.turn(task.state.id, task.turn) as measured:
@@ -249,38 +272,43 @@ class Runner:
         try:
             with task.scope:
                 async with anyio.create_task_group() as watch:
-                    watch.start_soon(self._keep_lease, task)
-                    watch.start_soon(self._heed_cancel, task)
+                    watch.start_soon(keep_running, "turn.lease", partial(self._keep_lease, task))
+                    watch.start_soon(keep_running, "turn.cancel", partial(self._heed_cancel, task))
                     await self._run(task)
                     watch.cancel_scope.cancel()
         finally:
             with anyio.CancelScope(shield=True):
-                if task.scope.cancel_called:
-                    await self._record_stop(task)
-                await self._leases.release(session_id, task.holder)
-                if self._running.get(session_id) is task:
-                    del self._running[session_id]
-                task.feed.close()
+                try:
+                    if task.scope.cancel_called:
+                        await self._record_stop(task)
+                    await self._leases.release(session_id, task.holder)
+                finally:
+                    if self._running.get(session_id) is task:
+                        del self._running[session_id]
+                    task.feed.close(task.unrecorded)
 
     async def _run(self, task: TurnTask) -> None:
-        """Run a turn; whatever it fails with is recorded as its end."""
+        """Run a turn; whatever it fails with is recorded as its end, if that is possible."""
         session_id = task.state.id
         try:
             await run(await self._prepared(task), task.state)
         except WindowpaneError as error:
             log.info("turn.failed", session=session_id, turn=task.turn, code=error.code)
-            await self._append(task, [failed(task.turn, error)])
+            if task.unrecorded is None:
+                await self._record_end(task, [failed(task.turn, error)])
         except Exception:
             # A background task is an edge: an unexpected error is logged here, once, and the user is told.
             log.exception("turn.crashed", session=session_id, turn=task.turn)
-            await self._append(task, [crashed(task.turn)])
+            await self._record_end(task, [crashed(task.turn)])
 
     async def _prepared(self, task: TurnTask) -> TurnRun:
         """Return what the turn works with: its request, stored, and then the model that it is for."""
         agent = task.agent = task.agent or self._agents.current(task.state.agent)
-        request = await self._requests.read(task.state)
+        request = await self._patience.retry(partial(self._requests.read, task.state))
         if request is None:
-            request, stored = await self._requests.build_and_store(task.state, agent, task.brought, task.reply_options)
+            request, stored = await self._requests.build_and_store(
+                task.state, agent, task.brought, task.reply_options, patience=self._patience
+            )
             task.state = stored.state
             task.publish(stored.recorded)
         sets = self._working.of(task.state.id, actor="model", tell=task.publish)
@@ -301,7 +329,13 @@ class Runner:
         )
 
     async def _append(self, task: TurnTask, events: Sequence[Event]) -> SessionState:
-        changed = await append_to_turn(self._sessions, task.state.id, task.turn, events)
+        task.storing = True
+        try:
+            changed = await append_patiently(self._sessions, task.state, task.turn, events, self._patience)
+        except StoreUnavailableError as error:
+            task.give_up(error)
+            raise
+        task.storing = False
         task.said.clear()
         task.state = changed.state
         task.publish(changed.recorded)
@@ -309,16 +343,38 @@ class Runner:
 
     async def _record_stop(self, task: TurnTask) -> None:
         """Record that a turn was stopped, with what it had said so far."""
+        if task.storing:
+            with suppress(WindowpaneError):
+                await self._patience.retry(partial(self._catch_up, task))
         outcome: Outcome = "cancelled" if task.cancelled_by_user else "interrupted"
         events: list[Event] = [TurnFinished(turn=task.turn, outcome=outcome)]
         if said := "".join(task.said):
             step = Step(text=said, finish_reason=outcome)
             events.insert(0, ModelReplied(turn=task.turn, step=step, tokens=count(said)))
+        await self._record_end(task, events)
+
+    async def _catch_up(self, task: TurnTask) -> None:
+        """Find out whether the store has what it was given when the turn was stopped."""
+        news = await self._sessions.store.read(task.state.id, after=task.state.seq)
+        task.state = await self._sessions.state(task.state.id)
+        if any(isinstance(entry.event, ModelReplied) and entry.event.turn == task.turn for entry in news):
+            task.said.clear()
+        task.publish(entry for entry in news if not isinstance(entry.event, CancelRequested))
+        task.storing = False
+
+    async def _record_end(self, task: TurnTask, events: Sequence[Event]) -> None:
+        """Record the end of a turn. Where that is not possible, those who follow the turn are told."""
         try:
             await self._append(task, events)
-        except WindowpaneError as error:
-            # The session was deleted, or the store is gone: there is nothing left to note it in.
+        except SessionNotFoundError as error:
+            # Deleted: there is nothing left to record it in.
             log.info("turn.unfinished", session=task.state.id, turn=task.turn, code=error.code)
+        except WindowpaneError as error:
+            log.warning("turn.unfinished", session=task.state.id, turn=task.turn, code=error.code, why=str(error))
+            task.give_up(error)
+        except Exception:
+            log.exception("turn.unfinished", session=task.state.id, turn=task.turn)
+            task.give_up(StoreUnavailableError("the end of the turn could not be recorded; the server log says why"))
 
     async def _sum_up(self, task: TurnTask) -> None:
         """Sum the conversation up when that is due, now that no client waits."""

@@ -1484,7 +1484,7 @@ export type RawFile = {
   raw: string
 }
 
-/** The server can do its work: the store answers, and the agents can be read. */
+/** The server can do its work: the store can be read and written, and the agents can be read. */
 export type Readiness = {
   status: "ready"
 }

@@ -23,6 +23,7 @@ from windowpane.stores.postgres.connections import (
     translated_errors,
 )
 from windowpane.stores.watch import Watchers
+from windowpane.supervise import keep_running
 
 _CHANNEL = "windowpane"
 _TELL_EVERY_S = 0.005
@@ -48,7 +49,7 @@ class Notifier:
         self._watchers.wake(session_id)
         self._changed[session_id] = None
         if self._telling is None or self._telling.done():
-            self._telling = asyncio.create_task(self._tell())
+            self._telling = asyncio.create_task(keep_running("postgres.tell", self._tell))
 
     def listen(self) -> None:
         """Hear others, for as long as a session is watched."""
@@ -83,7 +84,7 @@ class Notifier:
         return self._messages(changed[:half]) + self._messages(changed[half:])
 
     async def _attend(self) -> None:
-        await asyncio.gather(self._listen(), self._look())
+        await asyncio.gather(keep_running("postgres.listen", self._listen), keep_running("postgres.look", self._look))
 
     async def _listen(self) -> None:
         """Keep a connection that hears what others tell."""

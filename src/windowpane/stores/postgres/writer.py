@@ -28,6 +28,7 @@ from windowpane.stores.postgres.connections import (
     close_connection,
 )
 from windowpane.stores.postgres.log import name_in_sql, within_bigint
+from windowpane.supervise import keep_running
 
 _MOST_AT_ONCE = 256
 _MOST_BYTES_AT_ONCE = 4 * 2**20
@@ -101,15 +102,18 @@ class PostgresWriter:
 
     async def _serve(self) -> None:
         try:
-            while not (self._closing and not self._queue):
-                await self._filled.wait()
-                while jobs := self._waiting():
-                    await self._store(jobs)
-                if not self._closing:
-                    self._filled.clear()
+            await keep_running("postgres.write", self._store_waiting)
         finally:
             if self._connection is not None:
                 await close_connection(self._connection)
+
+    async def _store_waiting(self) -> None:
+        while not (self._closing and not self._queue):
+            await self._filled.wait()
+            while jobs := self._waiting():
+                await self._store(jobs)
+            if not self._closing:
+                self._filled.clear()
 
     def _waiting(self) -> list[PendingAppend]:
         """Take what waits, in order; what has no caller any more, or has waited too long, is left out."""

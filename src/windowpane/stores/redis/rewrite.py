@@ -5,11 +5,13 @@ an erasure: at once, and then at most once a minute, because it costs as much as
 """
 
 import asyncio
+from functools import partial
 
 import structlog
 
 from windowpane.errors import StoreUnavailableError
 from windowpane.stores.redis.nodes import Nodes
+from windowpane.supervise import keep_running
 
 _AT_MOST_EVERY_S = 60.0
 _ASK_AGAIN_S = 0.1
@@ -31,7 +33,9 @@ class AofRewrite:
         """Have the files rewritten soon."""
         self._erasures += 1
         if self._asking is None or self._asking.done():
-            self._asking = asyncio.create_task(self._ask_until_covered(_AT_MOST_EVERY_S))
+            self._asking = asyncio.create_task(
+                keep_running("redis.rewrite", partial(self._ask_until_covered, _AT_MOST_EVERY_S))
+            )
 
     async def close(self) -> None:
         """Ask now for what is still due, but wait no longer than a moment for servers that are busy with it."""

@@ -22,6 +22,7 @@ from windowpane.stores.redis.keys import RedisKeys
 from windowpane.stores.redis.nodes import Nodes
 from windowpane.stores.redis.pipeline import Command, Reply
 from windowpane.stores.redis.url import HostPort
+from windowpane.supervise import keep_running
 
 CHECK_EVERY_S = 5.0
 """How often logs are compared with what watchers have seen, whether or not a message came."""
@@ -63,7 +64,7 @@ class Wakeups:
         try:
             await self._subscribe(session_id)
             if self._checking is None or self._checking.done():
-                self._checking = asyncio.create_task(self._keep_checking())
+                self._checking = asyncio.create_task(keep_running("redis.check", self._keep_checking))
             yield
         finally:
             self._wanted[session_id] -= 1
@@ -139,7 +140,7 @@ class ChannelListener:
             return
         self._wanted.add(channel)
         if self._listening is None or self._listening.done():
-            self._listening = asyncio.create_task(self._keep_listening())
+            self._listening = asyncio.create_task(keep_running("redis.listen", self._keep_listening))
         else:
             await self._send((self._subscribe, channel))
 
@@ -155,7 +156,7 @@ class ChannelListener:
         if self._silent_pings > _SILENT_PINGS and self._listening is not None and self._connection is not None:
             # A connection can be dead without a sign. Cancelled, the task disconnects; another one connects again.
             self._listening.cancel()
-            self._listening = asyncio.create_task(self._keep_listening())
+            self._listening = asyncio.create_task(keep_running("redis.listen", self._keep_listening))
         else:
             missing = self._wanted - self._confirmed
             await self._send((b"PING",), *((self._subscribe, channel) for channel in missing))

@@ -27,6 +27,7 @@ from windowpane.stores.sqlite import log
 from windowpane.stores.sqlite.file import Synchronous, connect, open_file, translated_errors
 from windowpane.stores.sqlite.writer import SQLiteWriter
 from windowpane.stores.watch import Watchers
+from windowpane.supervise import keep_running
 
 T = TypeVar("T")
 
@@ -164,7 +165,9 @@ class SQLiteStore(Store):
         """Yield every event after a sequence number, old ones first, then new ones; see `Store.subscribe`."""
         self._open_writer()
         if self._glancing is not None and (self._lookout is None or self._lookout.done()):
-            self._lookout = asyncio.create_task(self._look_out(self._glancing))
+            self._lookout = asyncio.create_task(
+                keep_running("sqlite.look_out", partial(self._look_out, self._glancing))
+            )
         async for recorded in self._watchers.follow(self.read, session_id, after):
             yield recorded
 

@@ -1,0 +1,52 @@
+"""Wait for a store that is away: a running turn keeps what it has, and tries again."""
+
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+import anyio
+import structlog
+
+from windowpane.errors import StoreUnavailableError
+from windowpane.supervise import Backoff
+
+log = structlog.get_logger()
+
+T = TypeVar("T")
+
+STORE_PATIENCE_S = 120.0
+"""How long a running turn waits for a store that is away, before it gives up what it could not store."""
+
+
+class StorePatience:
+    """How long turns wait for the store: up to `limit_s` each time, and no longer once `end()` was called."""
+
+    def __init__(self, limit_s: float = STORE_PATIENCE_S) -> None:
+        self._limit_s = limit_s
+        self._ended = anyio.Event()
+
+    def begin(self) -> None:
+        """Be patient, also after `end()`."""
+        self._ended = anyio.Event()
+
+    def end(self) -> None:
+        """Wait no more: the process is about to stop."""
+        self._ended.set()
+
+    async def retry(self, work: Callable[[], Awaitable[T]]) -> T:
+        """Do something that may be done more than once, again and again while the store is away.
+
+        Raises:
+            StoreUnavailableError: it was away for too long.
+        """
+        backoff = Backoff()
+        deadline = anyio.current_time() + self._limit_s
+        while True:
+            try:
+                return await work()
+            except StoreUnavailableError as error:
+                if self._ended.is_set() or anyio.current_time() >= deadline:
+                    raise
+                if not backoff.begun:
+                    log.warning("store.away", why=str(error))
+            with anyio.move_on_after(backoff.next_s()):
+                await self._ended.wait()

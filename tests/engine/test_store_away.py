@@ -1,0 +1,179 @@
+"""A store that goes away ends nothing: not the engine, not other turns, and what was said is kept."""
+
+from __future__ import annotations
+
+from collections import Counter
+from contextlib import suppress
+
+import anyio
+import httpx2
+import pytest
+
+from engine.unsteady import Fault, UnsteadyStore
+from windowpane.context.events import Delta, ModelReplied, Recorded, RequestBuilt, TurnFinished, TurnStarted
+from windowpane.context.ids import SessionId
+from windowpane.engine import Engine
+from windowpane.errors import StoreUnavailableError
+from windowpane.models.scripted import Call, Reply
+from windowpane.server.app import create_app
+from windowpane.testing import World, drain, stored, tool
+
+LEASE_S = 0.3
+CALLS_IN_A_TURN = 14
+BEGINNING = 3
+"""So many of these calls are made before a turn has begun: the session is read and taken, the message is stored."""
+
+KINDS = ["turn.started", "request.built", "model.replied", "tool.returned", "model.replied", "turn.finished"]
+"""What is stored of a turn that calls a tool."""
+
+
+@pytest.fixture
+def store(world: World) -> UnsteadyStore:
+    """Give the world an unsteady store, and a model that calls a tool in every turn."""
+    store = world.store = UnsteadyStore()
+    world.toolbox.put("files", [tool("read", "nothing", permission="none")])
+    world.says(*(Reply(calls=(Call("files__read", "{}", "c1"),)), Reply("It is empty.")) * 5)
+    return store
+
+
+async def outcome_of(engine: Engine, session_id: SessionId, message: str) -> str:
+    end = stored(await drain(engine.turn(session_id, message, wait_s=10)))[-1]
+    assert isinstance(end, TurnFinished)
+    return end.outcome
+
+
+async def log_of(store: UnsteadyStore, session_id: SessionId) -> list[Recorded]:
+    return await store.read(session_id)
+
+
+@pytest.mark.parametrize("fault", ["not done", "done, not answered"])
+@pytest.mark.parametrize("nth", range(1, CALLS_IN_A_TURN + 1))
+async def test_a_turn_goes_on_when_the_store_comes_back_and_nothing_is_stored_twice(
+    world: World, store: UnsteadyStore, nth: int, fault: Fault
+) -> None:
+    kinds: list[str] | None = None
+    async with world.engine(lease_s=LEASE_S) as engine:
+        first, other = await engine.sessions.create(), await engine.sessions.create()
+        store.lose(nth, calls=2, fault=fault)
+        with suppress(StoreUnavailableError):
+            kinds = [event.type for event in stored(await drain(engine.turn(first.id, "Read it")))]
+        store.come_back()
+        others = await outcome_of(engine, other.id, "Hi")
+        next_turn = await outcome_of(engine, first.id, "And now?")
+        log = await log_of(store, first.id)
+
+    assert (others, next_turn) == ("completed", "completed")
+    events = [entry.event for entry in log]
+    turns = Counter(event.turn for event in events if isinstance(event, TurnStarted))
+    assert turns == Counter(event.turn for event in events if isinstance(event, TurnFinished))
+    assert set(turns.values()) == {1}
+    # A message that could not be stored is refused; a turn that has begun is completed.
+    assert (kinds is None) == (nth <= BEGINNING)
+    if kinds is not None:
+        assert kinds == KINDS
+        assert [event.type for event in events][-12:] == KINDS * 2
+
+
+@pytest.mark.parametrize("nth", range(3, CALLS_IN_A_TURN + 1, 2))
+async def test_a_mistake_in_the_store_ends_its_turn_at_most(world: World, store: UnsteadyStore, nth: int) -> None:
+    async with world.engine(lease_s=LEASE_S) as engine:
+        first, other = await engine.sessions.create(), await engine.sessions.create()
+        store.lose(nth, calls=2, fault="unexpected")
+        with suppress(RuntimeError, StoreUnavailableError):
+            await drain(engine.turn(first.id, "Read it"))
+        store.come_back()
+        others = await outcome_of(engine, other.id, "Hi")
+        next_turn = await outcome_of(engine, first.id, "And now?")
+        log = await log_of(store, first.id)
+
+    assert (others, next_turn) == ("completed", "completed")
+    started = [entry.event.turn for entry in log if isinstance(entry.event, TurnStarted)]
+    assert started == [entry.event.turn for entry in log if isinstance(entry.event, TurnFinished)]
+
+
+async def test_a_turn_that_gives_up_tells_its_followers_and_is_closed_as_interrupted_later(
+    world: World, store: UnsteadyStore
+) -> None:
+    async with world.engine(lease_s=LEASE_S, store_patience_s=0.1) as engine:
+        first, other = await engine.sessions.create(), await engine.sessions.create()
+        turn = engine.turn(first.id, "Read it")
+        async for event in turn:
+            if isinstance(event, Recorded) and isinstance(event.event, RequestBuilt):
+                store.lose()
+                break
+        with pytest.raises(StoreUnavailableError, match="the store is away"):
+            await drain(turn)
+        store.come_back()
+        others = await outcome_of(engine, other.id, "Hi")
+        next_turn = await outcome_of(engine, first.id, "And now?")
+        events = [entry.event for entry in await log_of(store, first.id)]
+
+    ends = [(event.turn, event.outcome) for event in events if isinstance(event, TurnFinished)]
+    assert (others, next_turn, ends) == ("completed", "completed", [(1, "interrupted"), (2, "completed")])
+    assert sum(isinstance(event, RequestBuilt) and event.turn == 1 for event in events) == 1
+
+
+async def test_a_turn_is_stopped_while_the_store_is_away_and_keeps_what_it_said(
+    world: World, store: UnsteadyStore
+) -> None:
+    world.says(Reply("Half an answer", before_end=anyio.Event()))
+    async with world.engine(lease_s=LEASE_S) as engine:
+        session = await engine.sessions.create()
+        async for event in engine.turn(session.id, "Tell me"):
+            if isinstance(event, Delta) and event.text.endswith("answer"):
+                break
+        store.lose(nth=3, calls=3)
+        await engine.cancel(session.id)
+        log = await log_of(store, session.id)
+
+    assert [entry.event.step.text for entry in log if isinstance(entry.event, ModelReplied)] == ["Half an answer"]
+    assert log[-1].event == TurnFinished(turn=1, outcome="cancelled")
+
+
+async def test_who_watches_a_session_stays_while_the_store_is_away(world: World, store: UnsteadyStore) -> None:
+    seen: list[str] = []
+    async with world.engine(lease_s=LEASE_S) as engine, anyio.create_task_group() as tasks:
+        session = await engine.sessions.create()
+        watching = anyio.Event()
+
+        async def watch() -> None:
+            async for event in engine.watch(session.id):
+                watching.set()
+                if isinstance(event, Recorded):
+                    seen.append(event.event.type)
+                    if isinstance(event.event, TurnFinished):
+                        return
+
+        tasks.start_soon(watch)
+        await watching.wait()
+        store.lose(nth=4, calls=3)
+        await drain(engine.turn(session.id, "Read it"))
+
+    assert seen == KINDS
+
+
+async def test_over_http_a_store_that_is_away_is_a_503_with_a_time_to_try_again(
+    world: World, store: UnsteadyStore
+) -> None:
+    async with world.engine(lease_s=LEASE_S) as engine:
+        app = create_app(engine)
+        app.state.opened, app.state.stopping = True, False
+        transport = httpx2.ASGITransport(app=app)
+        async with httpx2.AsyncClient(transport=transport, base_url="http://localhost") as client:
+            session = (await client.post("/api/sessions", json={})).json()
+            store.lose()
+            sent = await client.post(f"/api/sessions/{session['id']}/messages", json={"content": "Hi"})
+            unread = await client.get("/readyz")
+            store.lose(nth=3)
+            unwritten = await client.get("/readyz")
+            store.come_back()
+            ready = await client.get("/readyz")
+            answered = await client.post(f"/api/sessions/{session['id']}/messages", json={"content": "Hi"})
+
+    refused = (sent, unread, unwritten)
+    assert [(answer.status_code, answer.headers["Retry-After"], answer.json()["detail"]) for answer in refused] == [
+        (503, "5", "the store is away"),
+        (503, "5", "the store cannot be reached"),
+        (503, "5", "the store cannot be written"),
+    ]
+    assert (ready.status_code, answered.json()["outcome"]) == (200, "completed")
