@@ -26,7 +26,8 @@ def real(parent: type[WindowpaneError]) -> set[tuple[str, str]]:
     """Return each class with its parent, as they are."""
     found: set[tuple[str, str]] = set()
     for child in parent.__subclasses__():
-        if child.__module__.startswith("windowpane."):
+        # A module may have a private error of its own, and the client joins a server's error with its own.
+        if child.__module__.startswith("windowpane.errors"):
             found |= {(parent.__name__, child.__name__)} | real(child)
     return found
 
