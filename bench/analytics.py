@@ -27,7 +27,7 @@ from windowpane.api.analytics import Filters
 from windowpane.context.ids import SessionId
 from windowpane.context.messages import Usage
 from windowpane.engine import Engine
-from windowpane.insight.analytics.count import Account, Progress
+from windowpane.insight.analytics.count import Counts, Progress
 from windowpane.insight.analytics.report import dashboard
 from windowpane.insight.analytics.store import AnalyticsStore
 from windowpane.insight.analytics.update import AnalyticsUpdater, Kept
@@ -58,7 +58,7 @@ def fill(analytics: AnalyticsStore, turns: int) -> None:
     for owner in range(OWNERS):
         for day in range(FIRST_DAY, FIRST_DAY + DAYS):
             for number in range(sessions):
-                made = Account(
+                made = Counts(
                     f"owner {owner}", f"agent {random.randrange(AGENTS)}", Progress(seq=100, turn=SESSION_TURNS)
                 )
                 if number == 0:
@@ -66,10 +66,10 @@ def fill(analytics: AnalyticsStore, turns: int) -> None:
                 analytics.add(SessionId(f"ses_{owner}_{day}_{number}"), Progress(), made, seen_seq=100)
 
 
-def _day(made: Account, day: int, turns: int, random: Random) -> Account:
+def _day(made: Counts, day: int, turns: int, random: Random) -> Counts:
     for agent in range(AGENTS):
         for model in range(MODELS):
-            part = Account(made.owner, f"agent {agent}", made.progress, made.rows)
+            part = Counts(made.owner, f"agent {agent}", made.progress, made.rows)
             count = turns // (AGENTS * MODELS)
             part.add(
                 "turn", day, f"model {model}", turns=count, calls=count, input_tokens=5000 * count, cost_nano=count
