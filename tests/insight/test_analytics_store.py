@@ -247,14 +247,32 @@ async def test_only_what_is_new_is_read(tmp_path: Path) -> None:
     assert store.asked == []
 
 
-async def test_whoever_has_no_time_is_told_how_much_is_missing(tmp_path: Path) -> None:
+async def test_an_update_without_time_counts_one_turn_and_tells_how_many_sessions_are_left(tmp_path: Path) -> None:
     async with talking(tmp_path / "agents") as engine:
         for _ in range(3):
-            await ask(engine, (await engine.sessions.create()).id)
+            session = (await engine.sessions.create()).id
+            await ask(engine, session)
+            await ask(engine, session)
         analytics = AnalyticsStore()
         updater = AnalyticsUpdater(engine.store, analytics)
-        hurried = await updater.update(within_s=0)
-        patient = await updater.update(within_s=None)
+        behind = [(await updater.update(within_s=0)).behind for _ in range(6)]
 
-    assert hurried.behind == 3
-    assert patient.behind == 0
+        assert everything(analytics) == everything(await counted(engine))
+        assert behind == [3, 2, 2, 1, 1, 0]
+
+
+async def test_what_an_update_leaves_is_counted_in_the_background(tmp_path: Path) -> None:
+    async with talking(tmp_path / "agents") as engine, anyio.create_task_group() as tasks:
+        session = (await engine.sessions.create()).id
+        for _ in range(4):
+            await ask(engine, session)
+        analytics = AnalyticsStore()
+        updater = AnalyticsUpdater(engine.store, analytics)
+        tasks.start_soon(updater.keep_counting)
+        left = (await updater.update(within_s=0)).behind
+        whole = everything(await counted(engine))
+        while everything(analytics) != whole:  # noqa: ASYNC110 - the counting tells no one when it is done
+            await anyio.sleep(0.01)
+        tasks.cancel_scope.cancel()
+
+        assert left == 1

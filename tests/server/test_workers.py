@@ -272,6 +272,32 @@ def test_a_server_that_is_asked_to_stop_finishes_turns_that_end_in_time_and_hand
     assert [_outcome(log) for log in (finished, handed_over)] == ["completed", "interrupted"]
 
 
+def test_workers_end_in_good_order_when_the_process_that_keeps_them_is_killed(
+    portal: BlockingPortal, tmp_path: Path
+) -> None:
+    with workers(portal, tmp_path, grace_s="0") as served:
+        served.wire.add(begun("until_gone"))
+        session = served.session()
+        path = f"/api/sessions/{session}/messages"
+        with served.client.stream("POST", path, json={"content": "Hi"}, headers=EVENTS) as response:
+            until(response.iter_lines(), "reply.delta")
+        served.process.kill()
+        served.process.wait(PATIENCE_S)
+        deadline = time.monotonic() + PATIENCE_S
+        with suppress(httpx2.TransportError):
+            while time.monotonic() < deadline:
+                httpx2.get(f"{served.client.base_url}/healthz", timeout=PATIENCE_S)
+        # Nothing but its worker closes the turn: the log is read as it is.
+        while not _is_finished(log := served.log(session)) and time.monotonic() < deadline:
+            time.sleep(0.1)
+
+    assert (_said(log), _outcome(log)) == ("So far.", "interrupted")
+
+
+def _is_finished(log: list[Recorded]) -> bool:
+    return any(isinstance(entry.event, TurnFinished) for entry in log)
+
+
 def _said(log: list[Recorded]) -> str:
     return "".join(entry.event.step.text for entry in log if isinstance(entry.event, ModelReplied))
 

@@ -203,6 +203,7 @@ async def _lifespan(engine: Engine, doorkeeper: Doorkeeper, grace_s: float, app:
 
         tasks.start_soon(stop)
         tasks.start_soon(keep_running, "tokens.watch", doorkeeper.watch)
+        tasks.start_soon(keep_running, "analytics.count", app.state.updater.keep_counting)
         app.state.opened, app.state.stopping = True, False
         with telemetry.listening(app.state.metrics.count):
             try:

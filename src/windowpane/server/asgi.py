@@ -16,6 +16,7 @@ from windowpane.server.app import begin_to_stop
 from windowpane.server.process.configure import app_for
 from windowpane.server.process.logs import configure_logging
 from windowpane.server.process.tracing import configure_tracing
+from windowpane.server.process.workers import stop_with_parent
 from windowpane.settings import Settings
 from windowpane.wiring import load_everything, open_engine
 
@@ -33,6 +34,7 @@ def create() -> FastAPI:
     async def lifespan(app: FastAPI) -> AsyncGenerator[None]:
         async with opened(app):
             _heed_signals(app)
+            stop_with_parent()
             yield
 
     made.router.lifespan_context = lifespan

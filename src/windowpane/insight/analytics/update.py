@@ -5,10 +5,12 @@ the events after the last that was counted. Once a day the whole list is read: f
 with the times that they had there, and to forget those that were deleted.
 """
 
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from math import inf
 
 import anyio
 import anyio.to_thread
@@ -22,7 +24,10 @@ from windowpane.request.record import texts_of
 from windowpane.stores.base import SessionRow, Store
 
 WITHIN_S = 2.0
-"""How long a request waits for the analytics store to catch up."""
+"""About how long a request waits for the analytics store to catch up."""
+
+STEP_S = 0.5
+"""About how long the background counts before a request has its turn."""
 
 WHOLE_LIST_EVERY = timedelta(days=1)
 MARGIN = timedelta(minutes=2)
@@ -30,7 +35,7 @@ MARGIN = timedelta(minutes=2)
 
 PAGE = 500
 TURNS_AT_ONCE = 25
-"""How many turns are counted, and their texts held, at once."""
+"""How many turns are counted, and their texts held, at once. An update begins with one and doubles it up to here."""
 
 _TOUCHED, _LISTED, _COUNTED = "touched", "listed", "counted"
 
@@ -43,6 +48,15 @@ class Kept:
     behind: int
 
 
+@dataclass(frozen=True, slots=True)
+class _Listed:
+    """The sessions with events that are not counted, when one was last touched, and whether all were listed."""
+
+    left: deque[SessionRow]
+    newest: datetime | None
+    whole: bool
+
+
 class AnalyticsUpdater:
     """Counts what happens in a store's sessions into an analytics store."""
 
@@ -50,36 +64,58 @@ class AnalyticsUpdater:
         self.analytics = analytics
         self._store = store
         self._lock = anyio.Lock()
+        self._listed: _Listed | None = None
+        self._behind = anyio.Event()
 
     async def update(self, *, within_s: float | None = WITHIN_S) -> Kept:
-        """Count what is new, for so long at most; None: all of it."""
-        async with self._lock:
-            due, newest, whole = await self._due()
-            left = list(due)
-            with anyio.move_on_after(within_s):
-                while left:
-                    if not await self._count(left[0]):
-                        break
-                    left.pop(0)
-            now = datetime.now(UTC)
-            if not left:
-                await _in_thread(self._note, newest, now if whole else None, now)
-            counted = await _in_thread(self.analytics.mark, _COUNTED)
-            return Kept(counted or now, len(left))
+        """Count what is new, for about so long; None: all of it. At least one turn is counted each time.
 
-    def _note(self, newest: datetime | None, listed: datetime | None, now: datetime) -> None:
-        if newest is not None:
-            self.analytics.set_mark(_TOUCHED, newest)
-        if listed is not None:
-            self.analytics.set_mark(_LISTED, listed)
+        What is left is counted by the next update, or by `keep_counting`.
+        """
+        async with self._lock:
+            behind = await self._count_until(inf if within_s is None else anyio.current_time() + within_s)
+            if behind:
+                self._behind.set()
+            counted = await _in_thread(self.analytics.mark, _COUNTED)
+            return Kept(counted or datetime.now(UTC), behind)
+
+    async def keep_counting(self) -> None:
+        """Count in the background what updates leave. Between its steps, updates have their turn."""
+        while True:
+            await self._behind.wait()
+            self._behind = anyio.Event()
+            await self.update(within_s=STEP_S)
+
+    async def _count_until(self, deadline: float) -> int:
+        """Count what was left and what is new until a deadline has passed; return how many sessions are left."""
+        turns = 1
+        new = False
+        while self._listed or not new:
+            if self._listed is None:
+                self._listed, new = await self._list_uncounted(), True
+            left = self._listed.left
+            while left:
+                if await self._count(left[0], turns):
+                    left.popleft()
+                if left and anyio.current_time() >= deadline:
+                    return len(left)
+                turns = min(2 * turns, TURNS_AT_ONCE)
+            await _in_thread(self._note, self._listed, datetime.now(UTC))
+            self._listed = None
+        return 0
+
+    def _note(self, listed: _Listed, now: datetime) -> None:
+        if listed.newest is not None:
+            self.analytics.set_mark(_TOUCHED, listed.newest)
+        if listed.whole:
+            self.analytics.set_mark(_LISTED, now)
         self.analytics.set_mark(_COUNTED, now)
 
-    async def _due(self) -> tuple[list[SessionRow], datetime | None, bool]:
-        """Return the sessions with events that are not counted, when one was last touched, whether all were listed."""
+    async def _list_uncounted(self) -> _Listed:
         until = await _in_thread(self.analytics.mark, _TOUCHED)
         listed = await _in_thread(self.analytics.mark, _LISTED)
         whole = until is None or listed is None or datetime.now(UTC) - listed > WHOLE_LIST_EVERY
-        due: list[SessionRow] = []
+        left: deque[SessionRow] = deque()
         there: set[SessionId] = set()
         newest: datetime | None = None
         cursor: str | None = None
@@ -87,14 +123,14 @@ class AnalyticsUpdater:
             page = await self._store.sessions(limit=PAGE, cursor=cursor)
             newest = newest or (page.rows[0].touched_at if page.rows else None)
             new = [row for row in page.rows if whole or until is None or row.touched_at >= until - MARGIN]
-            due += await _in_thread(self._uncounted, new)
+            left += await _in_thread(self._uncounted, new)
             there.update(row.id for row in page.rows)
             cursor = page.cursor
             if cursor is None or len(new) < len(page.rows):
                 break
         if whole:
             await _in_thread(self._forget_others, there)
-        return due, newest, whole
+        return _Listed(left, newest, whole)
 
     def _uncounted(self, rows: Sequence[SessionRow]) -> list[SessionRow]:
         known = self.analytics.standings([row.id for row in rows])
@@ -104,27 +140,25 @@ class AnalyticsUpdater:
         for session_id in self.analytics.known() - there:
             self.analytics.forget(session_id)
 
-    async def _count(self, row: SessionRow) -> bool:
-        """Count a session's new events, and tell whether that is done."""
-        while True:
-            known = (await _in_thread(self.analytics.standings, [row.id])).get(row.id)
-            progress = known.progress if known and known.created_at == row.created_at else Progress()
-            try:
-                events = await self._store.read(row.id, after=min(progress.seq, row.last_seq))
-            except SessionNotFoundError:
-                await _in_thread(self.analytics.forget, row.id)
-                return True
-            if not events:
-                return True
-            batch = _first_turns(events)
-            more = len(batch) < len(events)
-            made = await self._counts(row, progress, batch)
-            seen = made.progress.seq if more else events[-1].seq
-            # Nothing is added when another process was first; then what it left is read.
-            add = partial(self.analytics.add, row.id, progress, made, seen_seq=seen, created_at=row.created_at)
-            await _in_thread(add)
-            if not more:
-                return True
+    async def _count(self, row: SessionRow, turns: int) -> bool:
+        """Count so many of a session's new turns, and tell whether no more are left."""
+        known = (await _in_thread(self.analytics.standings, [row.id])).get(row.id)
+        progress = known.progress if known and known.created_at == row.created_at else Progress()
+        try:
+            events = await self._store.read(row.id, after=min(progress.seq, row.last_seq))
+        except SessionNotFoundError:
+            await _in_thread(self.analytics.forget, row.id)
+            return True
+        if not events:
+            return True
+        batch = _first_turns(events, turns)
+        more = len(batch) < len(events)
+        made = await self._counts(row, progress, batch)
+        seen = made.progress.seq if more else events[-1].seq
+        # Nothing is added when another process was first; then what it left is read.
+        add = partial(self.analytics.add, row.id, progress, made, seen_seq=seen, created_at=row.created_at)
+        await _in_thread(add)
+        return not more
 
     async def _counts(self, row: SessionRow, progress: Progress, events: Sequence[Recorded]) -> Counts:
         records = blobs_needed(progress, stretches(events))
@@ -140,12 +174,12 @@ def _is_counted(row: SessionRow, known: Standing | None) -> bool:
     return known is not None and (known.created_at, known.seen_seq) == (row.created_at, row.last_seq)
 
 
-def _first_turns(events: Sequence[Recorded]) -> Sequence[Recorded]:
-    """Return the events of the first turns, as many as are counted at once; all when nothing settled would be left."""
+def _first_turns(events: Sequence[Recorded], how_many: int) -> Sequence[Recorded]:
+    """Return the events of the first turns; all when nothing settled would be left."""
     turns = stretches(events)
-    if len(turns) <= TURNS_AT_ONCE:
+    if len(turns) <= how_many:
         return events
-    last = turns[TURNS_AT_ONCE - 1].events[-1].seq
+    last = turns[how_many - 1].events[-1].seq
     return [entry for entry in events if entry.seq <= last]
 
 

@@ -6,12 +6,18 @@ worker runs `windowpane.server.asgi:app` and is told its settings by the environ
 
 import json
 import os
+import signal
 import socket
 import tempfile
 from collections.abc import Callable
+from multiprocessing import parent_process
+from multiprocessing.connection import wait
 from pathlib import Path
+from threading import Thread
+from time import monotonic, sleep
 from typing import Any
 
+import structlog
 import uvicorn
 from uvicorn.supervisors import Multiprocess
 
@@ -22,8 +28,13 @@ from windowpane.server.process.protocol import LimitedProtocol
 from windowpane.server.process.sockets import address_of, listening
 from windowpane.settings import Settings
 
-STARTING_S = 120
-"""How long workers may take to open everything, and how long one may not answer before it is replaced."""
+log = structlog.get_logger()
+
+STILL_S = 120
+"""How long a worker that starts may make no progress, and how long one may not answer before it is replaced."""
+
+REMARK_EVERY_S = 15
+"""How often a start that takes long is remarked upon."""
 
 MAX_SOCKET_MESSAGE_BYTES = 4096
 SERVER: dict[str, Any] = {
@@ -78,7 +89,7 @@ class _Workers(Multiprocess):
             workers=settings.workers,
             # One second more than turns have, so that what they say last still arrives.
             timeout_graceful_shutdown=int(settings.grace_s) + 1,
-            timeout_worker_healthcheck=STARTING_S,
+            timeout_worker_healthcheck=STILL_S,
             **SERVER,
         )
         super().__init__(config, sockets=[listener])
@@ -87,10 +98,72 @@ class _Workers(Multiprocess):
 
     def init_processes(self) -> None:
         super().init_processes()
-        if all(process.wait_until_ready(STARTING_S, self.should_exit) for process in self.processes):
-            if self._on_ready is not None:
-                self._on_ready(self._address)
-        elif not self.signal_queue:
+        try:
+            ready = self._wait_until_ready()
+        except StoreUnavailableError:
             self.terminate_all()
             self.join_all()
-            raise StoreUnavailableError("the workers could not start; the log above says why")
+            raise
+        if ready and self._on_ready is not None:
+            self._on_ready(self._address)
+
+    def _wait_until_ready(self) -> bool:
+        """Wait for all workers, however long they take, as long as they get on; False when asked to stop meanwhile.
+
+        Raises:
+            StoreUnavailableError: a worker ended, or does nothing any more.
+        """
+        waiting = list(self.processes)
+        began = moved = remarked = monotonic()
+        before: list[float | None] = []
+        while waiting := [process for process in waiting if not process.is_ready(timeout=1)]:
+            if self.signal_queue:
+                return False
+            for process in waiting:
+                if process.exitcode is not None:
+                    raise StoreUnavailableError(
+                        f"worker {process.pid} ended with code {process.exitcode} before it was ready; "
+                        "the log above says why"
+                    )
+            now, used = monotonic(), [processor_s(process.pid or 0) for process in waiting]
+            if used != before or None in used:
+                moved, before = now, used
+            if now - moved > STILL_S:
+                raise StoreUnavailableError(f"the workers have done nothing for {STILL_S} s; the log above may say why")
+            if now - remarked > REMARK_EVERY_S:
+                remarked = now
+                log.warning(
+                    "workers.starting",
+                    why="the workers still load; on a busy machine they get little processor time",
+                    ready=len(self.processes) - len(waiting),
+                    of=len(self.processes),
+                    seconds=round(now - began),
+                    processor_s=sum(each or 0 for each in used),
+                )
+            sleep(0.1)
+        return True
+
+
+def processor_s(pid: int) -> float | None:
+    """Return how much processor time a process has had; None where the system does not tell."""
+    try:
+        # The name of the program, in brackets, may hold spaces.
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return None
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def stop_with_parent() -> None:
+    """Ask this process to stop when the one that started it has ended, also if that was killed.
+
+    Without it, workers of a killed `windowpane serve --workers` would hold the port, and no process could stop them.
+    """
+    parent = parent_process()
+    if parent is not None:
+        Thread(target=_stop_after, args=(parent.sentinel,), name="windowpane-parent", daemon=True).start()
+
+
+def _stop_after(sentinel: int) -> None:
+    wait([sentinel])
+    os.kill(os.getpid(), signal.SIGTERM)
