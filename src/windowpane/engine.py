@@ -45,6 +45,7 @@ from windowpane.sessions.conversation import Conversations, check_message
 from windowpane.sessions.fetching import Fetching
 from windowpane.sessions.items import SessionItems
 from windowpane.sessions.lifecycle import SessionLifecycle
+from windowpane.sessions.past_calls import PastCalls
 from windowpane.sessions.past_requests import PastRequests
 from windowpane.sessions.toolboxes import Toolboxes
 from windowpane.sessions.working import WorkingContext
@@ -115,6 +116,7 @@ class Engine:
         self.items = SessionItems(self._states, agents, self._toolboxes)
         self.agent_items = AgentItems(self._states, agents, self._toolboxes, self._selector, self._memory)
         self.past = PastRequests(self._states)
+        self.calls = PastCalls(self._states, self.past)
         self.prepared = PreparedTurns(
             sessions=self._states,
             agents=agents,

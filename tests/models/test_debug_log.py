@@ -17,10 +17,11 @@ from models.talking import KEY, QUICK, READ, listen, message
 from windowpane.context.messages import ToolCall
 from windowpane.context.request import CallSettings, RequestMessage
 from windowpane.errors import ModelAuthError
-from windowpane.models.debug_log import REDACTED, log_request, redacted
+from windowpane.models.debug_log import log_request
 from windowpane.models.provider import PydanticModels
 from windowpane.models.scripted import Reply, ScriptedModel
 from windowpane.testing import World, drain
+from windowpane.text.redact import REDACTED, redacted
 from wire import openai_chat
 from wire.reply import WireReply
 from wire.server import Answer, running

@@ -35,6 +35,7 @@ class Asked:
     path: str
     headers: dict[str, str]
     body: Any
+    raw: bytes = b""
     gone: asyncio.Event = field(default_factory=asyncio.Event)
 
 
@@ -133,7 +134,7 @@ async def _read_request(reader: asyncio.StreamReader) -> Asked | None:
     method, path, _ = first.split(" ", 2)
     headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
     raw = await reader.readexactly(int(headers.get("content-length", "0")))
-    return Asked(method, path, headers, json.loads(raw) if raw else None)
+    return Asked(method, path, headers, json.loads(raw) if raw else None, raw)
 
 
 async def _give(answer: Answer, asked: Asked, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:

@@ -10,10 +10,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
 
+from windowpane.context.calls import CallOutcome, CallPurpose
 from windowpane.context.fetched import Fetched, FetchedKind
 from windowpane.context.ids import Actor, BlobHash
 from windowpane.context.items import ItemRef, SessionMode
-from windowpane.context.messages import Decision, Outcome, Source, Step, ToolCall, ToolResult
+from windowpane.context.messages import Decision, Outcome, Source, Step, ToolCall, ToolResult, Usage
 from windowpane.context.sets import ContextSets
 from windowpane.context.summary import Summary
 
@@ -125,6 +126,47 @@ class RequestBuilt:
     request: BlobHash
     catalog: BlobHash | None = None
     type: Literal["request.built"] = "request.built"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallSent:
+    """An HTTP request went to a provider.
+
+    `id` ties it to its end. `turn` is None for a call that belongs to no turn, `step` counts a turn's model calls
+    from 1, `attempt` the tries of one step. `head` names the blob with method, address and headers, keys taken out;
+    `body` names the blob from which the bytes are put together again, whose SHA-256 and size follow.
+    """
+
+    id: str
+    turn: int | None = None
+    step: int
+    attempt: int
+    purpose: CallPurpose
+    model: str
+    head: BlobHash
+    body: BlobHash
+    sha256: str
+    size: int
+    type: Literal["call.sent"] = "call.sent"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallEnded:
+    """An HTTP request to a provider ended.
+
+    `status` is None when no answer began; `usage` is None when the provider reported none. `reason` says what went
+    wrong, in a few words, without keys.
+    """
+
+    id: str
+    turn: int | None = None
+    outcome: CallOutcome
+    status: int | None = None
+    first_byte_ms: int | None = None
+    duration_ms: int = 0
+    usage: Usage | None = None
+    reason: str = ""
+    type: Literal["call.ended"] = "call.ended"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -275,6 +317,8 @@ Event = (
     | MessageRemoved
     | TurnStarted
     | RequestBuilt
+    | CallSent
+    | CallEnded
     | ModelReplied
     | ToolReturned
     | ApprovalRequested

@@ -12,6 +12,7 @@
     │   ├── TurnNotFoundError
     │   ├── AgentNotFoundError
     │   ├── TokenNotFoundError
+    │   ├── CallNotFoundError
     │   ├── BlobNotFoundError
     │   └── MissingFileError
     ├── AccessError                 the caller may not do this
@@ -103,6 +104,7 @@ from windowpane.errors.requests import (
     AccessError,
     AgentNotFoundError,
     BlobNotFoundError,
+    CallNotFoundError,
     ContextTooLargeError,
     InvalidFileError,
     InvalidInputError,
@@ -147,6 +149,7 @@ __all__ = [
     "AlreadyThereError",
     "ApprovalPendingError",
     "BlobNotFoundError",
+    "CallNotFoundError",
     "ConflictError",
     "ContextTooLargeError",
     "DifferentSessionError",

@@ -96,6 +96,15 @@ class TurnNotFoundError(NotFoundError):
         self.turn = turn
 
 
+class CallNotFoundError(NotFoundError):
+    """The turn has no such call."""
+
+    code = "call_not_found"
+
+    def __init__(self, turn: int, number: int, calls: int) -> None:
+        super().__init__(f"turn {turn} has no call {number}; it made {calls}")
+
+
 class AgentNotFoundError(NotFoundError):
     """No agent has this name."""
 

@@ -5,16 +5,17 @@ Vectors of messages are kept in memory alone: what a user erases must not live o
 
 import math
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Self
 
 import anyio.to_thread
 import structlog
 
-from windowpane.context.events import SummaryMade
+from windowpane.calls.recorder import CallRecorder, recording
+from windowpane.context.events import Event, SummaryMade
 from windowpane.context.fold import messages_of
-from windowpane.context.ids import SessionId
+from windowpane.context.ids import BlobHash, SessionId
 from windowpane.context.messages import AssistantMessage, Message, UserMessage
 from windowpane.context.session import SessionState
 from windowpane.errors import WindowpaneError
@@ -83,18 +84,34 @@ class Memory:
         except WindowpaneError as error:
             log.info("summary.without_model", session=state.id, code=error.code)
             chosen = None
-        summary = await summarise(wanted, chosen)
+        calls = self._recorder(state, model)
+        with recording(calls):
+            summary = await summarise(wanted, chosen)
+        ended = calls.take()
         if summary is None:
             return None
         made = SummaryMade(summary=summary)
 
-        def newer(now: SessionState) -> list[SummaryMade]:
+        def newer(now: SessionState) -> list[Event]:
             # The history may have been cleared, or another worker may have been faster.
             covered = now.summary.through_seq if now.summary else 0
             there = any(message.seq == summary.through_seq for message in now.recent)
-            return [made] if there and summary.through_seq > covered else []
+            return [*ended, *([made] if there and summary.through_seq > covered else [])]
 
         return await self._sessions.change(state.id, newer, unread=True)
+
+    def _recorder(self, state: SessionState, model: str) -> CallRecorder:
+        """Return what keeps the calls of a summary, unless the history was cleared meanwhile."""
+
+        async def store(events: Sequence[Event], blobs: Mapping[BlobHash, str]) -> None:
+            def unless_cleared(now: SessionState) -> Sequence[Event]:
+                return events if now.message_count >= state.message_count else ()
+
+            await self._sessions.change(state.id, unless_cleared, blobs=blobs, unread=True)
+
+        calls = CallRecorder(store, purpose="summary")
+        calls.begin_step(1, model)
+        return calls
 
     def forget(self, session_id: SessionId) -> None:
         """Drop what is held in memory about a session that was cleared or deleted."""

@@ -9,50 +9,21 @@ import inspect
 import json
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import count
 
 from windowpane.context.request import CallSettings, OfferedTool, RequestMessage
+from windowpane.text.redact import redacted
 
 LOG, VERBOSE = "LLM_DEBUG_LOG", "LLM_DEBUG_VERBOSE"
 CUT_CHARACTERS = 500
-REDACTED = "[redacted]"
 _MODELS = __name__.rpartition(".")[0]
 _ON = frozenset(("1", "true", "yes", "on"))
 _numbers = count(1)
 
 _SECRET_VARIABLE = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL", re.IGNORECASE)
 _SHORTEST_SECRET = 8
-_PRIVATE_KEY = re.compile(
-    r"-----BEGIN (?P<kind>[A-Z0-9 ]{0,40}PRIVATE KEY[A-Z ]{0,10})-----.*?(?:-----END (?P=kind)-----|\Z)", re.DOTALL
-)
-_KEY = re.compile(
-    r"""(?x)(?:(?<![A-Za-z0-9])|(?<=\\[nrt]))(?:
-      sk-[\w-]{16,}                                   # OpenAI, Anthropic, OpenRouter
-    | [srp]k_(?:live|test)_\w{10,}                    # Stripe
-    | AIza[\w-]{30,} | ya29\.[\w-]{20,}               # Google
-    | gh[pousr]_\w{20,} | github_pat_\w{20,}          # GitHub
-    | glpat-[\w-]{16,}                                # GitLab
-    | xox[a-z]-[\w-]{10,} | xapp-[\w-]{10,}           # Slack
-    | (?:AKIA|ASIA)[A-Z0-9]{16}                       # AWS
-    | (?:gsk|hf|npm|r8|pplx|xai|tvly)[-_][\w-]{20,}   # Groq, Hugging Face, npm, Replicate, Perplexity, xAI, Tavily
-    | eyJ[\w-]{8,}(?:\.[\w-]{4,}){1,4}\.?             # JSON web tokens
-    )"""
-)
-_BEARER = re.compile(r"(?i)((?:\b|(?<=\\[nrt]))bearer\s{1,4})[\w.~+/=-]{8,}")
-_AUTHORIZATION = re.compile(r"""(?i)(authorization\\{0,4}["']?\s{0,4}[:=]\s{0,4}\\{0,4}["']?)[^\n"'\\,;]+""")
-_URL_PASSWORD = re.compile(r"""(://[^\s/:@"]{0,200}:)[^\s/"<>]{1,500}@""")
-_ASSIGNED = re.compile(
-    r"""(?xi)(
-      (?:(?:pass(?:word|wd|phrase|code)|pwd|secret|credential|(?:api|access|private|account)[\ _-]?key)s?|token)
-      (?-i:(?![a-z])) [\w-]{0,30} \\{0,4}["']? \s{0,4} (?:=>|[:=]) \s{0,4}
-    )(?:
-      "(?:\\.|[^"\\\n])+"? | '(?:\\.|[^'\\\n])+'?
-    | \\{1,4}["'][^"'\\\n]+
-    | (?!\[redacted\]) [^\s"'\\,;&{}\[\]()<>][^\s"\\,;&{}\[\]()<>]*
-    )"""
-)
 
 
 def log_request(
@@ -73,18 +44,6 @@ def log_request(
     with suppress(OSError, ValueError):
         sys.stderr.write(text)
         sys.stderr.flush()
-
-
-def redacted(text: str, secrets: Iterable[str] = ()) -> str:
-    """Return a text without these secrets and without anything that looks like one."""
-    for secret in secrets:
-        text = text.replace(secret, REDACTED)
-    text = _PRIVATE_KEY.sub(REDACTED, text)
-    text = _URL_PASSWORD.sub(rf"\1{REDACTED}@", text)
-    text = _KEY.sub(REDACTED, text)
-    for named in (_BEARER, _AUTHORIZATION, _ASSIGNED):
-        text = named.sub(rf"\1{REDACTED}", text)
-    return text
 
 
 def _lines(

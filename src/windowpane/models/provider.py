@@ -22,6 +22,7 @@ from pydantic_ai.exceptions import UserError
 from pydantic_ai.models import Model, create_async_httpx2_client, infer_model, known_model_names
 from pydantic_ai.providers import Provider, infer_provider_class
 
+from windowpane.calls.transport import RecordingTransport, Routes
 from windowpane.errors import UnknownModelError
 from windowpane.models.base import ECHO, ChatModel
 from windowpane.models.echo import echo_model
@@ -32,6 +33,9 @@ from windowpane.models.stream import Patience, PydanticChatModel
 from windowpane.models.windows import window_tokens
 
 OPENAI_HOST = "api.openai.com"
+
+LIMITS = httpx2.Limits(max_connections=1000, max_keepalive_connections=100)
+"""As the providers' own clients have them."""
 
 OFFERED = ("anthropic", "google", "groq", "mistral", "openai", "deepseek", "cohere", "cerebras", "xai", "moonshotai")
 """The providers whose models `known` lists, when they are set up and pydantic-ai lists them."""
@@ -163,7 +167,8 @@ class PydanticModels:
         if self._client is None:
             longest_s = max(self._patience.first_s, self._patience.between_s)
             timeout = httpx2.Timeout(longest_s, connect=self._patience.connect_s)
-            self._client = create_async_httpx2_client(timeout=timeout)
+            routes = Routes(limits=LIMITS)
+            self._client = create_async_httpx2_client(timeout=timeout, transport=RecordingTransport(routes))
         return self._client
 
     def _called(self, provider: str, name: str) -> Called:

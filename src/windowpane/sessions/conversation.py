@@ -5,7 +5,9 @@ from dataclasses import replace
 from typing import Protocol
 
 from windowpane.agents.base import Agents
+from windowpane.calls.body import names_in
 from windowpane.context.events import (
+    CallSent,
     Erased,
     Event,
     FetchedAdded,
@@ -130,6 +132,7 @@ class Conversations:
             bodies = (await self._store.blobs(session_id, records)).values()
             texts = [text for body in bodies for text in texts_of(body)]
             texts += await self._catalog_texts(session_id, events)
+            texts += await self._call_texts(session_id, events)
             await self._store.erase(session_id, gone, blobs=[*records, *dict.fromkeys(texts)])
         finally:
             await self._leases.release(session_id, holder)
@@ -146,6 +149,13 @@ class Conversations:
         state = await self._states.state(session_id)
         await self._memory.sum_up(state, call_settings(self._agents.current(state.agent), state).model)
         return await self._states.state(session_id)
+
+    async def _call_texts(self, session_id: SessionId, events: Iterable[Recorded]) -> list[BlobHash]:
+        """Return the names of everything that was kept of the calls of these turns."""
+        sent = [entry.event for entry in events if isinstance(entry.event, CallSent)]
+        bodies = await self._store.blobs(session_id, [call.body for call in sent])
+        names = [name for skeleton in bodies.values() for name in names_in(skeleton)]
+        return [*(call.head for call in sent), *bodies, *names]
 
     async def _catalog_texts(self, session_id: SessionId, events: Iterable[Recorded]) -> list[BlobHash]:
         """Return the names of the catalogs of these turns, and of the texts that they name."""

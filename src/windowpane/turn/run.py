@@ -13,6 +13,7 @@ from time import monotonic
 from typing import Any, cast
 
 from windowpane import telemetry
+from windowpane.calls.recorder import CallRecorder, recording
 from windowpane.context.events import ApprovalRequested, Delta, Event, ModelReplied, ToolReturned, TurnFinished
 from windowpane.context.items import ItemRef
 from windowpane.context.messages import ToolCall, ToolCallApproval, ToolResult
@@ -35,7 +36,8 @@ TOO_LONG = "\n[… the rest of this result did not fit the context window]"
 class TurnRun:
     """What a turn runs with.
 
-    `append` stores events and returns the state after them; `finished` is the event that ends the turn well.
+    `append` stores events and returns the state after them; `finished` is the event that ends the turn well; `calls`
+    keeps what is sent to the provider.
     """
 
     number: int
@@ -44,6 +46,7 @@ class TurnRun:
     toolbox: Toolbox
     max_model_calls: int
     finished: TurnFinished
+    calls: CallRecorder
     verdict: Callable[[SessionState, ItemRef], Verdict]
     append: Append
     publish: Callable[[Delta], None]
@@ -62,13 +65,18 @@ async def run(turn: TurnRun, state: SessionState) -> SessionState:
                 # From the end: steps that an earlier version stored have no words of their own.
                 for earlier, own_words in zip(open_turn.steps[::-1], open_turn.own_words[::-1], strict=False):
                     turn.model.remember(earlier.text, own_words)
-                with telemetry.model_call(state.id, turn.request.context.settings, messages) as measured:
+                turn.calls.begin_step(len(open_turn.steps) + 1, turn.model.name)
+                with (
+                    recording(turn.calls),
+                    telemetry.model_call(state.id, turn.request.context.settings, messages) as measured,
+                ):
                     said = await _call_model(turn, messages, first=not open_turn.steps)
                     step = said.step
                     telemetry.describe_step(measured, step)
                 replied = ModelReplied(turn=turn.number, step=step, tokens=count(step.text), own_words=said.own_words)
                 # An answer that calls nothing is the last one: it and the turn's end are stored together.
-                state = await turn.append([replied] if step.tool_calls else [replied, turn.finished])
+                ended = turn.calls.take()
+                state = await turn.append([*ended, replied] if step.tool_calls else [*ended, replied, turn.finished])
             case Answer(result=result):
                 state = await turn.append([ToolReturned(turn=turn.number, result=result)])
             case RunTool(call=call, ref=ref, arguments=arguments):

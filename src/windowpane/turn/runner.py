@@ -7,7 +7,7 @@ Nothing that a turn raises leaves its task. While the store is away a turn keeps
 (`patience.py`); a turn that must give up tells those who follow it, and is closed like one whose worker died.
 """
 
-from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -19,6 +19,7 @@ import structlog
 
 from windowpane import telemetry
 from windowpane.agents.base import Agent, Agents
+from windowpane.calls.recorder import CallRecorder
 from windowpane.context.events import (
     CancelRequested,
     Delta,
@@ -28,7 +29,7 @@ from windowpane.context.events import (
     Recorded,
     TurnFinished,
 )
-from windowpane.context.ids import SessionId
+from windowpane.context.ids import BlobHash, SessionId
 from windowpane.context.items import ItemRef, Tool
 from windowpane.context.messages import Outcome, Step
 from windowpane.context.request import ReplyOptions
@@ -74,6 +75,7 @@ class TurnTask:
     cancelled_by_user: bool = False
     said: list[str] = field(default_factory=list[str])
     model: str = ""
+    calls: CallRecorder | None = None
     outcome: Outcome | Literal["waiting"] = "waiting"
     error: str = ""
     unrecorded: WindowpaneError | None = None
@@ -316,6 +318,7 @@ class Runner:
         references = {reference.name: reference for reference in agent.references}
         sources, related = sources_of(request, references, fetched=task.state.fetched)
         task.model = request.context.settings.model
+        task.calls = CallRecorder(partial(self._append, task), purpose="answer", turn=task.turn)
         return TurnRun(
             number=task.turn,
             finished=TurnFinished(turn=task.turn, outcome="completed", sources=sources, related=related),
@@ -323,15 +326,18 @@ class Runner:
             model=self._models.open(task.model),
             toolbox=toolbox,
             max_model_calls=max_model_calls(agent, task.state),
+            calls=task.calls,
             verdict=self.verdict_with(agent, toolbox),
             append=partial(self._append, task),
             publish=task.speak,
         )
 
-    async def _append(self, task: TurnTask, events: Sequence[Event]) -> SessionState:
+    async def _append(
+        self, task: TurnTask, events: Sequence[Event], blobs: Mapping[BlobHash, str] | None = None
+    ) -> SessionState:
         task.storing = True
         try:
-            changed = await append_patiently(self._sessions, task.state, task.turn, events, self._patience)
+            changed = await append_patiently(self._sessions, task.state, task.turn, events, self._patience, blobs)
         except StoreUnavailableError as error:
             task.give_up(error)
             raise
@@ -364,8 +370,9 @@ class Runner:
 
     async def _record_end(self, task: TurnTask, events: Sequence[Event]) -> None:
         """Record the end of a turn. Where that is not possible, those who follow the turn are told."""
+        ended = task.calls.take() if task.calls else []
         try:
-            await self._append(task, events)
+            await self._append(task, [*ended, *events])
         except SessionNotFoundError as error:
             # Deleted: there is nothing left to record it in.
             log.info("turn.unfinished", session=task.state.id, turn=task.turn, code=error.code)

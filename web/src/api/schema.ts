@@ -187,6 +187,66 @@ export type CalibrationStep = {
   share: number | null
 }
 
+/** An HTTP request to a provider ended. `status` is None when no answer began; `usage` is None when the provider reported none. `reason` says what went wrong, in a few words, without keys. */
+export type CallEnded = {
+  id: string
+  turn: number | null
+  outcome: "complete" | "cut" | "error"
+  status: number | null
+  first_byte_ms: number | null
+  duration_ms: number
+  usage: Usage | null
+  reason: string
+  type: "call.ended"
+}
+
+/** An HTTP request to a provider ended. `status` is None when no answer began; `usage` is None when the provider reported none. `reason` says what went wrong, in a few words, without keys. */
+export type CallEndedEvent = {
+  seq: number
+  at: string
+  id: string
+  turn: number | null
+  outcome: "complete" | "cut" | "error"
+  status: number | null
+  first_byte_ms: number | null
+  duration_ms: number
+  usage: Usage | null
+  reason: string
+  type: "call.ended"
+}
+
+/** An HTTP request went to a provider. `id` ties it to its end. `turn` is None for a call that belongs to no turn, `step` counts a turn's model calls from 1, `attempt` the tries of one step. `head` names the blob with method, address and headers, keys taken out; `body` names the blob from which the bytes are put together again, whose SHA-256 and size follow. */
+export type CallSent = {
+  id: string
+  turn: number | null
+  step: number
+  attempt: number
+  purpose: "answer" | "summary" | "embedding"
+  model: string
+  head: string
+  body: string
+  sha256: string
+  size: number
+  type: "call.sent"
+}
+
+/** An HTTP request went to a provider. `id` ties it to its end. `turn` is None for a call that belongs to no turn, `step` counts a turn's model calls from 1, `attempt` the tries of one step. `head` names the blob with method, address and headers, keys taken out; `body` names the blob from which the bytes are put together again, whose SHA-256 and size follow. */
+export type CallSentEvent = {
+  seq: number
+  at: string
+  id: string
+  turn: number | null
+  step: number
+  attempt: number
+  purpose: "answer" | "summary" | "embedding"
+  model: string
+  head: string
+  body: string
+  sha256: string
+  size: number
+  type: "call.sent"
+}
+
 /** How the model is called. None leaves the choice to the provider. */
 export type CallSettings = {
   model: string
@@ -680,7 +740,7 @@ export type ExplanationList = {
 export type ExportedEvent = {
   seq: number
   at: string
-  event: SessionCreated | SessionUpdated | ItemAdded | ItemRemoved | ServerArrived | MessageAdded | MessageRemoved | TurnStarted | RequestBuilt | ModelReplied | ToolReturned | ApprovalRequested | ApprovalDecided | CancelRequested | TurnFinished | SummaryMade | FetchedAdded | FetchedCleared | SessionContext | HistoryCleared | Erased
+  event: SessionCreated | SessionUpdated | ItemAdded | ItemRemoved | ServerArrived | MessageAdded | MessageRemoved | TurnStarted | RequestBuilt | CallSent | CallEnded | ModelReplied | ToolReturned | ApprovalRequested | ApprovalDecided | CancelRequested | TurnFinished | SummaryMade | FetchedAdded | FetchedCleared | SessionContext | HistoryCleared | Erased
 }
 
 /** One page or one search result. `content` is at most `MAX_CHARACTERS` long, the mark of a cut included. */
@@ -2069,7 +2129,7 @@ export type Storage = {
 }
 
 /** An event in the log of a session. */
-export type StoredEvent = SessionCreatedEvent | SessionUpdatedEvent | ItemAddedEvent | ItemRemovedEvent | ServerArrivedEvent | MessageAddedEvent | MessageRemovedEvent | TurnStartedEvent | RequestBuiltEvent | ModelRepliedEvent | ToolReturnedEvent | ApprovalRequestedEvent | ApprovalDecidedEvent | CancelRequestedEvent | TurnFinishedEvent | SummaryMadeEvent | FetchedAddedEvent | FetchedClearedEvent | SessionContextEvent | HistoryClearedEvent | ErasedEvent
+export type StoredEvent = SessionCreatedEvent | SessionUpdatedEvent | ItemAddedEvent | ItemRemovedEvent | ServerArrivedEvent | MessageAddedEvent | MessageRemovedEvent | TurnStartedEvent | RequestBuiltEvent | CallSentEvent | CallEndedEvent | ModelRepliedEvent | ToolReturnedEvent | ApprovalRequestedEvent | ApprovalDecidedEvent | CancelRequestedEvent | TurnFinishedEvent | SummaryMadeEvent | FetchedAddedEvent | FetchedClearedEvent | SessionContextEvent | HistoryClearedEvent | ErasedEvent
 
 /** What is to be streamed beside the answer. */
 export type StreamOptions = {
@@ -2443,7 +2503,7 @@ export type VideoPart = {
 }
 
 /** What a stream of a session sends: stored events, text while it is written, and news about the stream. `session.context` with reason `load` is not stored and has neither `seq` nor `at`. */
-export type WatchedEvent = SessionCreatedEvent | SessionUpdatedEvent | ItemAddedEvent | ItemRemovedEvent | ServerArrivedEvent | MessageAddedEvent | MessageRemovedEvent | TurnStartedEvent | RequestBuiltEvent | ModelRepliedEvent | ToolReturnedEvent | ApprovalRequestedEvent | ApprovalDecidedEvent | CancelRequestedEvent | TurnFinishedEvent | SummaryMadeEvent | FetchedAddedEvent | FetchedClearedEvent | SessionContextEvent | HistoryClearedEvent | ErasedEvent | DeltaEvent | MissedEvent | SessionDeletedEvent
+export type WatchedEvent = SessionCreatedEvent | SessionUpdatedEvent | ItemAddedEvent | ItemRemovedEvent | ServerArrivedEvent | MessageAddedEvent | MessageRemovedEvent | TurnStartedEvent | RequestBuiltEvent | CallSentEvent | CallEndedEvent | ModelRepliedEvent | ToolReturnedEvent | ApprovalRequestedEvent | ApprovalDecidedEvent | CancelRequestedEvent | TurnFinishedEvent | SummaryMadeEvent | FetchedAddedEvent | FetchedClearedEvent | SessionContextEvent | HistoryClearedEvent | ErasedEvent | DeltaEvent | MissedEvent | SessionDeletedEvent
 
 /** A question that the selection got wrong: what it took without need, and what it should have taken. */
 export type Wrong = {

@@ -1,0 +1,241 @@
+"""Keep the body of a call so that its exact bytes can be put together again, and store only what is new.
+
+A body is JSON. It is cut into pieces: its long strings, the messages and tools of its lists, and the text between
+them. Strings and elements become blobs, named by content, so that what was sent before is there already; a string is
+kept as the text that it says, which is often the very text of the request as it was built. The rest is the skeleton.
+The skeleton of a later call of the same turn names the first one's and holds what differs.
+"""
+
+import base64
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from json.decoder import JSONDecoder
+from typing import Any, cast
+
+from windowpane.context.ids import BlobHash, content_hash
+
+LONG_CHARACTERS = 64
+"""Strings and values from this length on are kept apart. A shorter one costs less than its name."""
+
+DEEPEST = 3
+"""Lists in messages in the body: deeper texts stay within their element."""
+
+Literal = str
+Named = tuple[str, BlobHash]
+Piece = Literal | Named
+"""A piece of a skeleton: text as it is, or how a blob is written there and its name."""
+
+_RAW, _STRING, _ASCII_STRING, _BYTES = "raw", "string", "ascii", "bytes"
+_decode = JSONDecoder().raw_decode
+
+
+@dataclass(slots=True)
+class Pieces:
+    """A body in pieces, and the texts that its names stand for."""
+
+    pieces: list[Piece] = field(default_factory=list[Piece])
+    texts: dict[BlobHash, str] = field(default_factory=dict[BlobHash, str])
+
+    def name(self, kind: str, text: str) -> None:
+        """Add a piece that is kept as a blob."""
+        name = content_hash(text)
+        self.texts[name] = text
+        self.pieces.append((kind, name))
+
+
+@dataclass(frozen=True, slots=True)
+class KeptBody:
+    """What must be stored for one body: the blob `name`, and `blobs`, itself among them."""
+
+    name: BlobHash
+    blobs: Mapping[BlobHash, str]
+
+
+def keep(body: bytes, first: "FirstBody | None" = None) -> tuple[KeptBody, "FirstBody"]:
+    """Return what to store for a body, and what a later call of the same turn passes in as `first`."""
+    cut = _cut(body)
+    if first is None:
+        skeleton: dict[str, Any] = {"pieces": cut.pieces}
+    else:
+        head, tail = _shared(first.pieces, cut.pieces)
+        own = cut.pieces[head : len(cut.pieces) - tail]
+        skeleton = {"first": first.name, "head": head, "tail": tail, "pieces": own}
+    text = json.dumps(skeleton, ensure_ascii=False, separators=(",", ":"))
+    name = content_hash(text)
+    return KeptBody(name, {**cut.texts, name: text}), first or FirstBody(name, tuple(cut.pieces))
+
+
+@dataclass(frozen=True, slots=True)
+class FirstBody:
+    """The first body of a turn, to which later ones are compared."""
+
+    name: BlobHash
+    pieces: tuple[Piece, ...]
+
+
+def first_in(skeleton: str) -> BlobHash | None:
+    """Return the name of the skeleton that this one is compared to; None for the first of a turn."""
+    return json.loads(skeleton).get("first")
+
+
+def names_in(skeleton: str) -> tuple[BlobHash, ...]:
+    """Return the names of the texts that a skeleton needs itself, in their order."""
+    own = (piece[1] for piece in _as_pieces(json.loads(skeleton)["pieces"]) if not isinstance(piece, str))
+    return tuple(dict.fromkeys(own))
+
+
+def join(skeleton: str, texts: Mapping[BlobHash, str]) -> bytes:
+    """Return the bytes of a body. `texts` holds the first skeleton as well, where this one is compared to it.
+
+    Raises:
+        KeyError: a text of the body is not among `texts`: it was erased.
+    """
+    return b"".join(_written(piece, texts) for piece in pieces_of(skeleton, texts))
+
+
+def pieces_of(skeleton: str, texts: Mapping[BlobHash, str]) -> tuple[Piece, ...]:
+    """Return the pieces of a body in their order."""
+    kept = json.loads(skeleton)
+    own = _as_pieces(kept["pieces"])
+    if "first" not in kept:
+        return own
+    before = _as_pieces(json.loads(texts[kept["first"]])["pieces"])
+    return (*before[: kept["head"]], *own, *before[len(before) - kept["tail"] :])
+
+
+def _as_pieces(listed: Sequence[Any]) -> tuple[Piece, ...]:
+    return tuple(piece if isinstance(piece, str) else (piece[0], BlobHash(piece[1])) for piece in listed)
+
+
+def _written(piece: Piece, texts: Mapping[BlobHash, str]) -> bytes:
+    if isinstance(piece, str):
+        return piece.encode()
+    kind, name = piece
+    text = texts[name]
+    if kind == _RAW:
+        return text.encode()
+    if kind == _BYTES:
+        return base64.b64decode(text)
+    return json.dumps(text, ensure_ascii=kind == _ASCII_STRING).encode()
+
+
+def _shared(first: Sequence[Piece], then: Sequence[Piece]) -> tuple[int, int]:
+    """Return how many pieces two bodies have in common at the beginning and at the end."""
+    most = min(len(first), len(then))
+    head = next((at for at in range(most) if first[at] != then[at]), most)
+    tail = next((at for at in range(most - head) if first[-1 - at] != then[-1 - at]), most - head)
+    return head, tail
+
+
+def _cut(body: bytes) -> Pieces:
+    found = Pieces()
+    try:
+        text = body.decode()
+    except UnicodeDecodeError:
+        found.name(_BYTES, base64.b64encode(body).decode())
+        return found
+    try:
+        _Cutter(text, found).cut()
+    except (ValueError, RecursionError, IndexError):
+        # Not JSON, or not an object: it is kept in one piece.
+        found.pieces.clear()
+        found.texts.clear()
+        found.name(_RAW, text)
+    return found
+
+
+class _Cutter:
+    """Walks through a body and cuts it. Values are measured by the decoder of the standard library."""
+
+    def __init__(self, text: str, found: Pieces) -> None:
+        self._text = text
+        self._found = found
+        self._written = 0
+
+    def cut(self) -> None:
+        start = _skip(self._text, 0)
+        if self._text[start] != "{":
+            raise ValueError("not one JSON object")
+        if _skip(self._text, self._object(start, 0)) != len(self._text):
+            raise ValueError("more than one JSON object")
+        self._literal(len(self._text))
+
+    def _object(self, at: int, depth: int) -> int:
+        """Walk through the object that begins here, and return where it ends."""
+        at = _skip(self._text, at + 1)
+        while self._text[at] != "}":
+            _, at = _decode_at(self._text, at)
+            at = self._value(_skip(self._text, _skip(self._text, at) + 1), depth)
+            at = _next(self._text, at)
+        return at + 1
+
+    def _value(self, at: int, depth: int) -> int:
+        if self._text[at] == "[" and depth < DEEPEST and self._text[_skip(self._text, at + 1)] == "{":
+            return self._list(at, depth)
+        value, end = _decode_at(self._text, at)
+        if end - at >= LONG_CHARACTERS:
+            self._blob(value, at, end)
+        return end
+
+    def _list(self, at: int, depth: int) -> int:
+        at = _skip(self._text, at + 1)
+        while self._text[at] != "]":
+            element, end = _decode_at(self._text, at)
+            self._element(element, at, end, depth)
+            at = _next(self._text, end)
+        return at + 1
+
+    def _element(self, element: Any, at: int, end: int, depth: int) -> None:
+        if isinstance(element, dict) and _is_mostly_text(cast("dict[str, Any]", element), end - at):
+            self._object(at, depth + 1)
+        else:
+            self._blob(cast("Any", element), at, end)
+
+    def _blob(self, value: Any, at: int, end: int) -> None:
+        self._literal(at)
+        self._written = end
+        span = self._text[at:end]
+        if isinstance(value, str):
+            for kind in (_STRING, _ASCII_STRING):
+                if json.dumps(value, ensure_ascii=kind == _ASCII_STRING) == span:
+                    self._found.name(kind, value)
+                    return
+        self._found.name(_RAW, span)
+
+    def _literal(self, until: int) -> None:
+        if until > self._written:
+            self._found.pieces.append(self._text[self._written : until])
+            self._written = until
+
+
+def _decode_at(text: str, at: int) -> tuple[Any, int]:
+    try:
+        return _decode(text, at)
+    except StopIteration as error:
+        raise ValueError("not JSON") from error
+
+
+def _skip(text: str, at: int) -> int:
+    while at < len(text) and text[at] in " \t\n\r":
+        at += 1
+    return at
+
+
+def _next(text: str, at: int) -> int:
+    """Return where the next key or element begins, or the closing bracket stands."""
+    at = _skip(text, at)
+    return _skip(text, at + 1) if text[at] == "," else at
+
+
+def _is_mostly_text(fields: Mapping[str, Any], size: int) -> bool:
+    """Tell whether long strings make up most of an element, as in a message."""
+    long = 0
+    for value in fields.values():
+        if isinstance(value, str):
+            long += len(value) if len(value) >= LONG_CHARACTERS else 0
+        elif isinstance(value, list):
+            parts = (cast("dict[str, object]", part) for part in cast("list[object]", value) if isinstance(part, dict))
+            texts = (text for part in parts for text in part.values() if isinstance(text, str))
+            long += sum(len(text) for text in texts if len(text) >= LONG_CHARACTERS)
+    return long * 2 > size

@@ -1,0 +1,134 @@
+"""Read calls from the log: each with how it ended, in the order in which they were sent.
+
+A model that runs in this process, and a provider whose client takes no transport of ours, leave no `call.sent`. Their
+calls are told from the steps of the answer: as built, the wire was not seen.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Literal
+
+from windowpane.context.calls import CallOutcome, CallPurpose
+from windowpane.context.events import CallEnded, CallSent, ModelReplied, Recorded, TurnFinished
+from windowpane.context.ids import BlobHash
+from windowpane.context.messages import Usage
+
+PastOutcome = CallOutcome | Literal["retried", "running", "lost"]
+"""An error that was tried again is `retried`. Without an end a call is `running`, or `lost` with its worker."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedCall:
+    """One call as the log has it.
+
+    `seen` tells whether the bytes were seen on the wire; otherwise there is no head, body or hash, and the call is
+    known as it was built. `usage` is None when the provider reported none.
+    """
+
+    id: str
+    turn: int | None
+    step: int
+    attempt: int
+    purpose: CallPurpose
+    model: str
+    started_at: datetime
+    outcome: PastOutcome
+    seen: bool = True
+    head: BlobHash | None = None
+    body: BlobHash | None = None
+    sha256: str = ""
+    size: int = 0
+    status: int | None = None
+    first_byte_ms: int | None = None
+    duration_ms: int | None = None
+    usage: Usage | None = None
+    reason: str = ""
+
+
+def calls_of(events: Iterable[Recorded]) -> tuple[RecordedCall, ...]:
+    """Return the calls of a stretch of the log."""
+    reader = _Reader()
+    for entry in events:
+        reader.read(entry)
+    return reader.all()
+
+
+class _Reader:
+    def __init__(self) -> None:
+        self._calls: dict[str, RecordedCall] = {}
+        self._steps: dict[int, int] = {}
+
+    def read(self, entry: Recorded) -> None:
+        match entry.event:
+            case CallSent() as sent:
+                self._sent(entry, sent)
+            case CallEnded() as ended:
+                self._ended(ended)
+            case ModelReplied() as replied:
+                self._replied(entry, replied)
+            case TurnFinished(turn=turn):
+                self._close(turn)
+            case _:
+                pass
+
+    def all(self) -> tuple[RecordedCall, ...]:
+        return tuple(self._calls.values())
+
+    def _sent(self, entry: Recorded, sent: CallSent) -> None:
+        for call in self._calls.values():
+            before = (sent.turn, sent.purpose, sent.step)
+            if (call.turn, call.purpose, call.step) == before and call.outcome in {"error", "cut"}:
+                self._calls[call.id] = replace(call, outcome="retried")
+        self._calls[sent.id] = RecordedCall(
+            id=sent.id,
+            turn=sent.turn,
+            step=sent.step,
+            attempt=sent.attempt,
+            purpose=sent.purpose,
+            model=sent.model,
+            started_at=entry.at,
+            outcome="running",
+            head=sent.head,
+            body=sent.body,
+            sha256=sent.sha256,
+            size=sent.size,
+        )
+
+    def _ended(self, ended: CallEnded) -> None:
+        if call := self._calls.get(ended.id):
+            self._calls[ended.id] = replace(
+                call,
+                outcome=ended.outcome,
+                status=ended.status,
+                first_byte_ms=ended.first_byte_ms,
+                duration_ms=ended.duration_ms,
+                usage=ended.usage,
+                reason=ended.reason,
+            )
+
+    def _replied(self, entry: Recorded, replied: ModelReplied) -> None:
+        step = self._steps[replied.turn] = self._steps.get(replied.turn, 0) + 1
+        if any((call.turn, call.step, call.purpose) == (replied.turn, step, "answer") for call in self._calls.values()):
+            return
+        said = replied.step
+        unseen = f"{replied.turn}.{step}"
+        self._calls[unseen] = RecordedCall(
+            id=unseen,
+            turn=replied.turn,
+            step=step,
+            attempt=1,
+            purpose="answer",
+            model=said.model,
+            started_at=entry.at,
+            outcome="cut" if said.finish_reason in {"cancelled", "interrupted"} else "complete",
+            seen=False,
+            duration_ms=said.latency_ms,
+            usage=said.usage if said.usage != Usage() else None,
+        )
+
+    def _close(self, turn: int) -> None:
+        """A turn that is over has no call that runs: the worker that would have told its end is gone."""
+        for call in self._calls.values():
+            if call.turn == turn and call.outcome == "running":
+                self._calls[call.id] = replace(call, outcome="lost")

@@ -1,0 +1,94 @@
+"""Record the calls of one turn, or of one summary.
+
+The transport sees a request and asks the recorder that is current to keep it. `call.sent` is stored while the provider
+works, before its answer is read. How a call ended is kept back and stored with whatever is stored next.
+"""
+
+import hashlib
+import secrets
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+from pydantic import TypeAdapter
+
+from windowpane.calls.body import FirstBody, keep
+from windowpane.context.calls import CallPurpose, WireHead
+from windowpane.context.events import CallEnded, CallSent, Event
+from windowpane.context.ids import BlobHash, content_hash
+
+Store = Callable[[Sequence[Event], Mapping[BlobHash, str]], Awaitable[object]]
+_HEAD: TypeAdapter[WireHead] = TypeAdapter(WireHead)
+_current: ContextVar["CallRecorder | None"] = ContextVar("call_recorder", default=None)
+
+
+class CallRecorder:
+    """Keeps the calls that are made for one purpose. `store` appends events and blobs to the session's log."""
+
+    def __init__(self, store: Store, *, purpose: CallPurpose, turn: int | None = None) -> None:
+        self._store = store
+        self._purpose: CallPurpose = purpose
+        self._turn = turn
+        self._step = 0
+        self._attempt = 0
+        self._model = ""
+        self._first: FirstBody | None = None
+        self._stored: set[BlobHash] = set()
+        self._ended: list[Event] = []
+
+    @property
+    def turn(self) -> int | None:
+        """Return the turn that the calls belong to."""
+        return self._turn
+
+    def begin_step(self, step: int, model: str) -> None:
+        """Tell which model call of the turn comes next, and for which model."""
+        self._step, self._attempt, self._model = step, 0, model
+
+    async def sent(self, head: WireHead, body: bytes) -> str:
+        """Store a request that is on its way, and return the id of the call."""
+        self._attempt += 1
+        kept, self._first = keep(body, self._first)
+        text = _HEAD.dump_json(head).decode()
+        blobs = {content_hash(text): text, **kept.blobs}
+        sent = CallSent(
+            id=secrets.token_hex(6),
+            turn=self._turn,
+            step=self._step,
+            attempt=self._attempt,
+            purpose=self._purpose,
+            model=self._model,
+            head=content_hash(text),
+            body=kept.name,
+            sha256=hashlib.sha256(body).hexdigest(),
+            size=len(body),
+        )
+        new = {name: blob for name, blob in blobs.items() if name not in self._stored}
+        await self._store([*self.take(), sent], new)
+        self._stored.update(new)
+        return sent.id
+
+    def ended(self, ended: CallEnded) -> None:
+        """Keep how a call ended, until something is stored."""
+        self._ended.append(ended)
+
+    def take(self) -> list[Event]:
+        """Return the ends that are not stored yet, for an append that the caller makes."""
+        ended, self._ended = self._ended, []
+        return ended
+
+
+@contextmanager
+def recording(recorder: CallRecorder | None) -> Generator[None]:
+    """Let the calls that are begun in this block be kept by a recorder. With None nothing changes."""
+    token = _current.set(recorder) if recorder is not None else None
+    try:
+        yield
+    finally:
+        if token is not None:
+            _current.reset(token)
+
+
+def current_recorder() -> CallRecorder | None:
+    """Return the recorder of the block that runs now."""
+    return _current.get()

@@ -1,0 +1,145 @@
+"""The place where the bytes are: a transport that keeps each request and looks at each answer as it passes.
+
+What is sent and what comes back is not touched. A request is stored while the provider works; its answer is handed on
+once that is done.
+"""
+
+import time
+from collections.abc import AsyncIterator
+
+import anyio
+import httpx2
+
+from windowpane.calls.answer import WireAnswer
+from windowpane.calls.recorder import CallRecorder, current_recorder
+from windowpane.context.calls import CallOutcome, WireHead
+from windowpane.context.events import CallEnded
+from windowpane.text.redact import redacted, redacted_header
+
+LEFT_OUT = frozenset(("content-length", "traceparent"))
+"""Headers that change with every call. The length of the body is kept beside it."""
+
+
+class Routes(httpx2.AsyncClient):
+    """A client that is used only for its choice of transport, which follows the environment's proxies."""
+
+    def transport_for(self, url: httpx2.URL) -> httpx2.AsyncBaseTransport:
+        """Return what carries a request to this address."""
+        return self._transport_for_url(url)
+
+
+class RecordingTransport(httpx2.AsyncBaseTransport):
+    """Carries requests and lets the current recorder keep them."""
+
+    def __init__(self, routes: Routes) -> None:
+        self._routes = routes
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        """Send one request."""
+        transport = self._routes.transport_for(request.url)
+        recorder = current_recorder()
+        if recorder is None:
+            return await transport.handle_async_request(request)
+        call = _Call(recorder)
+        response = await call.send(transport, request)
+        if isinstance(response.stream, httpx2.AsyncByteStream):
+            response.stream = _Watched(response.stream, call, WireAnswer(response.headers))
+        return response
+
+    async def aclose(self) -> None:
+        """Close every connection."""
+        await self._routes.aclose()
+
+
+class _Call:
+    """One call on its way."""
+
+    def __init__(self, recorder: CallRecorder) -> None:
+        self._recorder = recorder
+        self._id = ""
+        self._started = time.monotonic()
+        self._status: int | None = None
+        self._first_byte_ms: int | None = None
+        self._over = False
+
+    async def send(self, transport: httpx2.AsyncBaseTransport, request: httpx2.Request) -> httpx2.Response:
+        """Send the request and store it meanwhile; return when both are done."""
+        body = await request.aread()
+        came: list[httpx2.Response | httpx2.HTTPError] = []
+
+        async def carry() -> None:
+            try:
+                came.append(await transport.handle_async_request(request))
+            except httpx2.HTTPError as error:
+                came.append(error)
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(carry)
+            self._id = await self._recorder.sent(_head(request), body)
+        response = came[0]
+        if isinstance(response, httpx2.HTTPError):
+            self.end("error", None, _said(response))
+            raise response
+        self._status = response.status_code
+        self._first_byte_ms = self._since()
+        return response
+
+    def end(self, outcome: CallOutcome, answer: WireAnswer | None, reason: str = "") -> None:
+        """Note the end of the call, once."""
+        if self._over:
+            return
+        self._over = True
+        usage, whole = answer.read() if answer is not None else (None, False)
+        if self._status is not None and self._status >= 400:
+            outcome, reason = "error", reason or f"status {self._status}"
+        elif outcome == "cut" and whole:
+            outcome, reason = "complete", ""
+        self._recorder.ended(
+            CallEnded(
+                id=self._id,
+                turn=self._recorder.turn,
+                outcome=outcome,
+                status=self._status,
+                first_byte_ms=self._first_byte_ms,
+                duration_ms=self._since(),
+                usage=usage,
+                reason=reason,
+            )
+        )
+
+    def _since(self) -> int:
+        return round((time.monotonic() - self._started) * 1000)
+
+
+class _Watched(httpx2.AsyncByteStream):
+    """The bytes of an answer on their way through."""
+
+    def __init__(self, stream: httpx2.AsyncByteStream, call: _Call, answer: WireAnswer) -> None:
+        self._stream = stream
+        self._call = call
+        self._answer = answer
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        try:
+            async for chunk in self._stream:
+                self._answer.take(chunk)
+                yield chunk
+        except httpx2.HTTPError as error:
+            self._call.end("cut", self._answer, _said(error))
+            raise
+        self._call.end("complete", self._answer)
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+        self._call.end("cut", self._answer, "the client stopped reading")
+
+
+def _head(request: httpx2.Request) -> WireHead:
+    headers = tuple(
+        (name, redacted_header(name, value)) for name, value in request.headers.multi_items() if name not in LEFT_OUT
+    )
+    return WireHead(method=request.method, url=redacted(str(request.url)), headers=headers)
+
+
+def _said(error: httpx2.HTTPError) -> str:
+    return f"{type(error).__name__}: {redacted(str(error))}".removesuffix(": ")

@@ -1,0 +1,53 @@
+"""Take secrets out of texts that are shown, logged or kept for people who look for a fault."""
+
+import re
+from collections.abc import Iterable
+
+REDACTED = "[redacted]"
+_SECRET_HEADER = re.compile(r"auth|key|token|secret|cookie|password|credential|signature", re.IGNORECASE)
+_PRIVATE_KEY = re.compile(
+    r"-----BEGIN (?P<kind>[A-Z0-9 ]{0,40}PRIVATE KEY[A-Z ]{0,10})-----.*?(?:-----END (?P=kind)-----|\Z)", re.DOTALL
+)
+_KEY = re.compile(
+    r"""(?x)(?:(?<![A-Za-z0-9])|(?<=\\[nrt]))(?:
+      sk-[\w-]{16,}                                   # OpenAI, Anthropic, OpenRouter
+    | [srp]k_(?:live|test)_\w{10,}                    # Stripe
+    | AIza[\w-]{30,} | ya29\.[\w-]{20,}               # Google
+    | gh[pousr]_\w{20,} | github_pat_\w{20,}          # GitHub
+    | glpat-[\w-]{16,}                                # GitLab
+    | xox[a-z]-[\w-]{10,} | xapp-[\w-]{10,}           # Slack
+    | (?:AKIA|ASIA)[A-Z0-9]{16}                       # AWS
+    | (?:gsk|hf|npm|r8|pplx|xai|tvly)[-_][\w-]{20,}   # Groq, Hugging Face, npm, Replicate, Perplexity, xAI, Tavily
+    | eyJ[\w-]{8,}(?:\.[\w-]{4,}){1,4}\.?             # JSON web tokens
+    )"""
+)
+_BEARER = re.compile(r"(?i)((?:\b|(?<=\\[nrt]))bearer\s{1,4})[\w.~+/=-]{8,}")
+_AUTHORIZATION = re.compile(r"""(?i)(authorization\\{0,4}["']?\s{0,4}[:=]\s{0,4}\\{0,4}["']?)[^\n"'\\,;]+""")
+_URL_PASSWORD = re.compile(r"""(://[^\s/:@"]{0,200}:)[^\s/"<>]{1,500}@""")
+_ASSIGNED = re.compile(
+    r"""(?xi)(
+      (?:(?:pass(?:word|wd|phrase|code)|pwd|secret|credential|(?:api|access|private|account)[\ _-]?key)s?|token)
+      (?-i:(?![a-z])) [\w-]{0,30} \\{0,4}["']? \s{0,4} (?:=>|[:=]) \s{0,4}
+    )(?:
+      "(?:\\.|[^"\\\n])+"? | '(?:\\.|[^'\\\n])+'?
+    | \\{1,4}["'][^"'\\\n]+
+    | (?!\[redacted\]) [^\s"'\\,;&{}\[\]()<>][^\s"\\,;&{}\[\]()<>]*
+    )"""
+)
+
+
+def redacted(text: str, secrets: Iterable[str] = ()) -> str:
+    """Return a text without these secrets and without anything that looks like one."""
+    for secret in secrets:
+        text = text.replace(secret, REDACTED)
+    text = _PRIVATE_KEY.sub(REDACTED, text)
+    text = _URL_PASSWORD.sub(rf"\1{REDACTED}@", text)
+    text = _KEY.sub(REDACTED, text)
+    for named in (_BEARER, _AUTHORIZATION, _ASSIGNED):
+        text = named.sub(rf"\1{REDACTED}", text)
+    return text
+
+
+def redacted_header(name: str, value: str) -> str:
+    """Return the value of a header, or a mark in its place where the header is there to carry a secret."""
+    return REDACTED if _SECRET_HEADER.search(name) else redacted(value)
