@@ -52,6 +52,7 @@ from windowpane.sessions.working import WorkingContext
 from windowpane.stores.base import Store
 from windowpane.stores.sessions import Sessions
 from windowpane.tools.base import Toolbox
+from windowpane.turn.costs import CostLimits, Costs
 from windowpane.turn.lease import Leases
 from windowpane.turn.patience import STORE_PATIENCE_S, StorePatience
 from windowpane.turn.prepared import PreparedTurns
@@ -85,6 +86,7 @@ class Engine:
         history: HistoryIndex | None = None,
         touch_every_s: float | None = None,
         store_patience_s: float = STORE_PATIENCE_S,
+        cost_limits: CostLimits | None = None,
     ) -> None:
         self.store = store
         self.agents = agents
@@ -94,7 +96,8 @@ class Engine:
         self._toolboxes = Toolboxes(toolbox)
         self.working = WorkingContext(self._states)
         self.fetched = Fetching(self._states, pages)
-        self._memory = Memory(self._states, models, history)
+        self.costs = Costs(store, models, cost_limits or CostLimits())
+        self._memory = Memory(self._states, self.costs.open, history)
         self._search_engine = search_engine
         self._audience = SessionHubs(store)
         self._leases = Leases(store, lease_s)
@@ -102,7 +105,7 @@ class Engine:
         self._runner = Runner(
             sessions=self._states,
             agents=agents,
-            models=models,
+            open_model=self.costs.open,
             toolboxes=self._toolboxes,
             requests=self._requests,
             working=self.working,
@@ -172,11 +175,13 @@ class Engine:
             SessionBusyError: another turn is running and did not end within `wait_s`.
             ApprovalPendingError: the turn before waits for a decision.
             KeyReusedError: `key` was used for another message.
+            CostLimitError: the owner's model calls have cost as much as they may.
         """
         check_message(message)
         state = await self._states.state(session_id)
         turn = await self._joined(state, message, key)
         if turn is None:
+            await self.costs.check(state.owner)
             holder = await self._leases.take(session_id, wait_s=wait_s)
             begun = await self._runner.begin(state, holder, message, key)
             turn = begun.turn
@@ -249,9 +254,11 @@ class Engine:
             SessionNotFoundError: no such session.
             NoTurnRunningError: there is no such turn.
             SessionBusyError: another caller is changing it at this moment.
+            CostLimitError: the owner's model calls have cost as much as they may.
         """
         state = await self._states.state(session_id)
         open_turn(state)
+        await self.costs.check(state.owner)
         holder = await self._leases.take(session_id)
         turn = self._runner.launch(state, holder, brought=brought, reply_options=reply_options)
         async for event in self._runner.follow(session_id, turn):

@@ -6,6 +6,7 @@ session can set is not here: that is in `agent.yaml` and in the session.
 
 import hashlib
 import re
+from decimal import Decimal
 from pathlib import Path
 from typing import Literal
 
@@ -93,6 +94,12 @@ class Settings(BaseSettings):
     )
     requests_per_minute: int | None = Field(
         default=None, ge=0, description="For each token or address; 0 is any number. Default: 0 on loopback, else 600."
+    )
+    dollars_per_day: Decimal | None = Field(
+        default=None, ge=0, description="What each owner's model calls may cost a day (UTC). Default: any amount."
+    )
+    dollars_per_month: Decimal | None = Field(
+        default=None, ge=0, description="What each owner's model calls may cost a month (UTC). Default: any amount."
     )
 
     @property

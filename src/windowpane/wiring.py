@@ -35,6 +35,7 @@ from windowpane.stores.expiry import ExpiringStore, Limits
 from windowpane.stores.memory import MemoryStore
 from windowpane.stores.sqlite.store import SQLiteStore
 from windowpane.tools.base import Toolbox
+from windowpane.turn.costs import CostLimits
 
 TOUCH_EVERY_S = 1.0
 """How often, at most, a worker writes down that a session that can expire is being used."""
@@ -64,6 +65,7 @@ def open_engine(
         history=HistoryIndex(embedder),
         pages=Pages(AddressGuard(allow=tuple(exemption(place) for place in settings.fetch_allow))),
         search_engine=open_engine_by_name(settings.search_engine, {}, os.environ) if settings.search_engine else None,
+        cost_limits=CostLimits(settings.dollars_per_day, settings.dollars_per_month),
     )
 
 

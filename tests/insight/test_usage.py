@@ -20,7 +20,8 @@ from windowpane.context.request import (
     RequestContext,
     RequestMessage,
 )
-from windowpane.insight.usage import Residual, analyse_usage, price, price_of_steps, residuals
+from windowpane.insight.usage import Residual, analyse_usage, residuals
+from windowpane.models.prices import price, price_of_steps
 from windowpane.request.messages import messages_now
 from windowpane.text.tokens import count, message_tokens, tool_tokens
 

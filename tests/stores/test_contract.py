@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 
 import anyio
 import pytest
@@ -19,7 +19,7 @@ from windowpane.errors import (
     StoreUnavailableError,
 )
 from windowpane.stores.append import OriginalTimes
-from windowpane.stores.base import SessionRow, Snapshot, Store
+from windowpane.stores.base import Cost, SessionRow, Snapshot, Store
 
 pytestmark = pytest.mark.anyio
 
@@ -618,3 +618,28 @@ async def test_closing_the_store_ends_subscriptions_and_refuses_everything_after
     for ask in (store.read(session), store.append(session, [said("x")]), store.sessions()):
         with pytest.raises(StoreUnavailableError, match="closed"):
             await ask
+
+
+async def test_costs_add_up_by_owner_and_day_also_when_they_come_at_once(store: Store) -> None:
+    today = (await store.now()).date()
+    before = today - timedelta(days=1)
+
+    await asyncio.gather(*(store.add_cost("ann", today, Cost(3)) for _ in range(20)))
+    await store.add_cost("ann", today, Cost(unpriced_calls=2))
+    await store.add_cost("ann", before, Cost(5))
+    await store.add_cost("ben", today, Cost(2**53 + 1))
+
+    assert await store.costs("ann", since=before) == {before: Cost(5), today: Cost(60, 2)}
+    assert await store.costs("ann", since=today) == {today: Cost(60, 2)}
+    assert await store.costs("ben", since=before) == {today: Cost(2**53 + 1)}
+    assert await store.costs("cleo", since=date(1970, 1, 1)) == {}
+
+
+async def test_costs_stay_when_the_sessions_they_were_for_are_deleted(store: Store) -> None:
+    session = await begin(store)
+    today = (await store.now()).date()
+    await store.add_cost("ann", today, Cost(7))
+
+    await store.delete(session)
+
+    assert await store.costs("ann", since=today) == {today: Cost(7)}

@@ -15,6 +15,7 @@ from windowpane.api.agents_pane import AgentsApi, ModelsApi
 from windowpane.api.analytics import Dashboard, Listed
 from windowpane.api.comparison import Comparison
 from windowpane.api.context_tests import SavedTest
+from windowpane.api.costs import CostLimitsView
 from windowpane.api.explanation import Explanation
 from windowpane.api.export import SessionExport
 from windowpane.api.replay import Rebuilt, Rerun, WhatIf
@@ -292,6 +293,10 @@ class AnalyticsApi(Protocol):
 
     async def similar(self, session_id: str, message: str) -> Similar:
         """Return items that were of use together in past turns of the same owner that asked for about the same."""
+        ...
+
+    async def cost_limits(self) -> CostLimitsView:
+        """Return what the owner's model calls may cost a day and a month, and what they cost so far."""
         ...
 
 

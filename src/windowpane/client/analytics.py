@@ -4,6 +4,7 @@ from datetime import date
 from typing import Any
 
 from windowpane.api.analytics import Dashboard, Listed
+from windowpane.api.costs import CostLimitsView
 from windowpane.api.suggestions import Similar
 from windowpane.client.connection import Connection, given, session_path
 
@@ -43,6 +44,10 @@ class RemoteAnalytics:
     async def similar(self, session_id: str, message: str) -> Similar:
         """Return items that were of use together in past turns of the same owner that asked for about the same."""
         return await self._server.get(Similar, f"{session_path(session_id)}/similar", {"message": message})
+
+    async def cost_limits(self) -> CostLimitsView:
+        """Return what the owner's model calls may cost a day and a month, and what they cost so far."""
+        return await self._server.get(CostLimitsView, "/api/costs")
 
 
 def _filters(

@@ -19,6 +19,7 @@
     │   ├── TokenNeededError
     │   ├── ScopeNeededError
     │   ├── TooManyRequestsError
+    │   ├── CostLimitError
     │   └── TokensUnreadableError
     ├── ConflictError               the state does not allow it, or changed meanwhile
     │   ├── SequenceConflictError
@@ -106,6 +107,7 @@ from windowpane.errors.requests import (
     BlobNotFoundError,
     CallNotFoundError,
     ContextTooLargeError,
+    CostLimitError,
     InvalidFileError,
     InvalidInputError,
     InvalidSettingError,
@@ -152,6 +154,7 @@ __all__ = [
     "CallNotFoundError",
     "ConflictError",
     "ContextTooLargeError",
+    "CostLimitError",
     "DifferentSessionError",
     "EmbedderError",
     "EndpointError",

@@ -1,5 +1,9 @@
 """Errors of what was asked for: it cannot be used, does not exist, or is not allowed."""
 
+import math
+from datetime import datetime
+from decimal import Decimal
+
 from windowpane.errors.base import WindowpaneError
 
 
@@ -171,6 +175,26 @@ class TooManyRequestsError(AccessError):
         self.retry_after_s = retry_after_s
 
 
+class CostLimitError(AccessError):
+    """The owner's model calls have cost as much as they may in this period."""
+
+    code = "cost_limit_reached"
+
+    def __init__(
+        self, period: str, limit_usd: Decimal, spent_usd: Decimal, resets_at: datetime, *, now: datetime
+    ) -> None:
+        super().__init__(
+            f"your model calls have reached the limit of {_dollars(limit_usd)} a {period} "
+            f"(spent: {_dollars(spent_usd)}); try again after {resets_at:%Y-%m-%d %H:%M} UTC, "
+            "or ask who runs this server for a higher limit"
+        )
+        self.period = period
+        self.limit_usd = str(limit_usd)
+        self.spent_usd = str(spent_usd)
+        self.resets_at = resets_at.isoformat()
+        self.retry_after_s = math.ceil((resets_at - now).total_seconds())
+
+
 class TokensUnreadableError(AccessError):
     """The file with the tokens cannot be used, so callers cannot be identified."""
 
@@ -190,3 +214,8 @@ class MissingFileError(NotFoundError):
     def __init__(self, file: str, why: str = "there is no such file") -> None:
         super().__init__(f"{file}: {why}")
         self.file = file
+
+
+def _dollars(amount: Decimal) -> str:
+    """Return an amount as people write it; one below a dollar with everything that is not zero."""
+    return f"${amount:,.2f}" if amount >= 1 or not amount else f"${amount.normalize():f}"

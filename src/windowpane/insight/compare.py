@@ -17,7 +17,7 @@ from windowpane.context.ids import BlobHash
 from windowpane.context.items import ItemRef
 from windowpane.context.request import ContextItem, PartKind, Request, RequestContext, RequestMessage
 from windowpane.insight.past import PastTurn
-from windowpane.insight.usage import price_of_steps
+from windowpane.models.prices import price_of_steps
 from windowpane.text.tokens import count, message_tokens, tool_tokens
 
 MOST_DIFF_LINES = 400

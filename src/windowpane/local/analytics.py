@@ -5,6 +5,7 @@ from datetime import date
 import anyio.to_thread
 
 from windowpane.api.analytics import Dashboard, Filters, Listed
+from windowpane.api.costs import CostLimitsView
 from windowpane.api.suggestions import Similar
 from windowpane.insight.analytics.report import as_csv, dashboard
 from windowpane.insight.analytics.sharing import similar
@@ -52,3 +53,7 @@ class LocalAnalytics:
         own = await self._bound.own(session_id)
         await self._bound.updater.update()
         return await similar(self._bound.engine, self._bound.updater.analytics, own, message)
+
+    async def cost_limits(self) -> CostLimitsView:
+        """Return what the owner's model calls may cost a day and a month, and what they cost so far."""
+        return CostLimitsView(await self._bound.engine.costs.limits(self._bound.creator))

@@ -15,8 +15,9 @@ from windowpane.context.session import Mode, SessionState
 from windowpane.engine import Engine
 from windowpane.errors import AgentNotFoundError, TurnNotFoundError
 from windowpane.insight.debug import context_debug
-from windowpane.insight.usage import analyse_usage, price_of_steps, residuals
+from windowpane.insight.usage import analyse_usage, residuals
 from windowpane.local.views import fetched_counts
+from windowpane.models.prices import price_of_steps
 from windowpane.request.record import context_of
 
 NOTHING = Usage()

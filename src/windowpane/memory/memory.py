@@ -22,7 +22,7 @@ from windowpane.errors import WindowpaneError
 from windowpane.memory.recall import Recollection, recall
 from windowpane.memory.recent import due
 from windowpane.memory.summarise import can_summarise, summarise
-from windowpane.models.base import Models
+from windowpane.models.base import OpenModel
 from windowpane.search.history import IN_A_THREAD, HistoryIndex
 from windowpane.stores.sessions import Changed, Sessions
 
@@ -32,9 +32,9 @@ log = structlog.get_logger()
 class Memory:
     """What sessions remember. Without an index nothing is recalled; summaries are made all the same."""
 
-    def __init__(self, sessions: Sessions, models: Models, index: HistoryIndex | None) -> None:
+    def __init__(self, sessions: Sessions, open_model: OpenModel, index: HistoryIndex | None) -> None:
         self._sessions = sessions
-        self._models = models
+        self._open_model = open_model
         self._index = index
 
     async def __aenter__(self) -> Self:
@@ -80,7 +80,7 @@ class Memory:
         if wanted is None:
             return None
         try:
-            chosen = self._models.open(model) if can_summarise(model) else None
+            chosen = self._open_model(state.owner, model) if can_summarise(model) else None
         except WindowpaneError as error:
             log.info("summary.without_model", session=state.id, code=error.code)
             chosen = None

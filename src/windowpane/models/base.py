@@ -4,7 +4,7 @@ A `ChatModel` yields `ModelText` while the model speaks and ends with exactly on
 is raised as a `ModelError` that says what to do next and carries the text that had arrived.
 """
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -84,3 +84,7 @@ class Models(Protocol):
     def known(self) -> tuple[str, ...]:
         """Return names worth offering in a picker; others may work too."""
         ...
+
+
+OpenModel = Callable[[str, str], ChatModel]
+"""Opens a model for an owner: the owner first, then the model's name. Raises what `Models.open` raises."""

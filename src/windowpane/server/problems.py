@@ -21,6 +21,7 @@ from windowpane.errors import (
     AccessError,
     AgentError,
     ConflictError,
+    CostLimitError,
     EmbedderError,
     FetchError,
     FetchRefusedError,
@@ -57,6 +58,7 @@ STATUSES: Mapping[type[WindowpaneError], HTTPStatus] = {
     TokenNeededError: HTTPStatus.UNAUTHORIZED,
     ScopeNeededError: HTTPStatus.FORBIDDEN,
     TooManyRequestsError: HTTPStatus.TOO_MANY_REQUESTS,
+    CostLimitError: HTTPStatus.TOO_MANY_REQUESTS,
     TokensUnreadableError: HTTPStatus.SERVICE_UNAVAILABLE,
     RevisionMissingError: HTTPStatus.PRECONDITION_REQUIRED,
     StaleRevisionError: HTTPStatus.PRECONDITION_FAILED,
@@ -169,6 +171,8 @@ def _headers_of(error: WindowpaneError) -> dict[str, str]:
         return CHALLENGE
     if isinstance(error, ModelRateLimitedError) and error.retry_after_s is not None:
         return {"Retry-After": f"{error.retry_after_s:.0f}"}
+    if isinstance(error, CostLimitError):
+        return {"Retry-After": str(error.retry_after_s)}
     if isinstance(error, StoreUnavailableError):
         return {"Retry-After": f"{STORE_RETRY_S}"}
     return {}
@@ -250,7 +254,7 @@ MEANINGS: Mapping[int, str] = {
     413: "The body is too large.",
     415: "The body is not sent as JSON.",
     422: "Something in the request, or in the agent's folder, cannot be used; `detail` says what.",
-    429: "Too many requests; `Retry-After` says how long to wait.",
+    429: "Too many requests, or a cost limit is reached; `Retry-After` says how long to wait.",
     500: "Unexpected error; see the server log.",
     502: "A service that this server uses did not answer as needed; `detail` names it.",
     503: "The store, or something else that is needed, cannot be reached now.",

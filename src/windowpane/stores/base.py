@@ -8,7 +8,7 @@ suite (`tests/stores/`) runs against every store.
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime, timedelta
 from typing import Protocol
 
 from windowpane.context.events import Event, Recorded
@@ -55,8 +55,23 @@ class Snapshot:
     body: bytes
 
 
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What model calls cost, in billionths of a dollar, so that sums are exact; and how many have no known price."""
+
+    nano_dollars: int = 0
+    unpriced_calls: int = 0
+
+    def __add__(self, other: "Cost") -> "Cost":
+        return Cost(self.nano_dollars + other.nano_dollars, self.unpriced_calls + other.unpriced_calls)
+
+
+COSTS_KEPT = timedelta(days=62)
+"""How long the costs of a day are kept at least: for the present month and the one before."""
+
+
 class Store(Protocol):
-    """One log per session.
+    """One log per session, and what each owner's model calls cost a day.
 
     Stores inherit from it, so that what they have in common is written once. All operations may raise
     `StoreUnavailableError`. A store is opened by `async with`; it may be used by any number
@@ -192,6 +207,17 @@ class Store(Protocol):
 
     async def release(self, session_id: SessionId, holder: str) -> None:
         """Give the lease back. Does nothing when the holder does not hold it."""
+        ...
+
+    async def add_cost(self, owner: str, day: date, cost: Cost) -> None:
+        """Add to what an owner's model calls cost on a day. Deleting a session takes nothing away.
+
+        It is added at least once: when a connection breaks at the wrong moment, twice. Days are kept for `COSTS_KEPT`.
+        """
+        ...
+
+    async def costs(self, owner: str, *, since: date) -> dict[date, Cost]:
+        """Return what an owner's model calls cost, by day; days without calls are not in it."""
         ...
 
     def subscribe(self, session_id: SessionId, *, after: int) -> AsyncGenerator[Recorded]:

@@ -12,7 +12,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from typing import Literal, Self, TypeVar
 
 import anyio
@@ -22,7 +22,7 @@ from windowpane.context.events import Recorded
 from windowpane.context.ids import BlobHash, SessionId, new_holder_id
 from windowpane.errors import InvalidSettingError, SessionNotFoundError, WindowpaneError
 from windowpane.stores.append import Append
-from windowpane.stores.base import Appended, SessionPage, SessionRow, Snapshot, Store
+from windowpane.stores.base import Appended, Cost, SessionPage, SessionRow, Snapshot, Store
 from windowpane.stores.cursor import cursor_before, list_position
 from windowpane.stores.session_copy import copy_new_session, copy_session, find_row
 
@@ -199,6 +199,14 @@ class ExpiringStore(Store):
     async def release(self, session_id: SessionId, holder: str) -> None:
         """Give the lease back; see `Store.release`."""
         await self._store.release(session_id, holder)
+
+    async def add_cost(self, owner: str, day: date, cost: Cost) -> None:
+        """Add to what an owner's model calls cost on a day; see `Store.add_cost`."""
+        await self._store.add_cost(owner, day, cost)
+
+    async def costs(self, owner: str, *, since: date) -> dict[date, Cost]:
+        """Return what an owner's model calls cost, by day; see `Store.costs`."""
+        return await self._store.costs(owner, since=since)
 
     async def subscribe(self, session_id: SessionId, *, after: int) -> AsyncGenerator[Recorded]:
         """Yield every event after a sequence number; see `Store.subscribe`. It ends when the session expires."""

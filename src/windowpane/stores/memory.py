@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Self
 
 from windowpane.context.events import Erased, Recorded
@@ -13,7 +13,7 @@ from windowpane.errors import (
     StoreUnavailableError,
 )
 from windowpane.stores.append import Append
-from windowpane.stores.base import Appended, SessionPage, SessionRow, Snapshot, Store
+from windowpane.stores.base import COSTS_KEPT, Appended, Cost, SessionPage, SessionRow, Snapshot, Store
 from windowpane.stores.clock import from_us, now_us
 from windowpane.stores.codec import decode_event, encode_event
 from windowpane.stores.cursor import check_limit, list_position, page, parse_cursor
@@ -40,6 +40,7 @@ class MemoryStore(Store):
 
     def __init__(self) -> None:
         self._sessions: dict[SessionId, _Session] = {}
+        self._costs: dict[tuple[str, date], Cost] = {}
         self._watchers = Watchers()
         self._closed = False
 
@@ -185,6 +186,17 @@ class MemoryStore(Store):
         session = self._sessions.get(session_id)
         if session is not None and session.lease is not None and session.lease[0] == holder:
             session.lease = None
+
+    async def add_cost(self, owner: str, day: date, cost: Cost) -> None:
+        """Add to what an owner's model calls cost on a day; see `Store.add_cost`."""
+        self._check_open()
+        self._costs = {key: kept for key, kept in self._costs.items() if key[1] >= day - COSTS_KEPT}
+        self._costs[owner, day] = self._costs.get((owner, day), Cost()) + cost
+
+    async def costs(self, owner: str, *, since: date) -> dict[date, Cost]:
+        """Return what an owner's model calls cost, by day; see `Store.costs`."""
+        self._check_open()
+        return {day: cost for (whose, day), cost in self._costs.items() if whose == owner and day >= since}
 
     def subscribe(self, session_id: SessionId, *, after: int) -> AsyncGenerator[Recorded]:
         """Yield every event after a sequence number, old ones first, then new ones; see `Store.subscribe`."""

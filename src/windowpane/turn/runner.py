@@ -37,7 +37,7 @@ from windowpane.context.session import SessionState, open_turn
 from windowpane.errors import SessionNotFoundError, StoreUnavailableError, WindowpaneError
 from windowpane.live import Feed, SessionHubs
 from windowpane.memory.memory import Memory
-from windowpane.models.base import Models
+from windowpane.models.base import OpenModel
 from windowpane.request.gather import item_of
 from windowpane.request.settings import call_settings, max_model_calls, tool_permission
 from windowpane.sessions.toolboxes import Toolboxes
@@ -114,7 +114,7 @@ class Runner:
         *,
         sessions: Sessions,
         agents: Agents,
-        models: Models,
+        open_model: OpenModel,
         toolboxes: Toolboxes,
         requests: TurnRequests,
         working: WorkingContext,
@@ -125,7 +125,7 @@ class Runner:
     ) -> None:
         self._sessions = sessions
         self._agents = agents
-        self._models = models
+        self._open_model = open_model
         self._toolboxes = toolboxes
         self._requests = requests
         self._working = working
@@ -323,7 +323,7 @@ class Runner:
             number=task.turn,
             finished=TurnFinished(turn=task.turn, outcome="completed", sources=sources, related=related),
             request=request,
-            model=self._models.open(task.model),
+            model=self._open_model(task.state.owner, task.model),
             toolbox=toolbox,
             max_model_calls=max_model_calls(agent, task.state),
             calls=task.calls,

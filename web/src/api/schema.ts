@@ -536,6 +536,20 @@ export type ConversationName = {
   id: string
 }
 
+/** A limit, and how much of it is used. `unpriced_calls` are calls of models that have no known price; they are not in `spent_usd`, so that may be too low. */
+export type CostLimitView = {
+  period: "day" | "month"
+  limit_usd: string
+  spent_usd: string
+  unpriced_calls: number
+  resets_at: string
+}
+
+/** The limits on what an owner's model calls may cost; none when nothing is limited, and then nothing is counted. */
+export type CostLimitsView = {
+  limits: CostLimitView[]
+}
+
 /** Everything at once. `behind` is how many sessions have turns that are not counted yet: ask again for them. Lists are ordered by what matters: days in time, models, agents, parts and items by tokens, sources by use. */
 export type Dashboard = {
   filters: Filters
@@ -2712,6 +2726,12 @@ export interface Operations {
     body: undefined
     answer: undefined
   }
+  read_costs: {
+    path: Record<string, never>
+    query: Record<string, never>
+    body: undefined
+    answer: CostLimitsView
+  }
   list_roots: {
     path: Record<string, never>
     query: Record<string, never>
@@ -3134,6 +3154,7 @@ export const OPERATIONS = {
   tune_agent: ["POST", "/api/agents/{agent}/tuning"],
   read_analytics: ["GET", "/api/analytics"],
   export_analytics: ["GET", "/api/analytics/{listed}.csv"],
+  read_costs: ["GET", "/api/costs"],
   list_roots: ["GET", "/api/files"],
   read_file: ["GET", "/api/files/content"],
   write_file: ["PUT", "/api/files/content"],

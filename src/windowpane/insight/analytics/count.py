@@ -30,8 +30,8 @@ from windowpane.context.request import ContextItem
 from windowpane.errors import BlobNotFoundError
 from windowpane.insight.compare import agreement, prompt_bytes
 from windowpane.insight.past import PastTurn, steps_of
-from windowpane.insight.usage import price_of_steps
 from windowpane.insight.use import page_used, use
+from windowpane.models.prices import price_of_steps
 from windowpane.request.record import context_of, texts_of
 
 NANO = 10**9

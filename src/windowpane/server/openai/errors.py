@@ -37,6 +37,7 @@ _CODES = {
     "token_needed": "invalid_api_key",
     "model_rate_limited": "rate_limit_exceeded",
     "too_many_requests": "rate_limit_exceeded",
+    "cost_limit_reached": "insufficient_quota",
 }
 _FORM = re.compile(r"str|[A-Z]\w*|list\[.*\]|constrained-.*|function-.*")
 """How pydantic writes that a value was tried in one of several forms."""
@@ -97,13 +98,12 @@ def failure_of(error: TurnError | WindowpaneError) -> Failure:
     """Return one of our errors, or what a turn failed of, in OpenAI's words."""
     message = error.message if isinstance(error, TurnError) else str(error)
     status = _status(error.code)
-    kind = "invalid_request_error" if status < 500 and status != 429 else "server_error"
-    body = ErrorBody(
-        message=message,
-        type="requests" if status == 429 else kind,
-        param=_PARAMS.get(error.code),
-        code=_CODES.get(error.code, error.code),
-    )
+    kind = "invalid_request_error" if status < 500 else "server_error"
+    code = _CODES.get(error.code, error.code)
+    if status == 429:
+        # A quota is named twice by OpenAI: its clients look at either.
+        kind = code if code == "insufficient_quota" else "requests"
+    body = ErrorBody(message=message, type=kind, param=_PARAMS.get(error.code), code=code)
     return Failure(status, body, retry=error.code in WORTH_ANOTHER_TRY)
 
 

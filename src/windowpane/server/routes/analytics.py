@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictStr
 
 from windowpane.api.analytics import Dashboard, Listed
 from windowpane.api.context_tests import ContextTest
+from windowpane.api.costs import CostLimitsView
 from windowpane.api.evaluation import Evaluation, Tuning
 from windowpane.api.suggestions import Applied, Edit, Similar, SuggestionList
 from windowpane.api.turns import TurnUse
@@ -87,6 +88,15 @@ async def export_analytics(
     """Return one of the lists as a table, a line for each entry, with a heading."""
     head = {"Content-Disposition": f'attachment; filename="windowpane-{listed}.csv"'}
     return Response(await pane.analytics.csv(listed, **wanted), media_type=CSV, headers=head)
+
+
+@router.get("/costs", summary="See the cost limits", responses=problems())
+async def read_costs(pane: Reading) -> CostLimitsView:
+    """Return what your model calls may cost a day and a month (UTC), and what they cost so far.
+
+    The list is empty where the server has no limits, and then nothing is counted. `/api/analytics` has all costs.
+    """
+    return await pane.analytics.cost_limits()
 
 
 @router.get(

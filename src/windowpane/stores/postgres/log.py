@@ -1,15 +1,15 @@
 """The store's operations as SQL: plain functions over one connection. Appending is in `writer.py`.
 
 Each is one statement, so it needs no transaction of its own and works through a pooler; each comes to the same when it
-is done twice (see `connections.py`). A session that does not exist is None here.
+is done twice (see `connections.py`), except `add_cost`. A session that does not exist is None here.
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 
 from windowpane.context.events import Erased, Recorded
 from windowpane.context.ids import BlobHash, SessionId
-from windowpane.stores.base import SessionPage, SessionRow, Snapshot
+from windowpane.stores.base import COSTS_KEPT, Cost, SessionPage, SessionRow, Snapshot
 from windowpane.stores.clock import from_us, to_us
 from windowpane.stores.codec import decode_event
 from windowpane.stores.cursor import ListPosition, page
@@ -189,6 +189,31 @@ async def release(db: DriverConnection, session_id: SessionId, holder: str) -> N
     await db.execute(
         "DELETE FROM windowpane.lease WHERE session = $1 AND holder = $2", name_in_sql(session_id), name_in_sql(holder)
     )
+
+
+async def add_cost(db: DriverConnection, owner: str, day: date, cost: Cost) -> None:
+    """Add to what an owner's model calls cost on a day."""
+    await db.execute(
+        """WITH old AS (DELETE FROM windowpane.cost WHERE owner = $1 AND day < $5)
+           INSERT INTO windowpane.cost AS kept VALUES ($1, $2, $3, $4)
+           ON CONFLICT (owner, day) DO UPDATE SET nano_dollars = kept.nano_dollars + excluded.nano_dollars,
+               unpriced_calls = kept.unpriced_calls + excluded.unpriced_calls""",
+        name_in_sql(owner),
+        day,
+        cost.nano_dollars,
+        cost.unpriced_calls,
+        day - COSTS_KEPT,
+    )
+
+
+async def costs(db: DriverConnection, owner: str, since: date) -> dict[date, Cost]:
+    """Return what an owner's model calls cost, by day."""
+    found: list[tuple[date, int, int]] = await db.fetch(
+        "SELECT day, nano_dollars, unpriced_calls FROM windowpane.cost WHERE owner = $1 AND day >= $2",
+        name_in_sql(owner),
+        since,
+    )
+    return {day: Cost(nano_dollars, unpriced_calls) for day, nano_dollars, unpriced_calls in found}
 
 
 async def wake(db: DriverConnection, message: str) -> None:

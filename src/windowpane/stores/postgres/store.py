@@ -7,7 +7,7 @@ another through NOTIFY (`notify.py`).
 """
 
 from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
-from datetime import datetime
+from datetime import date, datetime
 from functools import partial
 from typing import Any, Self, TypeVar
 from uuid import uuid4
@@ -18,7 +18,7 @@ from windowpane.context.events import Recorded
 from windowpane.context.ids import BlobHash, SessionId
 from windowpane.errors import SessionNotFoundError, StoreUnavailableError
 from windowpane.stores.append import Append, check_name
-from windowpane.stores.base import Appended, SessionPage, SessionRow, Snapshot, Store
+from windowpane.stores.base import Appended, Cost, SessionPage, SessionRow, Snapshot, Store
 from windowpane.stores.cursor import check_limit, parse_cursor
 from windowpane.stores.postgres import log
 from windowpane.stores.postgres.connections import (
@@ -150,6 +150,14 @@ class PostgresStore(Store):
     async def release(self, session_id: SessionId, holder: str) -> None:
         """Give the lease back; see `Store.release`."""
         await self._run(lambda db: log.release(db, session_id, holder), session_id, holder)
+
+    async def add_cost(self, owner: str, day: date, cost: Cost) -> None:
+        """Add to what an owner's model calls cost on a day; see `Store.add_cost`."""
+        await self._run(lambda db: log.add_cost(db, owner, day, cost), owner)
+
+    async def costs(self, owner: str, *, since: date) -> dict[date, Cost]:
+        """Return what an owner's model calls cost, by day; see `Store.costs`."""
+        return await self._run(lambda db: log.costs(db, owner, since), owner)
 
     async def subscribe(self, session_id: SessionId, *, after: int) -> AsyncGenerator[Recorded]:
         """Yield every event after a sequence number, old ones first, then new ones; see `Store.subscribe`."""

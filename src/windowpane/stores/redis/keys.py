@@ -9,10 +9,13 @@ together:
     prefix:{s:id}:blobs      a hash: texts by their hash
     prefix:{s:id}:snapshot   a hash: the folded state and where it stands
 
+What an owner's model calls cost in a month stands in a hash of its own, `prefix:cost:2026-11:owner`.
+
 The index that sessions are listed by is not a session's: it has keys of its own.
 """
 
 import re
+from datetime import date
 
 from windowpane.context.ids import SessionId
 
@@ -44,6 +47,10 @@ class RedisKeys:
 
     def snapshot(self, row: bytes) -> bytes:
         return row + b":snapshot"
+
+    def costs(self, owner: str, day: date) -> bytes:
+        """Return the key of what an owner's model calls cost in the month of a day."""
+        return b"%b:cost:%b:%b" % (self._prefix, f"{day:%Y-%m}".encode(), owner.encode())
 
     def indexes(self, owner: bytes, agent: bytes) -> tuple[bytes, bytes, bytes]:
         """Return the indexes that a session is listed in."""

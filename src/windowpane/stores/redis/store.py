@@ -13,7 +13,7 @@ which the next use or the next listing of that page puts right.
 import asyncio
 import secrets
 from collections.abc import AsyncGenerator, Sequence
-from datetime import datetime
+from datetime import date, datetime
 from itertools import count
 from typing import Self
 
@@ -30,7 +30,7 @@ from windowpane.errors import (
     StoreUnavailableError,
 )
 from windowpane.stores.append import Append, check_name
-from windowpane.stores.base import Appended, SessionPage, SessionRow, Snapshot, Store
+from windowpane.stores.base import Appended, Cost, SessionPage, SessionRow, Snapshot, Store
 from windowpane.stores.clock import from_us, to_us
 from windowpane.stores.codec import decode_event, encode_event
 from windowpane.stores.cursor import check_limit, parse_cursor
@@ -38,6 +38,7 @@ from windowpane.stores.packing import pack, unpack
 from windowpane.stores.redis import scripts
 from windowpane.stores.redis.clock import ServerClock
 from windowpane.stores.redis.connection import Connector
+from windowpane.stores.redis.costs import add_cost, read_costs
 from windowpane.stores.redis.durability import Durability, read_durability
 from windowpane.stores.redis.index import SessionIndex
 from windowpane.stores.redis.keys import RedisKeys
@@ -317,6 +318,14 @@ class RedisStore(Store):
         """Give the lease back; see `Store.release`."""
         check_name(holder)
         await self._change(scripts.RELEASE, session_id, holder.encode())
+
+    async def add_cost(self, owner: str, day: date, cost: Cost) -> None:
+        """Add to what an owner's model calls cost on a day; see `Store.add_cost`."""
+        await add_cost(self._open_nodes(), self._keys, owner, day, cost)
+
+    async def costs(self, owner: str, *, since: date) -> dict[date, Cost]:
+        """Return what an owner's model calls cost, by day; see `Store.costs`."""
+        return await read_costs(self._open_nodes(), self._keys, owner, since, (await self.now()).date())
 
     async def subscribe(self, session_id: SessionId, *, after: int) -> AsyncGenerator[Recorded]:
         """Yield every event after a sequence number, old ones first, then new ones; see `Store.subscribe`.

@@ -51,6 +51,11 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             FROM event JOIN session ON session.pk = event.session LEFT JOIN text ON text.pk = event.text
             ORDER BY session.id, event.seq""",
     ),
+    (
+        """CREATE TABLE cost (
+            owner TEXT NOT NULL, day INTEGER NOT NULL, nano_dollars INTEGER NOT NULL, unpriced_calls INTEGER NOT NULL,
+            PRIMARY KEY (owner, day)) WITHOUT ROWID""",
+    ),
 )
 SCHEMA = len(MIGRATIONS)
 

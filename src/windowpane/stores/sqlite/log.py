@@ -6,12 +6,13 @@ writes: when it raises one of our errors, it has changed nothing.
 
 import sqlite3
 from collections.abc import Collection, Sequence
+from datetime import date
 
 from windowpane.context.events import Erased, Recorded
 from windowpane.context.ids import BlobHash, SessionId
 from windowpane.errors import SequenceConflictError, SessionNotFoundError
 from windowpane.stores.append import Append
-from windowpane.stores.base import Appended, SessionPage, SessionRow, Snapshot
+from windowpane.stores.base import COSTS_KEPT, Appended, Cost, SessionPage, SessionRow, Snapshot
 from windowpane.stores.clock import from_us, now_us, to_us
 from windowpane.stores.codec import decode_event
 from windowpane.stores.cursor import ListPosition, page
@@ -256,6 +257,25 @@ def release(db: sqlite3.Connection, session_id: SessionId, holder: str) -> None:
     db.execute(
         "DELETE FROM lease WHERE session = (SELECT pk FROM session WHERE id = ?) AND holder = ?", (session_id, holder)
     )
+
+
+def add_cost(db: sqlite3.Connection, owner: str, day: date, cost: Cost) -> None:
+    """Add to what an owner's model calls cost on a day."""
+    db.execute("DELETE FROM cost WHERE day < ?", ((day - COSTS_KEPT).toordinal(),))
+    db.execute(
+        """INSERT INTO cost VALUES (?, ?, ?, ?)
+           ON CONFLICT (owner, day) DO UPDATE SET nano_dollars = nano_dollars + excluded.nano_dollars,
+               unpriced_calls = unpriced_calls + excluded.unpriced_calls""",
+        (owner, day.toordinal(), cost.nano_dollars, cost.unpriced_calls),
+    )
+
+
+def costs(db: sqlite3.Connection, owner: str, since: date) -> dict[date, Cost]:
+    """Return what an owner's model calls cost, by day."""
+    found: list[tuple[int, int, int]] = db.execute(
+        "SELECT day, nano_dollars, unpriced_calls FROM cost WHERE owner = ? AND day >= ?", (owner, since.toordinal())
+    ).fetchall()
+    return {date.fromordinal(day): Cost(nano_dollars, unpriced) for day, nano_dollars, unpriced in found}
 
 
 def _session(db: sqlite3.Connection, session_id: SessionId) -> int:

@@ -8,7 +8,7 @@ import asyncio
 import sqlite3
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Collection, Sequence
-from datetime import datetime
+from datetime import date, datetime
 from functools import partial
 from pathlib import Path
 from typing import Self, TypeVar
@@ -20,7 +20,7 @@ from windowpane.context.events import Recorded
 from windowpane.context.ids import BlobHash, SessionId
 from windowpane.errors import InvalidSettingError, StoreUnavailableError
 from windowpane.stores.append import Append, check_name
-from windowpane.stores.base import Appended, SessionPage, SessionRow, Snapshot, Store
+from windowpane.stores.base import Appended, Cost, SessionPage, SessionRow, Snapshot, Store
 from windowpane.stores.clock import from_us, now_us
 from windowpane.stores.cursor import check_limit, parse_cursor
 from windowpane.stores.sqlite import log
@@ -160,6 +160,14 @@ class SQLiteStore(Store):
     async def release(self, session_id: SessionId, holder: str) -> None:
         """Give the lease back; see `Store.release`."""
         await self._write(lambda db: log.release(db, session_id, holder), session_id, holder, lasting=False)
+
+    async def add_cost(self, owner: str, day: date, cost: Cost) -> None:
+        """Add to what an owner's model calls cost on a day; see `Store.add_cost`."""
+        await self._write(lambda db: log.add_cost(db, owner, day, cost), owner)
+
+    async def costs(self, owner: str, *, since: date) -> dict[date, Cost]:
+        """Return what an owner's model calls cost, by day; see `Store.costs`."""
+        return await self._read(lambda db: log.costs(db, owner, since), owner)
 
     async def subscribe(self, session_id: SessionId, *, after: int) -> AsyncGenerator[Recorded]:
         """Yield every event after a sequence number, old ones first, then new ones; see `Store.subscribe`."""

@@ -10,6 +10,9 @@ from windowpane.cli.options import Json, new_app
 from windowpane.cli.terminal import Screen
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from windowpane.api.costs import CostLimitView
     from windowpane.api.pane import Pane
     from windowpane.api.sessions import Statistics
 
@@ -26,7 +29,7 @@ async def stats(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Show the size and cost of a session, or the size of all sessions.
+    """Show the size and cost of a session, or the size of all sessions and the cost limits.
 
     \b
     Examples:
@@ -34,7 +37,7 @@ async def stats(
       windowpane stats last --json
     """
     if session is None:
-        draw_numbers(await _totals(pane), as_json=as_json)
+        draw_totals(await _totals(pane), (await pane.analytics.cost_limits()).limits, as_json=as_json)
     else:
         session_id = (await find_session(pane, session)).id
         draw_statistics(session_id, await pane.sessions.statistics(session_id), as_json=as_json)
@@ -51,14 +54,18 @@ async def _totals(pane: "Pane") -> dict[str, int]:
     }
 
 
-def draw_numbers(numbers: dict[str, int], *, as_json: bool) -> None:
-    """Print numbers by name."""
+def draw_totals(totals: dict[str, int], limits: "Sequence[CostLimitView]", *, as_json: bool) -> None:
+    """Print how much all sessions hold, and how much of the cost limits is used."""
     screen = Screen()
     if as_json:
-        screen.json(numbers)
+        screen.json({**totals, "cost_limits": limits})
         return
-    for name, number in numbers.items():
+    for name, number in totals.items():
         screen.line(f"{name:<10}{number:>12,}")
+    for limit in limits:
+        used = f"${limit.spent_usd:,.2f} of ${limit.limit_usd:,.2f} this {limit.period}"
+        unpriced = f", and {limit.unpriced_calls:,} calls without a known price" if limit.unpriced_calls else ""
+        screen.line(f"{'cost':<10}{used}{unpriced}; resets {limit.resets_at:%Y-%m-%d %H:%M} UTC")
 
 
 def draw_statistics(session: str, found: "Statistics", *, as_json: bool) -> None:
