@@ -265,7 +265,7 @@ async def test_a_database_of_a_newer_version_is_refused_and_not_touched(path: Pa
         db.execute("PRAGMA user_version = 99")
     before = bytes_beside(path)
 
-    with pytest.raises(StoreTooNewError, match=r"schema 99 .* knows 1; nothing was changed"):
+    with pytest.raises(StoreTooNewError, match=r"schema 99 .* knows \d+; nothing was changed"):
         async with SQLiteStore(path):
             pass
 
