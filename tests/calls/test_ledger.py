@@ -181,3 +181,18 @@ async def test_the_call_for_a_summary_is_recorded_without_a_turn(world: World) -
         ("summary", None),
     ]
     assert calls[-1].usage == Usage(900, 7)
+
+
+async def test_the_result_of_a_tool_that_failed_reaches_the_provider_as_an_error(world: World) -> None:
+    world.write("agent.yaml", "model: anthropic:claude-haiku-4-5\nworking_context: false\n")
+    world.toolbox.put("files", [tool("read", permission="never")])
+    invented = WireReply(calls=(WireCall("c1", "files__burn"), WireCall("c2", "files__read")))
+    answers = (anthropic_messages.answer(invented), anthropic_messages.answer(WireReply(("I cannot.",))))
+    async with running(*answers) as server:
+        world.environ = {"ANTHROPIC_BASE_URL": server.url, "ANTHROPIC_API_KEY": KEY}
+        async with world.engine() as engine:
+            session = await engine.sessions.create()
+            await drain(engine.turn(session.id, "Burn it"))
+
+    results = server.asked[1].body["messages"][-1]["content"]
+    assert [(part["tool_use_id"], part["is_error"]) for part in results] == [("c1", True), ("c2", False)]

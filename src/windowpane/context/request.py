@@ -245,7 +245,8 @@ class RequestContext:
 class RequestMessage:
     """One message as the model gets it, and the part of the prompt order that it belongs to.
 
-    `name` tells parts of one kind apart for people; the model never sees it.
+    `name` tells parts of one kind apart for people; the model never sees it. `is_error` is for the result of a tool
+    that failed.
     """
 
     role: Role
@@ -254,6 +255,7 @@ class RequestMessage:
     name: str = ""
     tool_calls: tuple[ToolCall, ...] = ()
     tool_call_id: str | None = None
+    is_error: bool = False
 
 
 @dataclass(frozen=True, slots=True)

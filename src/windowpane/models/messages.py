@@ -166,7 +166,12 @@ def _request_part(message: RequestMessage, tool_names: dict[str, str]) -> ModelR
     if message.role == "tool":
         call_id = message.tool_call_id or ""
         result = content if content.strip() else NO_OUTPUT
-        return ToolReturnPart(tool_name=tool_names.get(call_id, ""), content=result, tool_call_id=call_id)
+        return ToolReturnPart(
+            tool_name=tool_names.get(call_id, ""),
+            content=result,
+            tool_call_id=call_id,
+            outcome="failed" if message.is_error else "success",
+        )
     return UserPromptPart(content)
 
 

@@ -27,6 +27,7 @@ class _KeptMessage:
     name: str = ""
     tool_calls: tuple[ToolCall, ...] = ()
     tool_call_id: str | None = None
+    is_error: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +92,7 @@ def _kept_of(request: Request) -> tuple[_Kept, dict[BlobHash, str]]:
                 name=message.name,
                 tool_calls=message.tool_calls,
                 tool_call_id=message.tool_call_id,
+                is_error=message.is_error,
             )
             for message in request.messages
         ),
@@ -155,6 +157,7 @@ def rebuild(body: str, texts: Mapping[BlobHash, str]) -> Request:
                 name=message.name,
                 tool_calls=message.tool_calls,
                 tool_call_id=message.tool_call_id,
+                is_error=message.is_error,
             )
             for message in kept.messages
         ),

@@ -81,7 +81,13 @@ def render_step(step: Step, with_tools: bool = True) -> tuple[RequestMessage, ..
     return (
         answer,
         *(
-            RequestMessage(role="tool", content=result.content, part="history", tool_call_id=result.call_id)
+            RequestMessage(
+                role="tool",
+                content=result.content,
+                part="history",
+                tool_call_id=result.call_id,
+                is_error=result.is_error,
+            )
             for result in results
             if result is not None
         ),
