@@ -10,11 +10,22 @@ import httpx2
 import pytest
 
 from engine.unsteady import Fault, UnsteadyStore
-from windowpane.context.events import Delta, ModelReplied, Recorded, RequestBuilt, TurnFinished, TurnStarted
+from windowpane.context.events import (
+    Delta,
+    MessageAdded,
+    ModelReplied,
+    Recorded,
+    RequestBuilt,
+    SessionContext,
+    ToolReturned,
+    TurnFinished,
+    TurnStarted,
+)
 from windowpane.context.ids import SessionId
 from windowpane.engine import Engine
 from windowpane.errors import StoreUnavailableError
 from windowpane.models.scripted import Call, Reply
+from windowpane.search.history import HistoryIndex
 from windowpane.server.app import create_app
 from windowpane.testing import World, drain, stored, tool
 
@@ -25,6 +36,10 @@ BEGINNING = 3
 
 KINDS = ["turn.started", "request.built", "model.replied", "tool.returned", "model.replied", "turn.finished"]
 """What is stored of a turn that calls a tool."""
+
+CHAT = {"model": "pane", "messages": [{"role": "user", "content": "Hi"}]}
+AG_UI = {"threadId": "t", "runId": "r", "messages": [{"id": "m", "role": "user", "content": "Hi"}]}
+"""A message as other doors take it."""
 
 
 @pytest.fixture
@@ -72,6 +87,43 @@ async def test_a_turn_goes_on_when_the_store_comes_back_and_nothing_is_stored_tw
     if kinds is not None:
         assert kinds == KINDS
         assert [event.type for event in events][-12:] == KINDS * 2
+
+
+@pytest.mark.parametrize("fault", ["not done", "done, not answered"])
+@pytest.mark.parametrize("nth", range(BEGINNING + 1, 24))
+async def test_the_models_own_notes_are_made_once_when_the_store_comes_back(
+    world: World, store: UnsteadyStore, nth: int, fault: Fault
+) -> None:
+    world.write("agent.yaml", "model: scripted:test\n")
+    noting = Call("windowpane__set_relevant_context", '{"set_name": "ports", "items": ["8470"]}', "c1")
+    asking = Call("windowpane__get_relevant_context", "{}", "c2")
+    world.says(Reply(calls=(noting,)), Reply(calls=(asking,)), Reply("Noted."))
+    async with world.engine(lease_s=LEASE_S) as engine:
+        session = await engine.sessions.create()
+        store.lose(nth, calls=2, fault=fault)
+        outcome = await outcome_of(engine, session.id, "Note the port")
+        store.come_back()
+        log = await log_of(store, session.id)
+
+    noted = [entry.event.context for entry in log if isinstance(entry.event, SessionContext)]
+    results = [entry.event.result.content for entry in log if isinstance(entry.event, ToolReturned)]
+    assert (outcome, noted[-1:], len(noted)) == ("completed", [{"ports": ("8470",)}], 1)
+    assert "8470" in results[1]
+
+
+@pytest.mark.parametrize("nth", range(BEGINNING + 1, BEGINNING + 6))
+async def test_a_request_that_needs_earlier_messages_waits_for_the_store(
+    world: World, store: UnsteadyStore, nth: int
+) -> None:
+    world.says("Miezi.")
+    async with world.engine(lease_s=LEASE_S, history=HistoryIndex(None)) as engine:
+        session = await engine.sessions.create()
+        for text in ("My cat is called Miezi.", *(f"Paint shade {number} is dull." for number in range(80))):
+            await engine.conversations.add(session.id, MessageAdded(role="user", content=text))
+        store.lose(nth, calls=2)
+        outcome = await outcome_of(engine, session.id, "What is my cat called?")
+
+    assert outcome == "completed"
 
 
 @pytest.mark.parametrize("nth", range(3, CALLS_IN_A_TURN + 1, 2))
@@ -164,6 +216,9 @@ async def test_over_http_a_store_that_is_away_is_a_503_with_a_time_to_try_again(
             store.lose()
             sent = await client.post(f"/api/sessions/{session['id']}/messages", json={"content": "Hi"})
             unread = await client.get("/readyz")
+            chat = await client.post("/v1/chat/completions", json=CHAT)
+            responses = await client.post("/v1/responses", json={"model": "pane", "input": "Hi"})
+            agui = await client.post("/api/agents/pane/ag-ui", json=AG_UI)
             store.lose(nth=3)
             unwritten = await client.get("/readyz")
             store.come_back()
@@ -176,4 +231,7 @@ async def test_over_http_a_store_that_is_away_is_a_503_with_a_time_to_try_again(
         (503, "5", "the store cannot be reached"),
         (503, "5", "the store cannot be written"),
     ]
+    assert [(answer.status_code, answer.headers["Retry-After"]) for answer in (chat, responses, agui)] == [
+        (503, "5")
+    ] * 3
     assert (ready.status_code, answered.json()["outcome"]) == (200, "completed")

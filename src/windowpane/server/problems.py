@@ -163,10 +163,11 @@ async def answer_windowpane_error(request: Request, error: Exception) -> Respons
     """Answer a request that one of our errors ended."""
     if not isinstance(error, WindowpaneError):
         raise TypeError(error)
-    return response_of(problem_of(error), _headers_of(error))
+    return response_of(problem_of(error), headers_of(error))
 
 
-def _headers_of(error: WindowpaneError) -> dict[str, str]:
+def headers_of(error: WindowpaneError) -> dict[str, str]:
+    """Return what tells a client when to try again, or how to show who it is."""
     if isinstance(error, TokenNeededError):
         return CHALLENGE
     if isinstance(error, ModelRateLimitedError) and error.retry_after_s is not None:

@@ -1,13 +1,17 @@
 """Wait for a store that is away: a running turn keeps what it has, and tries again."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 
 import anyio
 import structlog
 
+from windowpane.context.sets import ChangeMode, ContextSets, SetChange
 from windowpane.errors import StoreUnavailableError
 from windowpane.supervise import Backoff
+from windowpane.tools.context_tools import SessionSets
 
 log = structlog.get_logger()
 
@@ -50,3 +54,19 @@ class StorePatience:
                     log.warning("store.away", why=str(error))
             with anyio.move_on_after(backoff.next_s()):
                 await self._ended.wait()
+
+
+@dataclass(frozen=True, slots=True)
+class PatientSets:
+    """The working context of one session, which is waited for. To make the same change twice changes nothing more."""
+
+    inner: SessionSets
+    patience: StorePatience
+
+    async def set(self, set_name: str, items: Sequence[str], mode: ChangeMode) -> SetChange:
+        """Change one set, and return what became of it."""
+        return await self.patience.retry(partial(self.inner.set, set_name, items, mode))
+
+    async def sets(self) -> ContextSets:
+        """Return all sets."""
+        return await self.patience.retry(self.inner.sets)

@@ -5,6 +5,7 @@ A turn has one request. It is stored before the model is called, and a turn that
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from functools import partial
 
 from windowpane.agents.base import Agent
 from windowpane.context.events import Recorded
@@ -87,10 +88,9 @@ class TurnRequests:
         if any(server.state == "connecting" for server in toolbox.servers()):
             await toolbox.settled(self._settle_s)
             # That may have taken seconds: what was changed meanwhile counts.
-            state = await self._sessions.state(state.id)
-        built = await build_request(
-            self._services, agent, toolbox.servers(), state, brought=brought, reply_options=reply_options
-        )
+            state = await patience.retry(partial(self._sessions.state, state.id))
+        build = partial(build_request, self._services, agent, toolbox.servers(), state)
+        built = await patience.retry(partial(build, brought=brought, reply_options=reply_options))
         events, blobs = built.to_append(state)
         stored = await append_patiently(self._sessions, state, open_turn(state).turn, events, patience, blobs)
         return built.request, stored

@@ -52,7 +52,7 @@ from windowpane.turn.begin import BegunTurn, closing_events, opening_events
 from windowpane.turn.follow import Follower
 from windowpane.turn.lease import Leases
 from windowpane.turn.log import append_patiently, crashed, failed
-from windowpane.turn.patience import StorePatience
+from windowpane.turn.patience import PatientSets, StorePatience
 from windowpane.turn.requests import TurnRequests
 from windowpane.turn.run import TurnRun, run
 from windowpane.turn.sources import sources_of
@@ -314,7 +314,7 @@ class Runner:
             task.state = stored.state
             task.publish(stored.recorded)
         sets = self._working.of(task.state.id, actor="model", tell=task.publish)
-        toolbox = WithContextTools(await self._toolboxes.of(agent), sets)
+        toolbox = WithContextTools(await self._toolboxes.of(agent), PatientSets(sets, self._patience))
         references = {reference.name: reference for reference in agent.references}
         sources, related = sources_of(request, references, fetched=task.state.fetched)
         task.model = request.context.settings.model

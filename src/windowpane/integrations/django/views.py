@@ -31,6 +31,9 @@ from windowpane.integrations.django.conf import table
 from windowpane.integrations.django.manager import ContextManager, ContextMode, get_context_manager
 
 View = Callable[[HttpRequest], HttpResponseBase]
+STORE_RETRY_S = "5"
+"""When a client may ask again for what the store could not do, in seconds."""
+
 STATUSES: tuple[tuple[type[WindowpaneError], int], ...] = (
     (InvalidInputError, 400),
     (FetchRefusedError, 400),
@@ -62,7 +65,8 @@ def _answering(view: View) -> View:
             return view(request)
         except WindowpaneError as error:
             status = next((status for kind, status in STATUSES if isinstance(error, kind)), 500)
-            return JsonResponse({"error": str(error), "code": error.code}, status=status)
+            headers = {"Retry-After": STORE_RETRY_S} if isinstance(error, StoreUnavailableError) else {}
+            return JsonResponse({"error": str(error), "code": error.code}, status=status, headers=headers)
 
     return answered
 

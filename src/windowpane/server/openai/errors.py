@@ -17,7 +17,7 @@ from starlette.responses import JSONResponse, Response
 
 from windowpane.context.events import TurnError
 from windowpane.errors import WindowpaneError
-from windowpane.server.problems import status_of
+from windowpane.server.problems import headers_of, status_of
 
 WORTH_ANOTHER_TRY = frozenset(
     {
@@ -132,7 +132,7 @@ class OpenAIRoute(APIRoute):
             except UnsupportedError as error:
                 return error.failure.response()
             except WindowpaneError as error:
-                return failure_of(error).response()
+                return failure_of(error).response(headers_of(error))
             except RequestValidationError as error:
                 return _invalid(error).response()
             except HTTPException as error:
