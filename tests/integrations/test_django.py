@@ -296,6 +296,20 @@ def test_workers_share_sessions_and_lose_nothing(folder: Path) -> None:
 
 
 @pytest.mark.spec("S4.17", "S4.19", "S4.20", "S4.23")
+def test_a_store_that_is_away_is_a_503_with_a_time_to_try_again(folder: Path) -> None:
+    client: Any = Client()
+    asked = {"session_id": "a", "question": "Hello?"}
+    before = client.get("/get_chat_response/", asked)
+    (file,) = folder.rglob("windowpane.db")
+    file.rename(folder / "aside")
+    away = client.get("/get_chat_response/", asked)
+    (folder / "aside").rename(file)
+    after = client.get("/get_chat_response/", asked)
+
+    assert [answer.status_code for answer in (before, away, after)] == [200, 503, 200]
+    assert (away.json()["code"], away.headers["Retry-After"]) == ("store_replaced", "5")
+
+
 @pytest.mark.parametrize(
     ("store", "expected"),
     [

@@ -643,3 +643,12 @@ async def test_costs_stay_when_the_sessions_they_were_for_are_deleted(store: Sto
     await store.delete(session)
 
     assert await store.costs("ann", since=today) == {today: Cost(7)}
+
+
+async def test_a_store_that_can_be_written_says_so_and_nothing_changes(store: Store) -> None:
+    session = await begin(store)
+    before = (await store.read(session), await store.sessions())
+
+    await store.check_writable()
+
+    assert (await store.read(session), await store.sessions()) == before

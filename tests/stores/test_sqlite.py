@@ -22,6 +22,7 @@ from windowpane.context.ids import SessionId, content_hash
 from windowpane.errors import (
     InvalidSettingError,
     StoreCorruptError,
+    StoreReplacedError,
     StoreTooNewError,
     StoreUnavailableError,
 )
@@ -347,7 +348,7 @@ async def test_a_full_disk_fails_the_append_leaves_the_log_as_it_was_and_heals_w
 
     async with Place(sqlite, str(path)).process("fill", session, "1000000") as process:
         stored, _, error = (await process.line()).partition(" ")
-        assert await process.rest() == []
+        assert await process.rest() == ["not writable"]
 
     assert str(path) in error
     async with SQLiteStore(path) as store:
@@ -356,6 +357,31 @@ async def test_a_full_disk_fails_the_append_leaves_the_log_as_it_was_and_heals_w
         assert contents(await store.read(session)) == [*expected, "there is room again"]
     with closing(sqlite3.connect(path)) as db:
         assert db.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+
+
+@pytest.mark.parametrize("what", ["", "-wal"])
+@pytest.mark.parametrize("instead", ["nothing", "another"])
+async def test_what_is_written_to_a_file_that_has_gone_is_not_acknowledged(path: Path, what: str, instead: str) -> None:
+    file, aside = path.with_name(path.name + what), path.with_name("aside")
+    async with SQLiteStore(path) as store:
+        session = await begin(store)
+        await store.append(session, [said("before")])
+        file.rename(aside)
+        if instead == "another":
+            file.write_bytes(b"")
+        beside = bytes_beside(path)
+
+        for ask in (store.append(session, [said("lost")]), store.read(session), store.check_writable()):
+            with pytest.raises(StoreReplacedError, match=r"Put the file back, or restart"):
+                await ask
+
+        assert bytes_beside(path) == beside
+        aside.rename(file)
+        await store.append(session, [said("after")])
+        await store.check_writable()
+
+    async with SQLiteStore(path) as store:
+        assert contents(await store.read(session)) == ["before", "after"]
 
 
 async def test_a_store_that_was_not_opened_says_so(path: Path) -> None:

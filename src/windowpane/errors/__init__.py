@@ -63,6 +63,7 @@
         ├── StoreTooNewError
         ├── StoreRolledBackError
         └── StoreUnavailableError
+            └── StoreReplacedError
 
 Each class owns its message and carries the facts. `code` is the stable name in answers and records. The classes are
 kept by branch: `requests` (the first three), `conflicts`, `models` (agents, models, tools), `services` and `stores`.
@@ -139,6 +140,7 @@ from windowpane.errors.services import (
 from windowpane.errors.stores import (
     StoreCorruptError,
     StoreError,
+    StoreReplacedError,
     StoreRolledBackError,
     StoreTooNewError,
     StoreUnavailableError,
@@ -189,6 +191,7 @@ __all__ = [
     "StaleRevisionError",
     "StoreCorruptError",
     "StoreError",
+    "StoreReplacedError",
     "StoreRolledBackError",
     "StoreTooNewError",
     "StoreUnavailableError",

@@ -53,3 +53,16 @@ class StoreUnavailableError(StoreError):
     """The store cannot be reached or written."""
 
     code = "store_unavailable"
+
+
+class StoreReplacedError(StoreUnavailableError):
+    """The database file was removed or replaced while it is in use."""
+
+    code = "store_replaced"
+
+    def __init__(self, where: str) -> None:
+        super().__init__(
+            f"{where} was removed or replaced while it is in use; what is written now would be lost. "
+            "Put the file back, or restart to use the file that is there now."
+        )
+        self.where = where

@@ -142,6 +142,11 @@ class Store(Protocol):
         """Return the time by the clock that the store's times are of, which may be another than this process's."""
         ...
 
+    async def check_writable(self) -> None:
+        """Make sure that something can be written. It changes nothing."""
+        # To give back a lease that was never taken changes nothing, but the store must be able to write for it.
+        await self.release(SessionId("readiness"), "readiness")
+
     async def touch(self, session_id: SessionId) -> None:
         """Note that the session was used now."""
         ...

@@ -132,6 +132,10 @@ class ExpiringStore(Store):
         """Return the time by the clock that this store tells time by; see `Store.now`."""
         return await self._store.now()
 
+    async def check_writable(self) -> None:
+        """Make sure that something can be written; see `Store.check_writable`."""
+        await self._store.check_writable()
+
     async def touch(self, session_id: SessionId) -> None:
         """Note that the session was used now; see `Store.touch`. It is too late for one that is over."""
         row = await self.row(session_id)

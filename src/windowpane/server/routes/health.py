@@ -7,21 +7,19 @@ from importlib.metadata import version
 from typing import Literal
 
 import anyio
+import structlog
 from fastapi import APIRouter, Request
 
-from windowpane.context.ids import SessionId
-from windowpane.errors import StoreUnavailableError, WindowpaneError
+from windowpane.errors import StoreReplacedError, StoreUnavailableError, WindowpaneError
 from windowpane.server.dependencies import AnyonesPane
 from windowpane.server.problems import problems
+
+log = structlog.get_logger()
 
 router = APIRouter(tags=["server"])
 
 PATIENCE_S = 5.0
 """How long the store may take to answer a question that it can always answer."""
-
-
-NO_SESSION = SessionId("readiness")
-"""A name that no session has."""
 
 VERSION = version("windowpane")
 
@@ -55,21 +53,22 @@ async def readiness(pane: AnyonesPane, request: Request) -> Readiness:
     """
     if request.app.state.stopping:
         raise StoreUnavailableError("the server is stopping")
-    if not await _in_time(partial(pane.sessions.list, limit=1)):
-        raise StoreUnavailableError("the store cannot be reached")
-    # To give back a lease that was never taken changes nothing, but the store must be able to write for it.
-    if not await _in_time(partial(pane.engine.store.release, NO_SESSION, "readiness")):
-        raise StoreUnavailableError("the store cannot be written")
+    await _check(partial(pane.sessions.list, limit=1), "the store cannot be reached")
+    await _check(pane.engine.store.check_writable, "the store cannot be written")
     if not await pane.agents.list():
         raise StoreUnavailableError("there is no agent that can be read; `windowpane init` writes one")
     return Readiness("ready")
 
 
-async def _in_time(ask: Callable[[], Awaitable[object]]) -> bool:
+async def _check(ask: Callable[[], Awaitable[object]], trouble: str) -> None:
+    """Ask the store something. What it says is not told: it may name the place of the store."""
     with anyio.move_on_after(PATIENCE_S):
         try:
             await ask()
-        except WindowpaneError:
-            return False
-        return True
-    return False
+        except StoreReplacedError:
+            trouble = "the file of the store was removed or replaced; put it back, or restart the server"
+        except WindowpaneError as error:
+            log.info("readiness.failed", code=error.code, why=str(error))
+        else:
+            return
+    raise StoreUnavailableError(trouble)

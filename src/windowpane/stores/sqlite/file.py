@@ -14,7 +14,13 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Literal
 
-from windowpane.errors import StoreCorruptError, StoreError, StoreTooNewError, StoreUnavailableError
+from windowpane.errors import (
+    StoreCorruptError,
+    StoreError,
+    StoreReplacedError,
+    StoreTooNewError,
+    StoreUnavailableError,
+)
 from windowpane.stores.file_lock import FileLock
 
 Synchronous = Literal["FULL", "NORMAL"]
@@ -81,16 +87,51 @@ def open_file(path: Path, synchronous: Synchronous) -> None:
         _check_header(path)
         with closing(FileLock(path)) as lock, lock:
             _check_inside(path)
-            with closing(connect(path, synchronous)) as db:
+            with closing(connect(path, synchronous, create=True)) as db:
                 _migrate(db)
                 # What a killed process had erased may still stand in the write-ahead log.
                 db.execute("PRAGMA busy_timeout = 100")
                 db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
-def connect(path: Path, synchronous: Synchronous = "FULL") -> sqlite3.Connection:
+class DatabaseFile:
+    """The database file and its write-ahead log as they were opened.
+
+    A connection to a file that was removed goes on as before, and what it writes is lost with it.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._log = path.with_name(f"{path.name}-wal")
+        self._found = _identity(path)
+        self._log_found: tuple[int, int] | None = None
+
+    def check(self) -> None:
+        """Make sure that both files are still there.
+
+        Raises:
+            StoreReplacedError: one of them is gone, or another file has its name.
+        """
+        if self._found != _identity(self._path) or (self._log_found and self._log_found != _identity(self._log)):
+            raise StoreReplacedError(str(self._path))
+
+    def note_log(self) -> None:
+        """Remember the write-ahead log, which is there from the first commit on."""
+        self._log_found = self._log_found or _identity(self._log)
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def connect(path: Path, synchronous: Synchronous = "FULL", *, create: bool = False) -> sqlite3.Connection:
     """Return a connection that any one thread at a time may use. It commits each statement by itself."""
-    db = sqlite3.connect(path.absolute(), timeout=BUSY_S, isolation_level=None, check_same_thread=False)
+    uri = f"{path.absolute().as_uri()}?mode={'rwc' if create else 'rw'}"
+    db = sqlite3.connect(uri, uri=True, timeout=BUSY_S, isolation_level=None, check_same_thread=False)
     db.execute("PRAGMA secure_delete = ON")
     db.execute("PRAGMA synchronous = NORMAL" if synchronous == "NORMAL" else "PRAGMA synchronous = FULL")
     db.execute("PRAGMA wal_autocheckpoint = 1000")

@@ -135,6 +135,13 @@ def last_seqs(db: sqlite3.Connection, session_ids: Collection[SessionId]) -> dic
     return stand
 
 
+def write_again(db: sqlite3.Connection) -> None:
+    """Write something that is there already."""
+    # What is the same at once is not written.
+    db.execute("UPDATE wiped SET bytes = bytes + 1")
+    db.execute("UPDATE wiped SET bytes = bytes - 1")
+
+
 def touch(db: sqlite3.Connection, session_id: SessionId) -> None:
     """Note that the session was used now."""
     session = _session(db, session_id)

@@ -24,7 +24,7 @@ from windowpane.stores.base import Appended, Cost, SessionPage, SessionRow, Snap
 from windowpane.stores.clock import from_us, now_us
 from windowpane.stores.cursor import check_limit, parse_cursor
 from windowpane.stores.sqlite import log
-from windowpane.stores.sqlite.file import Synchronous, connect, open_file, translated_errors
+from windowpane.stores.sqlite.file import DatabaseFile, Synchronous, connect, open_file, translated_errors
 from windowpane.stores.sqlite.writer import SQLiteWriter
 from windowpane.stores.watch import Watchers
 from windowpane.supervise import keep_running
@@ -118,6 +118,10 @@ class SQLiteStore(Store):
         self._open_writer()
         return from_us(now_us())
 
+    async def check_writable(self) -> None:
+        """Make sure that something can be written, which takes room on the disk; see `Store.check_writable`."""
+        await self._write(log.write_again, lasting=False)
+
     async def touch(self, session_id: SessionId) -> None:
         """Note that the session was used now; see `Store.touch`."""
         await self._write(lambda db: log.touch(db, session_id), session_id)
@@ -194,8 +198,8 @@ class SQLiteStore(Store):
     async def _read(self, work: Callable[[sqlite3.Connection], T], *names: str) -> T:
         for name in names:
             check_name(name)
-        self._open_writer()
-        return await anyio.to_thread.run_sync(self._with_reader, work, limiter=self._readers)
+        file = self._open_writer().file
+        return await anyio.to_thread.run_sync(self._with_reader, work, file, limiter=self._readers)
 
     def _has_nothing_after(self, session_id: SessionId, after: int) -> bool:
         """Tell whether a log surely ends there, without the detour over a thread: that is what is asked most often.
@@ -216,8 +220,9 @@ class SQLiteStore(Store):
             raise StoreUnavailableError("the store is closed")
         return self._writer
 
-    def _with_reader(self, work: Callable[[sqlite3.Connection], T]) -> T:
+    def _with_reader(self, work: Callable[[sqlite3.Connection], T], file: DatabaseFile) -> T:
         with translated_errors(self._path):
+            file.check()
             try:
                 db = self._idle.pop()
             except IndexError:

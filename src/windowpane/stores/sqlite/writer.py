@@ -18,7 +18,7 @@ from typing import Any, Generic, TypeVar
 from windowpane.context.ids import SessionId
 from windowpane.errors import StoreUnavailableError, WindowpaneError
 from windowpane.stores.file_lock import FileLock
-from windowpane.stores.sqlite.file import BUSY_S, Synchronous, compact, connect, translated_error
+from windowpane.stores.sqlite.file import BUSY_S, DatabaseFile, Synchronous, compact, connect, translated_error
 
 T = TypeVar("T")
 
@@ -57,6 +57,7 @@ class SQLiteWriter:
         self._loop = asyncio.get_running_loop()
         self._lock = FileLock(path)
         self._db = connect(path, synchronous)
+        self.file = DatabaseFile(path)
         # As long as there are callers: each waits for its own job, so the queue needs no size.
         self._queue: SimpleQueue[WriteJob[Any] | None] = SimpleQueue()
         self._closing = False
@@ -128,6 +129,7 @@ class SQLiteWriter:
             return [outcome for job in jobs for outcome in self._commit([job])]
 
     def _transaction(self, jobs: list[WriteJob[Any]]) -> list[Outcome]:
+        self.file.check()
         self._wait_for_disk(any(job.lasting for job in jobs))
         self._db.execute("BEGIN IMMEDIATE")
         try:
@@ -136,6 +138,9 @@ class SQLiteWriter:
         finally:
             if self._db.in_transaction:
                 self._db.execute("ROLLBACK")
+        # Nobody is told that something is stored in a file that has gone meanwhile.
+        self.file.check()
+        self.file.note_log()
         return outcomes
 
     def _wait_for_disk(self, wanted: bool) -> None:
