@@ -23,10 +23,31 @@ def scores(query: str, *items: Item) -> list[float]:
         ("Resizing images, please!", ["resiz", "imag"]),
         ("what is it", []),
         ("Größe 設定", ["größe", "設定"]),
+        ("查询天气", ["查询", "询天", "天气"]),
+        ("用PDF导出", ["用", "pdf", "导出"]),
+        ("雨", ["雨"]),
+        ("アラームを設定してください", ["アラ", "ラー", "ーム", "ムを", "を設", "設定", "定し"]),
+        ("날씨 알려줘", ["날씨", "알려", "려줘"]),
+        ("ที่ดี", ["ที", "ี่", "่ด", "ดี"]),
+        ("ＰＤＦ", ["pdf"]),
     ],
 )
 def test_texts_are_read_as_stems_with_names_split(text: str, expected: list[str]) -> None:
     assert words(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "expected"),
+    [
+        ("german", "die Besichtigungen der Häuser", ["besicht", "haus"]),
+        ("dutch", "de openingstijden van het museum", ["openingstijd", "museum"]),
+        ("italian", "calcola l'area dell'immobile", ["calcol", "are", "immobil"]),
+        ("russian", "добавить новые правила", ["добав", "нов", "прав"]),
+        ("hebrew", "ללא גזע", ["ללא", "גזע"]),
+    ],
+)
+def test_words_of_another_language_are_reduced_to_its_own_stems(language: str, text: str, expected: list[str]) -> None:
+    assert words(text, language) == expected
 
 
 def test_texts_that_are_read_in_several_threads_at_once_give_the_same_words() -> None:
@@ -75,3 +96,36 @@ def test_scores_lie_between_0_and_1_and_a_rare_word_weighs_more_than_a_common_on
 def test_a_query_without_a_known_word_scores_nothing() -> None:
     assert scores("the of and", Rule("a", "b")) == [0.0]
     assert scores("unheard", Rule("a", "b")) == [0.0]
+
+
+def test_a_chinese_message_finds_the_item_that_speaks_of_the_same() -> None:
+    weather, mail = Tool("s", "get_weather", "查询指定城市的天气预报。"), Tool("s", "send_mail", "发送电子邮件。")
+
+    found, other = scores("明天北京的天气怎么样？", weather, mail)
+
+    assert found > other == 0.0
+
+
+def test_other_forms_of_a_word_are_found_in_the_language_of_the_items() -> None:
+    viewing = Tool("s", "schedule_visit", "Vereinbart für den Käufer die Besichtigung eines Hauses.")
+    alarm = Tool("s", "add_alarm", "Stellt einen neuen Wecker mit einer Uhrzeit.")
+
+    found, other = scores("Bitte zwei Besichtigungen der Häuser vereinbaren", viewing, alarm)
+
+    assert found > other == 0.0
+
+
+def test_a_compound_is_found_by_its_parts_and_the_parts_by_the_compound() -> None:
+    concert = Tool("s", "find_event", "Findet ein Konzert in der Nähe.")
+    currency = Tool("s", "convert", "Der Währungsrechner für das Ausland.")
+
+    assert [score > 0 for score in scores("Gibt es hier ein Rockkonzert?", concert, currency)] == [True, False]
+    assert [score > 0 for score in scores("Welche Währung hat das Land?", concert, currency)] == [False, True]
+
+
+def test_items_in_several_languages_are_each_found_in_their_own() -> None:
+    german = Rule("a", "Antworte auf die Fragen der Kunden immer höflich.")
+    english = Rule("b", "Answer all questions of the customers politely.")
+
+    assert [score > 0 for score in scores("Was tun bei einer Frage des Kunden?", german, english)] == [True, False]
+    assert [score > 0 for score in scores("How do I answer a customer's question?", german, english)] == [False, True]

@@ -1,6 +1,6 @@
 """The values that a search takes and gives."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -70,6 +70,7 @@ class PassageFinder:
     starts: NDArray[np.intp] = field(repr=False)
     nearness: NDArray[np.float32] = field(repr=False)
     query_words: frozenset[str] = frozenset()
+    words: Callable[[str], Iterable[str]] = field(default=words, repr=False)
 
     def passage(self, position: int) -> Passage:
         """Return the nearest passage by meaning, or by words where meaning was not measured."""
@@ -82,7 +83,7 @@ class PassageFinder:
         return Passage(chunks[best].text, chunks[best].start, chunks[best].end)
 
     def _best_by_words(self, chunks: tuple[Chunk, ...]) -> int:
-        shared = [len(self.query_words.intersection(words(chunk.text))) for chunk in chunks]
+        shared = [len(self.query_words.intersection(self.words(chunk.text))) for chunk in chunks]
         return shared.index(max(shared))
 
 

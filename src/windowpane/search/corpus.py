@@ -14,7 +14,7 @@ from windowpane.context.items import Domain
 from windowpane.search.base import Floats, Measurements, PassageFinder, SearchQuery
 from windowpane.search.documents import Document, embedded_text, passages
 from windowpane.search.embedding.vectors import SCALE, Key, Stored, vector_key
-from windowpane.search.words import Words, words
+from windowpane.search.words import Words
 
 CLAUSE_SHARE = 0.3
 """How much of an item's nearness is that to the nearest clause, where a message has several."""
@@ -107,8 +107,8 @@ class Corpus:
         scores = np.round(self._words.scores(counted), DECIMALS)
         nearness = self._nearness(query, vectors)
         meaning = self._meaning(nearness)
-        query_words = frozenset(word for text, _ in counted for word in words(text))
-        found = PassageFinder(self._passages, self._starts, nearness[0], query_words)
+        query_words = frozenset(word for text, _ in counted for word in self._words.words(text))
+        found = PassageFinder(self._passages, self._starts, nearness[0], query_words, self._words.words)
         return Measurements(self.domain, self._keys, meaning, scores, self._name_ranks, found)
 
     def _nearness(self, query: SearchQuery, vectors: Sequence[Stored]) -> list[Matrix]:

@@ -2,20 +2,23 @@
 
 This is BM25 over fields: a word in a name says more than one in a description, and that
 more than one in a text. Names are split (`getUserById`, `read_file`) and words are
-reduced to their stems. A score lies between 0 and 1 and grows with the number and the
-rarity of the words that are found, so that it means the same for every query: one
-common word is weak evidence, three rare ones are strong.
+reduced to their stems, in the language of each document. Chinese, Japanese, Korean and
+Thai have no spaces to go by: there, every two neighbouring characters are a word. A score
+lies between 0 and 1 and grows with the number and the rarity of the words that are found,
+so that it means the same for every query: one common word is weak evidence, three rare
+ones are strong.
 
 The usual libraries score one field and would have to be asked once for each; the
 arithmetic itself is a few lines of numpy.
 """
 
 import re
+from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache, partial
 from importlib import import_module
-from itertools import chain
+from itertools import chain, islice, takewhile
 from math import log
 from typing import Literal, Protocol, cast
 
@@ -23,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from windowpane.search.documents import Document
+from windowpane.search.languages import DENSE, ENGLISH, LITTLE_WORDS, composed, language_of
 
 Field = Literal["name", "description", "parameters", "text", "server"]
 
@@ -41,6 +45,12 @@ HALF_WAY = 10.0
 USUAL_DOCUMENTS = 200
 """A word is as rare as it would be among so many, where there are fewer: three rules say little about a language."""
 
+PART_SHARE = 0.7
+"""How much a word counts that shares a whole part with one of the query, in languages that write compounds as one."""
+
+SHORTEST_PART = 5
+"""Shorter beginnings and ends are alike by chance."""
+
 LONGEST_WORD = 64
 """What is longer is no word of a language that has stems, and nothing to remember."""
 
@@ -55,7 +65,12 @@ class Words:
     """The words of a fixed sequence of documents."""
 
     def __init__(self, documents: Sequence[Document]) -> None:
-        counts = [_field_words(doc) for doc in documents]
+        languages = document_languages(documents)
+        counts = [_field_words(doc, language) for doc, language in zip(documents, languages, strict=True)]
+        self._languages = sorted(set(languages)) or [ENGLISH]
+        foreign = [fields for fields, language in zip(counts, languages, strict=True) if language != ENGLISH]
+        found = (word for fields in foreign for counter in fields.values() for word in counter)
+        self._compounds = _Compounds(found) if foreign else None
         self._size = len(documents)
         self._weights: dict[str, tuple[NDArray[np.intp], Floats]] = {}
         self._rarity: dict[str, float] = {}
@@ -69,8 +84,8 @@ class Words:
         """Return a score for each document, in their order, against texts that count as their weights say."""
         wanted: dict[str, float] = {}
         for text, weight in weighted_texts:
-            for word in set(words(text)):
-                wanted[word] = wanted.get(word, 0.0) + weight
+            for word, share in self._wanted(text).items():
+                wanted[word] = wanted.get(word, 0.0) + weight * share
         evidence = np.zeros(self._size)
         # Sorted: floating point sums depend on their order, and sets have none.
         for word in sorted(wanted.keys() & self._rarity.keys()):
@@ -78,17 +93,80 @@ class Words:
             evidence[where] += wanted[word] * self._rarity[word] * weights
         return evidence / (evidence + HALF_WAY)
 
+    def words(self, text: str) -> frozenset[str]:
+        """Return the words of a query as they would stand in these documents, in each of their languages."""
+        little = LITTLE_WORDS.get(language_of(text) or ENGLISH, frozenset[str]())
+        return frozenset(word for language in self._languages for word in words(text, language, also_ignored=little))
 
-def words(text: str) -> list[str]:
-    """Return the stems of a text's words, names split, without the words that carry no meaning."""
-    tokens: list[str] = _TOKEN.findall(text.replace("_", " "))
+    def _wanted(self, text: str) -> dict[str, float]:
+        """Return the words of a text and how much each counts: compounds that share a part with one count less."""
+        wanted = dict.fromkeys(self.words(text), 1.0)
+        if self._compounds is not None:
+            for word in tuple(wanted):
+                for other in self._compounds.alike(word):
+                    wanted.setdefault(other, PART_SHARE)
+        return wanted
+
+
+class _Compounds:
+    """The words of documents that are not English, by their beginnings and ends.
+
+    Many languages write compounds as one word: who asks for a `Konzert` needs the `Rockkonzert`, and the other way
+    round.
+    """
+
+    def __init__(self, vocabulary: Iterable[str]) -> None:
+        self._known = frozenset(vocabulary)
+        self._forwards = sorted(self._known)
+        self._backwards = sorted(word[::-1] for word in self._known)
+
+    def alike(self, word: str) -> set[str]:
+        """Return the words that begin or end with this one, and those that it begins or ends with."""
+        inner = range(SHORTEST_PART, len(word) - 1)
+        found = {part for at in inner for part in (word[:at], word[-at:])} & self._known
+        if len(word) >= SHORTEST_PART:
+            found.update(_beginning_with(word, self._forwards))
+            found.update(other[::-1] for other in _beginning_with(word[::-1], self._backwards))
+        return found - {word}
+
+
+def _beginning_with(word: str, ordered: Sequence[str]) -> Iterator[str]:
+    return takewhile(lambda other: other.startswith(word), islice(ordered, bisect_left(ordered, word), None))
+
+
+def document_languages(documents: Sequence[Document]) -> list[str]:
+    """Return the language of each document; of one that does not show it, the one that most of them have."""
+    shown = [language_of(doc.description or (doc.body if doc.domain == "text" else "")) for doc in documents]
+    known = Counter(language for language in shown if language is not None)
+    usual = max(known, key=lambda language: (known[language], language), default=ENGLISH)
+    return [language or usual for language in shown]
+
+
+def words(text: str, language: str = ENGLISH, *, also_ignored: frozenset[str] = frozenset()) -> list[str]:
+    """Return the stems of a text's words, names split, without the words that carry no meaning.
+
+    `also_ignored` are further ones, as they are written. A run of a script without spaces gives every two characters
+    that stand side by side.
+    """
+    composed_text = composed(text).replace("_", " ")
+    # Elsewhere an apostrophe joins two words ("l'area"); in English it belongs to one ("user's").
+    tokens: list[str] = (_TOKEN if language == ENGLISH else _PLAIN_TOKEN).findall(composed_text)
+    if also_ignored:
+        tokens = [token for token in tokens if token.lower() not in also_ignored]
+    stems = _STEMS.get(language) or _STEMS.setdefault(language, partial(_remembered_stems, language))
     if max(map(len, tokens), default=0) <= LONGEST_WORD:
-        return list(chain.from_iterable(map(_stems, tokens)))
-    return [stem for token in tokens for stem in (_stems if len(token) <= LONGEST_WORD else _stems_now)(token)]
+        return list(chain.from_iterable(map(stems, tokens)))
+    long = partial(_stems_now, language)
+    return [stem for token in tokens for stem in (stems if len(token) <= LONGEST_WORD else long)(token)]
 
 
-_TOKEN = re.compile(r"\w+(?:'[^\W\d]+)?")
+_LETTERS = r"\w\u0300-\u036f\u0591-\u05c7\u064b-\u065f\u0900-\u0963\u0966-\u109f"
+"""What words are made of: also the marks of scripts that write vowels above and below."""
+
+_TOKEN = re.compile(rf"[{_LETTERS}]+(?:['’][^\W\d]+)?")
+_PLAIN_TOKEN = re.compile(rf"[{_LETTERS}]+")
 _PART = re.compile(r"[A-Z]+(?![^\W\d_A-Z])|[A-Z]?[^\W\d_A-Z]+|\d+")
+_DENSE_RUN = re.compile(f"([{DENSE}]+)")
 _MOST_PARTS = 5
 
 
@@ -100,29 +178,49 @@ def _split(token: str) -> list[str]:
     return [*parts, token.lower()] if 1 < len(parts) <= _MOST_PARTS else parts or [token.lower()]
 
 
-def _stems_now(token: str) -> tuple[str, ...]:
-    parts = (part for part in _split(token) if part not in STOP_WORDS)
-    return tuple(_stem(part) if len(part) <= LONGEST_WORD else part for part in parts)
+def _stems_now(language: str, token: str) -> tuple[str, ...]:
+    if not token.isascii() and _DENSE_RUN.search(token):
+        runs = (run for run in cast("list[str]", _DENSE_RUN.split(token)) if run)
+        return tuple(
+            stem for run in runs for stem in (_pairs(run) if _DENSE_RUN.match(run) else _stems_now(language, run))
+        )
+    ignored = LITTLE_WORDS.get(language, STOP_WORDS)
+    parts = (part for part in _split(token) if part not in ignored)
+    return tuple(_stem(language, part) if len(part) <= LONGEST_WORD else part for part in parts)
 
+
+def _pairs(run: str) -> tuple[str, ...]:
+    """Return every two neighbours of a run of characters, without those that are only grammar."""
+    pairs = (run[at : at + 2] for at in range(max(len(run) - 1, 1)))
+    return tuple(pair for pair in pairs if not _GRAMMAR.fullmatch(pair))
+
+
+_GRAMMAR = re.compile(
+    r"[\u3040-\u309f的了吗呢吧啊我你您他她它们是在有和与就也都很把被给让请帮这那个些什么怎样哪谁几之其]+"
+)
+"""What a pair of characters is made of that says nothing: hiragana, and the little words of Chinese."""
 
 # Remembered, because it is all written in Python and words come again.
-_stems = lru_cache(maxsize=50_000)(_stems_now)
+_remembered_stems = lru_cache(maxsize=50_000)(_stems_now)
+_STEMS: dict[str, Callable[[str], tuple[str, ...]]] = {}
 
 
 @lru_cache(maxsize=50_000)
-def _stem(word: str) -> str:
+def _stem(language: str, word: str) -> str:
     # A stemmer of its own for each word: it keeps in itself what it works on, and several threads read texts at once.
-    return _stemmer("english").stemWord(word)
+    return _stemmer(language if language in _STEMMED else ENGLISH).stemWord(word)
 
 
 # By name, because the library has no types.
-_stemmer: Callable[[str], _Stemmer] = import_module("snowballstemmer").stemmer
+_snowball = import_module("snowballstemmer")
+_stemmer: Callable[[str], _Stemmer] = _snowball.stemmer
+_STEMMED: frozenset[str] = frozenset(_snowball.algorithms())
 
 
-def _field_words(doc: Document) -> dict[Field, Counter[str]]:
+def _field_words(doc: Document, language: str) -> dict[Field, Counter[str]]:
     body: Field = "parameters" if doc.domain == "tool" else "text"
     texts: dict[Field, str] = {"name": doc.name, "description": doc.description, body: doc.body, "server": doc.server}
-    return {field: Counter(words(text)) for field, text in texts.items() if text}
+    return {field: Counter(words(text, language)) for field, text in texts.items() if text}
 
 
 def _postings(counts: Sequence[dict[Field, Counter[str]]]) -> dict[str, tuple[list[int], list[float]]]:
@@ -148,13 +246,4 @@ def _postings(counts: Sequence[dict[Field, Counter[str]]]) -> dict[str, tuple[li
     return postings
 
 
-STOP_WORDS = frozenset(
-    re.findall(
-        r"\S+",
-        """a about also am an and any are as at be been being but by can could did do does doing for from had
-        has have having he her hers him his how i i'd i'll i'm i've if in into is it it's its just let me
-        mine my no not of on or our ours please she should so some than that the their them then there these
-        they this those to too us was we were what when where which who whom whose why will with would you
-        your yours""",
-    )
-)
+STOP_WORDS = LITTLE_WORDS[ENGLISH]

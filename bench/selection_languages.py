@@ -1,0 +1,86 @@
+"""Measure selection with messages and items in other languages.
+
+    python bench/selection_languages.py
+
+The data is in `bench/languages`; its README says where it is from. Everything goes through the selector that turns use.
+Vectors are kept in `WINDOWPANE_BENCH_CACHE` (default: a folder of the system's temporary directory).
+"""
+
+import json
+import os
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import anyio
+import numpy as np
+
+from selection_quality import BenchQuery, ranking_figures, selection_figures
+from windowpane.context.items import Item, Tool
+from windowpane.request.hybrid_selector import HybridSelector
+from windowpane.search.embedding.base import Embedder
+from windowpane.search.embedding.cached import CachedEmbedder
+from windowpane.search.embedding.minilm import MiniLM
+from windowpane.search.embedding.vectors import VectorCache
+from windowpane.search.index import ItemIndex
+
+DATA = Path(__file__).parent / "languages"
+LANGUAGES = {"en": "English", "de": "German", "nl": "Dutch", "it": "Italian", "zh": "Chinese", "ja": "Japanese"}
+COLUMNS = ("nDCG@10", "precision", "recall", "F1", "taken")
+PATIENCE_S = 60.0
+"""So long that no search runs out of time: a measurement is not about the deadline."""
+
+
+def tools(language: str) -> list[Tool]:
+    """Return the pool with its descriptions in one language."""
+    rows = [json.loads(line) for line in (DATA / "items.jsonl").open()]
+    return [Tool("", row["name"], row[language], include="agent") for row in rows]
+
+
+def queries(language: str, items: Sequence[Item]) -> list[BenchQuery]:
+    """Return the messages in one language, with the positions of what each needs."""
+    positions = {item.name: i for i, item in enumerate(items)}
+    rows = [json.loads(line) for line in (DATA / "messages.jsonl").open()]
+    return [BenchQuery(row[language], frozenset(positions[name] for name in row["needs"]), ()) for row in rows]
+
+
+async def figures(selector: HybridSelector, items: Sequence[Item], asked: Sequence[BenchQuery]) -> dict[str, float]:
+    """Return how well these messages are answered, `silence` and the share that was `degraded` included."""
+    positions = {item.ref: i for i, item in enumerate(items)}
+    ranked: list[list[int]] = []
+    taken: list[list[int]] = []
+    degraded = 0
+    for one in asked:
+        selection = await selector.select(one.text, (), items, {"deadline_s": PATIENCE_S})
+        taken.append([positions[chosen.item.ref] for chosen in selection.chosen])
+        rest = sorted(selection.left_out, key=lambda left: left.evidence.rank if left.evidence else 0)
+        ranked.append([*taken[-1], *(positions[left.ref] for left in rest)][:10])
+        degraded += bool(selection.degraded)
+    silent = [not chosen for chosen, one in zip(taken, asked, strict=True) if not one.gold]
+    found = ranking_figures(ranked, asked) | selection_figures(taken, asked)
+    return found | {"silence": 100 * float(np.mean(silent or [np.nan])), "degraded": 100 * degraded / len(asked)}
+
+
+async def report(embedder: Embedder, folder: Path) -> None:
+    """Print one line for each language: messages and items both in it, then the messages with English items."""
+    columns = (*COLUMNS, "silence", "degraded")
+    print(f"\n| messages | items | {' | '.join(columns)} | of English F1 |\n|---|---|{'---|' * (len(columns) + 1)}")
+    english = float("nan")
+    async with HybridSelector(ItemIndex(CachedEmbedder(embedder), VectorCache(folder))) as selector:
+        for of_items in ("own", "English"):
+            for language, name in LANGUAGES.items():
+                items = tools(language if of_items == "own" else "en")
+                found = await figures(selector, items, queries(language, items))
+                english = found["F1"] if language == "en" else english
+                shown = " | ".join(f"{found[column]:.1f}" for column in columns)
+                print(f"| {name} | {of_items} | {shown} | {found['F1'] / english:.0%} |", flush=True)
+
+
+def main() -> None:
+    """Print the table."""
+    folder = Path(os.environ.get("WINDOWPANE_BENCH_CACHE") or Path(tempfile.gettempdir()) / "windowpane-bench")
+    anyio.run(report, MiniLM(folder), folder)
+
+
+if __name__ == "__main__":
+    main()
