@@ -87,7 +87,7 @@ Keys of `search`, in `agent.yaml` and in a session's settings. They hold for rul
 
 {_table(["preset", *(f"`{key.name}`" for key in fields(SelectSettings))], presets)}
 
-One key holds for the whole search.
+Two keys hold for the whole search.
 
 {_table(["key", "value", "default", "meaning"], _keys(SearchSettings))}
 

@@ -6,8 +6,12 @@ from pathlib import Path
 
 import pytest
 
+import windowpane
+from windowpane.api.replay import WhatIf
 from windowpane.context.items import reference_ref, rule_ref, tool_ref
 from windowpane.errors import InvalidSettingError
+from windowpane.insight.past import past_turn
+from windowpane.insight.replay import rerun
 from windowpane.request.hybrid_selector import HybridSelector
 from windowpane.search.embedding.minilm import MiniLM
 from windowpane.search.embedding.vectors import VectorCache
@@ -184,3 +188,73 @@ async def test_an_agent_without_candidates_never_loads_the_model(world: World, t
         await drain(engine.turn(session.id, "How do I resize a photo?"))
 
     assert not (tmp_path / "model").exists()
+
+
+async def test_what_a_message_asks_by_itself_decides_and_the_turn_before_only_where_it_goes_on(library: World) -> None:
+    library.says("A refund takes five days.", "Shakespeare.", "On matte paper.", "At 300 dpi.")
+    messages = (
+        "When do I get my refund?",
+        "Who wrote Hamlet?",
+        "How are photos printed?",
+        "and how large should they be?",
+    )
+    async with library.engine() as engine:
+        session = await engine.sessions.create()
+        for message in messages:
+            await drain(engine.turn(session.id, message))
+        contexts = [await engine.past.context(session.id, turn) for turn in (1, 2, 3, 4)]
+
+    assert [[item.name for item in context.items if item.include_mode == "agent"] for context in contexts] == [
+        ["billing"],
+        [],
+        ["printing"],
+        ["printing"],
+    ]
+    assert ["follow-up" in context.query.reason for context in contexts] == [False, False, False, True]
+    assert [context.query.context_share > 0 for context in contexts] == [False, False, False, True]
+
+
+async def test_where_the_answer_repeats_an_item_a_follow_up_takes_in_what_the_user_said(library: World) -> None:
+    library.says(
+        "Printing and resizing photos. Photos are printed at 300 dpi on matte paper. Resize a photo to 3000 pixels.",
+        "Yes.",
+    )
+    async with library.engine() as engine:
+        session = await engine.sessions.create()
+        await drain(engine.turn(session.id, "How are photos printed?"))
+        await drain(engine.turn(session.id, "and on which paper?"))
+        context = await engine.past.context(session.id, 2)
+
+    assert context.query.text == "How are photos printed?\nand on which paper?"
+    assert [item.name for item in context.items if item.include_mode == "agent"] == ["printing"]
+
+
+async def test_with_context_off_every_message_is_searched_by_itself(library: World) -> None:
+    library.says("On matte paper.", "300 dpi.")
+    async with library.engine() as engine:
+        session = await engine.sessions.create(settings={"search": {"deadline_s": 60, "context": "off"}})
+        await drain(engine.turn(session.id, "How are photos printed?"))
+        await drain(engine.turn(session.id, "and how large should they be?"))
+        context = await engine.past.context(session.id, 2)
+        mixed = await rerun(engine, await past_turn(engine, session.id, 2), WhatIf(search={"context": "auto"}))
+
+    assert (context.query.text, context.query.context_share) == ("and how large should they be?", 0.0)
+    assert context.search["context"] == "off"
+    assert mixed.query == "How are photos printed?\nOn matte paper.\nand how large should they be?"
+    assert mixed.entered == (reference_ref("printing"),)
+
+
+async def test_the_first_session_of_the_readme_selects_what_each_message_asks_for(tmp_path: Path) -> None:
+    windowpane.init_agent(tmp_path / "agents" / "guide")
+    messages = ("How do I add a rule?", "What is the token budget?", "Who wrote Hamlet?", "Delete all my notes")
+    selected: list[list[str]] = []
+    async with windowpane.open(agents=tmp_path / "agents", store="memory:", data=tmp_path) as pane:
+        session = await pane.sessions.create(settings={"search": {"deadline_s": 60}})
+        for message in messages:
+            turn = await pane.ask(session.id, message)
+            context = await pane.turns.context(session.id, turn.turn)
+            selected.append([item.name for item in context.items if item.include_mode == "agent"])
+
+    assert "agent-folder" in selected[0]
+    assert selected[1:3] == [["token-budget"], []]
+    assert "token-budget" not in selected[3]

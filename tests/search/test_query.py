@@ -19,9 +19,11 @@ from windowpane.search.query import (
     MOST_CLAUSES,
     MOST_CONTEXT_SHARE,
     RELATED_CONTEXT_SHARE,
+    alone,
     query,
     related,
     said,
+    with_turns,
 )
 
 TALK = (Utterance("user", "How do I crop an image?"), Utterance("assistant", "Use the crop tool."))
@@ -74,6 +76,20 @@ def test_a_message_that_says_everything_itself_takes_less() -> None:
     long = "Please read the file report.csv in the folder invoices, add up the second column by month, show totals"
 
     assert query(long, TALK).context_share < query("and by month?", TALK).context_share
+
+
+def test_a_message_by_itself_takes_nothing_from_the_turns_before_it() -> None:
+    assert alone("what about resizing?", TALK) == SearchQuery("what about resizing?")
+
+
+def test_without_answers_a_follow_up_takes_the_last_two_things_that_the_user_said() -> None:
+    talk = (Utterance("user", "Hello there"), *TALK, Utterance("user", "In one go?"), Utterance("assistant", "Yes."))
+
+    found = with_turns("and smaller?", talk, answers=False)
+
+    assert found is not None
+    assert found.earlier == "How do I crop an image?\nIn one go?"
+    assert with_turns("and smaller?", ()) is None
 
 
 def test_only_the_end_of_a_long_turn_is_taken() -> None:

@@ -47,6 +47,7 @@ def test_selection_can_be_switched_off() -> None:
         ({"tools": {"floor": 2}}, "search.tools.floor: must be a number between 0 and 1, not 2"),
         ({"top_n": 2.5}, "search.top_n: must be a whole number, not 2.5"),
         ({"enabled": "yes"}, "search.enabled: must be true or false, not 'yes'"),
+        ({"context": "on"}, "search.context: must be auto or off, not 'on'"),
         ({"text": 3}, "search.text: must be a mapping, not 3"),
         ({"deadline_s": -1}, "search.deadline_s: must be a number between 0 and 60, not -1"),
     ],
@@ -55,3 +56,11 @@ def test_what_cannot_be_used_is_refused_by_name(given: dict[str, Any], message: 
     with pytest.raises(InvalidSettingError) as caught:
         search_settings(given)
     assert str(caught.value) == message
+
+
+def test_context_is_auto_or_off_and_yaml_may_read_off_as_false() -> None:
+    assert [search_settings(given).context for given in ({}, {"context": "off"}, {"context": False})] == [
+        "auto",
+        "off",
+        "off",
+    ]

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from windowpane.context.messages import Utterance
-from windowpane.search.query import query
+from windowpane.search.query import alone
 from windowpane.search.topic import new_topic
 
 TALK = ["How do I crop an image?", "Use the crop tool, then save the image."]
@@ -21,13 +21,13 @@ def test_a_question_that_shares_nothing_with_the_turns_before_begins_a_new_subje
     assert new_topic(message, TALK) >= 0.5
     assert (
         "it seems to start a new topic"
-        in query(message, [Utterance("user", TALK[0]), Utterance("assistant", TALK[1])]).reason
+        in alone(message, [Utterance("user", TALK[0]), Utterance("assistant", TALK[1])]).reason
     )
 
 
 def test_a_first_message_is_a_new_subject_and_nothing_is_said_about_it() -> None:
     assert new_topic("Anything", []) == 1.0
-    assert query("How do I crop an image?").reason == ""
+    assert alone("How do I crop an image?").reason == ""
 
 
 @given(message=st.text(max_size=200), before=st.lists(st.text(max_size=100), max_size=4))

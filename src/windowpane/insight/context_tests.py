@@ -322,7 +322,7 @@ def _differences(past: PastTurn, agent_search: Mapping[str, Any]) -> dict[str, A
     if had is None:
         return {}
     own = search_settings(agent_search)
-    found: dict[str, Any] = {}
+    found: dict[str, Any] = {} if own.context == had.context else {"context": had.context}
     for domain in ("text", "tool"):
         changed = _changed(own.of(domain), had.of(domain))
         if changed:

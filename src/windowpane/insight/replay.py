@@ -48,7 +48,7 @@ async def rerun(engine: Records, past: PastTurn, what_if: WhatIf) -> Rerun:
         InvalidSettingError: a search setting cannot be used.
         UnknownItemError: a text is given for an item that was no candidate.
     """
-    if what_if.query is None and not what_if.texts:
+    if what_if.query is None and not what_if.texts and "context" not in what_if.search:
         return decided_again(past, what_if.search)
     return await _measured_again(engine, past, what_if, _settings(past, what_if.search))
 
@@ -95,8 +95,10 @@ def _settings(past: PastTurn, changes: Mapping[str, Any]) -> SearchSettings:
 def _laid_over(settings: SearchSettings, changes: Mapping[str, Any]) -> SearchSettings:
     """Return settings with changes: those of a domain for it, the others for both."""
     search_settings(changes)
-    common = {name: value for name, value in changes.items() if name not in ("text", "tools", "deadline_s")}
+    whole = ("text", "tools", "deadline_s", "context")
+    common = {name: value for name, value in changes.items() if name not in whole}
     written = written_out(settings)
+    written["context"] = changes.get("context", settings.context)
     for domain in ("text", "tools"):
         own = {**common, **changes.get(domain, {})}
         # With a preset, everything but whether selection is on is the preset's.

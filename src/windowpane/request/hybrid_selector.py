@@ -5,17 +5,20 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self
 
+import anyio
 import anyio.to_thread
 
 from windowpane.context.items import Item, ItemRef
-from windowpane.context.messages import Message
+from windowpane.context.messages import Message, Utterance
 from windowpane.context.request import Candidate, Evidence, Query
 from windowpane.request.selector import Chosen, NoSelector, Selection
-from windowpane.search.base import SearchQuery
+from windowpane.search.base import SearchQuery, SearchResult
+from windowpane.search.documents import Document
+from windowpane.search.follow_up import finds_enough, goes_on, repeats
 from windowpane.search.index import AT_ONCE_CHARACTERS, ItemIndex
-from windowpane.search.query import query, related, said
+from windowpane.search.query import LONGEST_EARLIER_CHARS, alone, related, said, with_turns
 from windowpane.search.select import Decision, select
-from windowpane.search.settings import search_settings, written_out
+from windowpane.search.settings import SearchSettings, search_settings, written_out
 
 
 class HybridSelector:
@@ -54,9 +57,8 @@ class HybridSelector:
             return Selection(
                 query=Query(text=message, reason="the agent has no items to select from"), search=written_out(wanted)
             )
-        asked = await self._asked(message, recent)
         items = {item.ref: item for item in candidates}
-        result = await self._index.search(asked, self._index.documents(candidates), deadline_s=wanted.deadline_s)
+        asked, result = await self._searched(message, recent, self._index.documents(candidates), wanted)
         choices = [
             choice for measured in result.domains for choice in select(measured, asked, wanted.of(measured.domain))
         ]
@@ -75,11 +77,47 @@ class HybridSelector:
             search=written_out(wanted),
         )
 
-    async def _asked(self, message: str, recent: Sequence[Message]) -> SearchQuery:
-        """Work out what is asked; of a very long message in a thread, so that others are not held up."""
-        if len(message) <= AT_ONCE_CHARACTERS:
-            return query(message, said(recent), related(recent))
-        return await anyio.to_thread.run_sync(query, message, said(recent), related(recent))
+    async def _searched(
+        self, message: str, recent: Sequence[Message], documents: Sequence[Document], wanted: SearchSettings
+    ) -> tuple[SearchQuery, SearchResult]:
+        """Search for a message by itself and, where it finds little and goes on with the turn before, with that."""
+        ends_at = anyio.current_time() + wanted.deadline_s
+        turns = said(recent)
+        asked, mixed, by_user = await _queries(message, turns, related(recent))
+        result = await self._index.search(asked, documents, deadline_s=wanted.deadline_s)
+        if wanted.context == "off" or mixed is None or (finds_enough(result) and not mixed.named):
+            return asked, result
+        latest = turns[-1].text.strip()[-LONGEST_EARLIER_CHARS:]
+        nearness = await self._index.nearness(message, latest, deadline_s=_left(ends_at))
+        if nearness is not None and by_user is not None and turns[-1].role == "assistant":
+            answer = await self._index.search(SearchQuery(latest), documents, deadline_s=_left(ends_at))
+            mixed = by_user if repeats(answer) else mixed
+        found = await self._index.search(mixed, documents, deadline_s=_left(ends_at))
+        if _lost_meaning(result, found):
+            # The turn before was not embedded in time. What the message says by itself is better than words alone.
+            return asked, replace(result, degraded=found.degraded)
+        return (mixed, found) if goes_on(mixed, nearness, result, found) else (asked, result)
+
+
+async def _queries(
+    message: str, turns: Sequence[Utterance], titles: Sequence[str]
+) -> tuple[SearchQuery, SearchQuery | None, SearchQuery | None]:
+    """Return what to search for: the message by itself, with the turn before it, with what the user said before."""
+
+    def read() -> tuple[SearchQuery, SearchQuery | None, SearchQuery | None]:
+        by_user = with_turns(message, turns, titles, answers=False)
+        return alone(message, turns), with_turns(message, turns, titles), by_user
+
+    # Of a very long message in a thread, so that others are not held up.
+    return read() if len(message) <= AT_ONCE_CHARACTERS else await anyio.to_thread.run_sync(read)
+
+
+def _left(ends_at: float) -> float:
+    return max(ends_at - anyio.current_time(), 0.0)
+
+
+def _lost_meaning(before: SearchResult, after: SearchResult) -> bool:
+    return any(b.by_words_alone and not a.by_words_alone for a, b in zip(before, after, strict=True))
 
 
 def _chosen(items: Mapping[ItemRef, Item], choice: Decision) -> Chosen:

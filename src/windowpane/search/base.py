@@ -19,14 +19,16 @@ class SearchQuery:
     """What to look for.
 
     `context` is the message together with the turns before it, and `context_share` how much of the
-    meaning comes from that instead of from the message alone; `earlier` are the words of those turns. `clauses` are
-    the parts of a message that asks for several things. `small_talk` says that the message asks for nothing.
+    meaning comes from that instead of from the message alone; `earlier` are the words of those turns, and `named` the
+    titles of related documents that the message names. `clauses` are the parts of a message that asks for several
+    things. `small_talk` says that the message asks for nothing.
     """
 
     message: str
     context: str = ""
     context_share: float = 0.0
     earlier: str = ""
+    named: tuple[str, ...] = ()
     clauses: tuple[str, ...] = ()
     small_talk: bool = False
     reason: str = ""

@@ -14,15 +14,16 @@ from typing import Self
 import anyio
 import anyio.abc
 import anyio.to_thread
+import numpy as np
 import structlog
 
 from windowpane.context.items import Domain, Item
 from windowpane.errors import EmbedderError
 from windowpane.search.base import Measurements, SearchQuery, SearchResult
-from windowpane.search.corpus import Corpus
+from windowpane.search.corpus import DECIMALS, Corpus
 from windowpane.search.documents import DOMAINS, Document, document
 from windowpane.search.embedding.base import Embedder
-from windowpane.search.embedding.vectors import Key, Stored, VectorCache, stored, vector_key
+from windowpane.search.embedding.vectors import SCALE, Key, Stored, VectorCache, stored, vector_key
 from windowpane.supervise import supervised
 
 log = structlog.get_logger()
@@ -121,6 +122,15 @@ class ItemIndex:
         count = sum(corpus.embedded_count for corpus in corpora)
         total = sum(corpus.passage_count for corpus in corpora)
         return SearchResult(query, measured, count, total, tuple(self._notes(vectors, count, total, deadline_s)))
+
+    async def nearness(self, text: str, other: str, *, deadline_s: float = DEADLINE_S) -> float | None:
+        """Return the cosine between two texts, or None when it cannot be measured in time."""
+        with anyio.move_on_after(deadline_s):
+            vectors = await self._query_vectors(SearchQuery(text, clauses=(other,)))
+            if vectors:
+                first, second = (vector.astype(np.float64) for vector in vectors)
+                return round(float(first @ second) / (SCALE * SCALE), DECIMALS)
+        return None
 
     async def _corpus(self, domain: Domain, docs: tuple[Document, ...]) -> Corpus:
         """Return the corpus of one domain, made only when its documents are not those of an earlier search."""

@@ -1,10 +1,10 @@
 """Work out what a message asks for.
 
-Most messages speak for themselves. A follow-up ("what about resizing?") does not: its
-meaning is mixed with that of the turns before it, more so the more it depends on them.
-Mixed, not pasted: where a message stands alone after all, old turns do little harm. A
-message that asks for several things is also searched for clause by clause, and one that asks for
-nothing ("thanks, that's all") is known as such.
+Most messages speak for themselves, and are searched for as they are. A follow-up ("what about
+resizing?") does not: its meaning is mixed with that of the turns before it. Mixed, not pasted:
+the message itself keeps its weight. Whether a message is a follow-up is decided when it was searched
+for by itself and found little (`search/follow_up.py`). A message that asks for several things is also
+searched for clause by clause, and one that asks for nothing ("thanks, that's all") is known as such.
 """
 
 import re
@@ -33,8 +33,8 @@ MOST_RELATED = 2
 LIKELY_NEW = 0.5
 """From here on a message is said to begin a new subject. It is told, and changes nothing about the search."""
 
-# How much a message depends on the turns before it. Rounded by hand from a logistic regression over the turns of three
-# public sets of dialogues (docs/lab-notes.md); length says most: short messages lean on others.
+# How much of a follow-up's meaning comes from the turns before it. Rounded by hand from a logistic regression over the
+# turns of three public sets of dialogues (docs/lab-notes.md): the less a follow-up says itself, the more.
 _BASE = 5.0
 _PER_LOG_WORD = -2.0
 _CONNECTIVE = 1.4
@@ -42,27 +42,36 @@ _POINTING = 0.4
 _ANSWERING = 0.6
 
 
-def query(message: str, recent: Sequence[Utterance] = (), related: Sequence[str] = ()) -> SearchQuery:
-    """Return what to search for on behalf of a message, given the conversation before it, oldest first.
-
-    `related` are the titles of documents that the sources of earlier answers point to, latest first. A message that
-    names one of them is a follow-up, and the title is searched for with it.
-    """
+def alone(message: str, recent: Sequence[Utterance] = ()) -> SearchQuery:
+    """Return what to search for on behalf of a message by itself; the conversation before it only adds a remark."""
     if _is_small_talk(message):
         return SearchQuery(message, small_talk=True, reason="the message is small talk")
     clauses = _clauses(message)
-    meant = _meant(message, related)
-    earlier = "\n".join((_earlier(recent), *meant)) if _earlier(recent) else ""
-    share = round(MOST_CONTEXT_SHARE * _dependence(message, recent), 3) if earlier else 0.0
-    if meant and earlier:
-        share = max(share, RELATED_CONTEXT_SHARE)
     begins_anew = bool(recent) and new_topic(message, [turn.text for turn in recent]) >= LIKELY_NEW
-    notes = (
-        "it seems to start a new topic" if begins_anew else "",
-        f"searched as a whole and by each of its {len(clauses)} clauses" if clauses else "",
-    )
+    notes = ("it seems to start a new topic" if begins_anew else "", _clause_note(clauses))
+    return SearchQuery(message, clauses=clauses, reason="; ".join(note for note in notes if note))
+
+
+def with_turns(
+    message: str, recent: Sequence[Utterance], related: Sequence[str] = (), *, answers: bool = True
+) -> SearchQuery | None:
+    """Return what to search for when a message is a follow-up; None where nothing was said that it could follow.
+
+    `recent` are the turns before it, oldest first: what the user said last and the answer to it are taken, or, without
+    `answers`, the last two things that the user said. `related` are the titles of documents that the sources of earlier
+    answers point to, latest first. A message that names one of them is a follow-up on it, and the title is searched for
+    with it.
+    """
+    earlier = _earlier(recent, answers)
+    if not earlier or _is_small_talk(message):
+        return None
+    meant = _meant(message, related)
+    earlier = "\n".join((earlier, *meant))
+    share = round(MOST_CONTEXT_SHARE * _dependence(message, recent), 3)
+    share = max(share, RELATED_CONTEXT_SHARE) if meant else share
     if share < LEAST_CONTEXT_SHARE:
-        return SearchQuery(message, clauses=clauses, reason="; ".join(note for note in notes if note))
+        return None
+    clauses = _clauses(message)
     about = f" to {' and '.join(repr(title) for title in meant)}" if meant else ""
     follow_up = f"treated as a follow-up{about}; {share:.0%} of the search weight comes from earlier turns"
     return SearchQuery(
@@ -70,9 +79,15 @@ def query(message: str, recent: Sequence[Utterance] = (), related: Sequence[str]
         context=f"{earlier}\n{message}",
         context_share=share,
         earlier=earlier,
+        named=meant,
         clauses=clauses,
-        reason="; ".join(note for note in (follow_up, *notes) if note),
+        reason="; ".join(note for note in (follow_up, _clause_note(clauses)) if note),
     )
+
+
+def query(message: str, recent: Sequence[Utterance] = (), related: Sequence[str] = ()) -> SearchQuery:
+    """Return what to search for when every message that comes after others is taken for a follow-up."""
+    return with_turns(message, recent, related) or alone(message, recent)
 
 
 def said(messages: Sequence[Message]) -> tuple[Utterance, ...]:
@@ -131,11 +146,15 @@ def _clauses(message: str) -> tuple[str, ...]:
     return clauses[:MOST_CLAUSES] if len(clauses) > 1 else ()
 
 
-def _earlier(recent: Sequence[Utterance]) -> str:
-    """Return the last thing the user said and the answer to it."""
-    last_user = next((turn for turn in reversed(recent) if turn.role == "user"), None)
-    answer = recent[-1] if recent and recent[-1].role == "assistant" else None
-    texts = (turn.text.strip()[-LONGEST_EARLIER_CHARS:] for turn in (last_user, answer) if turn is not None)
+def _clause_note(clauses: tuple[str, ...]) -> str:
+    return f"searched as a whole and by each of its {len(clauses)} clauses" if clauses else ""
+
+
+def _earlier(recent: Sequence[Utterance], answers: bool) -> str:
+    """Return the last thing the user said and the answer to it, or the last two things the user said."""
+    users = [turn for turn in recent if turn.role == "user"]
+    answer = recent[-1:] if recent and recent[-1].role == "assistant" else ()
+    texts = (turn.text.strip()[-LONGEST_EARLIER_CHARS:] for turn in ((*users[-1:], *answer) if answers else users[-2:]))
     return "\n".join(text for text in texts if text)
 
 

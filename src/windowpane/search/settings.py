@@ -5,13 +5,14 @@
       top_n: 4                    # changes the preset for both domains
       tools: {top_n: 8}           # changes it for tools alone; `text` is for rules and references
       deadline_s: 0.5
+      context: off                # auto | off: whether a follow-up is searched for with the turn before it
 
 A session's settings are laid over its agent's key by key before they come here.
 """
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 from windowpane.context.items import Domain
 from windowpane.errors import InvalidSettingError
@@ -43,6 +44,8 @@ class SearchSettings:
     tools: SelectSettings = SelectSettings()
     deadline_s: float = 1.0
     """How long a search may wait for embeddings, in seconds. After that, keywords decide alone."""
+    context: Literal["auto", "off"] = "auto"
+    """Whether a follow-up is searched for together with the turn before it. `off`: every message by itself."""
 
     def of(self, domain: Domain) -> SelectSettings:
         """Return the settings of a domain."""
@@ -70,10 +73,11 @@ def search_settings(given: Mapping[str, Any]) -> SearchSettings:
     """
     given = dict(given)
     deadline_s = _number("deadline_s", given.pop("deadline_s", SearchSettings().deadline_s), 0, 60)
+    context = _context(given.pop("context", SearchSettings().context))
     by_domain = {name: _mapping(name, given.pop(name, {})) for name in ("text", "tools")}
     common = _changed(SelectSettings(), given, "")
     text, tools = (_changed(common, changes, f"{name}.") for name, changes in by_domain.items())
-    return SearchSettings(text, tools, deadline_s)
+    return SearchSettings(text, tools, deadline_s, context)
 
 
 def written_out(settings: SearchSettings) -> dict[str, Any]:
@@ -124,6 +128,15 @@ def _number(where: str, value: object, low: float, high: float) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
         raise InvalidSettingError(f"search.{where}", f"must be a number between {low:g} and {high:g}, not {value!r}")
     return float(value)
+
+
+def _context(value: object) -> Literal["auto", "off"]:
+    # YAML reads a bare `off` as false.
+    if value is False or value == "off":
+        return "off"
+    if value != "auto":
+        raise InvalidSettingError("search.context", f"must be auto or off, not {value!r}")
+    return "auto"
 
 
 def _mapping(name: str, value: object) -> Mapping[str, Any]:

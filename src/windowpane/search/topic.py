@@ -22,8 +22,9 @@ _POINTING = -0.3
 _ASKING = 1.45
 
 BEGINS_CONNECTED = re.compile(
-    r"\s*(and|but|so|or|then|also|what about|how about|what if|why|yes|yeah|yep|no|nope|ok|okay|sure|great|thanks"
-    r"|thank|that|it|i'd like|perfect|alright|sounds|actually|in that case|now)\b",
+    r"\s*(?:(?:and|but|so|or|then|also|what about|how about|what if|yes|yeah|yep|no|nope|ok|okay|sure|great|good|fine"
+    r"|nice|right|correct|exactly|thanks|thank|that|it|i'd like|perfect|alright|sounds|actually|in that case|now)\b"
+    r"|(?:why|how|when|where|who|how come|which one)(?: (?:not|so|that|is that))?\W*$)",
     re.IGNORECASE,
 )
 POINTS_BACK = re.compile(
