@@ -12,6 +12,7 @@ from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
+from server.place import new_session, served
 from windowpane import telemetry
 from windowpane.context.events import Delta
 from windowpane.context.messages import Usage
@@ -204,3 +205,18 @@ async def test_whoever_counts_in_this_process_is_told(world: World) -> None:
 )
 def test_providers_have_the_names_of_the_conventions(model: str, provider: str) -> None:
     assert provider_of(model) == provider
+
+
+async def test_a_turn_belongs_to_the_trace_that_its_request_names_and_no_span_holds_a_query(
+    world: World, exporter: InMemorySpanExporter
+) -> None:
+    traced = {"traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}
+    async with served(world) as client:
+        session = await new_session(client)
+        path = f"/api/sessions/{session}/messages"
+        await client.post(path, json={"content": "Hi"}, params={"token": "planted-query"}, headers=traced)
+
+    (turn,) = named(exporter.get_finished_spans())["invoke_agent pane"]
+    assert turn.context is not None
+    assert f"{turn.context.trace_id:032x}" == "0af7651916cd43dd8448eb211c80319c"
+    assert "planted-query" not in "".join(span.to_json() for span in exporter.get_finished_spans())

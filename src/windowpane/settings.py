@@ -137,5 +137,6 @@ class Settings(BaseSettings):
 
 
 def without_password(url: str) -> str:
-    """Return a URL with its password left out."""
-    return re.sub(r"(?<=://)([^/@:]*):[^/@]*@", r"\1:…@", url)
+    """Return a URL with its password left out, also one that should have been quoted or stands behind the `?`."""
+    shown = re.sub(r"(?<=://)([^/@:]*):.*@", r"\1:…@", url)
+    return re.sub(r"(?i)([?&][^=&]*(?:pass|secret|key|token)[^=&]*=)[^&]*", r"\1…", shown)

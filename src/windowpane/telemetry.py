@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Literal
 
-from opentelemetry import trace
+from opentelemetry import context, propagate, trace
 from opentelemetry.trace import Span, SpanKind, StatusCode
 
 from windowpane.context.ids import SessionId
@@ -54,6 +54,16 @@ class Measured:
     duration_s: float
     attributes: Mapping[str, Value]
     error: str
+
+
+@contextmanager
+def continued(headers: Mapping[str, str]) -> Generator[None]:
+    """Let spans belong to the trace that a caller's headers name."""
+    token = context.attach(propagate.extract(headers))
+    try:
+        yield
+    finally:
+        context.detach(token)
 
 
 _listeners: list[Callable[[Measured], None]] = []

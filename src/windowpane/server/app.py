@@ -146,6 +146,8 @@ def create_app(
         redoc_url=None,
         redirect_slashes=False,
         exception_handlers=EXCEPTION_HANDLERS,
+        # Its spans and logs hold queries, bodies that were refused, and the messages of exceptions.
+        telemetry={"tracing": False, "logs": False, "metrics": False},
         # A request passes these from the first to the last.
         middleware=[
             Middleware(AccessLog),

@@ -7,9 +7,13 @@ clearly when the server is not there.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 from windowpane.context.agents import ServerState
 from windowpane.context.items import IncludeMode, Permission, Tool
+
+SHORTEST_SECRET = 8
+"""Shorter values are not taken for secrets: they are words that stand in many texts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +37,18 @@ class ServerConfig:
     enabled: bool = True
     timeout_s: float = 60.0
 
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """Return what may be secret in this entry and must not be shown when the server repeats it, longest first.
+
+        These are the values of headers and variables, other than paths, and user, password and query of the address.
+        """
+        url = urlsplit(self.url or "")
+        in_url = [url.username or "", unquote(url.password or ""), *(value for _, value in parse_qsl(url.query))]
+        given = [*self.env.values(), *self.headers.values(), *in_url]
+        words = {word for value in given for word in (value, value.rpartition(" ")[2])}
+        return tuple(sorted((word for word in words if _may_be_secret(word)), key=len, reverse=True))
+
     def effective_include(self, tool: str) -> IncludeMode:
         """Return how a tool is included: its own setting, its server's, or `always`."""
         return self.tool_include.get(tool) or self.include or "always"
@@ -40,6 +56,10 @@ class ServerConfig:
     def effective_permission(self, tool: str) -> Permission:
         """Return what a tool may do: its own setting, its server's, or `required`."""
         return self.tool_permission.get(tool) or self.permission or "required"
+
+
+def _may_be_secret(word: str) -> bool:
+    return len(word) >= SHORTEST_SECRET and not word.startswith(("/", "~", "."))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

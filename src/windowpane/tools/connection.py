@@ -19,6 +19,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
 from windowpane.errors import ToolError, ToolServerDownError, ToolTimeoutError
+from windowpane.text.redact import redacted
 from windowpane.tools.base import ServerConfig
 from windowpane.tools.listing import ListedTool, Listing, joined
 from windowpane.tools.transports import NOT_SENT, Receipt, TransportState, open_transport
@@ -40,6 +41,7 @@ class McpConnection:
 
     def __init__(self, config: ServerConfig, watch: TransportState) -> None:
         self._server = config.name
+        self._secrets = config.secrets
         self._checked = config.url is not None
         self._watch = watch
         self._stale = anyio.Event()
@@ -114,9 +116,10 @@ class McpConnection:
                 raise ToolServerDownError(
                     self._server, "the connection broke during the call, which may or may not have run"
                 ) from None
-            raise ToolError(f"{name}: {error.message}") from None
+            raise ToolError(f"{name}: {redacted(error.message, self._secrets)}") from None
         except (ValidationError, RuntimeError) as error:
-            raise ToolError(f"{name} answered with something that is not a result: {error}") from error
+            said = redacted(str(error), self._secrets)
+            raise ToolError(f"{name} answered with something that is not a result: {said}") from error
 
     async def _notice(self, message: IncomingMessage) -> None:
         if isinstance(message, ToolListChangedNotification):

@@ -18,6 +18,7 @@ from windowpane.context.agents import ServerState
 from windowpane.context.items import Tool
 from windowpane.errors import ToolServerDownError
 from windowpane.supervise import keep_running
+from windowpane.text.redact import redacted
 from windowpane.tools.base import ServerConfig, ServerStatus, ToolOutput
 from windowpane.tools.connection import McpConnection, NotDeliveredError
 from windowpane.tools.failure import exited, too_slow, why
@@ -228,6 +229,7 @@ class Supervisor:
             )
             for listed in self._listing.tools
         )
+        error = redacted(error, self.config.secrets)
         self.status = ServerStatus(name=self.config.name, state=state, error=error, version=version, tools=tools)
         self._announce()
 

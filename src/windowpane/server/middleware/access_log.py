@@ -14,6 +14,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from windowpane import telemetry
 from windowpane.server.problems import response_of, unexpected
 
 REQUEST_ID = "X-Request-ID"
@@ -47,7 +48,10 @@ class AccessLog:
                 status = message.get("code", 1000)
             await send(message)
 
-        with structlog.contextvars.bound_contextvars(request=request_id, **_session_in(scope)):
+        with (
+            structlog.contextvars.bound_contextvars(request=request_id, **_session_in(scope)),
+            telemetry.continued(Headers(scope=scope)),
+        ):
             try:
                 await self._app(scope, receive, noting)
             except ClientDisconnect:

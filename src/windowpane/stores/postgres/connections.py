@@ -82,6 +82,15 @@ def parse_postgres_url(url: str) -> ServerAddress:
         InvalidSettingError: one of ours cannot be used.
     """
     parts = urlsplit(url)
+    try:
+        # The driver's own error would repeat what stands there, which can be the half of a password.
+        hosts = [urlsplit(f"//{host}").port for host in parts.netloc.rpartition("@")[2].split(",")]
+    except ValueError:
+        hosts = []
+    if not hosts:
+        raise InvalidSettingError(
+            "store_url", "its port is no number; write `/`, `?`, `#` and `@` in a password as %2F, %3F, %23 and %40"
+        )
     given = dict(parse_qsl(parts.query, keep_blank_values=True))
     try:
         return ServerAddress(
