@@ -141,7 +141,7 @@ def test_pages_summaries_and_recalled_messages_stay_between_their_boundary_lines
 ) -> None:
     blocks = (
         summary_block(Summary(overview=overview, through_seq=1)),
-        recall_block(Recalled((user(said, 1),), Evidence(0.9), "near"), 0),
+        recall_block(Recalled((user(said, 1),), Evidence(0.9), "near")),
         *fetched_blocks([HeldFetch(2, NOW, Fetched(kind="page", url="https://example.org", content=page))]),
         resume_block(f"Relevant files:\n- {said}"),
     )

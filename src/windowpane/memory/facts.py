@@ -78,7 +78,12 @@ def subject(fact: str) -> str:
 
 def hard_parts(fact: str) -> tuple[str, ...]:
     """Return what of a fact can be checked letter by letter."""
-    return tuple(fact[start:end] for _, start, end in _hard_parts(fact))
+    return tuple(part for _, part in hard_kinds(fact))
+
+
+def hard_kinds(text: str) -> tuple[tuple[str, str], ...]:
+    """Return what of a text can be checked letter by letter, each with its kind, such as `date`."""
+    return tuple((kind, text[start:end]) for kind, start, end in _hard_parts(text))
 
 
 # Where facts stand.

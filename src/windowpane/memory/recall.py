@@ -1,8 +1,8 @@
 """Recall earlier messages that bear on the present one.
 
-What lies before the recent messages is searched, and the nearest messages come back within a token budget, best first;
-messages that stand together come back together. Where nothing is near enough nothing is recalled: an old
-conversation is no reason to repeat it.
+What lies before the recent messages is searched for the message alone, and the nearest messages come back within a
+token budget, oldest first; messages that stand together come back together. What was changed later says so and comes
+with what changed it. Where nothing is near enough nothing is recalled: an old conversation is no reason to repeat it.
 """
 
 import re
@@ -14,12 +14,13 @@ import numpy as np
 from windowpane.context.ids import SessionId
 from windowpane.context.messages import Message, ModelReply, Step, UserMessage
 from windowpane.context.request import Evidence
+from windowpane.memory.changes import changed_by
 from windowpane.memory.recent import text_of
-from windowpane.search.base import Floats
+from windowpane.search.base import Floats, SearchQuery
 from windowpane.search.history import HistoryIndex, HistoryResult, Spoken
 from windowpane.search.index import DEADLINE_S
 from windowpane.search.query import query, said
-from windowpane.text.blocks import Recalled
+from windowpane.text.blocks import Recalled, spoken, where
 from windowpane.text.tokens import count, cut_to
 
 BUDGET_TOKENS = 1000
@@ -29,6 +30,15 @@ FLOOR = 0.55
 ASKED_BACK_FLOOR = 0.15
 """The same for a question that says itself that it is about the past."""
 
+GATE = 0.46
+"""What `likeness` must reach before anything is recalled."""
+
+ASKED_BACK_GATE = 0.25
+"""The same for a question that says itself that it is about the past."""
+
+COVERAGE_WEIGHT = 0.4
+"""How much it counts towards the gate that a message has all words of the question."""
+
 LEAST_SCORE = 0.1
 """Below this a message is not worth its tokens, whatever room is left, unless it stands next to one that is needed."""
 
@@ -36,8 +46,11 @@ MOST_CONSIDERED = 300
 LONGEST_MESSAGE_TOKENS = 250
 """Of a longer message the passage that matched and what follows it is recalled."""
 
-GROUP_TOKENS = 6
-"""What a group of messages costs beyond their text."""
+GROUP_TOKENS = 14
+"""What a group of messages costs beyond their text: the line that says when it was."""
+
+CHANGE_TOKENS = 8
+"""What it costs to say that a message was changed later."""
 
 Read = Callable[[int], Awaitable[Sequence[Message]]]
 """Returns a session's messages after a sequence number, oldest first; after 0, all of them."""
@@ -45,7 +58,7 @@ Read = Callable[[int], Awaitable[Sequence[Message]]]
 
 @dataclass(frozen=True, slots=True)
 class Recollection:
-    """What was recalled, best first, and what was amiss in the search."""
+    """What was recalled, oldest first, and what was amiss in the search."""
 
     recalled: tuple[Recalled, ...] = ()
     degraded: tuple[str, ...] = ()
@@ -75,30 +88,89 @@ async def recall(
     if held.count + len(new) != message_count:
         index.forget(session_id)
         new = await read(0)
-    result = await index.search(session_id, new, asked, before_seq=recent[0].seq, deadline_s=deadline_s)
-    return Recollection(choose(result, budget_tokens, floor_for(question)), result.degraded)
+    alone = SearchQuery(question)
+    result = await index.search(session_id, new, alone, before_seq=recent[0].seq, deadline_s=deadline_s)
+    if asked.context_share and asks_back(question) and likeness(result) < GATE:
+        # "What did we decide?" says nothing about what: the turns before it do.
+        result = await index.search(session_id, (), asked, before_seq=recent[0].seq, deadline_s=deadline_s)
+    return Recollection(choose(result, question, budget_tokens, recent=recent), result.degraded)
 
 
-def choose(result: HistoryResult, budget_tokens: int = BUDGET_TOKENS, floor: float = FLOOR) -> tuple[Recalled, ...]:
-    """Return the best messages that fit the budget, grouped where they stand together, best group first."""
+def choose(
+    result: HistoryResult, question: str, budget_tokens: int = BUDGET_TOKENS, *, recent: Sequence[Spoken] = ()
+) -> tuple[Recalled, ...]:
+    """Return the best messages that fit the budget, grouped where they stand together, oldest first.
+
+    `recent` are the messages that are sent anyway; what they change is marked.
+    """
+    gate, floor = (ASKED_BACK_GATE, ASKED_BACK_FLOOR) if asks_back(question) else (GATE, FLOOR)
     scores = score(result)
-    if not len(scores) or scores.max() < floor:
+    if not len(scores) or scores.max() < floor or likeness(result) < gate:
         return ()
     order = np.lexsort((-np.arange(len(scores)), -result.fused))
-    chosen: dict[int, Spoken] = {}
-    room = budget_tokens
+    chosen = _Chosen(result, recent, budget_tokens)
     for position in map(int, order[:MOST_CONSIDERED]):
-        beside = {position - 1, position + 1} & chosen.keys()
-        if scores[position] < LEAST_SCORE and not any(scores[near] >= floor for near in beside):
-            continue
-        message = _excerpt(result, position)
-        tokens = spoken_tokens(message) + (0 if beside else GROUP_TOKENS)
-        # Keep going: a shorter message further down may still fit.
-        if tokens <= room and text_of(message).strip():
-            chosen[position] = message
-            room -= tokens
-    groups = sorted(_runs(sorted(chosen)), key=lambda run: (-max(result.fused[run]), run))
-    return tuple(_recalled(result, scores, run, chosen, rank, floor) for rank, run in enumerate(groups, start=1))
+        beside = {position - 1, position + 1} & chosen.messages.keys()
+        if scores[position] >= LEAST_SCORE or any(scores[near] >= floor for near in beside):
+            # Keep going where it does not fit: a shorter message further down may.
+            chosen.add(position)
+    groups = _runs(sorted(chosen.messages))
+    best_first = sorted(groups, key=lambda run: (-max(result.fused[run]), run))
+    ranks = {run[0]: rank for rank, run in enumerate(best_first, start=1)}
+    return tuple(_recalled(scores, run, chosen, ranks[run[0]], floor) for run in groups)
+
+
+def likeness(result: HistoryResult) -> float:
+    """Return how much the nearest message and the one with most of the words speak for a recall at all.
+
+    Nothing can be said of it where no meaning was measured; the score decides alone then.
+    """
+    measured = result.meaning[~np.isnan(result.meaning)]
+    if not len(measured):
+        return 1.0
+    return round(float(measured.max() + COVERAGE_WEIGHT * result.coverage.max()), 6)
+
+
+class _Chosen:
+    """The messages that are recalled so far, by position, and what changed some of them."""
+
+    def __init__(self, result: HistoryResult, recent: Sequence[Spoken], room_tokens: int) -> None:
+        self.result = result
+        self.messages: dict[int, Spoken] = {}
+        self.changes: dict[int, UserMessage] = {}
+        self._recent = [message for message in recent if isinstance(message, UserMessage)]
+        self._positions = {message.seq: position for position, message in enumerate(result.messages)}
+        self._room_tokens = room_tokens
+
+    def add(self, position: int) -> None:
+        """Take a message, with the one that changed it, if there is room for both."""
+        if not self._fits({position}):
+            return
+        change = self._change(position)
+        wanted = {position, self._positions.get(change.seq, position)} if change else {position}
+        if not self._fits(wanted, CHANGE_TOKENS if change else 0):
+            return
+        self._room_tokens -= self._cost(wanted) + (CHANGE_TOKENS if change else 0)
+        self.messages |= {at: _excerpt(self.result, at) for at in wanted}
+        if change is not None:
+            self.changes[self.result.messages[position].seq] = change
+
+    def _fits(self, wanted: set[int], more_tokens: int = 0) -> bool:
+        said = all(text_of(self.result.messages[at]).strip() for at in wanted)
+        return said and self._cost(wanted) + more_tokens <= self._room_tokens
+
+    def _cost(self, wanted: set[int]) -> int:
+        new = wanted - self.messages.keys()
+        # A message between two groups makes one of them, and saves a head.
+        heads = len(_runs(sorted(self.messages.keys() | new))) - len(_runs(sorted(self.messages)))
+        return GROUP_TOKENS * heads + sum(spoken_tokens(_excerpt(self.result, at)) for at in new)
+
+    def _change(self, position: int) -> UserMessage | None:
+        message = self.result.messages[position]
+        if not isinstance(message, UserMessage):
+            return None
+        later = [other for other in self.result.sharing(position) if isinstance(other, UserMessage)]
+        return changed_by(message, [*later, *self._recent])
 
 
 _ASKS_BACK = re.compile(
@@ -112,14 +184,14 @@ _ASKS_BACK = re.compile(
 )
 
 
-def floor_for(question: str) -> float:
-    """Return how near the best message must be for anything to be recalled."""
-    return ASKED_BACK_FLOOR if _ASKS_BACK.search(question) else FLOOR
+def asks_back(question: str) -> bool:
+    """Tell whether a question says itself that it is about what was said before."""
+    return _ASKS_BACK.search(question) is not None
 
 
 def spoken_tokens(message: Spoken) -> int:
     """Return what a recalled message costs."""
-    return count(f"{message.role.upper()}: {text_of(message)}\n")
+    return count(f"{spoken(message)}\n")
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,14 +251,16 @@ def _runs(positions: Sequence[int]) -> list[list[int]]:
     return runs
 
 
-def _recalled(
-    result: HistoryResult, scores: Floats, run: list[int], chosen: dict[int, Spoken], rank: int, floor: float
-) -> Recalled:
+def _recalled(scores: Floats, run: list[int], chosen: _Chosen, rank: int, floor: float) -> Recalled:
+    result = chosen.result
     best = max(run, key=lambda position: (result.fused[position], position))
     meaning = float(result.meaning[best])
+    messages = tuple(chosen.messages[position] for position in run)
+    changes = {message.seq: chosen.changes[message.seq] for message in messages if message.seq in chosen.changes}
     around = f", with {len(run) - 1} around it" if len(run) > 1 else ""
+    changed = "".join(f"; message {seq} was later changed in {where(change)}" for seq, change in changes.items())
     return Recalled(
-        messages=tuple(chosen[position] for position in run),
+        messages=messages,
         evidence=Evidence(
             score=float(scores[best]),
             meaning=None if np.isnan(meaning) else meaning,
@@ -194,5 +268,6 @@ def _recalled(
             rank=rank,
             floor=floor,
         ),
-        reason=f"message {result.messages[best].seq} is relevant to the question{around}",
+        reason=f"message {result.messages[best].seq} is relevant to the question{around}{changed}",
+        changes=changes,
     )

@@ -96,7 +96,7 @@ async def build_request(
     selection = await _selected(services.selector, agent, session, recent, gathered)
     history = recent_messages(recent, session.summary)
     recollection = await services.memory.recall(session, turn.message, history)
-    recalled = tuple(recall_block(entry, rank) for rank, entry in enumerate(recollection.recalled))
+    recalled = tuple(map(recall_block, recollection.recalled))
     catalog = services.catalogs.of(agent, servers)
     request = assemble(
         Ingredients(

@@ -11,7 +11,7 @@ its words, and embedding goes on in the background.
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import log
 from types import TracebackType
@@ -67,6 +67,12 @@ MOST_PASSAGES = 12
 MOST_KEPT_PASSAGES = 60_000
 """How many passages are kept in memory over all sessions, some 2 kB each; what was not searched longest goes first."""
 
+MOST_SHARING = 8
+"""How many later messages are returned that share words with one."""
+
+MOST_LATER = 64
+"""How many later messages with a word are looked at for that, the latest."""
+
 MOST_SESSIONS = 256
 RETRY_S = 30.0
 IN_A_THREAD = 200
@@ -89,7 +95,8 @@ class HistoryResult:
 
     `meaning` is a cosine, nan where it was not measured. `words` and `coverage` lie between 0 and 1: how much was
     found of what the query asks for, and what share of it. `fused` orders: meaning and words in standard
-    deviations, with what neighbours lend.
+    deviations, with what neighbours lend. `sharing` returns later messages that share
+    words with the one at a position, oldest first.
     """
 
     messages: tuple[Spoken, ...]
@@ -100,6 +107,7 @@ class HistoryResult:
     passages: Sequence[tuple[Chunk, ...]] = field(repr=False)
     nearness: Floats = field(repr=False)
     edges: NDArray[np.intp] = field(repr=False)
+    sharing: Callable[[int], Sequence[Spoken]] = field(repr=False, compare=False)
     degraded: tuple[str, ...] = ()
 
     def passage(self, position: int) -> Chunk | None:
@@ -365,6 +373,7 @@ class Past:
             passages=self._passages,
             nearness=nearness,
             edges=edges,
+            sharing=lambda position: self._sharing(position, count),
         )
 
     def _add(self, message: Spoken) -> None:
@@ -439,6 +448,17 @@ class Past:
                 long = 1 - LENGTH_WEIGHT + LENGTH_WEIGHT * lengths[at] / mean
                 evidence[at] += weight * times / (times + SATURATION * long)
         return evidence, total
+
+    def _sharing(self, position: int, count: int) -> list[Spoken]:
+        """Return the messages after a position that share most words with it, rare ones counting more."""
+        shared: dict[int, float] = {}
+        for word in set(words(self._texts[position])):
+            where, _ = self._postings[word]
+            later = where[bisect_left(where, position + 1) : bisect_left(where, count)]
+            for other in later[-MOST_LATER:]:
+                shared[other] = shared.get(other, 0.0) + 1 / (len(where) + 1)
+        best = sorted(shared, key=lambda other: (-shared[other], -other))[:MOST_SHARING]
+        return [self._messages[other] for other in sorted(best)]
 
     def _nearness(self, vector: Stored | None, count: int) -> tuple[Floats, NDArray[np.intp]]:
         """Return how near each passage is, -2 where it is unknown, and where each message's passages begin and end."""
