@@ -6,7 +6,7 @@ there is one way to do each thing.
 """
 
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing, suppress
 from dataclasses import replace
 from typing import Self
 
@@ -29,6 +29,7 @@ from windowpane.context.request import ReplyOptions, Request
 from windowpane.context.session import SessionState, open_turn
 from windowpane.errors import (
     KeyReusedError,
+    LeaseLostError,
 )
 from windowpane.fetch.base import PageReader, SearchEngine
 from windowpane.live import SessionHubs
@@ -178,17 +179,11 @@ class Engine:
             CostLimitError: the owner's model calls have cost as much as they may.
         """
         check_message(message)
-        state = await self._states.state(session_id)
-        turn = await self._joined(state, message, key)
-        if turn is None:
-            await self.costs.check(state.owner)
-            holder = await self._leases.take(session_id, wait_s=wait_s)
-            begun = await self._runner.begin(state, holder, message, key)
-            turn = begun.turn
-            if begun.recorded:
-                self._runner.launch(
-                    begun.state, holder, begun.recorded, agent=begun.agent, brought=brought, reply_options=reply_options
-                )
+        turn: int | None = None
+        while turn is None:
+            # A worker that was taken over before it could store the message begins again.
+            with suppress(LeaseLostError):
+                turn = await self._begun(session_id, message, key, wait_s, brought, reply_options)
         async for event in self._runner.follow(session_id, turn):
             yield event
 
@@ -201,14 +196,17 @@ class Engine:
             SessionNotFoundError: no such session.
             NothingToApproveError: no call waits, or one of the ids is not a waiting call's.
             SessionBusyError: another caller is deciding at this moment.
+            LeaseLostError: another caller decided meanwhile. Nothing was written.
         """
-        holder = await self._leases.take(session_id)
+        lease = await self._leases.take(session_id)
         try:
-            changed = await self._states.change(session_id, lambda state: [decision(state, decisions, actor)])
+            changed = await self._states.change(
+                session_id, lambda state: [decision(state, decisions, actor)], fence=lease.fence
+            )
         except BaseException:
-            await self._leases.release(session_id, holder)
+            await self._leases.release(session_id, lease)
             raise
-        turn = self._runner.launch(changed.state, holder, changed.recorded)
+        turn = self._runner.launch(changed.state, lease, changed.recorded)
         async for event in self._runner.follow(session_id, turn):
             yield event
 
@@ -222,7 +220,7 @@ class Engine:
             NoResultAwaitedError: no call waits for one, or one of the ids is not a waiting call's.
             SessionBusyError: another caller is changing it at this moment.
         """
-        holder = await self._leases.take(session_id)
+        lease = await self._leases.take(session_id)
         try:
             state = await self._states.state(session_id)
             check_results(state, results)
@@ -237,11 +235,11 @@ class Engine:
                 ]
                 return [ToolReturned(turn=turn.turn, result=result) for result in fits]
 
-            changed = await self._states.change(session_id, given)
+            changed = await self._states.change(session_id, given, fence=lease.fence)
         except BaseException:
-            await self._leases.release(session_id, holder)
+            await self._leases.release(session_id, lease)
             raise
-        turn = self._runner.launch(changed.state, holder, changed.recorded)
+        turn = self._runner.launch(changed.state, lease, changed.recorded)
         async for event in self._runner.follow(session_id, turn):
             yield event
 
@@ -256,11 +254,15 @@ class Engine:
             SessionBusyError: another caller is changing it at this moment.
             CostLimitError: the owner's model calls have cost as much as they may.
         """
-        state = await self._states.state(session_id)
-        open_turn(state)
-        await self.costs.check(state.owner)
-        holder = await self._leases.take(session_id)
-        turn = self._runner.launch(state, holder, brought=brought, reply_options=reply_options)
+        lease = await self._leases.take(session_id)
+        try:
+            state = await self._states.state(session_id)
+            open_turn(state)
+            await self.costs.check(state.owner)
+        except BaseException:
+            await self._leases.release(session_id, lease)
+            raise
+        turn = self._runner.launch(state, lease, brought=brought, reply_options=reply_options)
         async for event in self._runner.follow(session_id, turn):
             yield event
 
@@ -333,6 +335,29 @@ class Engine:
             search_engine=search_engine,
         )
         return TurnRequests(self._states, services, self._toolboxes, settle_s=settle_s, resume_after_s=resume_after_s)
+
+    async def _begun(
+        self,
+        session_id: SessionId,
+        message: str,
+        key: str | None,
+        wait_s: float,
+        brought: Sequence[Tool],
+        reply_options: ReplyOptions | None,
+    ) -> int:
+        """Join the turn that was started with this key before, or begin one and let it run; return its number."""
+        state = await self._states.state(session_id)
+        turn = await self._joined(state, message, key)
+        if turn is not None:
+            return turn
+        await self.costs.check(state.owner)
+        lease = await self._leases.take(session_id, wait_s=wait_s)
+        begun = await self._runner.begin(state, lease, message, key)
+        if begun.recorded:
+            self._runner.launch(
+                begun.state, lease, begun.recorded, agent=begun.agent, brought=brought, reply_options=reply_options
+            )
+        return begun.turn
 
     async def _joined(self, state: SessionState, message: str, key: str | None) -> int | None:
         """Return the turn that was started with this key before, or None."""

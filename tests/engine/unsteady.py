@@ -57,7 +57,7 @@ class UnsteadyStore(MemoryStore):
     async def snapshot(self, session_id: SessionId) -> Snapshot | None:
         return await self._call(lambda: super(UnsteadyStore, self).snapshot(session_id))
 
-    async def acquire(self, session_id: SessionId, holder: str, ttl_s: float) -> bool:
+    async def acquire(self, session_id: SessionId, holder: str, ttl_s: float) -> int | None:
         return await self._call(lambda: super(UnsteadyStore, self).acquire(session_id, holder, ttl_s))
 
     async def release(self, session_id: SessionId, holder: str) -> None:

@@ -158,7 +158,7 @@ async def watch(store: Store, session: str) -> None:
 
 
 async def hold(store: Store, session: str, holder: str) -> None:
-    say(await store.acquire(SessionId(session), holder, ttl_s=600))
+    say(await store.acquire(SessionId(session), holder, ttl_s=600) is not None)
     await told_to_go_on()
     await store.release(SessionId(session), holder)
 

@@ -14,6 +14,7 @@ from windowpane.context.ids import BlobHash, SessionId, content_hash, new_sessio
 from windowpane.errors import (
     BlobNotFoundError,
     InvalidInputError,
+    LeaseLostError,
     SequenceConflictError,
     SessionNotFoundError,
     StoreUnavailableError,
@@ -394,7 +395,7 @@ async def test_deleting_a_session_leaves_nothing_of_it_and_nothing_of_others_goe
 
     await store.append(deleted, [created("bob")], expected_seq=0)
     assert await store.snapshot(deleted) is None
-    assert await store.acquire(deleted, "somebody else", 600) is True
+    assert await store.acquire(deleted, "somebody else", 600)
     assert (await store.append(deleted, [said("x")], key="k")).repeated is False
 
 
@@ -519,16 +520,16 @@ async def test_the_latest_snapshot_is_kept_and_an_older_one_never_replaces_it(st
 async def test_a_lease_has_one_holder_who_can_renew_it_and_give_it_back(store: Store) -> None:
     session, other = await begin(store), await begin(store)
 
-    assert await store.acquire(session, "a", 600) is True
-    assert await store.acquire(session, "b", 600) is False
-    assert await store.acquire(session, "a", 600) is True
-    assert await store.acquire(other, "b", 600) is True
+    assert await store.acquire(session, "a", 600)
+    assert await store.acquire(session, "b", 600) is None
+    assert await store.acquire(session, "a", 600)
+    assert await store.acquire(other, "b", 600)
 
     await store.release(session, "b")
-    assert await store.acquire(session, "b", 600) is False
+    assert await store.acquire(session, "b", 600) is None
 
     await store.release(session, "a")
-    assert await store.acquire(session, "b", 600) is True
+    assert await store.acquire(session, "b", 600)
 
 
 async def test_of_many_who_want_a_lease_at_once_one_gets_it(store: Store) -> None:
@@ -536,17 +537,82 @@ async def test_of_many_who_want_a_lease_at_once_one_gets_it(store: Store) -> Non
 
     answers = await asyncio.gather(*(store.acquire(session, f"holder {n}", 600) for n in range(20)))
 
-    assert sorted(answers) == [False] * 19 + [True]
+    assert sum(answer is None for answer in answers) == 19
 
 
 async def test_a_lease_that_ran_out_can_be_taken_and_a_renewed_one_cannot(store: Store) -> None:
     session = await begin(store)
 
     await store.acquire(session, "a", 0)
-    assert await store.acquire(session, "b", 0) is True
+    assert await store.acquire(session, "b", 0)
 
     await store.acquire(session, "b", 600)
-    assert await store.acquire(session, "a", 600) is False
+    assert await store.acquire(session, "a", 600) is None
+
+
+async def test_the_number_of_a_lease_stays_when_it_is_renewed_and_grows_with_each_holder_that_takes_it(
+    store: Store,
+) -> None:
+    session = await begin(store)
+
+    first = await store.acquire(session, "a", 0)
+    late = await store.acquire(session, "a", 0)
+    second = await store.acquire(session, "b", 600)
+    again = await store.acquire(session, "b", 600)
+    await store.release(session, "b")
+    third = await store.acquire(session, "a", 600)
+
+    assert first == late
+    assert second == again
+    assert 0 < (first or 0) < (second or 0) < (third or 0)
+
+
+async def test_an_append_under_a_lease_that_another_took_since_stores_nothing(store: Store) -> None:
+    session = await begin(store)
+    text = "never stored"
+    old = await store.acquire(session, "a", 0)
+    await store.append(session, [said("in time")], key="known", fence=old)
+    new = await store.acquire(session, "b", 600)
+
+    for expected_seq in (None, 2):
+        with pytest.raises(LeaseLostError) as caught:
+            await store.append(
+                session, [said("x")], expected_seq=expected_seq, key="k", blobs={content_hash(text): text}, fence=old
+            )
+        assert caught.value.session_id == session
+    assert (await store.append(session, [said("in time")], key="known", fence=old)).repeated is True
+    await store.append(session, [said("of the new holder")], expected_seq=2, fence=new)
+    await store.append(session, [said("without a lease")])
+    await store.release(session, "b")
+    with pytest.raises(LeaseLostError):
+        await store.append(session, [said("x")], fence=old)
+
+    assert contents(await store.read(session)) == ["in time", "of the new holder", "without a lease"]
+    assert await store.blobs(session, [content_hash(text)]) == {}
+
+
+async def test_a_lease_that_ran_out_and_that_no_other_took_still_writes(store: Store) -> None:
+    session = await begin(store)
+
+    fence = await store.acquire(session, "a", 0)
+    await store.append(session, [said("late")], fence=fence)
+    await store.release(session, "a")
+    await store.append(session, [said("later")], fence=fence)
+
+    assert contents(await store.read(session)) == ["late", "later"]
+
+
+async def test_of_holders_who_write_at_once_only_the_last_one_does(store: Store) -> None:
+    session = await begin(store)
+    fences = [await store.acquire(session, f"holder {n}", 0) for n in range(20)]
+
+    answers = await asyncio.gather(
+        *(store.append(session, [said(f"from {n}")], fence=fence) for n, fence in enumerate(fences)),
+        return_exceptions=True,
+    )
+
+    assert [isinstance(answer, LeaseLostError) for answer in answers] == [True] * 19 + [False]
+    assert contents(await store.read(session)) == ["from 19"]
 
 
 async def test_a_subscriber_gets_old_events_then_new_ones_and_the_end_when_the_session_is_deleted(

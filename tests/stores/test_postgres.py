@@ -67,6 +67,7 @@ async def test_workers_that_start_at_once_on_an_empty_database_migrate_it_once()
         assert [number for (number,) in await db.fetch("SELECT number FROM windowpane.migration ORDER BY number")] == [
             1,
             2,
+            3,
         ]
 
 
@@ -165,7 +166,7 @@ async def test_names_may_hold_anything_that_is_unicode() -> None:
         page = await store.sessions(odd, agent=odd)
 
         assert [(row.id, row.owner, row.agent) for row in page.rows] == [(odd, odd, odd)]
-        assert await store.acquire(session, odd, 60) is True
+        assert await store.acquire(session, odd, 60)
         assert contents(await store.read(session)) == []
         with anyio.fail_after(PATIENCE_S):
             stream = store.subscribe(session, after=1)

@@ -23,6 +23,7 @@
     │   └── TokensUnreadableError
     ├── ConflictError               the state does not allow it, or changed meanwhile
     │   ├── SequenceConflictError
+    │   ├── LeaseLostError
     │   ├── SessionBusyError
     │   ├── ApprovalPendingError
     │   ├── NothingToApproveError
@@ -78,6 +79,7 @@ from windowpane.errors.conflicts import (
     ConflictError,
     DifferentSessionError,
     KeyReusedError,
+    LeaseLostError,
     NoResultAwaitedError,
     NothingToApproveError,
     NoTurnRunningError,
@@ -167,6 +169,7 @@ __all__ = [
     "InvalidInputError",
     "InvalidSettingError",
     "KeyReusedError",
+    "LeaseLostError",
     "MissingCorePromptError",
     "MissingFileError",
     "ModelAuthError",

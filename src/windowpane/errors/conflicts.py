@@ -21,6 +21,16 @@ class SequenceConflictError(ConflictError):
         self.actual_seq = actual_seq
 
 
+class LeaseLostError(ConflictError):
+    """Another worker has taken the session over since this one took its lease."""
+
+    code = "lease_lost"
+
+    def __init__(self, session_id: str) -> None:
+        super().__init__(f"session {session_id!r} was taken over by another worker. Nothing was written. Try again.")
+        self.session_id = session_id
+
+
 class SessionBusyError(ConflictError):
     """Another turn of this session is running."""
 

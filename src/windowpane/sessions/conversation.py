@@ -35,6 +35,7 @@ from windowpane.memory.memory import Memory
 from windowpane.request.catalog import read_catalog
 from windowpane.request.record import texts_of
 from windowpane.request.settings import call_settings
+from windowpane.stores.base import Lease
 from windowpane.stores.sessions import Sessions
 from windowpane.text.tokens import count
 
@@ -44,11 +45,11 @@ MAX_MESSAGE_CHARACTERS = 1_000_000
 class SessionLeases(Protocol):
     """Who may run a turn in a session, or change its past."""
 
-    async def take(self, session_id: SessionId) -> str:
-        """Return the holder of a new lease."""
+    async def take(self, session_id: SessionId) -> Lease:
+        """Return a new lease."""
         ...
 
-    async def release(self, session_id: SessionId, holder: str) -> None:
+    async def release(self, session_id: SessionId, lease: Lease) -> None:
         """Give a lease back."""
         ...
 
@@ -121,10 +122,12 @@ class Conversations:
             SessionNotFoundError: no such session.
             SessionBusyError: a turn is running.
         """
-        holder = await self._leases.take(session_id)
+        lease = await self._leases.take(session_id)
         try:
             changed = await self._states.change(
-                session_id, lambda state: [HistoryCleared(turns=state.turn_count, actor=actor)]
+                session_id,
+                lambda state: [HistoryCleared(turns=state.turn_count, actor=actor)],
+                fence=lease.fence,
             )
             events = await self._store.read(session_id)
             gone = [entry.seq for entry in events if entry.seq < changed.state.seq and _is_conversation(entry.event)]
@@ -135,7 +138,7 @@ class Conversations:
             texts += await self._call_texts(session_id, events)
             await self._store.erase(session_id, gone, blobs=[*records, *dict.fromkeys(texts)])
         finally:
-            await self._leases.release(session_id, holder)
+            await self._leases.release(session_id, lease)
         self._states.forget(session_id)
         self._memory.forget(session_id)
         return await self._states.state(session_id)

@@ -54,16 +54,18 @@ class WorkingContext:
         *,
         actor: Actor = "user",
         tell: Tell | None = None,
+        fence: int | None = None,
     ) -> SetChange:
-        """Change one set.
+        """Change one set; for a turn, under a lease with this number.
 
         Raises:
             SessionNotFoundError: no such session.
+            LeaseLostError: another worker has taken the session over.
         """
         allowed = not change_set({}, set_name, items, mode).refused
         marks = await read_marks(items) if allowed and set_name == "files" else {}
         return await self._change(
-            session_id, lambda state: change_set(state.sets, set_name, items, mode), set_name, marks, actor, tell
+            session_id, lambda state: change_set(state.sets, set_name, items, mode), set_name, marks, actor, tell, fence
         )
 
     async def replace(
@@ -95,9 +97,9 @@ class WorkingContext:
         marks = {} if promoted(await self._sessions.state(session_id)).refused else await read_marks(paths)
         return await self._change(session_id, promoted, "files", marks, actor)
 
-    def of(self, session_id: SessionId, *, actor: Actor, tell: Tell) -> "SetsOf":
-        """Return the working context of one session, for one who acts in it."""
-        return SetsOf(self, session_id, actor, tell)
+    def of(self, session_id: SessionId, *, actor: Actor, tell: Tell, fence: int | None = None) -> "SetsOf":
+        """Return the working context of one session, for one who acts in it, under a lease with this number."""
+        return SetsOf(self, session_id, actor, tell, fence)
 
     async def _change(
         self,
@@ -107,6 +109,7 @@ class WorkingContext:
         marks: Mapping[str, FileMark],
         actor: Actor,
         tell: Tell | None = None,
+        fence: int | None = None,
     ) -> SetChange:
         made = SetChange(None, "")
 
@@ -115,7 +118,7 @@ class WorkingContext:
             made = change(state)
             return change_events(state, made, set_name, marks, actor)
 
-        changed = await self._sessions.change(session_id, decide)
+        changed = await self._sessions.change(session_id, decide, fence=fence)
         if changed.recorded:
             warn_of_unknown(session_id, [set_name] if set_name else changed.state.sets)
         if tell is not None:
@@ -131,10 +134,13 @@ class SetsOf:
     session_id: SessionId
     actor: Actor
     tell: Tell
+    fence: int | None = None
 
     async def set(self, set_name: str, items: Sequence[str], mode: ChangeMode) -> SetChange:
         """Change one set."""
-        return await self.context.set(self.session_id, set_name, items, mode, actor=self.actor, tell=self.tell)
+        return await self.context.set(
+            self.session_id, set_name, items, mode, actor=self.actor, tell=self.tell, fence=self.fence
+        )
 
     async def sets(self) -> ContextSets:
         """Return all sets."""

@@ -26,7 +26,8 @@ class OriginalTimes:
 class Append:
     """Events as JSON for the end of one session's log, and the conditions under which they are stored.
 
-    `begins` is the event that begins the session; None when the session must exist already.
+    `begins` is the event that begins the session; None when the session must exist already. `fence` is the number of
+    the lease that the writer holds; None for one who needs no lease.
     """
 
     session_id: SessionId
@@ -36,6 +37,7 @@ class Append:
     key: str | None
     blobs: Mapping[BlobHash, str]
     original_times: OriginalTimes | None = None
+    fence: int | None = None
 
     def times(self, now: int) -> tuple[int, ...]:
         """Return when each event happened, in microseconds, when it is `now`."""
@@ -55,6 +57,7 @@ def checked_append(
     key: str | None,
     blobs: Mapping[BlobHash, str] | None,
     original_times: OriginalTimes | None,
+    fence: int | None,
 ) -> Append:
     """Return an append that a store can take as it is.
 
@@ -82,6 +85,7 @@ def checked_append(
         key=key,
         blobs=blobs or {},
         original_times=original_times,
+        fence=fence,
     )
 
 

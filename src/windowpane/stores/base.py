@@ -70,6 +70,14 @@ COSTS_KEPT = timedelta(days=62)
 """How long the costs of a day are kept at least: for the present month and the one before."""
 
 
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """One worker's right to run a session's turn: who holds it, and its number."""
+
+    holder: str
+    fence: int
+
+
 class Store(Protocol):
     """One log per session, and what each owner's model calls cost a day.
 
@@ -91,12 +99,14 @@ class Store(Protocol):
         key: str | None = None,
         blobs: Mapping[BlobHash, str] | None = None,
         original_times: OriginalTimes | None = None,
+        fence: int | None = None,
     ) -> Appended:
         """Add events to the end of the log, all or none, durable when this returns, `blobs` with them.
 
         The first event of a session is `session.created`, appended with `expected_seq=0`; without it a session does
         not exist. With `expected_seq` the log must stand exactly there. With `key` a repeated call stores nothing and
-        returns where the first call stored; the key belongs to the session.
+        returns where the first call stored; the key belongs to the session. With `fence`, the number of a lease, no
+        other may have taken the lease since; that is looked at in the same step.
 
         Events happen now, and the session is touched now. With `original_times` each happened when that says, a
         session that begins with them was created at the first of those times, and it is touched as of then, if that
@@ -104,11 +114,18 @@ class Store(Protocol):
 
         Raises:
             SessionNotFoundError: the session does not exist and this append does not begin it.
+            LeaseLostError: the session's lease was taken by another since (and `key` was not seen before).
             SequenceConflictError: the log does not stand at `expected_seq` (and `key` was not seen before).
         """
         return await self.add(
             checked_append(
-                session_id, events, expected_seq=expected_seq, key=key, blobs=blobs, original_times=original_times
+                session_id,
+                events,
+                expected_seq=expected_seq,
+                key=key,
+                blobs=blobs,
+                original_times=original_times,
+                fence=fence,
             )
         )
 
@@ -202,8 +219,12 @@ class Store(Protocol):
         """Return the latest folded state, or None."""
         ...
 
-    async def acquire(self, session_id: SessionId, holder: str, ttl_s: float) -> bool:
-        """Take or renew the session's one lease; False when another holder has it and it has not run out.
+    async def acquire(self, session_id: SessionId, holder: str, ttl_s: float) -> int | None:
+        """Take or renew the session's one lease; None when another holder has it and it has not run out.
+
+        Returns the lease's fence: a number that stays when the lease is renewed, also after it ran out, and that is
+        greater for each holder that takes it. It is about the time in microseconds, by the store's clock, so that it
+        also grows where the store lost the last one.
 
         Raises:
             SessionNotFoundError: no such session.

@@ -11,6 +11,11 @@ def now_us() -> int:
     return to_us(datetime.now(UTC))
 
 
+def next_fence(fence: int, now: int) -> int:
+    """Return the number of a lease that is taken now, after one with this number."""
+    return max(fence + 1, now)
+
+
 def to_us(at: datetime) -> int:
     """Return a time as microseconds, exactly."""
     return (at - _EPOCH) // _MICROSECOND

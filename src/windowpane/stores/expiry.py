@@ -190,15 +190,15 @@ class ExpiringStore(Store):
         """Return the latest folded state, or None; see `Store.snapshot`."""
         return await self._store.snapshot(session_id)
 
-    async def acquire(self, session_id: SessionId, holder: str, ttl_s: float) -> bool:
+    async def acquire(self, session_id: SessionId, holder: str, ttl_s: float) -> int | None:
         """Take or renew the session's one lease; see `Store.acquire`."""
         deadline = anyio.current_time() + _ARCHIVING_S
-        while not await self._or_restored(session_id, lambda: self._store.acquire(session_id, holder, ttl_s)):
+        while True:
+            fence = await self._or_restored(session_id, lambda: self._store.acquire(session_id, holder, ttl_s))
             # It may be on its way to the archive: then it comes back in a moment.
-            if self._archive is None or anyio.current_time() > deadline:
-                return False
+            if fence is not None or self._archive is None or anyio.current_time() > deadline:
+                return fence
             await anyio.sleep(0.02)
-        return True
 
     async def release(self, session_id: SessionId, holder: str) -> None:
         """Give the lease back; see `Store.release`."""
@@ -271,7 +271,7 @@ class ExpiringStore(Store):
         holder = new_holder_id()
         held_since = anyio.current_time()
         try:
-            if not await self._store.acquire(row.id, holder, _LEASE_S):
+            if await self._store.acquire(row.id, holder, _LEASE_S) is None:
                 return False
         except SessionNotFoundError:
             return False
@@ -279,7 +279,7 @@ class ExpiringStore(Store):
             await copy_session(self._store, archive, row.id)
             # Taken again, because copying may have taken long.
             held_since = anyio.current_time()
-            if not await self._store.acquire(row.id, holder, _LEASE_S):
+            if await self._store.acquire(row.id, holder, _LEASE_S) is None:
                 return False
             if await self._store.delete_idle(row, holder=holder):
                 return True

@@ -8,13 +8,14 @@ from typing import Self
 from windowpane.context.events import Erased, Recorded
 from windowpane.context.ids import BlobHash, SessionId
 from windowpane.errors import (
+    LeaseLostError,
     SequenceConflictError,
     SessionNotFoundError,
     StoreUnavailableError,
 )
 from windowpane.stores.append import Append
 from windowpane.stores.base import COSTS_KEPT, Appended, Cost, SessionPage, SessionRow, Snapshot, Store
-from windowpane.stores.clock import from_us, now_us
+from windowpane.stores.clock import from_us, next_fence, now_us, to_us
 from windowpane.stores.codec import decode_event, encode_event
 from windowpane.stores.cursor import check_limit, list_position, page, parse_cursor
 from windowpane.stores.watch import Watchers
@@ -33,6 +34,7 @@ class _Session:
     snapshot: Snapshot | None = None
     erased_seq: int = 0
     lease: tuple[str, datetime] | None = None
+    fence: int = 0
 
 
 class MemoryStore(Store):
@@ -62,6 +64,8 @@ class MemoryStore(Store):
         session = self._sessions.get(append.session_id) or _begun(append, times[0], touched_at)
         if append.key is not None and append.key in session.keys:
             return replace(session.keys[append.key], repeated=True)
+        if append.fence is not None and append.fence < session.fence:
+            raise LeaseLostError(append.session_id)
         last_seq = session.row.last_seq
         if append.expected_seq is not None and append.expected_seq != last_seq:
             raise SequenceConflictError(append.session_id, append.expected_seq, last_seq)
@@ -171,14 +175,16 @@ class MemoryStore(Store):
         session = self._sessions.get(session_id)
         return session.snapshot if session else None
 
-    async def acquire(self, session_id: SessionId, holder: str, ttl_s: float) -> bool:
+    async def acquire(self, session_id: SessionId, holder: str, ttl_s: float) -> int | None:
         """Take or renew the session's one lease; see `Store.acquire`."""
         session = self._session(session_id)
-        now = datetime.now(UTC)
-        if session.lease is not None and session.lease[0] != holder and session.lease[1] > now:
-            return False
+        now = from_us(now_us())
+        if session.lease is None or session.lease[0] != holder:
+            if session.lease is not None and session.lease[1] > now:
+                return None
+            session.fence = next_fence(session.fence, to_us(now))
         session.lease = (holder, now + timedelta(seconds=ttl_s))
-        return True
+        return session.fence
 
     async def release(self, session_id: SessionId, holder: str) -> None:
         """Give the lease back; see `Store.release`."""

@@ -91,14 +91,17 @@ class Sessions:
         *,
         blobs: Mapping[BlobHash, str] | None = None,
         unread: bool = False,
+        fence: int | None = None,
     ) -> Changed:
         """Append what `decide` makes of the current state; it is asked again when another worker was first.
 
         With `unread`, the state that this worker has is tried first, without reading the log: right for a worker that
-        holds the session's lease. What was decided on it is appended only if the log still stands there.
+        holds the session's lease. What was decided on it is appended only if the log still stands there. `fence` is
+        the number of that lease.
 
         Raises:
             SessionNotFoundError: no such session.
+            LeaseLostError: another took the session's lease since.
             StoreRolledBackError: the log was longer before. The next call begins with what it holds now.
         """
         known = self._states.get(session_id) if unread else None
@@ -113,7 +116,9 @@ class Sessions:
                 return Changed(state)
             try:
                 with telemetry.append(session_id, len(events)):
-                    appended = await self.store.append(session_id, events, expected_seq=state.seq, blobs=blobs)
+                    appended = await self.store.append(
+                        session_id, events, expected_seq=state.seq, blobs=blobs, fence=fence
+                    )
             except SequenceConflictError as conflict:
                 if conflict.actual_seq < state.seq:
                     self.forget(session_id)

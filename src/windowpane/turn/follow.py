@@ -10,7 +10,7 @@ import anyio.abc
 from windowpane.context.events import Event, Live, TurnFinished
 from windowpane.context.ids import SessionId
 from windowpane.context.session import SessionState
-from windowpane.errors import SessionNotFoundError, StoreUnavailableError
+from windowpane.errors import LeaseLostError, SessionNotFoundError, StoreUnavailableError
 from windowpane.stores.sessions import Sessions
 from windowpane.supervise import supervised
 from windowpane.turn.lease import Leases
@@ -32,13 +32,16 @@ class Follower:
         """Attend to turns in this task group."""
         self._tasks = tasks
 
-    async def follow(self, session_id: SessionId, turn: int) -> AsyncGenerator[Live]:
-        """Yield a turn's events from its beginning until it ends or waits. A store that goes away is waited for.
+    async def follow(self, session_id: SessionId, turn: int, *, after: int | None = None) -> AsyncGenerator[Live]:
+        """Yield a turn's events until it ends or waits. A store that goes away is waited for.
+
+        Without `after` from its beginning, else after that sequence number.
 
         Raises:
             StoreUnavailableError: the store is away at the beginning, or was away for too long.
         """
-        seen = ((await self._sessions.state(session_id)).turn_starts.of(turn) or 1) - 1
+        state = await self._sessions.state(session_id)
+        seen = (state.turn_starts.of(turn) or 1) - 1 if after is None else after
         while True:
             for entry in await self._patience.retry(partial(self._sessions.store.read, session_id, after=seen)):
                 seen = entry.seq
@@ -62,10 +65,12 @@ class Follower:
 
     async def close_if_abandoned(self, session_id: SessionId, turn: int, end: Event) -> None:
         """End a turn with an event if no worker holds its session."""
-        holder = await self._leases.take_now(session_id)
-        if holder is not None:
-            await append_to_turn(self._sessions, session_id, turn, [end])
-            await self._leases.release(session_id, holder)
+        lease = await self._leases.take_now(session_id)
+        if lease is not None:
+            # One that was taken over meanwhile is closed by the worker that has it.
+            with suppress(LeaseLostError):
+                await append_to_turn(self._sessions, session_id, turn, [end], fence=lease.fence)
+            await self._leases.release(session_id, lease)
 
     async def _attend(self, session_id: SessionId, turn: int) -> None:
         # A session that is deleted meanwhile has no turn to close; other callers report a store that fails.

@@ -1,11 +1,15 @@
-"""Take a session for one worker: its turn runs under a lease, which the worker renews while it works."""
+"""Take a session for one worker: its turn runs under a lease, which the worker renews while it works.
+
+A worker that sleeps longer than its lease does not know that another has taken the session. So a lease has a number,
+its fence, which every append of the turn carries, and the store refuses an older one.
+"""
 
 import anyio
 import structlog
 
 from windowpane.context.ids import SessionId, new_holder_id
 from windowpane.errors import SessionBusyError, SessionNotFoundError, StoreError
-from windowpane.stores.base import Store
+from windowpane.stores.base import Lease, Store
 
 log = structlog.get_logger()
 
@@ -20,42 +24,43 @@ class Leases:
         self._store = store
         self.lease_s = lease_s
 
-    async def take(self, session_id: SessionId, *, wait_s: float = 0, ttl_s: float | None = None) -> str:
-        """Take the session for this worker and return the holder's name.
+    async def take(self, session_id: SessionId, *, wait_s: float = 0, ttl_s: float | None = None) -> Lease:
+        """Take the session for this worker.
 
         Raises:
             SessionNotFoundError: no such session.
             SessionBusyError: another worker has it and did not give it back within `wait_s`.
         """
-        holder = new_holder_id()
         deadline = anyio.current_time() + wait_s
-        while not await self._store.acquire(session_id, holder, ttl_s or self.lease_s):
+        while (lease := await self.take_now(session_id, ttl_s)) is None:
             if anyio.current_time() >= deadline:
                 raise SessionBusyError(session_id)
             await anyio.sleep(POLL_S)
-        return holder
+        return lease
 
-    async def take_now(self, session_id: SessionId) -> str | None:
-        """Take the session if no worker has it, and return the holder's name, else None."""
+    async def take_now(self, session_id: SessionId, ttl_s: float | None = None) -> Lease | None:
+        """Take the session if no worker has it, else return None."""
         holder = new_holder_id()
-        return holder if await self._store.acquire(session_id, holder, self.lease_s) else None
+        fence = await self._store.acquire(session_id, holder, ttl_s or self.lease_s)
+        return None if fence is None else Lease(holder, fence)
 
-    async def release(self, session_id: SessionId, holder: str) -> None:
+    async def release(self, session_id: SessionId, lease: Lease) -> None:
         """Give the session back, also while being cancelled. A lease that the store cannot take back runs out."""
         with anyio.CancelScope(shield=True):
             try:
-                await self._store.release(session_id, holder)
+                await self._store.release(session_id, lease.holder)
             except StoreError as error:
                 log.info("lease.runs_out", session=session_id, code=error.code)
 
-    async def keep(self, session_id: SessionId, holder: str) -> None:
+    async def keep(self, session_id: SessionId, lease: Lease) -> None:
         """Renew a lease until it is lost, then return. While the store is away it counts as held."""
-        held = True
-        while held:
+        held: int | None = lease.fence
+        # Taken again after another had it, it is another lease: `release` gives that one back.
+        while held == lease.fence:
             await anyio.sleep(self.lease_s / 3)
             try:
-                held = await self._store.acquire(session_id, holder, self.lease_s)
+                held = await self._store.acquire(session_id, lease.holder, self.lease_s)
             except SessionNotFoundError:
-                held = False
+                held = None
             except StoreError as error:
                 log.info("lease.not_renewed", session=session_id, code=error.code)

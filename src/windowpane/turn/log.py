@@ -21,13 +21,19 @@ async def append_to_turn(
     turn: int,
     events: Sequence[Event],
     blobs: Mapping[BlobHash, str] | None = None,
+    *,
+    fence: int | None,
 ) -> Changed:
-    """Append events of a turn, unless the turn is no longer the open one."""
+    """Append events of a turn, unless the turn is no longer the open one. `fence` is the number of its lease.
+
+    Raises:
+        LeaseLostError: another worker has taken the session over.
+    """
 
     def still_open(state: SessionState) -> Sequence[Event]:
         return events if _is_open(state, turn) else ()
 
-    return await sessions.change(session_id, still_open, blobs=blobs, unread=True)
+    return await sessions.change(session_id, still_open, blobs=blobs, unread=True, fence=fence)
 
 
 async def append_patiently(
@@ -37,18 +43,21 @@ async def append_patiently(
     events: Sequence[Event],
     patience: StorePatience,
     blobs: Mapping[BlobHash, str] | None = None,
+    *,
+    fence: int,
 ) -> Changed:
     """Append events of a turn as `append_to_turn` does, and try again while the store is away.
 
     `before` is a state of the session from before the first attempt.
 
     Raises:
+        LeaseLostError: another worker has taken the session over.
         StoreUnavailableError: the store was away for too long.
     """
     try:
-        return await append_to_turn(sessions, before.id, turn, events, blobs)
+        return await append_to_turn(sessions, before.id, turn, events, blobs, fence=fence)
     except StoreUnavailableError:
-        return await patience.retry(lambda: _append_if_missing(sessions, before, turn, events, blobs))
+        return await patience.retry(lambda: _append_if_missing(sessions, before, turn, events, blobs, fence))
 
 
 async def _append_if_missing(
@@ -57,6 +66,7 @@ async def _append_if_missing(
     turn: int,
     events: Sequence[Event],
     blobs: Mapping[BlobHash, str] | None,
+    fence: int,
 ) -> Changed:
     while True:
         state = await sessions.state(before.id)
@@ -70,7 +80,7 @@ async def _append_if_missing(
 
         if not _is_open(state, turn):
             return Changed(state)
-        changed = await sessions.change(before.id, nothing_came, blobs=blobs)
+        changed = await sessions.change(before.id, nothing_came, blobs=blobs, fence=fence)
         if changed.recorded:
             return changed
 

@@ -25,6 +25,7 @@ from windowpane.errors import (
 from windowpane.sessions.conversation import check_message
 from windowpane.sessions.toolboxes import Toolboxes
 from windowpane.sessions.working import WorkingContext
+from windowpane.stores.base import Lease
 from windowpane.stores.sessions import Sessions
 from windowpane.text.tokens import count
 from windowpane.tools.base import ToolOutput
@@ -41,12 +42,16 @@ PREPARED_LEASE_S = 600.0
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A request that waits for the caller's model call. Give it to `record()` or to `abandon()`."""
+    """A request that waits for the caller's model call. Give it to `record()` or to `abandon()`.
+
+    `holder` and `fence` are those of its lease.
+    """
 
     session_id: SessionId
     turn: int
     request: Request
     holder: str
+    fence: int | None = None
 
 
 class PreparedTurns:
@@ -82,17 +87,22 @@ class PreparedTurns:
         """
         check_message(message)
         state = await self._states.state(session_id)
-        holder = await self._leases.take(session_id, wait_s=wait_s, ttl_s=PREPARED_LEASE_S)
-        begun = await self._runner.begin(state, holder, message, key)
+        lease = await self._leases.take(session_id, wait_s=wait_s, ttl_s=PREPARED_LEASE_S)
+        begun = await self._runner.begin(state, lease, message, key)
         if not begun.recorded:
             raise KeyReusedError(key or "")
         try:
-            request, _ = await self._requests.build_and_store(begun.state, begun.agent, patience=StorePatience(0))
+            request, _ = await self._requests.build_and_store(
+                begun.state, begun.agent, patience=StorePatience(0), fence=lease.fence
+            )
         except WindowpaneError as error:
-            await append_to_turn(self._states, session_id, begun.turn, [failed(begun.turn, error)])
-            await self._leases.release(session_id, holder)
+            try:
+                end = [failed(begun.turn, error)]
+                await append_to_turn(self._states, session_id, begun.turn, end, fence=lease.fence)
+            finally:
+                await self._leases.release(session_id, lease)
             raise
-        return Prepared(session_id, begun.turn, request, holder)
+        return Prepared(session_id, begun.turn, request, lease.holder, lease.fence)
 
     async def record(
         self,
@@ -135,9 +145,11 @@ class PreparedTurns:
 
     async def _conclude(self, prepared: Prepared, events: Sequence[Event]) -> SessionState:
         try:
-            changed = await append_to_turn(self._states, prepared.session_id, prepared.turn, events)
+            changed = await append_to_turn(
+                self._states, prepared.session_id, prepared.turn, events, fence=prepared.fence
+            )
         finally:
-            await self._leases.release(prepared.session_id, prepared.holder)
+            await self._leases.release(prepared.session_id, Lease(prepared.holder, prepared.fence or 0))
         if not changed.recorded:
             raise TurnNotFoundError(prepared.session_id, prepared.turn)
         return changed.state

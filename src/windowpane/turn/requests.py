@@ -78,11 +78,15 @@ class TurnRequests:
         reply_options: ReplyOptions | None = None,
         *,
         patience: StorePatience,
+        fence: int,
     ) -> tuple[Request, Changed]:
         """Return a new request for the open turn, and the session after it was stored.
 
         `brought` are tools that the client runs itself, `reply_options` what it asks of the answer. A store that is
-        away is waited for with `patience`.
+        away is waited for with `patience`. `fence` is the number of the turn's lease.
+
+        Raises:
+            LeaseLostError: another worker has taken the session over.
         """
         toolbox = await self._toolboxes.of(agent)
         if any(server.state == "connecting" for server in toolbox.servers()):
@@ -92,5 +96,7 @@ class TurnRequests:
         build = partial(build_request, self._services, agent, toolbox.servers(), state)
         built = await patience.retry(partial(build, brought=brought, reply_options=reply_options))
         events, blobs = built.to_append(state)
-        stored = await append_patiently(self._sessions, state, open_turn(state).turn, events, patience, blobs)
+        stored = await append_patiently(
+            self._sessions, state, open_turn(state).turn, events, patience, blobs, fence=fence
+        )
         return built.request, stored

@@ -34,7 +34,7 @@ from windowpane.context.items import ItemRef, Tool
 from windowpane.context.messages import Outcome, Step
 from windowpane.context.request import ReplyOptions
 from windowpane.context.session import SessionState, open_turn
-from windowpane.errors import SessionNotFoundError, StoreUnavailableError, WindowpaneError
+from windowpane.errors import LeaseLostError, SessionNotFoundError, StoreUnavailableError, WindowpaneError
 from windowpane.live import Feed, SessionHubs
 from windowpane.memory.memory import Memory
 from windowpane.models.base import OpenModel
@@ -42,6 +42,7 @@ from windowpane.request.gather import item_of
 from windowpane.request.settings import call_settings, max_model_calls, tool_permission
 from windowpane.sessions.toolboxes import Toolboxes
 from windowpane.sessions.working import WorkingContext
+from windowpane.stores.base import Lease
 from windowpane.stores.sessions import Sessions
 from windowpane.supervise import keep_running, supervised
 from windowpane.text.tokens import count
@@ -62,11 +63,14 @@ log = structlog.get_logger()
 
 @dataclass(slots=True)
 class TurnTask:
-    """A turn that runs in the background of this process. `state` is its session as it was stored last."""
+    """A turn that runs in the background of this process. `state` is its session as it was stored last.
+
+    `lost` tells that another worker has taken the session over: this one writes nothing more.
+    """
 
     turn: int
     state: SessionState
-    holder: str
+    lease: Lease
     agent: Agent | None = None
     brought: Sequence[Tool] = ()
     reply_options: ReplyOptions | None = None
@@ -80,6 +84,12 @@ class TurnTask:
     error: str = ""
     unrecorded: WindowpaneError | None = None
     storing: bool = False
+    lost: bool = False
+
+    @property
+    def taken_over(self) -> bool:
+        """Tell whether the log has the rest of the turn: another worker goes on with it, or has closed it."""
+        return self.lost and self.outcome == "waiting"
 
     def publish(self, recorded: Iterable[Recorded]) -> None:
         """Tell those who follow what was stored."""
@@ -99,6 +109,11 @@ class TurnTask:
         """Note that the end of the turn cannot be recorded."""
         self.unrecorded = error
         self.outcome, self.error = "interrupted", error.code
+
+    def lose(self, error: LeaseLostError) -> None:
+        """Note that another worker has the session now."""
+        log.info("turn.lost", session=self.state.id, turn=self.turn, code=error.code)
+        self.lost, self.error = True, error.code
 
     def cancel(self, *, by_user: bool) -> None:
         """Stop the turn."""
@@ -158,12 +173,13 @@ class Runner:
                         pass
         self.close()
 
-    async def begin(self, state: SessionState, holder: str, message: str, key: str | None = None) -> BegunTurn:
+    async def begin(self, state: SessionState, lease: Lease, message: str, key: str | None = None) -> BegunTurn:
         """Store the user's message; the lease is given back if that fails or is not needed.
 
         Raises:
             AgentNotFoundError: the session's agent is gone.
             ApprovalPendingError: the turn before waits for a decision.
+            LeaseLostError: another worker has taken the session over. Nothing was stored.
         """
 
         def begin(now: SessionState) -> list[Event]:
@@ -173,19 +189,19 @@ class Runner:
 
         try:
             agent = self._agents.current(state.agent)
-            changed = await self._sessions.change(state.id, begin, unread=True)
+            changed = await self._sessions.change(state.id, begin, unread=True, fence=lease.fence)
         except BaseException:
-            await self._leases.release(state.id, holder)
+            await self._leases.release(state.id, lease)
             raise
         if changed.recorded:
             return BegunTurn(changed.state.turn_count, changed.state, agent, changed.recorded)
-        await self._leases.release(state.id, holder)
+        await self._leases.release(state.id, lease)
         return BegunTurn(dict(changed.state.turn_keys)[key or ""], changed.state, agent)
 
     def launch(
         self,
         state: SessionState,
-        holder: str,
+        lease: Lease,
         recorded: Iterable[Recorded] = (),
         *,
         agent: Agent | None = None,
@@ -197,7 +213,7 @@ class Runner:
         `recorded` is what has just been stored of it. `agent` None: as its folder says it now. `brought` are tools that
         the client runs itself, `reply_options` what it asks of the answer.
         """
-        task = TurnTask(open_turn(state).turn, state, holder, agent, brought, reply_options)
+        task = TurnTask(open_turn(state).turn, state, lease, agent, brought, reply_options)
         self._running[state.id] = task
         task.publish(recorded)
         self._tasks.start_soon(supervised, "turn.relay", partial(self._relay, task))
@@ -208,8 +224,16 @@ class Runner:
         """Yield a turn's events from its beginning until it ends or waits, wherever it runs."""
         task = self._running.get(session_id)
         if task is not None and task.turn == turn:
+            seen = task.state.seq
             async for event in task.feed.listen():
+                seen = event.seq if isinstance(event, Recorded) else seen
                 yield event
+            if task.taken_over:
+                # A session that was deleted has no more to tell.
+                with suppress(SessionNotFoundError):
+                    async with aclosing(self._follower.follow(session_id, turn, after=seen)) as events:
+                        async for event in events:
+                            yield event
             return
         async with aclosing(self._follower.follow(session_id, turn)) as events:
             async for event in events:
@@ -266,7 +290,8 @@ class Runner:
                     outcome=task.outcome,
                     error=task.error,
                 )
-        await self._sum_up(task)
+        if not task.lost:
+            await self._sum_up(task)
 
     async def _run_watched(self, task: TurnTask) -> None:
         """Run a turn under its lease until it ends, waits or is stopped, and record how."""
@@ -281,9 +306,9 @@ class Runner:
         finally:
             with anyio.CancelScope(shield=True):
                 try:
-                    if task.scope.cancel_called:
+                    if task.scope.cancel_called and not task.lost:
                         await self._record_stop(task)
-                    await self._leases.release(session_id, task.holder)
+                    await self._leases.release(session_id, task.lease)
                 finally:
                     if self._running.get(session_id) is task:
                         del self._running[session_id]
@@ -293,7 +318,10 @@ class Runner:
         """Run a turn; whatever it fails with is recorded as its end, if that is possible."""
         session_id = task.state.id
         try:
-            await run(await self._prepared(task), task.state)
+            state = await run(await self._prepared(task), task.state)
+            task.lost = task.outcome == "waiting" and not _waits(state, task.turn)
+        except LeaseLostError as error:
+            task.lose(error)
         except WindowpaneError as error:
             log.info("turn.failed", session=session_id, turn=task.turn, code=error.code)
             if task.unrecorded is None:
@@ -309,11 +337,16 @@ class Runner:
         request = await self._patience.retry(partial(self._requests.read, task.state))
         if request is None:
             request, stored = await self._requests.build_and_store(
-                task.state, agent, task.brought, task.reply_options, patience=self._patience
+                task.state,
+                agent,
+                task.brought,
+                task.reply_options,
+                patience=self._patience,
+                fence=task.lease.fence,
             )
             task.state = stored.state
             task.publish(stored.recorded)
-        sets = self._working.of(task.state.id, actor="model", tell=task.publish)
+        sets = self._working.of(task.state.id, actor="model", tell=task.publish, fence=task.lease.fence)
         toolbox = WithContextTools(await self._toolboxes.of(agent), PatientSets(sets, self._patience))
         references = {reference.name: reference for reference in agent.references}
         sources, related = sources_of(request, references, fetched=task.state.fetched)
@@ -337,7 +370,9 @@ class Runner:
     ) -> SessionState:
         task.storing = True
         try:
-            changed = await append_patiently(self._sessions, task.state, task.turn, events, self._patience, blobs)
+            changed = await append_patiently(
+                self._sessions, task.state, task.turn, events, self._patience, blobs, fence=task.lease.fence
+            )
         except StoreUnavailableError as error:
             task.give_up(error)
             raise
@@ -376,6 +411,8 @@ class Runner:
         except SessionNotFoundError as error:
             # Deleted: there is nothing left to record it in.
             log.info("turn.unfinished", session=task.state.id, turn=task.turn, code=error.code)
+        except LeaseLostError as error:
+            task.lose(error)
         except WindowpaneError as error:
             log.warning("turn.unfinished", session=task.state.id, turn=task.turn, code=error.code, why=str(error))
             task.give_up(error)
@@ -393,7 +430,8 @@ class Runner:
             log.info("summary.not_made", session=task.state.id, code=error.code)
 
     async def _keep_lease(self, task: TurnTask) -> None:
-        await self._leases.keep(task.state.id, task.holder)
+        await self._leases.keep(task.state.id, task.lease)
+        task.lost = True
         task.scope.cancel()
 
     async def _heed_cancel(self, task: TurnTask) -> None:
@@ -407,3 +445,7 @@ class Runner:
                 if isinstance(entry.event, CancelRequested) and entry.event.turn == task.turn:
                     task.cancel(by_user=True)
                     return
+
+
+def _waits(state: SessionState, turn: int) -> bool:
+    return state.open_turn is not None and state.open_turn.turn == turn and state.open_turn.waits

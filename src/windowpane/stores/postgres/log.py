@@ -177,10 +177,10 @@ async def snapshot(db: DriverConnection, session_id: SessionId) -> Snapshot | No
     return found and Snapshot(found[0], unpack(found[1]))
 
 
-async def acquire(db: DriverConnection, session_id: SessionId, holder: str, ttl_s: float) -> bool | None:
-    """Take or renew the session's lease."""
+async def acquire(db: DriverConnection, session_id: SessionId, holder: str, ttl_s: float) -> int | None:
+    """Take or renew the session's lease and return its fence; 0 when another has it."""
     return await db.fetchval(
-        "SELECT windowpane.acquire($1, $2, $3)", name_in_sql(session_id), name_in_sql(holder), float(ttl_s)
+        "SELECT windowpane.take_lease($1, $2, $3)", name_in_sql(session_id), name_in_sql(holder), float(ttl_s)
     )
 
 

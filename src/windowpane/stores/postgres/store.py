@@ -142,10 +142,10 @@ class PostgresStore(Store):
         """Return the latest folded state, or None; see `Store.snapshot`."""
         return await self._run(lambda db: log.snapshot(db, session_id), session_id)
 
-    async def acquire(self, session_id: SessionId, holder: str, ttl_s: float) -> bool:
+    async def acquire(self, session_id: SessionId, holder: str, ttl_s: float) -> int | None:
         """Take or renew the session's one lease; see `Store.acquire`."""
         found = await self._run(lambda db: log.acquire(db, session_id, holder, ttl_s), session_id, holder)
-        return _of(session_id, found)
+        return _of(session_id, found) or None
 
     async def release(self, session_id: SessionId, holder: str) -> None:
         """Give the lease back; see `Store.release`."""

@@ -16,7 +16,7 @@ from datetime import datetime
 from uuid import UUID
 
 from windowpane.context.ids import SessionId
-from windowpane.errors import SequenceConflictError, SessionNotFoundError, StoreUnavailableError
+from windowpane.errors import LeaseLostError, SequenceConflictError, SessionNotFoundError, StoreUnavailableError
 from windowpane.stores.append import Append
 from windowpane.stores.base import Appended
 from windowpane.stores.packing import pack
@@ -37,7 +37,7 @@ _APPEND = """SELECT outcomes, first_seqs, last_seqs, ats FROM windowpane.append(
     $1::uuid, $2::bigint, $3::text[], $4::bigint[], $5::text[], $6::text[], $7::text[], $8::integer[],
     $9::timestamptz[], $10::timestamptz[], $11::timestamptz[],
     $12::text[], $13::integer[], $14::integer[], $15::timestamptz[],
-    $16::integer[], $17::text[], $18::bytea[])"""
+    $16::integer[], $17::text[], $18::bytea[], $19::bigint[])"""
 
 Answers = tuple[list[str], list[int], list[int], list[datetime]]
 """For each append what became of it, where it went and when."""
@@ -83,6 +83,7 @@ class PostgresWriter:
 
         Raises:
             SessionNotFoundError: the session does not exist and this append does not begin it.
+            LeaseLostError: another took the session's lease since.
             SequenceConflictError: the log does not stand where it was expected to.
             StoreUnavailableError: no answer came in time.
         """
@@ -166,6 +167,8 @@ class PostgresWriter:
         match outcome:
             case "missing":
                 job.future.set_exception(SessionNotFoundError(job.append.session_id))
+            case "fenced":
+                job.future.set_exception(LeaseLostError(job.append.session_id))
             case "conflict":
                 expected = job.append.expected_seq or 0
                 job.future.set_exception(SequenceConflictError(job.append.session_id, expected, last_seq))
@@ -196,4 +199,5 @@ def _arrays(jobs: Sequence[PendingAppend]) -> tuple[list[object], ...]:
         [of for of, _, _ in blobs],
         [blob_hash for _, blob_hash, _ in blobs],
         [pack(text.encode("utf-8", "surrogatepass")) for _, _, text in blobs],
+        [append.fence for append in appends],
     )

@@ -23,6 +23,7 @@ from windowpane.context.events import Erased, Recorded
 from windowpane.context.ids import BlobHash, SessionId
 from windowpane.errors import (
     InvalidSettingError,
+    LeaseLostError,
     SequenceConflictError,
     SessionNotFoundError,
     StoreCorruptError,
@@ -147,6 +148,8 @@ class RedisStore(Store):
                 first, last, at, by = _stored(stored)
                 # Found by another attempt of the same call, it is not repeated.
                 appended = Appended(first, last, from_us(at), repeated=by != operation)
+            case [b"fenced"]:
+                raise LeaseLostError(session_id)
             case [b"conflict", int(actual)] if seen_at is not None and actual < (expected_seq or 0):
                 raise StoreRolledBackError(session_id, expected_seq or 0, actual)
             case [b"conflict", int(actual)]:
@@ -302,15 +305,15 @@ class RedisStore(Store):
             case _:
                 return None
 
-    async def acquire(self, session_id: SessionId, holder: str, ttl_s: float) -> bool:
+    async def acquire(self, session_id: SessionId, holder: str, ttl_s: float) -> int | None:
         """Take or renew the session's one lease, by the server's clock; see `Store.acquire`."""
         check_name(holder)
         ttl_us = b"%d" % round(ttl_s * 1_000_000)
         match await self._change(scripts.ACQUIRE, session_id, holder.encode(), ttl_us):
-            case [b"taken"]:
-                return True
+            case [b"taken", int(fence)]:
+                return fence
             case [b"held"]:
-                return False
+                return None
             case reply:
                 raise self._refused(session_id, reply)
 
@@ -452,6 +455,7 @@ def _append_words(append: Append, seen_at: int | None) -> tuple[bytes, ...]:
     """Return what `lua/append.lua` is given about the append itself."""
     begins, moved = append.begins, append.original_times is not None
     return (
+        b"" if append.fence is None else b"%d" % append.fence,
         b"" if append.expected_seq is None else b"%d" % append.expected_seq,
         b"" if seen_at is None else b"%d" % seen_at,
         b"" if begins is None else b"1",

@@ -62,6 +62,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             owner TEXT NOT NULL, day INTEGER NOT NULL, nano_dollars INTEGER NOT NULL, unpriced_calls INTEGER NOT NULL,
             PRIMARY KEY (owner, day)) WITHOUT ROWID""",
     ),
+    ("ALTER TABLE session ADD COLUMN fence INTEGER NOT NULL DEFAULT 0",),
 )
 SCHEMA = len(MIGRATIONS)
 

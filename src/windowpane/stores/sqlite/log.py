@@ -10,10 +10,10 @@ from datetime import date
 
 from windowpane.context.events import Erased, Recorded
 from windowpane.context.ids import BlobHash, SessionId
-from windowpane.errors import SequenceConflictError, SessionNotFoundError
+from windowpane.errors import LeaseLostError, SequenceConflictError, SessionNotFoundError
 from windowpane.stores.append import Append
 from windowpane.stores.base import COSTS_KEPT, Appended, Cost, SessionPage, SessionRow, Snapshot
-from windowpane.stores.clock import from_us, now_us, to_us
+from windowpane.stores.clock import from_us, next_fence, now_us, to_us
 from windowpane.stores.codec import decode_event
 from windowpane.stores.cursor import ListPosition, page
 from windowpane.stores.packing import pack, unpack
@@ -30,15 +30,17 @@ def append(db: sqlite3.Connection, append: Append) -> Appended:
     """Add events to a log, with their key and their blobs."""
     now = now_us()
     times, touched_at = append.times(now), append.touched(now)
-    found: tuple[int, int] | None = db.execute(
-        "SELECT pk, last_seq FROM session WHERE id = ?", (append.session_id,)
+    found: tuple[int, int, int] | None = db.execute(
+        "SELECT pk, last_seq, fence FROM session WHERE id = ?", (append.session_id,)
     ).fetchone()
     if found is None:
         session, before = _begin(db, append, times[0], touched_at), 0
     else:
-        session, before = found
+        session, before, fence = found
         if append.key is not None and (earlier := _appended_before(db, session, append.key)):
             return earlier
+        if append.fence is not None and append.fence < fence:
+            raise LeaseLostError(append.session_id)
         if append.expected_seq is not None and append.expected_seq != before:
             raise SequenceConflictError(append.session_id, append.expected_seq, before)
     last = before
@@ -247,16 +249,25 @@ def snapshot(db: sqlite3.Connection, session_id: SessionId) -> Snapshot | None:
     return found and Snapshot(found[0], unpack(found[1][len(_CUSHION) :]))
 
 
-def acquire(db: sqlite3.Connection, session_id: SessionId, holder: str, ttl_s: float) -> bool:
-    """Take or renew the session's lease."""
+def acquire(db: sqlite3.Connection, session_id: SessionId, holder: str, ttl_s: float) -> int | None:
+    """Take or renew the session's lease, and return its fence."""
     now = now_us()
-    taken = db.execute(
-        """INSERT INTO lease VALUES (?, ?, ?)
-           ON CONFLICT (session) DO UPDATE SET holder = excluded.holder, until = excluded.until
-           WHERE holder = excluded.holder OR until <= ?""",
-        (_session(db, session_id), holder, now + round(ttl_s * 1_000_000), now),
-    )
-    return taken.rowcount == 1
+    found: tuple[int, int, str | None, int | None] | None = db.execute(
+        "SELECT pk, fence, holder, until FROM session LEFT JOIN lease ON lease.session = pk WHERE id = ?", (session_id,)
+    ).fetchone()
+    if found is None:
+        raise SessionNotFoundError(session_id)
+    session, fence, held_by, held_until = found
+    until = now + round(ttl_s * 1_000_000)
+    if held_by == holder:
+        db.execute("UPDATE lease SET until = ? WHERE session = ?", (until, session))
+        return fence
+    if held_until is not None and held_until > now:
+        return None
+    fence = next_fence(fence, now)
+    db.execute("UPDATE session SET fence = ? WHERE pk = ?", (fence, session))
+    db.execute("REPLACE INTO lease VALUES (?, ?, ?)", (session, holder, until))
+    return fence
 
 
 def release(db: sqlite3.Connection, session_id: SessionId, holder: str) -> None:

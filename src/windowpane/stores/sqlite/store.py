@@ -155,7 +155,7 @@ class SQLiteStore(Store):
         """Return the latest folded state, or None; see `Store.snapshot`."""
         return await self._read(lambda db: log.snapshot(db, session_id), session_id)
 
-    async def acquire(self, session_id: SessionId, holder: str, ttl_s: float) -> bool:
+    async def acquire(self, session_id: SessionId, holder: str, ttl_s: float) -> int | None:
         """Take or renew the session's one lease; see `Store.acquire`."""
         return await self._write(
             lambda db: log.acquire(db, session_id, holder, ttl_s), session_id, holder, lasting=False

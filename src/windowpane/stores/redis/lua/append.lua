@@ -1,6 +1,6 @@
 -- Add events to the end of the log, unless this append was done before.
-local op, mark, since, expected, expected_at, begins, owner, agent, moved, count = unpack(ARGV, 5, 14)
-local known = redis.call('HMGET', row, 'seq', 'at', 'touched', 'listed', mark)
+local op, mark, since, fence, expected, expected_at, begins, owner, agent, moved, count = unpack(ARGV, 5, 15)
+local known = redis.call('HMGET', row, 'seq', 'at', 'touched', 'listed', mark, 'fence')
 local seq = tonumber(known[1] or 0)
 if not known[1] and begins == '' then
   return {'missing'}
@@ -33,6 +33,10 @@ if since ~= '' then
   until #entries == 0
 end
 
+-- Another holder took the lease since: the writer slept, and its turn is not its own any more.
+if fence ~= '' and tonumber(fence) < tonumber(known[6] or 0) then
+  return {'fenced'}
+end
 if expected ~= '' and tonumber(expected) ~= seq then
   return {'conflict', seq}
 end
@@ -41,7 +45,7 @@ if expected_at ~= '' and known[2] ~= expected_at then
 end
 
 count = tonumber(count)
-local bodies, times = 14, 14 + count
+local bodies, times = 15, 15 + count
 local touched = moved == '' and now(known[3]) or moved
 local at, last = touched, tostring(seq + count)
 for number = 1, count do
