@@ -71,6 +71,8 @@ SETTLE_S = 2.0
 class Engine:
     """Everything Windowpane does, behind whatever door."""
 
+    _tasks: anyio.abc.TaskGroup
+
     def __init__(
         self,
         *,
@@ -131,7 +133,6 @@ class Engine:
             runner=self._runner,
         )
         self._stack = AsyncExitStack()
-        self._tasks: anyio.abc.TaskGroup
 
     async def __aenter__(self) -> Self:
         await self._stack.enter_async_context(self.store)

@@ -108,6 +108,18 @@ def test_context_shows_a_past_turn_and_what_has_changed_since(data: Path, told: 
     assert any(line.startswith("  rule:keep-notes") and "selection is off" in line for line in lines)
 
 
+def test_context_shows_every_call_of_a_turn(data: Path, told: Told) -> None:
+    whole = windowpane(data, "context", told.session, "1").out.splitlines()
+    second = windowpane(data, "context", told.session, "1", "--call", "2").out
+    unseen = windowpane(data, "context", told.session, "1", "--call", "2", "--wire").out
+
+    assert "Calls (2):" in whole
+    assert [line.split(",")[0] for line in whole[whole.index("Calls (2):") + 1 :][:2]] == ["  1 answer", "  2 answer"]
+    assert "─+─ tool (history, answers call_" in second
+    assert "The user denied this call." in second
+    assert unseen.endswith("This call is known as built; the wire was not seen.\n")
+
+
 def test_context_as_json_holds_the_messages_to_the_byte(data: Path, told: Told) -> None:
     done = windowpane(data, "context", told.session, "1", "--json", "--messages")
 

@@ -30,7 +30,7 @@ from windowpane.api.sessions import (
     Statistics,
 )
 from windowpane.api.suggestions import Similar
-from windowpane.api.turns import ContextDebug, ItemUse, SentItem, TurnRecord, TurnUsage, TurnView
+from windowpane.api.turns import CallList, CallRecord, ContextDebug, ItemUse, SentItem, TurnRecord, TurnUsage, TurnView
 from windowpane.context.events import Live, SessionItem, WatchEvent
 from windowpane.context.fetched import Fetched, FetchedKind
 from windowpane.context.items import ItemRef, Tool
@@ -70,6 +70,14 @@ class SessionsApi(Protocol):
         """Return sessions, last used first; with `query`, those with these words in their name or conversation.
 
         With `query` a page may be short, or even empty, and still have a cursor: then there is more to look through.
+        """
+        ...
+
+    async def calls(self, session_id: str) -> CallList:
+        """Return every call that was made for a session, also those for summaries.
+
+        Raises:
+            SessionNotFoundError: no such session.
         """
         ...
 
@@ -222,6 +230,18 @@ class TurnsApi(Protocol):
 
     async def context(self, session_id: str, turn: int) -> RequestContext:
         """Return the record of a turn's request: every item, part and candidate, and why."""
+        ...
+
+    async def calls(self, session_id: str, turn: int) -> CallList:
+        """Return the calls of a turn, retries included, in the order in which they were sent."""
+        ...
+
+    async def call(self, session_id: str, turn: int, number: int) -> CallRecord:
+        """Return a call of a turn, counted from 1: as built, as sent, and whose each byte is.
+
+        Raises:
+            CallNotFoundError: the turn has no such call.
+        """
         ...
 
     async def item(self, session_id: str, turn: int, item: ItemRef | str) -> SentItem:

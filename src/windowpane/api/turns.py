@@ -1,14 +1,16 @@
-"""Turns as answers: how a turn stands, what it was given, and what it cost."""
+"""Turns as answers: how a turn stands, what it was given, what was sent, and what it cost, call by call."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from decimal import Decimal
 from typing import Any, Literal
 
 from windowpane.api.wire import FlatEvent
+from windowpane.context.calls import CallPurpose, WireHead
 from windowpane.context.items import ItemRef
 from windowpane.context.messages import Message, Outcome, ToolCall, Usage
-from windowpane.context.request import ContextItem, RequestContext
+from windowpane.context.request import ContextItem, OfferedTool, RequestContext, RequestMessage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,3 +133,98 @@ class TurnUse:
     """Every item that a turn's model was given, and whether the answer made use of it."""
 
     items: tuple[ItemUse, ...]
+
+
+CallState = Literal["complete", "cut", "error", "retried", "running", "lost"]
+"""How a call stands. `retried`: it failed and was tried again. `lost`: its worker died before its end was known."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallView:
+    """One call to a provider.
+
+    `number` counts the calls of the list from 1, `step` the model calls of the turn, `attempt` the tries of a step.
+    `seen` is false when the bytes were not seen on the wire: the model runs in this process, or its client takes no
+    transport of ours. `usage` is null when the provider reported none, and `cost_usd` when that or the price is not
+    known. `counted_tokens` is our own count of what was built.
+    """
+
+    number: int
+    id: str
+    turn: int | None
+    step: int
+    attempt: int
+    purpose: CallPurpose
+    model: str
+    started_at: datetime
+    outcome: CallState
+    seen: bool
+    size: int
+    status: int | None
+    first_byte_ms: int | None
+    duration_ms: int | None
+    usage: Usage | None
+    cost_usd: Decimal | None
+    counted_tokens: int | None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallList:
+    """Calls in the order in which they were sent, and what they used together.
+
+    The sums are of the calls whose usage or price is known; the other calls are counted by `without_usage` and
+    `without_price`.
+    """
+
+    calls: tuple[CallView, ...]
+    usage: Usage
+    cost_usd: Decimal | None
+    without_usage: int
+    without_price: int
+
+
+OwnerKind = Literal["message", "item", "tool", "setting", "step", "model", "mapping"]
+"""Whose bytes they are: of a message or part of the prompt, of an item, of a tool, of a setting, of an earlier step
+of this turn, the model's own words that it wants back, or made by the client library."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WireSpan:
+    """A stretch of a body, in characters, and whose it is. Stretches follow one another without a gap."""
+
+    start: int
+    end: int
+    kind: OwnerKind
+    owner: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WireChange:
+    """One difference between what was built and what was sent, and what made it."""
+
+    where: str
+    built: str
+    sent: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallRecord:
+    """One call whole: as built, and as sent.
+
+    `messages` and `tools` are as built; the last `added` messages are new since the call before. `head` and `body`
+    are as sent, null when the wire was not seen; `erased` tells that the body was kept and has been erased. `spans`
+    say whose each stretch of the body is, and `changes` what the client library made different.
+    """
+
+    call: CallView
+    messages: tuple[RequestMessage, ...]
+    added: int
+    tools: tuple[OfferedTool, ...]
+    head: WireHead | None
+    sha256: str
+    body: str | None
+    erased: bool
+    spans: tuple[WireSpan, ...]
+    changes: tuple[WireChange, ...]

@@ -19,6 +19,7 @@ from windowpane.api.sessions import (
     Statistics,
     SummaryView,
 )
+from windowpane.api.turns import CallList
 from windowpane.client.connection import Connection, item_path, keyed, matching, session_path
 from windowpane.context.events import SessionItem
 from windowpane.context.fetched import Fetched, FetchedKind
@@ -51,6 +52,10 @@ class RemoteSessions:
         """Return sessions, last used first."""
         params = {"agent": agent, "q": query, "limit": limit, "cursor": cursor}
         return await self._server.get(SessionListView, "/api/sessions", params)
+
+    async def calls(self, session_id: str) -> CallList:
+        """Return every call that was made for a session, also those for summaries."""
+        return await self._server.get(CallList, f"{session_path(session_id)}/calls")
 
     async def get(self, session_id: str) -> SessionView:
         """Return a session as it is now."""

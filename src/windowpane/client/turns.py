@@ -7,7 +7,7 @@ from windowpane.api.context_tests import SavedTest
 from windowpane.api.explanation import Explanation, ExplanationList
 from windowpane.api.refs import as_ref
 from windowpane.api.replay import Rebuilt, Rerun, WhatIf
-from windowpane.api.turns import ContextDebug, ItemUse, SentItem, TurnRecord, TurnUsage, TurnUse
+from windowpane.api.turns import CallList, CallRecord, ContextDebug, ItemUse, SentItem, TurnRecord, TurnUsage, TurnUse
 from windowpane.client.connection import Connection, item_path, session_path
 from windowpane.context.items import ItemRef
 from windowpane.context.request import Request, RequestContext
@@ -30,6 +30,14 @@ class RemoteTurns:
     async def context(self, session_id: str, turn: int) -> RequestContext:
         """Return the record of a turn's request."""
         return await self._server.get(RequestContext, f"{_turn(session_id, turn)}/context")
+
+    async def calls(self, session_id: str, turn: int) -> CallList:
+        """Return the calls of a turn, retries included, in the order in which they were sent."""
+        return await self._server.get(CallList, f"{_turn(session_id, turn)}/calls")
+
+    async def call(self, session_id: str, turn: int, number: int) -> CallRecord:
+        """Return a call of a turn, counted from 1: as built, as sent, and whose each byte is."""
+        return await self._server.get(CallRecord, f"{_turn(session_id, turn)}/calls/{number}")
 
     async def item(self, session_id: str, turn: int, item: ItemRef | str) -> SentItem:
         """Return an item as a turn was given it, and whether the agent has changed it since."""

@@ -16,6 +16,7 @@ from windowpane.api.sessions import (
     SetWish,
     Statistics,
 )
+from windowpane.api.turns import CallList
 from windowpane.context.events import MessageAdded, SessionCreated, SessionItem
 from windowpane.context.fetched import Fetched, FetchedKind
 from windowpane.context.ids import SessionId, keyed_session_id
@@ -26,6 +27,7 @@ from windowpane.context.sets import ChangeMode, ContextSets
 from windowpane.context.summary import Summary
 from windowpane.errors import FetchFailedError, InvalidInputError, KeyReusedError, SequenceConflictError
 from windowpane.local.bound import Bound
+from windowpane.local.calls import calls_of_session
 from windowpane.local.statistics import statistics_of
 from windowpane.local.views import changed_session, fetched_list, session_view
 from windowpane.sessions.lifecycle import SessionList
@@ -71,6 +73,10 @@ class LocalSessions:
         else:
             page = await self._found(agent, query.strip().casefold(), limit, cursor)
         return SessionListView(tuple(map(session_view, page.sessions)), page.cursor)
+
+    async def calls(self, session_id: str) -> CallList:
+        """Return every call that was made for a session, also those for summaries."""
+        return await calls_of_session(self._bound.engine, await self._bound.own(session_id))
 
     async def get(self, session_id: str) -> SessionView:
         """Return a session as it is now."""

@@ -11,7 +11,7 @@ from windowpane.api.context_tests import SavedTest
 from windowpane.api.explanation import Explanation
 from windowpane.api.refs import as_ref
 from windowpane.api.replay import Rebuilt, Rerun, WhatIf
-from windowpane.api.turns import ContextDebug, ItemUse, SentItem, TurnRecord, TurnUsage, TurnView
+from windowpane.api.turns import CallList, CallRecord, ContextDebug, ItemUse, SentItem, TurnRecord, TurnUsage, TurnView
 from windowpane.context.events import Erased, ModelReplied, Recorded, RequestBuilt, TurnFinished
 from windowpane.context.fold import messages_of
 from windowpane.context.ids import SessionId
@@ -25,6 +25,7 @@ from windowpane.insight.past import past_turn
 from windowpane.insight.replay import rebuilt, rerun
 from windowpane.insight.use import use
 from windowpane.local.bound import Bound
+from windowpane.local.calls import call_of_turn, calls_of_turn
 from windowpane.local.statistics import debug_of, usage_of
 from windowpane.request.record import context_of
 
@@ -57,6 +58,14 @@ class LocalTurns:
     async def context(self, session_id: str, turn: int) -> RequestContext:
         """Return the record of a turn's request."""
         return await self._engine.past.context(await self._bound.own(session_id), turn)
+
+    async def calls(self, session_id: str, turn: int) -> CallList:
+        """Return the calls of a turn, retries included, in the order in which they were sent."""
+        return await calls_of_turn(self._engine, await self._bound.own(session_id), turn)
+
+    async def call(self, session_id: str, turn: int, number: int) -> CallRecord:
+        """Return a call of a turn, counted from 1: as built, as sent, and whose each byte is."""
+        return await call_of_turn(self._engine, await self._bound.own(session_id), turn, number)
 
     async def item(self, session_id: str, turn: int, item: ItemRef | str) -> SentItem:
         """Return an item as a turn was given it, and whether the agent has changed it since."""

@@ -161,7 +161,7 @@ def _latest_results(messages: Sequence[ModelMessage]) -> tuple[tuple[str, str], 
     last = messages[-1] if messages else None
     if not isinstance(last, ModelRequest) or any(isinstance(part, UserPromptPart) for part in last.parts):
         return ()
-    return tuple((part.tool_name, part.model_response_str()) for part in last.parts if isinstance(part, ToolReturnPart))
+    return tuple((part.tool_name, str(part.content)) for part in last.parts if isinstance(part, ToolReturnPart))
 
 
 def _report(tool: str, result: str) -> str:

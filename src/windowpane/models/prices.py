@@ -14,10 +14,11 @@ from genai_prices import calc_price
 from windowpane.context.messages import Step, Usage
 
 
-def price(model: str, usage: Usage, *, at: datetime | None = None) -> Decimal | None:
+def price(model: str, usage: Usage, *, at: datetime | None = None, url: str | None = None) -> Decimal | None:
     """Return what a call cost in US dollars, at the prices of that time, or None when the model has no known price.
 
-    `model` is `provider:model`, or a model's own name when the provider is not known.
+    `model` is `provider:model`, or a model's own name when the provider is not known. `url` is where the call went: a
+    provider's list price is not the price of another server that takes the same calls.
     """
     provider, colon, name = model.partition(":")
     try:
@@ -28,12 +29,12 @@ def price(model: str, usage: Usage, *, at: datetime | None = None) -> Decimal | 
             cache_read_tokens=usage.cache_read_tokens,
             cache_write_tokens=usage.cache_write_tokens,
         )
-        found = calc_price(
-            used,
-            name if colon else model,
-            provider_id=provider.removesuffix("-responses") if colon else None,
-            genai_request_timestamp=at,
-        )
+        called = name if colon else model
+        if url is None:
+            provider_id = provider.removesuffix("-responses") if colon else None
+            found = calc_price(used, called, provider_id=provider_id, genai_request_timestamp=at)
+        else:
+            found = calc_price(used, called, provider_api_url=url, genai_request_timestamp=at)
     except (LookupError, ValueError):
         # No such model in the list, or an imported session that says something impossible.
         return None

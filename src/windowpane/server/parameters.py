@@ -14,6 +14,7 @@ LARGEST_SEQ = 2**53
 AgentName = Annotated[str, Path(description="The agent's name.")]
 Id = Annotated[SessionId, Path(description="The session's id.", examples=["ses_0123456789abcdefghjkmnpqrs"])]
 TurnNumber = Annotated[int, Path(description="The turn's number, from 1.")]
+CallNumber = Annotated[int, Path(description="The call's number within its turn, from 1.")]
 Kind = Annotated[ItemType, Path(alias="type", description="What it is: rule, reference or tool.")]
 Name = Annotated[str, Path(description="Its name, which may hold anything; percent-encode it.")]
 Server = Annotated[str | None, Query(description="The tool's server. A rule or a reference has none.")]

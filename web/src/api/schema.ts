@@ -215,6 +215,29 @@ export type CallEndedEvent = {
   type: "call.ended"
 }
 
+/** Calls in the order in which they were sent, and what they used together. The sums are of the calls whose usage or price is known; the other calls are counted by `without_usage` and `without_price`. */
+export type CallList = {
+  calls: CallView[]
+  usage: Usage
+  cost_usd: string | null
+  without_usage: number
+  without_price: number
+}
+
+/** One call whole: as built, and as sent. `messages` and `tools` are as built; the last `added` messages are new since the call before. `head` and `body` are as sent, null when the wire was not seen; `erased` tells that the body was kept and has been erased. `spans` say whose each stretch of the body is, and `changes` what the client library made different. */
+export type CallRecord = {
+  call: CallView
+  messages: RequestMessage[]
+  added: number
+  tools: OfferedTool[]
+  head: WireHead | null
+  sha256: string
+  body: string | null
+  erased: boolean
+  spans: WireSpan[]
+  changes: WireChange[]
+}
+
 /** An HTTP request went to a provider. `id` ties it to its end. `turn` is None for a call that belongs to no turn, `step` counts a turn's model calls from 1, `attempt` the tries of one step. `head` names the blob with method, address and headers, keys taken out; `body` names the blob from which the bytes are put together again, whose SHA-256 and size follow. */
 export type CallSent = {
   id: string
@@ -266,6 +289,28 @@ export type CallUsage = {
   usage: Usage
   latency_ms: number
   cost_usd: string | null
+}
+
+/** One call to a provider. `number` counts the calls of the list from 1, `step` the model calls of the turn, `attempt` the tries of a step. `seen` is false when the bytes were not seen on the wire: the model runs in this process, or its client takes no transport of ours. `usage` is null when the provider reported none, and `cost_usd` when that or the price is not known. `counted_tokens` is our own count of what was built. */
+export type CallView = {
+  number: number
+  id: string
+  turn: number | null
+  step: number
+  attempt: number
+  purpose: "answer" | "summary" | "embedding"
+  model: string
+  started_at: string
+  outcome: "complete" | "cut" | "error" | "retried" | "running" | "lost"
+  seen: boolean
+  size: number
+  status: number | null
+  first_byte_ms: number | null
+  duration_ms: number | null
+  usage: Usage | null
+  cost_usd: string | null
+  counted_tokens: number | null
+  reason: string
 }
 
 /** The function that a past call was for. */
@@ -1658,7 +1703,7 @@ export type RequestContext = {
   catalog: string | null
 }
 
-/** One message as the model gets it, and the part of the prompt order that it belongs to. `name` tells parts of one kind apart for people; the model never sees it. */
+/** One message as the model gets it, and the part of the prompt order that it belongs to. `name` tells parts of one kind apart for people; the model never sees it. `is_error` is for the result of a tool that failed. */
 export type RequestMessage = {
   role: "system" | "user" | "assistant" | "tool"
   content: string
@@ -1666,6 +1711,7 @@ export type RequestMessage = {
   name: string
   tool_calls: ToolCall[]
   tool_call_id: string | null
+  is_error: boolean
 }
 
 /** A selection that was run again, best first. `measured` tells whether anything had to be measured again. `search` are all settings that it ran under. `degraded` says what was less good than it should be. */
@@ -2519,6 +2565,29 @@ export type VideoPart = {
 /** What a stream of a session sends: stored events, text while it is written, and news about the stream. `session.context` with reason `load` is not stored and has neither `seq` nor `at`. */
 export type WatchedEvent = SessionCreatedEvent | SessionUpdatedEvent | ItemAddedEvent | ItemRemovedEvent | ServerArrivedEvent | MessageAddedEvent | MessageRemovedEvent | TurnStartedEvent | RequestBuiltEvent | CallSentEvent | CallEndedEvent | ModelRepliedEvent | ToolReturnedEvent | ApprovalRequestedEvent | ApprovalDecidedEvent | CancelRequestedEvent | TurnFinishedEvent | SummaryMadeEvent | FetchedAddedEvent | FetchedClearedEvent | SessionContextEvent | HistoryClearedEvent | ErasedEvent | DeltaEvent | MissedEvent | SessionDeletedEvent
 
+/** One difference between what was built and what was sent, and what made it. */
+export type WireChange = {
+  where: string
+  built: string
+  sent: string
+  why: string
+}
+
+/** The head of an HTTP request: where it went and with which headers. Values of keys are taken out. */
+export type WireHead = {
+  method: string
+  url: string
+  headers: unknown[][]
+}
+
+/** A stretch of a body, in characters, and whose it is. Stretches follow one another without a gap. */
+export type WireSpan = {
+  start: number
+  end: number
+  kind: "message" | "item" | "tool" | "setting" | "step" | "model" | "mapping"
+  owner: string
+}
+
 /** A question that the selection got wrong: what it took without need, and what it should have taken. */
 export type Wrong = {
   name: string
@@ -2834,6 +2903,12 @@ export interface Operations {
     body: Decisions
     answer: TurnView
   }
+  list_session_calls: {
+    path: { session_id: string }
+    query: Record<string, never>
+    body: undefined
+    answer: CallList
+  }
   cancel_turn: {
     path: { session_id: string }
     query: Record<string, never>
@@ -2989,6 +3064,18 @@ export interface Operations {
     query: Record<string, never>
     body: undefined
     answer: TurnRecord
+  }
+  list_calls: {
+    path: { session_id: string; turn: number }
+    query: Record<string, never>
+    body: undefined
+    answer: CallList
+  }
+  get_call: {
+    path: { session_id: string; turn: number; number: number }
+    query: Record<string, never>
+    body: undefined
+    answer: CallRecord
   }
   compare_turns: {
     path: { session_id: string; turn: number }
@@ -3172,6 +3259,7 @@ export const OPERATIONS = {
   read_session: ["GET", "/api/sessions/{session_id}"],
   update_session: ["PATCH", "/api/sessions/{session_id}"],
   decide: ["POST", "/api/sessions/{session_id}/approvals"],
+  list_session_calls: ["GET", "/api/sessions/{session_id}/calls"],
   cancel_turn: ["POST", "/api/sessions/{session_id}/cancel"],
   watch_session: ["GET", "/api/sessions/{session_id}/events"],
   export_session: ["GET", "/api/sessions/{session_id}/export"],
@@ -3198,6 +3286,8 @@ export const OPERATIONS = {
   read_summary: ["GET", "/api/sessions/{session_id}/summary"],
   refresh_summary: ["POST", "/api/sessions/{session_id}/summary"],
   read_turn: ["GET", "/api/sessions/{session_id}/turns/{turn}"],
+  list_calls: ["GET", "/api/sessions/{session_id}/turns/{turn}/calls"],
+  get_call: ["GET", "/api/sessions/{session_id}/turns/{turn}/calls/{number}"],
   compare_turns: ["GET", "/api/sessions/{session_id}/turns/{turn}/compare"],
   read_turn_context: ["GET", "/api/sessions/{session_id}/turns/{turn}/context"],
   debug_turn: ["GET", "/api/sessions/{session_id}/turns/{turn}/debug"],

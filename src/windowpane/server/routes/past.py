@@ -13,14 +13,43 @@ from windowpane.api.comparison import Comparison
 from windowpane.api.context_tests import ContextTests, Report, SavedTest
 from windowpane.api.explanation import Explanation, ExplanationList
 from windowpane.api.replay import Rebuilt, Rerun, WhatIf
+from windowpane.api.turns import CallList, CallRecord
 from windowpane.context.items import ItemRef
 from windowpane.server.dependencies import Managing, Reading
-from windowpane.server.parameters import MAX_QUERY_CHARACTERS, AgentName, Id, Kind, Name, Server, TurnNumber, ref_of
+from windowpane.server.parameters import (
+    MAX_QUERY_CHARACTERS,
+    AgentName,
+    CallNumber,
+    Id,
+    Kind,
+    Name,
+    Server,
+    TurnNumber,
+    ref_of,
+)
 from windowpane.server.problems import BODY, problems
 
 router = APIRouter(prefix="/api", tags=["looking back"])
 
 TURN = "/sessions/{session_id}/turns/{turn}"
+
+
+@router.get(f"{TURN}/calls", summary="List the calls of a turn", responses=problems(404))
+async def list_calls(pane: Reading, session_id: Id, turn: TurnNumber) -> CallList:
+    """Return every HTTP request that the turn sent to its provider, retries included, with tokens, time and cost."""
+    return await pane.turns.calls(session_id, turn)
+
+
+@router.get(f"{TURN}/calls/{{number}}", summary="Get a call of a turn", responses=problems(404))
+async def get_call(pane: Reading, session_id: Id, turn: TurnNumber, number: CallNumber) -> CallRecord:
+    """Return one call: its messages and tools as built, its head and body as sent, and whose each byte is."""
+    return await pane.turns.call(session_id, turn, number)
+
+
+@router.get("/sessions/{session_id}/calls", summary="List the calls of a session", responses=problems(404))
+async def list_session_calls(pane: Reading, session_id: Id) -> CallList:
+    """Return every HTTP request that was sent for the session, also those for summaries."""
+    return await pane.sessions.calls(session_id)
 
 
 @router.get(f"{TURN}/explain", summary="Explain every item of a turn", responses=problems(404))

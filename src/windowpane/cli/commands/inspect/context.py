@@ -7,10 +7,11 @@ import typer
 from windowpane.cli.connect import on_pane
 from windowpane.cli.lookup import find_request, find_session, hashes_now
 from windowpane.cli.options import Json, SessionArgument, new_app
-from windowpane.errors import AgentNotFoundError
+from windowpane.errors import AgentNotFoundError, TurnNotFoundError
 
 if TYPE_CHECKING:
     from windowpane.api.pane import Pane
+    from windowpane.api.sessions import SessionView
 
 app = new_app()
 
@@ -24,7 +25,13 @@ async def context(
         int | None, typer.Argument(metavar="TURN", min=1, help="Turn number, from 1. Default: the last turn.")
     ] = None,
     messages: Annotated[
-        bool, typer.Option("--messages", help="Print the messages and tools exactly as the model got them.")
+        bool, typer.Option("--messages", help="Print the messages and tools exactly as they were built.")
+    ] = False,
+    call: Annotated[
+        int | None, typer.Option("--call", metavar="K", min=1, help="Show call K of the turn, from 1, as built.")
+    ] = None,
+    wire: Annotated[
+        bool, typer.Option("--wire", help="Show a call as it was sent, byte for byte, with the owner of each byte.")
     ] = False,
     as_json: Json = False,
 ) -> None:
@@ -34,13 +41,41 @@ async def context(
     Examples:
       windowpane context last
       windowpane context ses_4k 3 --messages
+      windowpane context ses_4k 3 --call 2
+      windowpane context last --wire
     """
+    from windowpane.cli.render_calls import draw_calls
     from windowpane.cli.render_request import print_request
+    from windowpane.cli.terminal import Screen
 
-    request = await find_request(pane, await find_session(pane, session), turn)
+    found = await find_session(pane, session)
+    if call is not None or wire:
+        await _print_call(pane, found, turn, call or 1, wire=wire, as_json=as_json)
+        return
+    request = await find_request(pane, found, turn)
     try:
         # Tools are not compared: that would start every tool server.
         now = await hashes_now(pane, request.context.agent, ("rule", "reference")) if request else None
     except AgentNotFoundError:
         now = None
     print_request(request, now, messages=messages, as_json=as_json)
+    if request is not None and not messages and not as_json:
+        draw_calls(Screen(), await pane.turns.calls(found.id, turn or found.turn_count))
+
+
+async def _print_call(
+    pane: "Pane", session: "SessionView", turn: int | None, number: int, *, wire: bool, as_json: bool
+) -> None:
+    from windowpane.cli.render_calls import draw_call, draw_wire
+    from windowpane.cli.terminal import Screen
+
+    if not session.turn_count:
+        raise TurnNotFoundError(session.id, turn or 1)
+    record = await pane.turns.call(session.id, turn or session.turn_count, number)
+    screen = Screen()
+    if as_json:
+        screen.json(record)
+    elif wire:
+        draw_wire(screen, record)
+    else:
+        draw_call(screen, record)

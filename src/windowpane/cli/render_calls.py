@@ -1,0 +1,102 @@
+"""Print the calls of a turn in the terminal: a line for each, and one call as built or as sent."""
+
+from typing import TYPE_CHECKING
+
+from windowpane.cli.terminal import Screen, counted
+
+if TYPE_CHECKING:
+    from windowpane.api.turns import CallList, CallRecord, CallView, WireSpan
+
+UNSEEN = "as built; the wire was not seen"
+OWNER_STYLES = {
+    "message": "",
+    "item": "green",
+    "tool": "cyan",
+    "setting": "yellow",
+    "step": "magenta",
+    "model": "blue",
+    "mapping": "dim",
+}
+
+
+def draw_calls(screen: Screen, listed: "CallList") -> None:
+    """Print one line for each call, and their sum."""
+    screen.line()
+    screen.line(f"Calls ({len(listed.calls)}):", "bold")
+    for call in listed.calls:
+        screen.line(f"  {call_line(call)}")
+    missing = f"; {counted(listed.without_usage, 'call')} without reported usage" if listed.without_usage else ""
+    cost = "cost unknown" if listed.cost_usd is None else f"${listed.cost_usd:.6f}"
+    unpriced = f"; {counted(listed.without_price, 'call')} without a price" if listed.without_price else ""
+    tokens = f"{listed.usage.input_tokens:,} tokens in, {listed.usage.output_tokens:,} out"
+    screen.line(f"  together: {tokens}, {cost}{missing}{unpriced}")
+
+
+def call_line(call: "CallView") -> str:
+    """Return a call in one line."""
+    attempt = f", attempt {call.attempt}" if call.attempt > 1 else ""
+    status = f" {call.status}" if call.status else ""
+    used = "usage unknown"
+    if call.usage is not None:
+        cached = f" ({call.usage.cache_read_tokens:,} cached)" if call.usage.cache_read_tokens else ""
+        used = f"{call.usage.input_tokens:,} in{cached}, {call.usage.output_tokens:,} out"
+    took = f", {call.duration_ms:,} ms" if call.duration_ms is not None else ""
+    size = f", {call.size:,} bytes" if call.seen else f", {UNSEEN}"
+    why = f" – {call.reason}" if call.reason else ""
+    return f"{call.number} {call.purpose}, step {call.step}{attempt}: {call.outcome}{status}, {used}{took}{size}{why}"
+
+
+def draw_call(screen: Screen, record: "CallRecord") -> None:
+    """Print a call as it was built. Messages that are new since the call before are marked with a plus."""
+    # Not at the top: the tokenizer takes a while to load.
+    from windowpane.text.tokens import message_tokens
+
+    screen.line(call_line(record.call), "bold")
+    old = len(record.messages) - record.added
+    for place, message in enumerate(record.messages):
+        mark = "+" if place >= old else " "
+        called = f", answers {message.tool_call_id}" if message.tool_call_id else ""
+        failed = ", failed" if message.is_error else ""
+        tokens = counted(message_tokens(message), "token")
+        screen.line(f"─{mark}─ {message.role} ({message.part}{called}{failed}, {tokens})", "bold")
+        screen.write(message.content)
+        screen.line()
+        for call in message.tool_calls:
+            screen.line(f"calls {call.offered_name} as {call.id}: {call.arguments}")
+
+
+def draw_wire(screen: Screen, record: "CallRecord") -> None:
+    """Print a call as it was sent: its head, its body in the colours of the owners, and how many bytes each owns."""
+    screen.line(call_line(record.call), "bold")
+    if record.head is None or record.body is None:
+        screen.line("The body was erased." if record.erased else f"This call is known {UNSEEN}.")
+        return
+    screen.line(f"{record.head.method} {record.head.url}")
+    for name, value in record.head.headers:
+        screen.line(f"{name}: {value}", "dim")
+    screen.line()
+    for span in record.spans:
+        screen.write(record.body[span.start : span.end], OWNER_STYLES[span.kind])
+    screen.line()
+    screen.line()
+    screen.line("Owners:", "bold")
+    for owner, size in _sizes(record.body, record.spans):
+        screen.line(f"  {size:>8,} bytes  {owner}")
+    screen.line(f"sha256 {record.sha256}", "dim")
+    if record.changes:
+        screen.line(f"Changed on the way ({len(record.changes)}):", "bold")
+    for change in record.changes:
+        screen.line(f"  {change.where}: {_short(change.built)} → {_short(change.sent)} – {change.why}")
+
+
+def _sizes(body: str, spans: "tuple[WireSpan, ...]") -> list[tuple[str, int]]:
+    found: dict[str, int] = {}
+    for span in spans:
+        owner = f"{span.kind} {span.owner}"
+        found[owner] = found.get(owner, 0) + len(body[span.start : span.end].encode())
+    return sorted(found.items(), key=lambda owned: -owned[1])
+
+
+def _short(text: str) -> str:
+    line = " ".join(text.split())
+    return (line if len(line) <= 60 else f"{line[:60]}…") or "nothing"

@@ -1,0 +1,139 @@
+"""Calls as answers: the ledger of a session with tokens, cost, and whose each byte is."""
+
+import json
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+
+import anyio.to_thread
+
+from windowpane.api.turns import CallList, CallRecord, CallView
+from windowpane.calls.ledger import RecordedCall
+from windowpane.context.ids import SessionId
+from windowpane.context.items import ItemRef
+from windowpane.context.messages import Step, Usage
+from windowpane.context.request import Request, RequestMessage
+from windowpane.engine import Engine
+from windowpane.errors import TurnNotFoundError
+from windowpane.insight.past import steps_of
+from windowpane.insight.wire import BuiltCall, changes_of, spans_of
+from windowpane.models.prices import price
+from windowpane.request.messages import messages_now
+from windowpane.text.tokens import message_tokens, tool_tokens
+
+
+async def calls_of_session(engine: Engine, session_id: SessionId) -> CallList:
+    """Return every call of a session.
+
+    Raises:
+        SessionNotFoundError: no such session.
+    """
+    return await _listed(engine, session_id, await engine.calls.of_session(session_id), {})
+
+
+async def calls_of_turn(engine: Engine, session_id: SessionId, turn: int) -> CallList:
+    """Return the calls of a turn.
+
+    Raises:
+        TurnNotFoundError: no such turn.
+    """
+    calls = await engine.calls.of_turn(session_id, turn)
+    built = await _built(engine, session_id, turn)
+    counted = {call.id: _counted(*built, call.step) for call in calls} if built else {}
+    return await _listed(engine, session_id, calls, counted)
+
+
+async def call_of_turn(engine: Engine, session_id: SessionId, turn: int, number: int) -> CallRecord:
+    """Return one call of a turn, as built and as sent.
+
+    Raises:
+        TurnNotFoundError: no such turn.
+        CallNotFoundError: the turn has no such call.
+    """
+    call = await engine.calls.one(session_id, turn, number)
+    view = (await calls_of_turn(engine, session_id, turn)).calls[number - 1]
+    built = await _built(engine, session_id, turn)
+    messages: tuple[RequestMessage, ...] = ()
+    added, tools = 0, ()
+    texts: Mapping[ItemRef, str] = {}
+    if built is not None:
+        request, steps = built
+        messages, tools = messages_now(request, steps[: call.step - 1]), request.tools
+        before = messages_now(request, steps[: call.step - 2]) if call.step > 1 else ()
+        added = len(messages) - len(before)
+        texts = await _item_texts(engine, session_id, request)
+    wire = await engine.calls.wire(session_id, call)
+    body = wire.body.decode("utf-8", "replace") if wire and wire.body is not None else None
+    as_built = BuiltCall(messages, tools, len(built[0].messages) if built else 0, texts)
+    return CallRecord(
+        call=view,
+        messages=messages,
+        added=added,
+        tools=tools,
+        head=wire.head if wire else None,
+        sha256=call.sha256,
+        body=body,
+        erased=call.seen and body is None,
+        spans=await anyio.to_thread.run_sync(spans_of, body, as_built) if body is not None else (),
+        changes=await anyio.to_thread.run_sync(changes_of, body, as_built) if body is not None else (),
+    )
+
+
+async def _listed(
+    engine: Engine, session_id: SessionId, calls: Sequence[RecordedCall], counted: Mapping[str, int]
+) -> CallList:
+    heads = await engine.calls.heads(session_id, calls)
+    views = tuple(
+        CallView(
+            number=number,
+            id=call.id,
+            turn=call.turn,
+            step=call.step,
+            attempt=call.attempt,
+            purpose=call.purpose,
+            model=call.model,
+            started_at=call.started_at,
+            outcome=call.outcome,
+            seen=call.seen,
+            size=call.size,
+            status=call.status,
+            first_byte_ms=call.first_byte_ms,
+            duration_ms=call.duration_ms,
+            usage=call.usage,
+            cost_usd=_cost(call, heads[call.head].url if call.head and call.head in heads else None),
+            counted_tokens=counted.get(call.id),
+            reason=call.reason,
+        )
+        for number, call in enumerate(calls, 1)
+    )
+    costs = [view.cost_usd for view in views if view.cost_usd is not None]
+    return CallList(
+        calls=views,
+        usage=sum((view.usage for view in views if view.usage), Usage()),
+        cost_usd=sum(costs, Decimal(0)) if costs else None,
+        without_usage=sum(view.usage is None for view in views),
+        without_price=sum(view.usage is not None and view.cost_usd is None for view in views),
+    )
+
+
+def _cost(call: RecordedCall, url: str | None) -> Decimal | None:
+    return None if call.usage is None else price(call.model, call.usage, at=call.started_at, url=url)
+
+
+async def _built(engine: Engine, session_id: SessionId, turn: int) -> tuple[Request, tuple[Step, ...]] | None:
+    """Return the request of a turn and its steps, or None when no request was recorded."""
+    try:
+        request = await engine.past.request(session_id, turn)
+    except TurnNotFoundError:
+        return None
+    return request, steps_of(await engine.past.events(session_id, turn), turn)
+
+
+def _counted(request: Request, steps: Sequence[Step], step: int) -> int:
+    messages = messages_now(request, steps[: step - 1])
+    return sum(map(message_tokens, messages)) + sum(map(tool_tokens, request.tools))
+
+
+async def _item_texts(engine: Engine, session_id: SessionId, request: Request) -> dict[ItemRef, str]:
+    named = {item.hash: item.ref for item in request.context.items if item.hash and item.sent and not item.server}
+    found = await engine.store.blobs(session_id, list(named))
+    return {named[name]: json.loads(body)["text"] for name, body in found.items()}
