@@ -51,6 +51,7 @@ from windowpane.sessions.past_requests import PastRequests
 from windowpane.sessions.toolboxes import Toolboxes
 from windowpane.sessions.working import WorkingContext
 from windowpane.stores.base import Store
+from windowpane.stores.detect import refuse_sealed
 from windowpane.stores.sessions import Sessions
 from windowpane.tools.base import Toolbox
 from windowpane.turn.costs import CostLimits, Costs
@@ -135,7 +136,10 @@ class Engine:
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
-        await self._stack.enter_async_context(self.store)
+        async with AsyncExitStack() as opening:
+            await opening.enter_async_context(self.store)
+            await refuse_sealed(self.store)
+            self._stack = opening.pop_all()
         self._stack.push_async_callback(self.models.aclose)
         if self._search_engine is not None:
             self._stack.push_async_callback(self._search_engine.aclose)

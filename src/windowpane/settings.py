@@ -31,6 +31,14 @@ class Settings(BaseSettings):
         description="Where sessions are kept: `sqlite:///file`, `postgresql://user:password@host/database`, "
         "`redis://host:6379/0`, `redis+cluster://host:7000` or `memory:`. Default: a file in `data`.",
     )
+    encryption_key: SecretStr | None = Field(
+        default=None,
+        description="Encrypts what is kept of sessions: 32 random bytes in base64. Several keys, separated by commas: "
+        "the first one writes, all of them read.",
+    )
+    encryption_key_file: Path | None = Field(
+        default=None, description="The file that holds the encryption keys, one on a line, instead of `encryption_key`."
+    )
     profile: Literal["durable", "ephemeral"] = Field(
         default="durable", description="Whether sessions stay until they are deleted, or expire when they are not used."
     )

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import httpx2
 
@@ -37,6 +38,9 @@ from windowpane.stores.sqlite.store import SQLiteStore
 from windowpane.tools.base import Toolbox
 from windowpane.turn.costs import CostLimits
 
+if TYPE_CHECKING:
+    from windowpane.stores.encrypted.keys import KeyRing
+
 TOUCH_EVERY_S = 1.0
 """How often, at most, a worker writes down that a session that can expire is being used."""
 
@@ -53,7 +57,7 @@ def open_engine(
     `on_progress` is told how many passages are embedded, and out of how many, while items are being indexed.
     """
     embedder = CachedEmbedder(open_embedder(settings))
-    index = ItemIndex(embedder, VectorCache(settings.cache_folder / "vectors"), on_progress=on_progress)
+    index = ItemIndex(embedder, open_vectors(settings), on_progress=on_progress)
     return Engine(
         store=open_sessions(settings),
         touch_every_s=min(TOUCH_EVERY_S, settings.expire_after_s / 10) if settings.profile == "ephemeral" else None,
@@ -104,29 +108,71 @@ def open_embedder(settings: Settings) -> Embedder:
     return RemoteEmbedder(httpx2.AsyncClient(), settings.embeddings_url, settings.embeddings_model, api_key=key)
 
 
+def open_vectors(settings: Settings) -> VectorCache:
+    """Return the cache of vectors; an encrypted one has a folder for each key."""
+    keys = encryption_keys(settings)
+    if keys is None:
+        return VectorCache(settings.cache_folder / "vectors")
+    return VectorCache(settings.cache_folder / f"vectors-{keys.writing.id}", cipher=keys.writing.cache_cipher)
+
+
 def open_sessions(settings: Settings) -> Store:
     """Return the store for these settings, with expiry where the profile asks for it.
 
     Raises:
         InvalidSettingError: a URL names no store that there is, or the archive would never be used.
     """
-    store = open_store(settings.database_url)
+    keys = encryption_keys(settings)
+    store = open_store(settings.database_url, keys)
     if settings.profile == "durable":
         if settings.archive_url is not None:
             raise InvalidSettingError("archive_url", "only sessions of the profile `ephemeral` expire; set `profile`")
         return store
     if settings.archive_url == settings.database_url:
         raise InvalidSettingError("archive_url", "sessions would be archived where they are; name another store")
-    archive = open_store(settings.archive_url) if settings.archive_url is not None else None
+    archive = open_store(settings.archive_url, keys) if settings.archive_url is not None else None
     return ExpiringStore(store, Limits(settings.expire_after_s, settings.max_sessions), archive=archive)
 
 
-def open_store(url: str) -> Store:
-    """Return the store that a URL names.
+def encryption_keys(settings: Settings) -> "KeyRing | None":
+    """Return the keys that sessions are encrypted with, or None when they are not.
+
+    Raises:
+        InvalidSettingError: a key cannot be read or is not one, or there are both a key and a key file.
+    """
+    if settings.encryption_key is None and settings.encryption_key_file is None:
+        return None
+    # Not at the top: most processes have no use for it.
+    from windowpane.stores.encrypted.keys import KeyRing
+
+    file = settings.encryption_key_file
+    if file is None:
+        return KeyRing.parse(
+            settings.encryption_key.get_secret_value() if settings.encryption_key else "", "encryption_key"
+        )
+    if settings.encryption_key is not None:
+        raise InvalidSettingError("encryption_key_file", "there is an encryption_key as well; keep one of them")
+    try:
+        return KeyRing.parse(file.read_text("ascii"), "encryption_key_file")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidSettingError("encryption_key_file", f"{file} cannot be read: {error}") from None
+
+
+def open_store(url: str, keys: "KeyRing | None" = None) -> Store:
+    """Return the store that a URL names, encrypted when there are keys.
 
     Raises:
         InvalidSettingError: the URL names no store that there is.
     """
+    store = _open_plain(url)
+    if keys is None:
+        return store
+    from windowpane.stores.encrypted.store import EncryptedStore
+
+    return EncryptedStore(store, keys)
+
+
+def _open_plain(url: str) -> Store:
     if url in ("memory:", "memory://"):
         return MemoryStore()
     scheme, colon, rest = url.partition("://")

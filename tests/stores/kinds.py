@@ -1,7 +1,7 @@
 """Every store that keeps the contract. Another store joins by adding one entry to `KINDS`."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -10,6 +10,8 @@ from stores.redis_server import RedisServer, fresh_cluster_url, fresh_url
 from windowpane.context.events import Event, MessageAdded, Recorded, SessionCreated
 from windowpane.context.ids import SessionId, new_session_id
 from windowpane.stores.base import Store
+from windowpane.stores.encrypted.keys import KeyRing
+from windowpane.stores.encrypted.store import EncryptedStore
 from windowpane.stores.expiry import ExpiringStore
 from windowpane.stores.memory import MemoryStore
 from windowpane.stores.sqlite.store import SQLiteStore
@@ -21,6 +23,8 @@ class Server(Protocol):
     host: str
     port: int
     place: str
+    files: Path
+    """Where it keeps everything that it writes."""
 
     def start(self) -> None:
         """Start it, after a kill with the data it had, and return when it answers."""
@@ -71,7 +75,9 @@ def _open_redis(place: str) -> Store:
     return RedisStore(place)
 
 
-KINDS = (
+KEY = "YSBrZXkgdGhhdCBvbmx5IHRlc3RzIHdpbGwgdXNlLi4="
+
+PLAIN_KINDS = (
     Kind("memory", fresh=lambda directory: "", open=lambda place: MemoryStore(), shared=False),
     Kind(
         "expiring",
@@ -98,6 +104,18 @@ KINDS = (
     ),
     Kind("redis-cluster", fresh=lambda directory: fresh_cluster_url(), open=_open_redis, shared=False),
 )
+
+
+def _encrypted(kind: Kind) -> Kind:
+    """Return the same store with encrypted texts."""
+
+    def opened(place: str) -> Store:
+        return EncryptedStore(kind.open(place), KeyRing.parse(KEY, "encryption_key"))
+
+    return replace(kind, name=f"{kind.name}-encrypted", open=opened, shared=kind.name == "sqlite", serve=None)
+
+
+KINDS = (*PLAIN_KINDS, *(_encrypted(kind) for kind in PLAIN_KINDS if kind.name != "expiring"))
 
 
 def created(owner: str = "ana", agent: str = "pane") -> SessionCreated:

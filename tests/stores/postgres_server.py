@@ -36,11 +36,11 @@ class PostgresServer:
         self.place = f"postgresql://postgres@{self.host}:{self.port}/postgres"
         self._log = directory / "log"
         # Only its owner may go into a temporary directory, and the server may be somebody else: it gets one beside.
-        self._data = Path(tempfile.mkdtemp(prefix="windowpane-postgres-", dir=_MEMORY if _MEMORY.is_dir() else None))
-        shutil.copytree(_template(), self._data, dirs_exist_ok=True)
-        with (self._data / "postgresql.conf").open("a") as settings:
+        self.files = Path(tempfile.mkdtemp(prefix="windowpane-postgres-", dir=_MEMORY if _MEMORY.is_dir() else None))
+        shutil.copytree(_template(), self.files, dirs_exist_ok=True)
+        with (self.files / "postgresql.conf").open("a") as settings:
             settings.write(_SETTINGS + ("" if durable else _NO_WAITING_FOR_THE_DISK))
-        _hand_over(self._data)
+        _hand_over(self.files)
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
@@ -49,7 +49,7 @@ class PostgresServer:
         while time.monotonic() < deadline:
             with self._log.open("ab") as log:
                 listen = ("-h", self.host, "-p", str(self.port), "-k", "")
-                self._process = _spawn(["postgres", "-D", str(self._data), *listen], log.fileno())
+                self._process = _spawn(["postgres", "-D", str(self.files), *listen], log.fileno())
             while self._process.poll() is None:
                 if _spawn(["pg_isready", "-q", "-d", self.place]).wait() == 0:
                     return
@@ -77,7 +77,7 @@ class PostgresServer:
             self.go_on()
             self._process.send_signal(signal.SIGINT)
             self._process.wait(_PATIENCE_S)
-        shutil.rmtree(self._data, ignore_errors=True)
+        shutil.rmtree(self.files, ignore_errors=True)
 
     def _running(self) -> subprocess.Popen[bytes]:
         assert self._process is not None

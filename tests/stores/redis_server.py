@@ -31,7 +31,7 @@ class RedisServer:
     """One server with a directory and a port of its own. Killed with -9 and started again it has the same data."""
 
     def __init__(self, directory: Path, *settings: str, durability: str = "always") -> None:
-        self.directory = directory
+        self.directory = self.files = directory
         self.host = "127.0.0.1"
         self.port = free_port()
         self.place = f"redis://{self.host}:{self.port}"

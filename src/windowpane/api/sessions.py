@@ -98,10 +98,14 @@ class ChangedSession(SessionView):
 
 @dataclass(frozen=True, slots=True)
 class SessionListView:
-    """Some sessions, last used first, and the cursor of the next page; null when this was the last."""
+    """Some sessions, last used first, and the cursor of the next page; null when this was the last.
+
+    `names_only` tells that a search looks at names alone, because conversations are encrypted.
+    """
 
     sessions: tuple[SessionView, ...]
     cursor: str | None
+    names_only: bool = False
 
 
 @dataclass(frozen=True, slots=True)

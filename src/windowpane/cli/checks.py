@@ -19,16 +19,26 @@ from windowpane.context.ids import new_session_id
 from windowpane.context.request import CallSettings, RequestMessage
 from windowpane.context.session import SessionSettings
 from windowpane.engine import Engine
-from windowpane.errors import EmbedderError, MissingCorePromptError, ModelError, StoreError, WindowpaneError
+from windowpane.errors import (
+    EmbedderError,
+    EncryptionKeyError,
+    MissingCorePromptError,
+    ModelError,
+    StoreError,
+    WindowpaneError,
+)
 from windowpane.models.base import ModelStep
 from windowpane.models.environment import OLLAMA_URL, SETUPS
 from windowpane.request.prompt.sections import build_prompt
 from windowpane.settings import Settings, without_password
+from windowpane.stores.detect import refuse_sealed
 from windowpane.tools.base import ServerStatus
-from windowpane.wiring import open_embedder, open_engine, open_store
+from windowpane.wiring import encryption_keys, open_embedder, open_engine, open_store
 
 REACH_S = 5.0
 """How long the address of a model server may take to answer."""
+
+_WITHOUT_STORE = {"store_url": "memory:", "encryption_key": None, "encryption_key_file": None}
 
 Health = Literal["good", "doubtful", "broken"]
 
@@ -45,11 +55,11 @@ class Finding:
 
 async def examine(settings: Settings, *, ask: bool, wait_s: float) -> AsyncIterator[Finding]:
     """Check everything, the store first."""
-    store = await _store(settings.database_url)
+    store = await _store(settings)
     yield store
     yield await _selection(settings)
     # The other checks do not need the store.
-    usable = settings if store.health == "good" else settings.model_copy(update={"store_url": "memory:"})
+    usable = settings if store.health == "good" else settings.model_copy(update=_WITHOUT_STORE)
     async with open_engine(usable) as engine:
         for finding in _folders(settings.agents_folder, engine.agents.names()):
             yield finding
@@ -62,21 +72,24 @@ async def examine(settings: Settings, *, ask: bool, wait_s: float) -> AsyncItera
                 yield _server(agent, server, wait_s)
 
 
-async def _store(url: str) -> Finding:
+async def _store(settings: Settings) -> Finding:
     """Open the store and write to it, as a session would."""
-    trial = new_session_id()
+    url, trial = settings.database_url, new_session_id()
     created = SessionCreated(agent="", owner="doctor", settings={}, items=())
     try:
-        async with open_store(url) as store:
+        async with open_store(url, encryption_keys(settings)) as store:
+            await refuse_sealed(store)
             await store.append(trial, [created], expected_seq=0)
             await store.delete(trial)
             # Only Redis can be set up so that a restart loses sessions.
-            durability = getattr(store, "durability", None)
+            durability = getattr(getattr(store, "inner", store), "durability", None)
+    except EncryptionKeyError as error:
+        return Finding("store", "broken", in_one_line(error))
     except StoreError as error:
         return Finding("store", "broken", in_one_line(error), "choose another store with --store-url or --data")
     except WindowpaneError as error:
-        return Finding("store", "broken", in_one_line(error), "correct --store-url")
-    keeps = f"; {durability}" if durability else ""
+        return Finding("store", "broken", in_one_line(error), "correct this setting")
+    keeps = (f"; {durability}" if durability else "") + ("; encrypted" if store.encrypted else "")
     return Finding("store", "good", f"{without_password(url)} can be opened and written{keeps}")
 
 

@@ -47,14 +47,14 @@ async def _beginning_with(pane: "Pane", text: str) -> "list[SessionView]":
 
 
 async def all_sessions(
-    pane: "Pane", *, agent: str | None = None, limit: int | None = None
+    pane: "Pane", *, agent: str | None = None, query: str | None = None, limit: int | None = None
 ) -> "tuple[SessionView, ...]":
     """Return sessions, most recently used first; with a limit, not all of them."""
-    page = await pane.sessions.list(agent=agent, limit=PAGE if limit is None else min(limit, PAGE))
+    page = await pane.sessions.list(agent=agent, query=query, limit=PAGE if limit is None else min(limit, PAGE))
     found = list(page.sessions)
     while page.cursor is not None and (limit is None or len(found) < limit):
         size = PAGE if limit is None else min(limit - len(found), PAGE)
-        page = await pane.sessions.list(agent=agent, limit=size, cursor=page.cursor)
+        page = await pane.sessions.list(agent=agent, query=query, limit=size, cursor=page.cursor)
         found += page.sessions
     return tuple(found)
 

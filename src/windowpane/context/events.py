@@ -307,6 +307,18 @@ class Erased:
     type: Literal["erased"] = "erased"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sealed:
+    """An event as an encrypted store keeps it. It is no `Event`: only the store that opens it ever sees it.
+
+    `key` names the data key, `box` is the encrypted event.
+    """
+
+    key: str
+    box: str
+    type: Literal["sealed"] = "sealed"
+
+
 Event = (
     SessionCreated
     | SessionUpdated

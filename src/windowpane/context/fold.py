@@ -25,6 +25,7 @@ from windowpane.context.events import (
     ModelReplied,
     Recorded,
     RequestBuilt,
+    Sealed,
     ServerArrived,
     SessionContext,
     SessionCreated,
@@ -49,6 +50,7 @@ from windowpane.context.messages import (
 )
 from windowpane.context.session import SETTING_NAMES, HeldFetch, OpenTurn, SessionSettings, SessionState, TurnStarts
 from windowpane.context.sets import MAX_ITEM_CHARACTERS, is_absolute
+from windowpane.errors import StoreEncryptedError
 
 RECENT_MESSAGES = 64
 """How many of the latest messages a state keeps."""
@@ -322,6 +324,11 @@ def _(event: HistoryCleared, state: SessionState, recorded: Recorded) -> Session
         resume_pending=False,
         catalog=None,
     )
+
+
+@_meaning.register
+def _(event: Sealed, state: SessionState, recorded: Recorded) -> SessionState:
+    raise StoreEncryptedError
 
 
 def _touched(step: Step) -> Iterator[str]:

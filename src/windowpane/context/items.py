@@ -126,6 +126,12 @@ class Tool:
 Item = Rule | Reference | Tool
 
 
+class AgentText(str):
+    """A text that its agent brought and that sessions therefore share, as opposed to what was said in one of them."""
+
+    __slots__ = ()
+
+
 def definition(item: Item) -> str:
     """Return the item as canonical JSON: what its content hash covers and what its blob holds.
 

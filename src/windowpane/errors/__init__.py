@@ -62,6 +62,10 @@
     └── StoreError                  the store cannot do its work
         ├── StoreCorruptError
         ├── StoreTooNewError
+        ├── EncryptionKeyError
+        │   ├── StoreEncryptedError
+        │   ├── StoreNotEncryptedError
+        │   └── WrongEncryptionKeyError
         ├── StoreRolledBackError
         └── StoreUnavailableError
             └── StoreReplacedError
@@ -140,12 +144,16 @@ from windowpane.errors.services import (
     WeightsMissingError,
 )
 from windowpane.errors.stores import (
+    EncryptionKeyError,
     StoreCorruptError,
+    StoreEncryptedError,
     StoreError,
+    StoreNotEncryptedError,
     StoreReplacedError,
     StoreRolledBackError,
     StoreTooNewError,
     StoreUnavailableError,
+    WrongEncryptionKeyError,
 )
 
 __all__ = [
@@ -161,6 +169,7 @@ __all__ = [
     "CostLimitError",
     "DifferentSessionError",
     "EmbedderError",
+    "EncryptionKeyError",
     "EndpointError",
     "FetchError",
     "FetchFailedError",
@@ -193,7 +202,9 @@ __all__ = [
     "SessionNotFoundError",
     "StaleRevisionError",
     "StoreCorruptError",
+    "StoreEncryptedError",
     "StoreError",
+    "StoreNotEncryptedError",
     "StoreReplacedError",
     "StoreRolledBackError",
     "StoreTooNewError",
@@ -213,5 +224,6 @@ __all__ = [
     "WeightsDamagedError",
     "WeightsMissingError",
     "WindowpaneError",
+    "WrongEncryptionKeyError",
     "WrongSessionError",
 ]

@@ -33,6 +33,51 @@ class StoreTooNewError(StoreError):
         self.known = known
 
 
+class EncryptionKeyError(StoreError):
+    """The key that was given, or its absence, does not fit the store. The store is left as it is."""
+
+    code = "encryption_key"
+
+
+class StoreEncryptedError(EncryptionKeyError):
+    """The sessions are encrypted, and no key was given. They are left as they are."""
+
+    code = "store_encrypted"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the sessions of this store are encrypted and no key is set; nothing was changed. "
+            "Set WINDOWPANE_ENCRYPTION_KEY or WINDOWPANE_ENCRYPTION_KEY_FILE."
+        )
+
+
+class StoreNotEncryptedError(EncryptionKeyError):
+    """A key was given for sessions that are not encrypted. They are left as they are."""
+
+    code = "store_not_encrypted"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "an encryption key is set and the sessions of this store are not encrypted; nothing was changed. "
+            "Copy them to a new store with `windowpane store copy FROM TO`, or remove the key."
+        )
+
+
+class WrongEncryptionKeyError(EncryptionKeyError):
+    """The sessions are encrypted with a key that was not given. They are left as they are."""
+
+    code = "wrong_encryption_key"
+
+    def __init__(self, wanted: str | None, given: tuple[str, ...]) -> None:
+        which = "another key" if wanted is None else f"the key with the id {wanted!r}"
+        super().__init__(
+            f"the sessions of this store are encrypted with {which}, and given is: {', '.join(given)}; nothing was "
+            "changed. Add that key to WINDOWPANE_ENCRYPTION_KEY or to the key file, after the key that writes."
+        )
+        self.wanted = wanted
+        self.given = given
+
+
 class StoreRolledBackError(StoreError):
     """The store lost events that it had acknowledged, or the session was created again under its old id."""
 

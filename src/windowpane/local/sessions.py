@@ -72,7 +72,9 @@ class LocalSessions:
             page = await self._engine.sessions.list(self._bound.owner, agent=agent, limit=limit, cursor=cursor)
         else:
             page = await self._found(agent, query.strip().casefold(), limit, cursor)
-        return SessionListView(tuple(map(session_view, page.sessions)), page.cursor)
+        return SessionListView(
+            tuple(map(session_view, page.sessions)), page.cursor, names_only=self._engine.store.encrypted
+        )
 
     async def calls(self, session_id: str) -> CallList:
         """Return every call that was made for a session, also those for summaries."""
@@ -264,6 +266,8 @@ class LocalSessions:
                 return SessionList(tuple(found), cursor)
 
     async def _holds(self, state: SessionState, words: str) -> bool:
+        if self._engine.store.encrypted:
+            return words in state.title.casefold()
         if words in state.name.casefold() or any(words in _said(message).casefold() for message in state.recent):
             return True
         if state.message_count <= len(state.recent):

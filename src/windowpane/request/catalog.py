@@ -14,7 +14,7 @@ from pydantic import TypeAdapter
 from windowpane.agents.base import Agent
 from windowpane.context.catalog import Catalog, CatalogEntry, Standing
 from windowpane.context.ids import BlobHash, content_hash
-from windowpane.context.items import Item, Reference, Rule, Tool, definition
+from windowpane.context.items import AgentText, Item, Reference, Rule, Tool, definition
 from windowpane.tools.base import ServerStatus
 
 KEPT_CATALOGS = 8
@@ -59,7 +59,7 @@ def keep_catalog(agent: Agent, servers: Iterable[ServerStatus]) -> KeptCatalog:
     for item in sorted((*agent.rules, *agent.references, *tools), key=lambda item: item.ref.sort_key):
         text = definition(item)
         name = content_hash(text)
-        blobs[name] = text
+        blobs[name] = AgentText(text)
         entries.append(
             CatalogEntry(
                 type=item.ref.type,
@@ -73,7 +73,7 @@ def keep_catalog(agent: Agent, servers: Iterable[ServerStatus]) -> KeptCatalog:
         )
     body = _CATALOG.dump_json(Catalog(tuple(entries))).decode()
     name = content_hash(body)
-    return KeptCatalog(name, {**blobs, name: body})
+    return KeptCatalog(name, {**blobs, name: AgentText(body)})
 
 
 def read_catalog(body: str) -> Catalog:

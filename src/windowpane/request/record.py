@@ -14,7 +14,7 @@ from pydantic_core import from_json
 
 from windowpane.context.identity_cache import cached_by_identity
 from windowpane.context.ids import BlobHash, content_hash
-from windowpane.context.items import Item, ItemRef, definition, item_hash
+from windowpane.context.items import CLIENT_SERVER, AgentText, Item, ItemRef, definition, item_hash
 from windowpane.context.messages import ToolCall
 from windowpane.context.request import OfferedTool, PartKind, Request, RequestContext, RequestMessage, Role
 
@@ -44,6 +44,9 @@ class _Kept:
     tools: tuple[_KeptTool, ...]
 
 
+_AGENT_PARTS: frozenset[PartKind] = frozenset({"core", "site", "rules", "references"})
+"""The parts that are made of the agent's words alone."""
+
 _KEPT: TypeAdapter[_Kept] = TypeAdapter(_Kept)
 _OFFER: TypeAdapter[OfferedTool] = TypeAdapter(OfferedTool)
 
@@ -68,10 +71,15 @@ def to_blobs(request: Request, items: Mapping[ItemRef, Item]) -> tuple[BlobHash,
     body, blobs = _kept_of(request)
     for item in request.context.items:
         if item.hash and (found := items.get(item.ref)) is not None and item_hash(found) == item.hash:
-            blobs[item.hash] = definition(found)
+            blobs[item.hash] = _shared(item.ref, definition(found))
     text = _KEPT.dump_json(body).decode()
     name = content_hash(text)
     return name, {**blobs, name: text}
+
+
+def _shared(ref: ItemRef, text: str) -> str:
+    """Return what an item says, marked as the agent's unless the client brought it."""
+    return text if ref.server == CLIENT_SERVER else AgentText(text)
 
 
 def _kept_of(request: Request) -> tuple[_Kept, dict[BlobHash, str]]:
@@ -88,7 +96,7 @@ def _kept_of(request: Request) -> tuple[_Kept, dict[BlobHash, str]]:
             _KeptMessage(
                 role=message.role,
                 part=message.part,
-                content=kept(message.content),
+                content=kept(AgentText(message.content) if message.part in _AGENT_PARTS else message.content),
                 name=message.name,
                 tool_calls=message.tool_calls,
                 tool_call_id=message.tool_call_id,
@@ -96,7 +104,9 @@ def _kept_of(request: Request) -> tuple[_Kept, dict[BlobHash, str]]:
             )
             for message in request.messages
         ),
-        tools=tuple(_KeptTool(tool.offered_name, tool.ref, kept(_offer_text(tool))) for tool in request.tools),
+        tools=tuple(
+            _KeptTool(tool.offered_name, tool.ref, kept(_shared(tool.ref, _offer_text(tool)))) for tool in request.tools
+        ),
     )
     return body, blobs
 

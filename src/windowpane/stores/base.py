@@ -86,6 +86,9 @@ class Store(Protocol):
     of tasks at once, and the same data by any number of processes.
     """
 
+    encrypted: bool = False
+    """Whether only those who have the key can read what is kept."""
+
     async def __aenter__(self) -> "Store": ...
 
     async def __aexit__(self, *exc: object) -> None: ...

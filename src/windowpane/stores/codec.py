@@ -3,16 +3,17 @@
 JSON is Unicode, and half of a surrogate pair is not: text that holds one is refused before anything is stored.
 """
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field, TypeAdapter
 from pydantic_core import PydanticSerializationError
 
-from windowpane.context.events import Event
+from windowpane.context.events import Event, Sealed
 from windowpane.context.session import SessionState
 from windowpane.errors import InvalidInputError
 
 _EVENT: TypeAdapter[Event] = TypeAdapter(Annotated[Event, Field(discriminator="type")])
+_STORED: TypeAdapter[Any] = TypeAdapter(Annotated[Event | Sealed, Field(discriminator="type")])
 _STATE: TypeAdapter[SessionState] = TypeAdapter(SessionState)
 
 
@@ -29,8 +30,12 @@ def encode_event(event: Event) -> bytes:
 
 
 def decode_event(body: bytes | str) -> Event:
-    """Return the event that this JSON describes."""
-    return _EVENT.validate_json(body)
+    """Return the event that this JSON describes.
+
+    What an encrypted store wrote comes back as `Sealed`, which is no `Event`: the encrypted store opens it, and without
+    the key `fold` refuses it.
+    """
+    return _STORED.validate_json(body)
 
 
 def encode_state(state: SessionState) -> bytes:

@@ -24,6 +24,7 @@ from windowpane.errors import InvalidSettingError, SessionNotFoundError, Windowp
 from windowpane.stores.append import Append
 from windowpane.stores.base import Appended, Cost, SessionPage, SessionRow, Snapshot, Store
 from windowpane.stores.cursor import cursor_before, list_position
+from windowpane.stores.detect import refuse_sealed
 from windowpane.stores.session_copy import copy_new_session, copy_session, find_row
 
 UNUSED_S = 3600.0
@@ -69,12 +70,14 @@ class ExpiringStore(Store):
         self._limits = limits or Limits()
         self._archive = archive
         self._sweeper: asyncio.Task[None] | None = None
+        self.encrypted = store.encrypted
 
     async def __aenter__(self) -> Self:
         await self._store.__aenter__()
         if self._archive is not None:
             try:
                 await self._archive.__aenter__()
+                await refuse_sealed(self._archive)
             except BaseException:
                 await self._store.__aexit__(None, None, None)
                 raise

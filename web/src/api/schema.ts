@@ -2002,10 +2002,11 @@ export type SessionItem = {
   mode: "always" | "manual"
 }
 
-/** Some sessions, last used first, and the cursor of the next page; null when this was the last. */
+/** Some sessions, last used first, and the cursor of the next page; null when this was the last. `names_only` tells that a search looks at names alone, because conversations are encrypted. */
 export type SessionListView = {
   sessions: SessionView[]
   cursor: string | null
+  names_only: boolean
 }
 
 /** What a page needs for its footer. */

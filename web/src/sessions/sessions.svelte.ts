@@ -25,6 +25,8 @@ class Sessions {
   problem: ProblemError | null = $state.raw(null)
   /** Whether the server is still looking for sessions that hold the words. */
   searching = $state(false)
+  /** Whether only names are searched, because conversations are encrypted. */
+  namesOnly = $state(false)
   #query = $state('')
   #found: SessionView[] = $state.raw([])
   #foundCursor: string | null = $state(null)
@@ -105,12 +107,13 @@ class Sessions {
 
   async refresh(): Promise<void> {
     try {
-      const { sessions, cursor } = await call('list_sessions', {
+      const { sessions, cursor, names_only } = await call('list_sessions', {
         query: { limit: Math.min(200, Math.max(PAGE, this.#known)) },
       })
       this.#all = sessions
       this.#known = sessions.length
       this.#cursor = cursor
+      this.namesOnly = names_only
       this.problem = null
     } catch (error) {
       if (!(error instanceof ProblemError)) throw error

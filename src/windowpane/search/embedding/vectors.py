@@ -19,6 +19,7 @@ import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,12 +51,32 @@ def stored(vectors: Vectors) -> Stored:
     return np.rint(vectors * SCALE).astype(np.int16)
 
 
-class VectorCache:
-    """The file of vectors. Every method may block, and may be called from any thread."""
+class EntryCipher(Protocol):
+    """Encrypts the entries of a cache, each bound to its name."""
 
-    def __init__(self, directory: Path, most_vectors: int = MOST_VECTORS) -> None:
+    def name(self, key: Key) -> bytes:
+        """Return the name under which an entry is kept."""
+        ...
+
+    def seal(self, name: bytes, entry: bytes) -> bytes:
+        """Return an entry encrypted."""
+        ...
+
+    def unseal(self, name: bytes, sealed: bytes) -> bytes | None:
+        """Return an entry, or None when it is damaged."""
+        ...
+
+
+class VectorCache:
+    """The file of vectors. Every method may block, and may be called from any thread.
+
+    With a cipher the file tells neither which texts were embedded nor what they mean.
+    """
+
+    def __init__(self, directory: Path, most_vectors: int = MOST_VECTORS, *, cipher: EntryCipher | None = None) -> None:
         self.path = directory / "vectors.db"
         self._most_vectors = most_vectors
+        self._cipher = cipher
 
     def read(self, keys: Sequence[Key]) -> dict[Key, Stored]:
         """Return the vectors that are there and whole."""
@@ -115,14 +136,15 @@ class VectorCache:
         stale: list[Key] = []
         now = time.time()
         with closing(self._open()) as db:
-            for some in _groups(keys):
+            names = {key if self._cipher is None else self._cipher.name(key): key for key in keys}
+            for some in _groups(list(names)):
                 marks = ",".join("?" * len(some))
                 query = f"SELECT key, vector, checksum, used_at FROM vectors WHERE key IN ({marks})"  # noqa: S608 (only marks)
-                for key, vector, checksum, used_at in db.execute(query, some):
-                    if isinstance(vector, bytes) and zlib.crc32(vector) == checksum:
-                        found[key] = np.frombuffer(vector, "<i2").astype(np.int16, copy=False)
+                for name, entry, checksum, used_at in db.execute(query, some):
+                    if (vector := self._unsealed(name, entry, checksum)) is not None:
+                        found[names[name]] = np.frombuffer(vector, "<i2").astype(np.int16, copy=False)
                         if now - used_at > _STALE_S:
-                            stale.append(key)
+                            stale.append(name)
             if stale:
                 # Not worth failing for: a busy or read-only file is only read.
                 with suppress(sqlite3.OperationalError), db:
@@ -131,10 +153,8 @@ class VectorCache:
 
     def _write(self, vectors: Mapping[Key, Stored]) -> None:
         now = time.time()
-        rows = [
-            (key, blob, zlib.crc32(blob), now)
-            for key, blob in ((key, vector.astype("<i2").tobytes()) for key, vector in vectors.items())
-        ]
+        entries = (self._sealed(key, vector.astype("<i2").tobytes()) for key, vector in vectors.items())
+        rows = [(name, entry, zlib.crc32(entry), now) for name, entry in entries]
         with closing(self._open()) as db, db:
             db.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?, ?, ?)", rows)
             count = int(db.execute("SELECT count(*) FROM vectors").fetchone()[0])
@@ -143,6 +163,17 @@ class VectorCache:
                     "DELETE FROM vectors WHERE key IN (SELECT key FROM vectors ORDER BY used_at, key LIMIT ?)",
                     (count - self._most_vectors,),
                 )
+
+    def _sealed(self, key: Key, vector: bytes) -> tuple[bytes, bytes]:
+        if self._cipher is None:
+            return key, vector
+        name = self._cipher.name(key)
+        return name, self._cipher.seal(name, vector)
+
+    def _unsealed(self, name: bytes, entry: object, checksum: int) -> bytes | None:
+        if not isinstance(entry, bytes) or zlib.crc32(entry) != checksum:
+            return None
+        return entry if self._cipher is None else self._cipher.unseal(name, entry)
 
     def _discard(self) -> None:
         """Remove a damaged file; a process that still has it open keeps its copy."""

@@ -110,7 +110,11 @@ async def list_sessions(
     pane: Reading,
     agent: Annotated[str | None, Query(description="Only sessions of this agent.")] = None,
     q: Annotated[
-        str | None, Query(max_length=1000, description="Only sessions with this in their name or conversation.")
+        str | None,
+        Query(
+            max_length=1000,
+            description="Only sessions with this in their name or conversation, or in their name if `names_only`.",
+        ),
     ] = None,
     limit: Annotated[int, Query(ge=1, le=200)] = 50,
     cursor: Annotated[str | None, Query(description="The cursor of the page before.")] = None,

@@ -23,6 +23,9 @@ app = new_app()
 def sessions(
     context: typer.Context,
     agent: Annotated[str | None, typer.Option("--agent", help="Only sessions of this agent.")] = None,
+    search: Annotated[
+        str | None, typer.Option("--search", help="Only sessions with this in their name or conversation.")
+    ] = None,
     limit: Annotated[int, typer.Option("--limit", min=1, max=1000, help="Maximum number of sessions.")] = 20,
     as_json: Json = False,
 ) -> None:
@@ -31,17 +34,20 @@ def sessions(
     \b
     Examples:
       windowpane sessions
+      windowpane sessions --search invoice
       windowpane sessions show last
       windowpane sessions rename ses_4k "Invoice import"
       windowpane sessions delete ses_4k
     """
     if context.invoked_subcommand is None:
-        with_pane(lambda pane: _list(pane, agent, limit, as_json=as_json))
+        with_pane(lambda pane: _list(pane, agent, search, limit, as_json=as_json))
 
 
-async def _list(pane: "Pane", agent: str | None, limit: int, *, as_json: bool) -> None:
-    found = await all_sessions(pane, agent=agent, limit=limit + 1)
-    screen = Screen()
+async def _list(pane: "Pane", agent: str | None, search: str | None, limit: int, *, as_json: bool) -> None:
+    found = await all_sessions(pane, agent=agent, query=search, limit=limit + 1)
+    screen = Screen(remarks_aside=as_json)
+    if search and (await pane.sessions.list(limit=1)).names_only:
+        screen.remark("Conversations are encrypted: only names were searched.")
     if as_json:
         screen.json([_summary(session) for session in found[:limit]])
         return

@@ -14,7 +14,9 @@ from windowpane.cli.terminal import Screen, counted
 from windowpane.errors import InvalidInputError
 
 if TYPE_CHECKING:
+    from windowpane.stores.base import Store
     from windowpane.stores.copy import Copied, Step
+    from windowpane.stores.encrypted.keys import KeyRing
 
 app = new_app(no_args_is_help=True)
 
@@ -35,6 +37,9 @@ def store() -> None:
 def copy(
     source: Annotated[str, typer.Argument(metavar="FROM", help="Store to copy from, as for --store-url.")],
     target: Annotated[str, typer.Argument(metavar="TO", help="Store to copy to, as for --store-url.")],
+    decrypt: Annotated[
+        bool, typer.Option("--decrypt", help="Write TO without encryption, although a key is set.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Copy all sessions to another store, then compare both. Exit code 1: the copy is incomplete.
@@ -42,13 +47,21 @@ def copy(
     Sessions may be used meanwhile; changed sessions are copied again. A copy that was stopped continues when the
     command is run again. FROM is not changed.
 
+    With WINDOWPANE_ENCRYPTION_KEY or WINDOWPANE_ENCRYPTION_KEY_FILE, TO is encrypted with the first key. FROM may be
+    plain, or encrypted with any of the keys.
+
     \b
-    Example:
+    Examples:
       windowpane store copy sqlite:////srv/windowpane.db postgresql://db.example/windowpane
+      WINDOWPANE_ENCRYPTION_KEY=NEW,OLD windowpane store copy sqlite:////srv/old.db sqlite:////srv/new.db
     """
     import anyio
 
-    local_settings("it opens both stores from this machine")
+    from windowpane.wiring import encryption_keys
+
+    keys = encryption_keys(local_settings("it opens both stores from this machine"))
+    if decrypt and keys is None:
+        raise InvalidInputError("--decrypt needs the key of FROM; set WINDOWPANE_ENCRYPTION_KEY")
     if source == target:
         raise InvalidInputError("FROM and TO are the same store")
     for url in (source, target):
@@ -58,7 +71,7 @@ def copy(
     if scheme == "sqlite" and not Path(path).exists():
         raise InvalidInputError(f"no file {path}; FROM must exist")
     screen = Screen(remarks_aside=as_json)
-    copied = anyio.run(_copied, source, target)
+    copied = anyio.run(_copied, source, target, keys, decrypt)
     for error in copied.refused:
         screen.fail(in_one_line(error))
     if as_json:
@@ -77,11 +90,12 @@ def copy(
     raise typer.Exit(0 if copied.complete else 1)
 
 
-async def _copied(source: str, target: str) -> "Copied":
+async def _copied(source: str, target: str, keys: "KeyRing | None", decrypt: bool) -> "Copied":
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     from windowpane.stores.copy import copy_store
+    from windowpane.stores.detect import refuse_sealed
     from windowpane.wiring import open_store
 
     shown = Progress(
@@ -100,10 +114,23 @@ async def _copied(source: str, target: str) -> "Copied":
         shown.update(task, description=STEPS[step], completed=done, total=total)
 
     async with AsyncExitStack() as stack:
-        ours = await stack.enter_async_context(open_store(source))
-        theirs = await stack.enter_async_context(open_store(target))
+        ours = await stack.enter_async_context(await _source(source, keys))
+        theirs = await stack.enter_async_context(open_store(target, None if decrypt else keys))
+        for opened in (ours, theirs):
+            await refuse_sealed(opened)
         stack.enter_context(shown)
         return await copy_store(ours, theirs, on_progress)
+
+
+async def _source(url: str, keys: "KeyRing | None") -> "Store":
+    """Return the store to copy from: with the keys when there are any and its sessions are encrypted."""
+    from windowpane.stores.detect import holds_sealed
+    from windowpane.wiring import open_store
+
+    if keys is None:
+        return open_store(url)
+    async with open_store(url) as plain:
+        return open_store(url, keys if await holds_sealed(plain) else None)
 
 
 def _draw(screen: Screen, copied: "Copied") -> None:

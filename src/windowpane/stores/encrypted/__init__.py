@@ -1,0 +1,1 @@
+"""Sessions whose texts are encrypted, in any store."""
