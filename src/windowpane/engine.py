@@ -133,7 +133,6 @@ class Engine:
             leases=self._leases,
             runner=self._runner,
         )
-        self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
         async with AsyncExitStack() as opening:

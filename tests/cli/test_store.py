@@ -1,5 +1,6 @@
 """`windowpane store copy`: what it prints, and that it can be killed."""
 
+import base64
 import json
 import subprocess
 import sys
@@ -10,7 +11,7 @@ import anyio
 import pytest
 
 from cli.running import PATIENCE_S, environment, windowpane
-from stores.kinds import begin, created, said
+from stores.kinds import KEY, begin, created, said
 from windowpane.context.ids import SessionId, content_hash
 from windowpane.errors import StoreError
 from windowpane.stores.session_copy import session_digest
@@ -132,3 +133,28 @@ def test_what_cannot_be_copied_is_refused(tmp_path: Path, urls: tuple[str, str],
 
     assert (done.code, done.out) == (1, "")
     assert why in done.err
+
+
+def test_copying_encrypts_changes_the_key_and_decrypts(tmp_path: Path) -> None:
+    old, new = KEY, base64.b64encode(b"a new key that only tests use...").decode()
+    urls = [f"sqlite:///{tmp_path / name}.db" for name in ("plain", "old", "new", "again")]
+    whole = fill(tmp_path / "plain.db", 3)
+    file = tmp_path / "keys"
+    file.write_text(f"{new}\n{old}\n")
+
+    def copied(source: str, target: str, *options: str, **keys: str) -> tuple[int, str]:
+        done = windowpane(tmp_path, "store", "copy", source, target, *options, **keys)
+        return done.code, " ".join(done.err.split())
+
+    good = (0, "")
+    assert copied(urls[0], urls[1], WINDOWPANE_ENCRYPTION_KEY=old) == good
+    assert copied(urls[1], urls[2], WINDOWPANE_ENCRYPTION_KEY_FILE=str(file)) == good
+    without, wrong = copied(urls[2], urls[3]), copied(urls[2], urls[3], WINDOWPANE_ENCRYPTION_KEY=old)
+    to_plain = copied(urls[1], urls[0], WINDOWPANE_ENCRYPTION_KEY=old)
+    assert copied(urls[2], urls[3], "--decrypt", WINDOWPANE_ENCRYPTION_KEY=new) == good
+
+    assert digests(tmp_path / "again.db") == whole
+    assert without[0] == wrong[0] == to_plain[0] == 1
+    assert "no key is set; nothing was changed" in without[1]
+    assert "are encrypted with the key with the id" in wrong[1]
+    assert "the sessions of this store are not encrypted; nothing was changed" in to_plain[1]

@@ -90,7 +90,7 @@ async def test_sessions_are_listed_last_used_first_in_pages(client: httpx2.Async
 
     assert [entry["name"] for entry in first["sessions"]] == ["used", "2"]
     assert ([entry["name"] for entry in second["sessions"]], second["cursor"]) == (["1"], None)
-    assert other == {"sessions": [], "cursor": None}
+    assert other == {"sessions": [], "cursor": None, "names_only": False}
 
 
 @pytest.mark.parametrize("query", [{"limit": 0}, {"limit": 201}, {"limit": "x"}, {"cursor": "x"}, {"cursor": "9" * 30}])
@@ -186,7 +186,7 @@ async def test_a_deleted_session_is_gone(world: World) -> None:
         for path in ("", "/messages", "/items", "/turns/1", "/turns/1/context", "/turns/1/request"):
             assert problem_in(await client.get(f"/api/sessions/{session}{path}")) == gone
         assert problem_in(await client.delete(f"/api/sessions/{session}")) == gone
-        assert (await client.get("/api/sessions")).json() == {"sessions": [], "cursor": None}
+        assert (await client.get("/api/sessions")).json() == {"sessions": [], "cursor": None, "names_only": False}
 
 
 @pytest.mark.spec("S4.58")

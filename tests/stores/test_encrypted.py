@@ -67,6 +67,10 @@ async def sealed(plain: MemoryStore, session: SessionId) -> tuple[list[bytes], d
     return [body for _, body in kept.log], kept.blobs
 
 
+async def read_all(store: Store, session: SessionId) -> tuple[list[Recorded], str]:
+    return await store.read(session), await store.blob(session, HASH)
+
+
 async def test_equal_texts_of_two_sessions_have_different_names_and_ciphertexts(
     plain: MemoryStore, store: EncryptedStore
 ) -> None:
@@ -140,10 +144,8 @@ async def test_texts_cannot_be_put_into_another_session_or_another_place(
 
     for bad_log, bad_blobs, why in attempts:
         kept.log[:], kept.blobs = bad_log, bad_blobs
-        reader = encrypted(plain)
         with pytest.raises(StoreCorruptError) as caught:
-            await reader.read(session)
-            await reader.blobs(session, [HASH])
+            await read_all(encrypted(plain), session)
         assert str(caught.value).partition(";")[0] == why
 
 

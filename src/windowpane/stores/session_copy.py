@@ -10,8 +10,12 @@ from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from windowpane.context.events import Erased, Recorded
+from pydantic import TypeAdapter
+
+from windowpane.context.catalog import Catalog
+from windowpane.context.events import Erased, Recorded, RequestBuilt
 from windowpane.context.ids import BlobHash, SessionId, content_hash
+from windowpane.context.items import AgentText
 from windowpane.errors import DifferentSessionError, SequenceConflictError, SessionNotFoundError
 from windowpane.stores.append import OriginalTimes
 from windowpane.stores.base import SessionRow, Store
@@ -22,6 +26,7 @@ PAGE = 500
 """How many events are read or added at once."""
 
 _BLOBS_AT_ONCE = 200
+_CATALOG: TypeAdapter[Catalog] = TypeAdapter(Catalog)
 
 
 async def copy_session(source: Store, target: Store, session_id: SessionId) -> int:
@@ -59,7 +64,7 @@ async def copy_new_session(source: Store, target: Store, session_id: SessionId, 
         SessionNotFoundError: the source has no such session.
     """
     log = await source.read(session_id)
-    blobs = await source.blobs(session_id, await source.blob_hashes(session_id))
+    blobs = await _texts(source, target, session_id, await source.blob_hashes(session_id), log)
     moved = OriginalTimes(tuple(entry.at for entry in log), touched_at)
     try:
         await target.append(
@@ -137,11 +142,24 @@ async def _add(source: Store, target: Store, session_id: SessionId, last_seq: in
         return 0
     pages = -(-max(row.last_seq - last_seq, len(rest)) // PAGE)
     share = missing[: -(-len(missing) // pages)]
-    blobs = await source.blobs(session_id, share)
+    blobs = await _texts(source, target, session_id, share, rest)
     moved = OriginalTimes(tuple(entry.at for entry in rest), row.touched_at)
     events = [entry.event for entry in rest]
     await target.append(session_id, events, expected_seq=last_seq, blobs=blobs, original_times=moved)
     return len(rest)
+
+
+async def _texts(
+    source: Store, target: Store, session_id: SessionId, hashes: Sequence[BlobHash], log: Sequence[Recorded]
+) -> dict[BlobHash, str]:
+    """Return texts of a session. A plain store does not know which are the agent's: the catalogs of its turns do."""
+    texts = await source.blobs(session_id, hashes)
+    if source.encrypted or not target.encrypted:
+        return texts
+    catalogs = {entry.event.catalog for entry in log if isinstance(entry.event, RequestBuilt) and entry.event.catalog}
+    bodies = await source.blobs(session_id, list(catalogs))
+    shared = {entry.hash for body in bodies.values() for entry in _CATALOG.validate_json(body).entries} | bodies.keys()
+    return {name: AgentText(text) if name in shared else text for name, text in texts.items()}
 
 
 async def find_row(store: Store, session_id: SessionId) -> SessionRow | None:

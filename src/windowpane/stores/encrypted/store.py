@@ -12,7 +12,7 @@ from collections import OrderedDict
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import date, datetime
 from typing import Self, TypeVar
 from weakref import WeakValueDictionary
 
@@ -31,7 +31,7 @@ from windowpane.errors import (
     WrongEncryptionKeyError,
 )
 from windowpane.stores.append import Append, check_name
-from windowpane.stores.base import Appended, SessionPage, SessionRow, Snapshot, Store
+from windowpane.stores.base import Appended, Cost, SessionPage, SessionRow, Snapshot, Store
 from windowpane.stores.codec import decode_event
 from windowpane.stores.encrypted.keys import DamagedSealError, DataKey, KeyRing
 from windowpane.stores.encrypted.sealing import (
@@ -229,6 +229,14 @@ class EncryptedStore(Store):
     async def release(self, session_id: SessionId, holder: str) -> None:
         """Give the lease back; see `Store.release`."""
         await self.inner.release(session_id, holder)
+
+    async def add_cost(self, owner: str, day: date, cost: Cost) -> None:
+        """Add to what an owner's model calls cost on a day; see `Store.add_cost`."""
+        await self.inner.add_cost(owner, day, cost)
+
+    async def costs(self, owner: str, *, since: date) -> dict[date, Cost]:
+        """Return what an owner's model calls cost, by day; see `Store.costs`."""
+        return await self.inner.costs(owner, since=since)
 
     async def subscribe(self, session_id: SessionId, *, after: int) -> AsyncGenerator[Recorded]:
         """Yield every event after a sequence number, old ones first, then new ones; see `Store.subscribe`."""
