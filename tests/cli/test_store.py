@@ -142,16 +142,18 @@ def test_copying_encrypts_changes_the_key_and_decrypts(tmp_path: Path) -> None:
     file = tmp_path / "keys"
     file.write_text(f"{new}\n{old}\n")
 
-    def copied(source: str, target: str, *options: str, **keys: str) -> tuple[int, str]:
-        done = windowpane(tmp_path, "store", "copy", source, target, *options, **keys)
+    def copied(source: str, target: str, *options: str, key: str = "", file: str = "") -> tuple[int, str]:
+        keys = {"WINDOWPANE_ENCRYPTION_KEY": key, "WINDOWPANE_ENCRYPTION_KEY_FILE": file}
+        given = {name: value for name, value in keys.items() if value}
+        done = windowpane(tmp_path, "store", "copy", source, target, *options, piped=b"", **given)
         return done.code, " ".join(done.err.split())
 
     good = (0, "")
-    assert copied(urls[0], urls[1], WINDOWPANE_ENCRYPTION_KEY=old) == good
-    assert copied(urls[1], urls[2], WINDOWPANE_ENCRYPTION_KEY_FILE=str(file)) == good
-    without, wrong = copied(urls[2], urls[3]), copied(urls[2], urls[3], WINDOWPANE_ENCRYPTION_KEY=old)
-    to_plain = copied(urls[1], urls[0], WINDOWPANE_ENCRYPTION_KEY=old)
-    assert copied(urls[2], urls[3], "--decrypt", WINDOWPANE_ENCRYPTION_KEY=new) == good
+    assert copied(urls[0], urls[1], key=old) == good
+    assert copied(urls[1], urls[2], file=str(file)) == good
+    without, wrong = copied(urls[2], urls[3]), copied(urls[2], urls[3], key=old)
+    to_plain = copied(urls[1], urls[0], key=old)
+    assert copied(urls[2], urls[3], "--decrypt", key=new) == good
 
     assert digests(tmp_path / "again.db") == whole
     assert without[0] == wrong[0] == to_plain[0] == 1

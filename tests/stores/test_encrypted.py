@@ -28,7 +28,7 @@ from windowpane.stores.copy import Copied, copy_store
 from windowpane.stores.detect import holds_sealed, refuse_sealed
 from windowpane.stores.encrypted.keys import KeyRing
 from windowpane.stores.encrypted.store import EncryptedStore
-from windowpane.stores.expiry import ExpiringStore
+from windowpane.stores.expiry import ExpiringStore, Limits
 from windowpane.stores.memory import MemoryStore
 from windowpane.stores.session_copy import session_digest
 from windowpane.stores.sessions import Sessions
@@ -49,21 +49,38 @@ def encrypted(store: Store, *keys: str) -> EncryptedStore:
     return EncryptedStore(store, ring(*(keys or (KEY,))))
 
 
+class GlassStore(MemoryStore):
+    """A store that can be looked into, and tampered with."""
+
+    def kept(self, session: SessionId):
+        """Return all that is kept of a session."""
+        return self._sessions[session]
+
+    async def delete(self, session_id: SessionId) -> None:
+        """Remove a session and remember it, as an old page of a disk may."""
+        self.left = self._sessions[session_id]
+        await super().delete(session_id)
+
+    def put_back(self, session: SessionId) -> None:
+        """Bring back what was left of a session that was deleted."""
+        self._sessions[session] = self.left
+
+
 @pytest.fixture
-async def plain() -> AsyncIterator[MemoryStore]:
+async def plain() -> AsyncIterator[GlassStore]:
     """The store that is encrypted, as one sees it who has no key."""
-    async with MemoryStore() as opened:
+    async with GlassStore() as opened:
         yield opened
 
 
 @pytest.fixture
-def store(plain: MemoryStore) -> EncryptedStore:
+def store(plain: GlassStore) -> EncryptedStore:
     return encrypted(plain)
 
 
-async def sealed(plain: MemoryStore, session: SessionId) -> tuple[list[bytes], dict[BlobHash, str]]:
+def sealed(plain: GlassStore, session: SessionId) -> tuple[list[bytes], dict[BlobHash, str]]:
     """Return what is kept of a session, as it is kept."""
-    kept = plain._sessions[session]
+    kept = plain.kept(session)
     return [body for _, body in kept.log], kept.blobs
 
 
@@ -72,13 +89,13 @@ async def read_all(store: Store, session: SessionId) -> tuple[list[Recorded], st
 
 
 async def test_equal_texts_of_two_sessions_have_different_names_and_ciphertexts(
-    plain: MemoryStore, store: EncryptedStore
+    plain: GlassStore, store: EncryptedStore
 ) -> None:
     sessions = [await begin(store), await begin(store)]
     for session in sessions:
         await store.append(session, [said(TEXT), said(TEXT)], blobs={HASH: TEXT})
 
-    (one, first), (two, second) = [await sealed(plain, session) for session in sessions]
+    (one, first), (two, second) = [sealed(plain, session) for session in sessions]
 
     assert len({*one, *two}) == 6
     assert not first.keys() & second.keys()
@@ -112,12 +129,12 @@ async def test_a_text_of_the_agent_is_kept_once_for_all_sessions_until_the_last_
 
 
 async def test_texts_cannot_be_put_into_another_session_or_another_place(
-    plain: MemoryStore, store: EncryptedStore
+    plain: GlassStore, store: EncryptedStore
 ) -> None:
     session, other = await begin(store), await begin(store)
     for each in (session, other):
         await store.append(each, [said("one"), said("two")], blobs={HASH: TEXT})
-    kept, strange = plain._sessions[session], plain._sessions[other]
+    kept, strange = plain.kept(session), plain.kept(other)
     log, blobs = list(kept.log), dict(kept.blobs)
     own, strange_own = (next(name for name in each.blobs if name.startswith("s")) for each in (kept, strange))
     strange_key = {name: text for name, text in strange.blobs.items() if name.startswith("k")}
@@ -149,10 +166,10 @@ async def test_texts_cannot_be_put_into_another_session_or_another_place(
         assert str(caught.value).partition(";")[0] == why
 
 
-async def test_any_flipped_bit_of_an_event_is_noticed(plain: MemoryStore, store: EncryptedStore) -> None:
+async def test_any_flipped_bit_of_an_event_is_noticed(plain: GlassStore, store: EncryptedStore) -> None:
     session = await begin(store)
     await store.append(session, [said("do not touch")])
-    log = plain._sessions[session].log
+    log = plain.kept(session).log
     at, body = log[1]
     start = body.index(b'"box":"') + 7
     box = base64.b64decode(body[start:-2])
@@ -166,7 +183,7 @@ async def test_any_flipped_bit_of_an_event_is_noticed(plain: MemoryStore, store:
 
 
 async def test_a_damaged_snapshot_is_none_because_the_log_has_everything(
-    plain: MemoryStore, store: EncryptedStore
+    plain: GlassStore, store: EncryptedStore
 ) -> None:
     session = await begin(store)
     await store.put_snapshot(session, Snapshot(1, b"state"))
@@ -175,22 +192,22 @@ async def test_a_damaged_snapshot_is_none_because_the_log_has_everything(
     kept = await plain.snapshot(session)
     assert kept is not None
     assert b"state" not in kept.body
-    plain._sessions[session].snapshot = Snapshot(1, kept.body[:-1] + bytes([kept.body[-1] ^ 1]))
+    plain.kept(session).snapshot = Snapshot(1, kept.body[:-1] + bytes([kept.body[-1] ^ 1]))
 
     assert await store.snapshot(session) is None
 
 
 async def test_when_a_session_is_deleted_its_key_is_gone_and_what_was_left_of_it_cannot_be_read(
-    plain: MemoryStore, store: EncryptedStore
+    plain: GlassStore, store: EncryptedStore
 ) -> None:
     session = await begin(store)
     await store.append(session, [said(TEXT)], blobs={HASH: TEXT})
-    left = plain._sessions[session]
-    key = {name: text for name, text in left.blobs.items() if name.startswith("k")}
     await store.delete(session)
 
+    plain.put_back(session)
+    left = plain.kept(session)
+    key = {name: text for name, text in left.blobs.items() if name.startswith("k")}
     left.blobs = {name: text for name, text in left.blobs.items() if name not in key}
-    plain._sessions[session] = left
     with pytest.raises(StoreCorruptError, match="its encryption key is missing"):
         await store.read(session)
     with pytest.raises(StoreCorruptError, match="its encryption key is missing"):
@@ -201,7 +218,7 @@ async def test_when_a_session_is_deleted_its_key_is_gone_and_what_was_left_of_it
 
 
 async def test_a_worker_that_knows_the_key_of_a_deleted_session_writes_nothing_unreadable_into_the_next_one(
-    plain: MemoryStore,
+    plain: GlassStore,
 ) -> None:
     worker, other = encrypted(plain), encrypted(plain)
     session = await begin(worker)
@@ -213,23 +230,22 @@ async def test_a_worker_that_knows_the_key_of_a_deleted_session_writes_nothing_u
     assert events(await encrypted(plain).read(session)) == [created("eve"), said("with the old key")]
 
 
-async def test_a_session_from_the_archive_goes_on_in_a_worker_that_knew_it_before(plain: MemoryStore) -> None:
+async def test_a_session_from_the_archive_goes_on_in_a_worker_that_knew_it_before(plain: GlassStore) -> None:
     archive = MemoryStore()
-    workers = [ExpiringStore(encrypted(plain), archive=encrypted(archive)) for _ in range(2)]
-    session = await begin(workers[0])
-    await workers[0].append(session, [said("one")])
-    await workers[1].read(session)
-    row = await plain.row(session)
+    first, second = (ExpiringStore(encrypted(plain), archive=encrypted(archive)) for _ in range(2))
+    strict = ExpiringStore(encrypted(plain), Limits(unused_s=1e-6), archive=encrypted(archive))
+    session = await begin(first)
+    await first.append(session, [said("one")])
 
-    assert await workers[0]._move_to(encrypted(archive), row)
-    await workers[0].read(session)
-    await workers[1].append(session, [said("two")], expected_seq=2)
+    assert [one.row.id for one in await strict.sweep()] == [session]
+    await second.read(session)
+    await first.append(session, [said("two")], expected_seq=2)
 
     assert contents(await encrypted(plain).read(session)) == ["one", "two"]
 
 
 async def test_without_the_key_an_encrypted_store_is_refused_and_nothing_is_lost(
-    plain: MemoryStore, store: EncryptedStore
+    plain: GlassStore, store: EncryptedStore
 ) -> None:
     session = await begin(store)
 
@@ -248,7 +264,7 @@ async def test_without_the_key_an_encrypted_store_is_refused_and_nothing_is_lost
     assert events(await store.read(session)) == [created()]
 
 
-async def test_with_a_key_a_plain_store_is_refused_and_nothing_is_lost(plain: MemoryStore) -> None:
+async def test_with_a_key_a_plain_store_is_refused_and_nothing_is_lost(plain: GlassStore) -> None:
     session = await begin(plain)
 
     with pytest.raises(StoreNotEncryptedError) as caught:
@@ -259,7 +275,7 @@ async def test_with_a_key_a_plain_store_is_refused_and_nothing_is_lost(plain: Me
     assert events(await plain.read(session)) == [created()]
 
 
-async def test_a_wrong_key_is_refused_by_name_and_nothing_is_lost(plain: MemoryStore, store: EncryptedStore) -> None:
+async def test_a_wrong_key_is_refused_by_name_and_nothing_is_lost(plain: GlassStore, store: EncryptedStore) -> None:
     session = await begin(store)
     await store.append(session, [said(TEXT)], blobs={HASH: TEXT})
 
@@ -273,13 +289,13 @@ async def test_a_wrong_key_is_refused_by_name_and_nothing_is_lost(plain: MemoryS
     assert await store.blob(session, HASH) == TEXT
 
 
-async def test_an_empty_store_can_be_opened_with_a_key_and_without(plain: MemoryStore) -> None:
+async def test_an_empty_store_can_be_opened_with_a_key_and_without(plain: GlassStore) -> None:
     await refuse_sealed(plain)
     async with encrypted(plain) as store:
         assert (store.encrypted, plain.encrypted, await holds_sealed(plain)) == (True, False, False)
 
 
-async def test_the_first_key_writes_and_every_key_reads(plain: MemoryStore, store: EncryptedStore) -> None:
+async def test_the_first_key_writes_and_every_key_reads(plain: GlassStore, store: EncryptedStore) -> None:
     before = await begin(store)
     await store.append(before, [said(TEXT)], blobs={HASH: TEXT})
 
@@ -299,13 +315,13 @@ async def test_the_first_key_writes_and_every_key_reads(plain: MemoryStore, stor
 
 @pytest.mark.parametrize("keys", [(KEY,), (OTHER_KEY, KEY)], ids=["the same key", "another key"])
 async def test_a_copy_has_the_keys_of_its_own_store_and_is_the_same_session(
-    plain: MemoryStore, store: EncryptedStore, keys: tuple[str, ...]
+    plain: GlassStore, store: EncryptedStore, keys: tuple[str, ...]
 ) -> None:
     session = await begin(store)
     rule = AgentText("a rule")
     await store.append(session, [said(TEXT), said("gone")], blobs={HASH: TEXT, content_hash(rule): rule})
     await store.erase(session, [3])
-    place = MemoryStore()
+    place = GlassStore()
 
     async with encrypted(plain, *keys) as source, encrypted(place, *keys) as target:
         copied = await copy_store(source, target)
@@ -316,10 +332,10 @@ async def test_a_copy_has_the_keys_of_its_own_store_and_is_the_same_session(
     assert copied == Copied(sessions=1, copied=1, events=3, verified=1)
     assert events(await alone.read(session)) == [created(), said(TEXT), Erased()]
     assert isinstance(await alone.blob(session, content_hash(rule)), AgentText)
-    assert not {*(await sealed(plain, session))[0]} & {*(await sealed(place, session))[0]}
+    assert not {*sealed(plain, session)[0]} & {*sealed(place, session)[0]}
 
 
-async def test_plain_sessions_become_encrypted_by_copying_and_plain_again(plain: MemoryStore) -> None:
+async def test_plain_sessions_become_encrypted_by_copying_and_plain_again(plain: GlassStore) -> None:
     session = await begin(plain)
     await plain.append(session, [said(TEXT)], blobs={HASH: TEXT})
     async with encrypted(MemoryStore()) as middle, MemoryStore() as back:
