@@ -222,7 +222,7 @@ class EncryptedStore(Store):
             return None
         return Snapshot(found.seq, body)
 
-    async def acquire(self, session_id: SessionId, holder: str, ttl_s: float) -> bool:
+    async def acquire(self, session_id: SessionId, holder: str, ttl_s: float) -> int | None:
         """Take or renew the session's one lease; see `Store.acquire`."""
         return await self.inner.acquire(session_id, holder, ttl_s)
 
