@@ -25,11 +25,13 @@ from mcp.types import CallToolResult, TextContent, TextResourceContents
 from forked import forked
 from mcp_process import serve
 from windowpane.callers import TokenFile
-from windowpane.context.events import SessionContext
+from windowpane.context.events import ItemAdded, SessionContext, SessionItem
 from windowpane.context.ids import SessionId
+from windowpane.context.items import reference_ref
 from windowpane.engine import Engine
 from windowpane.errors import InvalidSettingError
 from windowpane.mcp_server.run import run_mcp
+from windowpane.mcp_server.server import create_server
 from windowpane.settings import Settings
 from windowpane.wiring import open_engine
 
@@ -61,7 +63,7 @@ def url(settings: Settings) -> Generator[str]:
 def written(folder: Path) -> Settings:
     agent = folder / "agents" / "pane"
     for name, text in {
-        "agent.yaml": "model: echo\nworking_context: false\n",
+        "agent.yaml": "model: echo\nworking_context: false\nfinders: false\n",
         "prompts/core.md": "You are Pane.",
         "rules/tone.md": "---\ninclude: always\n---\nBe kind.",
         "references/atlas.md": "---\ninclude: agent\ndescription: Rivers and mountains\n---\nThe Danube is long.",
@@ -149,6 +151,8 @@ async def test_a_host_keeps_the_working_context_of_a_session(settings: Settings,
         ("get_relevant_context", True),
         ("search_context", True),
         ("explain_context", True),
+        ("change_context_item", True),
+        ("set_include_mode", True),
     ]
     assert empty == ("No context stored for this session", False)
     assert answers == [
@@ -160,6 +164,46 @@ async def test_a_host_keeps_the_working_context_of_a_session(settings: Settings,
     assert (stranger, failed) == ("Error executing tool get_relevant_context: no session 'ses_none'", True)
     assert state.sets == {"ports": ("80", "81")}
     assert last == SessionContext(reason="changed", context=state.sets, set_name="ports", actor="model")
+
+
+async def test_a_host_changes_which_items_a_session_uses_and_how_they_are_included(tmp_path: Path) -> None:
+    settings = written(tmp_path)
+    async with open_engine(settings) as engine:
+        session = await engine.sessions.create()
+        with anyio.fail_after(PATIENCE_S):
+            async with Client(create_server(engine)) as client:
+                answers = [
+                    await ask(client, "change_context_item", session_id=session.id, item=item, change=change)
+                    for item, change in (
+                        ("reference:atlas", "never"),
+                        ("reference:atlas", "never"),
+                        ("reference:atlas", "readmit"),
+                        ("rule:tone", "remove"),
+                        ("rule:tone", "add"),
+                    )
+                ]
+                mode = await ask(
+                    client,
+                    "set_include_mode",
+                    session_id=session.id,
+                    item="reference:atlas",
+                    include="always",
+                    also_in_this_session=True,
+                )
+        state = await engine.sessions.get(session.id)
+        last = (await engine.store.read(session.id))[-1].event
+
+    assert answers == [
+        ("reference:atlas: never", False),
+        ("reference:atlas: nothing changed", False),
+        ("reference:atlas: readmit", False),
+        ("rule:tone: remove", False),
+        ("rule:tone: add", False),
+    ]
+    assert mode == ("changed references/atlas.md (reference:atlas: include: always)", False)
+    assert "include: always" in (settings.data / "agents/pane/references/atlas.md").read_text()
+    assert [str(item.ref) for item in state.context_items] == ["rule:tone", "reference:atlas"]
+    assert last == ItemAdded(item=SessionItem(reference_ref("atlas"), "manual"), actor="model")
 
 
 @pytest.mark.parametrize("how", ["stdio", "http"])

@@ -61,7 +61,7 @@ class World:
 
     def __post_init__(self) -> None:
         # The tools that are built in have tests of their own; here they would be in the way of every list of tools.
-        self.write("agent.yaml", "model: scripted:test\nworking_context: false\n")
+        self.write("agent.yaml", "model: scripted:test\nworking_context: false\nfinders: false\n")
         self.write("prompts/core.md", "You are Pane.")
 
     def write(self, path: str, text: str) -> Path:

@@ -19,9 +19,9 @@ from windowpane.api import pane as protocol
 from windowpane.api.pane import Pane
 from windowpane.api.replay import WhatIf
 from windowpane.client import Client
-from windowpane.context.events import Live, ModelReplied, Recorded, SessionDeleted
+from windowpane.context.events import Live, ModelReplied, Recorded, SessionDeleted, SessionItem
 from windowpane.context.fetched import Fetched
-from windowpane.context.items import Rule, Tool
+from windowpane.context.items import Rule, Tool, rule_ref
 from windowpane.context.messages import ToolResult
 from windowpane.errors import (
     ConflictError,
@@ -329,3 +329,26 @@ async def test_a_preview_and_a_search_need_no_provider_key(world: World, over_ht
     assert answer.structured_content is not None
     assert [item["item"] for item in answer.structured_content["items"]] == ["rule:tone", "files:read"]
     assert failed.outcome == "failed"
+
+
+async def test_either_pane_keeps_items_out_of_a_session_and_brings_in_what_became_always(world: World) -> None:
+    world.rule("legal", "Be exact.", include="agent")
+    async with both(world) as (local, client):
+        for pane, other in ((local, client), (client, local)):
+            session = await pane.sessions.create("pane")
+            excluded = await pane.sessions.exclude_item(session.id, "rule:legal")
+            seen = await other.sessions.get(session.id)
+            readmitted = await other.sessions.readmit_item(session.id, "rule:legal")
+            made = await pane.agents.create_item("pane", Rule("new", "New.", include="always"), also_in=session.id)
+            before = await other.sessions.items(session.id)
+            await other.sessions.remove_item(session.id, "rule:new")
+            put = await pane.agents.put_item(
+                "pane", "rule:new", made.raw or "", revision=made.revision or "", also_in=session.id
+            )
+            after = await other.sessions.items(session.id)
+            await pane.agents.delete_item("pane", "rule:new", revision=put.revision or "")
+
+            assert (excluded.changed, excluded.excluded) == (True, (rule_ref("legal"),))
+            assert seen.excluded == (rule_ref("legal"),)
+            assert (readmitted.changed, readmitted.excluded) == (True, ())
+            assert before[-1] == after[-1] == SessionItem(rule_ref("new"), "manual")

@@ -57,6 +57,8 @@ def test_explain_says_why_and_what_would_have_changed_that(data: Path) -> None:
         "billing": True,
         "printing": False,
         "tone": True,
+        "find_references": True,
+        "read_reference": True,
     }
     assert "Not included (1):\n  reference:printing 0." in command(data, "explain", "last", "1")
 

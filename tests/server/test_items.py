@@ -40,11 +40,33 @@ async def test_items_are_added_and_removed_and_the_answer_says_whether_anything_
         listed = await client.get(path)
 
     tone, api = held("rule", "tone", "always"), held("reference", "api", "manual")
-    assert added.json() == {"changed": True, "items": [tone, api]}
-    assert again.json() == {"changed": False, "items": [tone, api]}
-    assert removed.json() == {"changed": True, "items": [api]}
-    assert twice.json() == {"changed": False, "items": [api]}
+    gone = tone["ref"]
+    assert added.json() == {"changed": True, "items": [tone, api], "excluded": []}
+    assert again.json() == {"changed": False, "items": [tone, api], "excluded": []}
+    assert removed.json() == {"changed": True, "items": [api], "excluded": [gone]}
+    assert twice.json() == {"changed": False, "items": [api], "excluded": [gone]}
     assert listed.json() == {"items": [api]}
+
+
+async def test_an_item_is_excluded_and_readmitted_and_one_that_became_always_comes_in_by_an_act(world: World) -> None:
+    world.rule("tone", include="agent")
+    async with served(world) as client:
+        session = await new_session(client)
+        path = f"/api/sessions/{session}/excluded"
+        excluded = await client.post(path, json={"type": "rule", "name": "tone"})
+        unknown = await client.post(path, json={"type": "rule", "name": "tune"})
+        readmitted = await client.delete(f"{path}/rule/tone")
+        changed = await client.patch(
+            f"/api/agents/pane/items/rule/tone?also_in={session}", json={"include": "always"}, headers={"If-Match": "*"}
+        )
+        listed = await client.get(f"/api/sessions/{session}/items")
+
+    ref = {"type": "rule", "name": "tone", "server": None}
+    assert excluded.json() == {"changed": True, "items": [], "excluded": [ref]}
+    assert (unknown.status_code, unknown.json()["code"]) == (404, "unknown_item")
+    assert readmitted.json() == {"changed": True, "items": [], "excluded": []}
+    assert (changed.status_code, changed.json()["include"]) == (200, "always")
+    assert listed.json() == {"items": [held("rule", "tone", "manual")]}
 
 
 async def test_a_tool_is_removed_and_added_whatever_its_name(world: World) -> None:

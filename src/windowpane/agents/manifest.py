@@ -138,6 +138,7 @@ def _settings(fields: Fields, search: Mapping[str, Any]) -> AgentSettings:
         context_window=fields.integer("context_window", 0, 1, _MOST_TOKENS) or None,
         search=search,
         working_context=fields.flag("working_context", default.working_context),
+        finders=fields.flag("finders", default.finders),
     )
 
 

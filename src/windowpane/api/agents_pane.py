@@ -59,8 +59,12 @@ class AgentsApi(Protocol):
         """
         ...
 
-    async def create_item(self, agent: str, item: Rule | Reference, *, key: str | None = None) -> ItemDetail:
+    async def create_item(
+        self, agent: str, item: Rule | Reference, *, key: str | None = None, also_in: str | None = None
+    ) -> ItemDetail:
         """Write a new rule or reference. With `key`, finding exactly this file is the same as having written it.
+
+        `also_in` is a session of the agent that receives the item by hand; see `change_item`.
 
         Raises:
             AlreadyThereError: the agent has one of this name.
@@ -68,12 +72,14 @@ class AgentsApi(Protocol):
         ...
 
     async def create_item_file(
-        self, agent: str, item: ItemRef | str, raw: str, *, key: str | None = None
+        self, agent: str, item: ItemRef | str, raw: str, *, key: str | None = None, also_in: str | None = None
     ) -> ItemDetail:
         """Write a new rule or reference as a whole file, with its front matter."""
         ...
 
-    async def put_item(self, agent: str, item: ItemRef | str, raw: str, *, revision: str) -> ItemDetail:
+    async def put_item(
+        self, agent: str, item: ItemRef | str, raw: str, *, revision: str, also_in: str | None = None
+    ) -> ItemDetail:
         """Replace the whole file of a rule or a reference, if it is still the one of this revision (`*`: any).
 
         Raises:
@@ -82,9 +88,23 @@ class AgentsApi(Protocol):
         ...
 
     async def change_item(
-        self, agent: str, item: ItemRef | str, changes: Mapping[str, Any], *, revision: str
+        self,
+        agent: str,
+        item: ItemRef | str,
+        changes: Mapping[str, Any],
+        *,
+        revision: str,
+        also_in: str | None = None,
     ) -> ItemDetail:
-        """Change single settings of a rule or a reference, or its `text`. None takes a setting away."""
+        """Change single settings of a rule or a reference, or its `text`. None takes a setting away.
+
+        An item that becomes `always` comes into new sessions by itself. `also_in` is an open session of the agent that
+        receives it as well, as if it was added by hand.
+
+        Raises:
+            InvalidInputError: the session `also_in` is one of another agent. Nothing was changed.
+            SessionNotFoundError: there is no session `also_in`. Nothing was changed.
+        """
         ...
 
     async def delete_item(self, agent: str, item: ItemRef | str, *, revision: str) -> None:
@@ -140,9 +160,18 @@ class AgentsApi(Protocol):
         ...
 
     async def change_server(
-        self, agent: str, server: str, changes: Mapping[str, Any], *, revision: str
+        self,
+        agent: str,
+        server: str,
+        changes: Mapping[str, Any],
+        *,
+        revision: str,
+        also_in: str | None = None,
     ) -> ServerDetail:
-        """Change `include`, `permission` or `enabled` of a server, or `tools`: those two settings by tool name."""
+        """Change `include`, `permission` or `enabled` of a server, or `tools`: those two settings by tool name.
+
+        `also_in` is an open session that receives the tools that are `always` by this change; see `change_item`.
+        """
         ...
 
     async def search(
@@ -187,8 +216,11 @@ class AgentsApi(Protocol):
         """Return which items to demote, promote, shorten or remove, with what was counted and what it would save."""
         ...
 
-    async def apply_suggestion(self, agent: str, edit: Edit, *, revision: str) -> Applied:
-        """Change an item's settings as a suggestion says. The answer names the edit that undoes it."""
+    async def apply_suggestion(self, agent: str, edit: Edit, *, revision: str, also_in: str | None = None) -> Applied:
+        """Change an item's settings as a suggestion says. The answer names the edit that undoes it.
+
+        `also_in` is an open session that receives the item as well; see `change_item`.
+        """
         ...
 
 

@@ -160,6 +160,18 @@ class SessionsApi(Protocol):
         """Take an item out, also an `always` one. It stays out until it is added by hand."""
         ...
 
+    async def exclude_item(self, session_id: str, item: ItemRef | str) -> ItemsChange:
+        """Never let an item into this session: it is taken out, is not selected, and the model cannot find it.
+
+        Raises:
+            UnknownItemError: the agent has no such item.
+        """
+        ...
+
+    async def readmit_item(self, session_id: str, item: ItemRef | str) -> ItemsChange:
+        """Let an item that was removed or excluded be selected again. It does not come into the session by this."""
+        ...
+
     async def context(self, session_id: str) -> ContextSets:
         """Return the working context: every set by its name."""
         ...

@@ -9,6 +9,7 @@ from typing import Literal
 from windowpane.context.events import SessionItem
 from windowpane.context.fetched import FetchedKind
 from windowpane.context.ids import BlobHash, SessionId
+from windowpane.context.items import ItemRef
 from windowpane.context.messages import Message, ToolCall, Usage
 from windowpane.context.session import Mode, SessionSettings
 from windowpane.context.sets import ChangeMode, ContextSets
@@ -61,7 +62,8 @@ class SessionMeta:
 class SessionView:
     """A session as it is now. `settings` are its own; null: as the agent has it.
 
-    `title` is its name, or how its conversation begins.
+    `title` is its name, or how its conversation begins. `excluded` are items that were removed or excluded by hand, and
+    are not selected for its requests.
     """
 
     id: SessionId
@@ -71,6 +73,7 @@ class SessionView:
     owner: str
     settings: SessionSettings
     items: tuple[SessionItem, ...]
+    excluded: tuple[ItemRef, ...]
     rules: tuple[str, ...]
     references: tuple[str, ...]
     tools: tuple[ToolName, ...]
@@ -117,10 +120,11 @@ class ItemsView:
 
 @dataclass(frozen=True, slots=True)
 class ItemsChange:
-    """Whether anything changed, and the items of the session now."""
+    """Whether anything changed, and the items of the session now; `excluded` are those that are kept out of it."""
 
     changed: bool
     items: tuple[SessionItem, ...]
+    excluded: tuple[ItemRef, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

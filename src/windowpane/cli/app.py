@@ -22,7 +22,7 @@ SECTIONS: Mapping[str, tuple[str, Sequence[str]]] = {
     "start": ("Start", ("init", "serve", "chat", "mcp", "doctor")),
     "inspect": ("Inspect requests", ("preview", "context", "explain", "compare", "replay", "use")),
     "improve": ("Test and improve", ("test", "eval", "tune", "analytics", "suggest")),
-    "data": ("Manage data", ("sessions", "working", "stats", "export", "import", "store", "token")),
+    "data": ("Manage data", ("sessions", "item", "working", "stats", "export", "import", "store", "token")),
 }
 """The folders of `commands/`, each with its heading and its commands, in the order of the help."""
 

@@ -17,6 +17,10 @@ SessionArgument = Annotated[
 ]
 TurnArgument = Annotated[int, typer.Argument(metavar="TURN", min=1, help="Turn number, from 1.")]
 AgentArgument = Annotated[str, typer.Argument(metavar="AGENT", help="Agent name.")]
+AlsoIn = Annotated[
+    str | None,
+    typer.Option("--also-in", metavar="SESSION", help="Also add the item to this open session: an id or `last`."),
+]
 Labels = Annotated[
     Path | None,
     typer.Option(

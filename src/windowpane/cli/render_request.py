@@ -73,12 +73,16 @@ def draw_why(screen: Screen, context: RequestContext | None) -> None:
         return
     because = f" ({context.query.reason})" if context.query.reason else ""
     screen.line(f"Searched for: {' '.join(context.query.text.split())}{because}")
-    chosen = [item for item in context.items if item.include_mode == "agent"]
+    chosen = [item for item in context.items if item.selected]
     screen.line(f"Selected ({len(chosen)}):", "bold")
     for item in chosen:
         screen.line(f"  {item.ref}{_scored(item.evidence)} – {item.reason}")
     if not chosen:
         screen.line("  none")
+    if asked_for := [item for item in context.items if item.found]:
+        screen.line(f"Asked for by the model ({len(asked_for)}):", "bold")
+        for item in asked_for:
+            screen.line(f"  {item.ref} – {item.reason}")
     draw_candidates(screen, context.candidates)
     draw_degraded(screen, context.degraded)
 

@@ -67,31 +67,42 @@ class RemoteAgents:
         ref = as_ref(item)
         return await self._server.get(ItemDetail, _item(agent, ref), {"server": ref.server})
 
-    async def create_item(self, agent: str, item: Rule | Reference, *, key: str | None = None) -> ItemDetail:
+    async def create_item(
+        self, agent: str, item: Rule | Reference, *, key: str | None = None, also_in: str | None = None
+    ) -> ItemDetail:
         """Write a new rule or reference."""
-        body = {"type": item.ref.type, **asdict(item)}
-        return await self._server.send(ItemDetail, "POST", f"{agent_path(agent)}/items", body, headers=keyed(key))
+        return await self._create(agent, {"type": item.ref.type, **asdict(item)}, key, also_in)
 
     async def create_item_file(
-        self, agent: str, item: ItemRef | str, raw: str, *, key: str | None = None
+        self, agent: str, item: ItemRef | str, raw: str, *, key: str | None = None, also_in: str | None = None
     ) -> ItemDetail:
         """Write a new rule or reference as a whole file, with its front matter."""
         ref = as_ref(item)
-        body = {"type": ref.type, "name": ref.name, "raw": raw}
-        return await self._server.send(ItemDetail, "POST", f"{agent_path(agent)}/items", body, headers=keyed(key))
+        return await self._create(agent, {"type": ref.type, "name": ref.name, "raw": raw}, key, also_in)
 
-    async def put_item(self, agent: str, item: ItemRef | str, raw: str, *, revision: str) -> ItemDetail:
+    async def put_item(
+        self, agent: str, item: ItemRef | str, raw: str, *, revision: str, also_in: str | None = None
+    ) -> ItemDetail:
         """Replace the whole file of a rule or a reference."""
+        path = _item(agent, as_ref(item))
         return await self._server.send(
-            ItemDetail, "PUT", _item(agent, as_ref(item)), {"raw": raw}, headers=matching(revision)
+            ItemDetail, "PUT", path, {"raw": raw}, headers=matching(revision), params={"also_in": also_in}
         )
 
     async def change_item(
-        self, agent: str, item: ItemRef | str, changes: Mapping[str, Any], *, revision: str
+        self,
+        agent: str,
+        item: ItemRef | str,
+        changes: Mapping[str, Any],
+        *,
+        revision: str,
+        also_in: str | None = None,
     ) -> ItemDetail:
         """Change single settings of a rule or a reference, or its `text`."""
         path = _item(agent, as_ref(item))
-        return await self._server.send(ItemDetail, "PATCH", path, dict(changes), headers=matching(revision))
+        return await self._server.send(
+            ItemDetail, "PATCH", path, dict(changes), headers=matching(revision), params={"also_in": also_in}
+        )
 
     async def delete_item(self, agent: str, item: ItemRef | str, *, revision: str) -> None:
         """Delete the file of a rule or a reference."""
@@ -150,11 +161,19 @@ class RemoteAgents:
         return await self._server.get(ServerDetail, f"{agent_path(agent)}/servers/{part(server)}")
 
     async def change_server(
-        self, agent: str, server: str, changes: Mapping[str, Any], *, revision: str
+        self,
+        agent: str,
+        server: str,
+        changes: Mapping[str, Any],
+        *,
+        revision: str,
+        also_in: str | None = None,
     ) -> ServerDetail:
         """Change `include`, `permission` or `enabled` of a server, or `tools`: those two settings by tool name."""
         path = f"{agent_path(agent)}/servers/{part(server)}"
-        return await self._server.send(ServerDetail, "PATCH", path, dict(changes), headers=matching(revision))
+        return await self._server.send(
+            ServerDetail, "PATCH", path, dict(changes), headers=matching(revision), params={"also_in": also_in}
+        )
 
     async def search(
         self,
@@ -203,11 +222,17 @@ class RemoteAgents:
         params = {"since": since and since.isoformat(), "everyone": everyone}
         return await self._server.get(SuggestionList, f"{agent_path(agent)}/suggestions", params)
 
-    async def apply_suggestion(self, agent: str, edit: Edit, *, revision: str) -> Applied:
+    async def apply_suggestion(self, agent: str, edit: Edit, *, revision: str, also_in: str | None = None) -> Applied:
         """Change an item's settings as a suggestion says."""
         body = {"ref": asdict(edit.ref), "settings": dict(edit.settings)}
         path = f"{agent_path(agent)}/suggestions"
-        return await self._server.send(Applied, "POST", path, body, headers=matching(revision))
+        return await self._server.send(
+            Applied, "POST", path, body, headers=matching(revision), params={"also_in": also_in}
+        )
+
+    async def _create(self, agent: str, body: Mapping[str, Any], key: str | None, also_in: str | None) -> ItemDetail:
+        path = f"{agent_path(agent)}/items"
+        return await self._server.send(ItemDetail, "POST", path, body, headers=keyed(key), params={"also_in": also_in})
 
 
 class RemoteModels:

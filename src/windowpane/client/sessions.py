@@ -138,6 +138,17 @@ class RemoteSessions:
         path = f"{session_path(session_id)}/items/{item_path(ref)}"
         return await self._server.send(ItemsChange, "DELETE", path, params={"server": ref.server})
 
+    async def exclude_item(self, session_id: str, item: ItemRef | str) -> ItemsChange:
+        """Never let an item into this session."""
+        path = f"{session_path(session_id)}/excluded"
+        return await self._server.send(ItemsChange, "POST", path, asdict(as_ref(item)))
+
+    async def readmit_item(self, session_id: str, item: ItemRef | str) -> ItemsChange:
+        """Let an item that was removed or excluded be selected again."""
+        ref = as_ref(item)
+        path = f"{session_path(session_id)}/excluded/{item_path(ref)}"
+        return await self._server.send(ItemsChange, "DELETE", path, params={"server": ref.server})
+
     async def context(self, session_id: str) -> ContextSets:
         """Return the working context."""
         return (await self.get(session_id)).context

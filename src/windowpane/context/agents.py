@@ -40,6 +40,8 @@ class AgentSettings:
     """How freely items are selected; see below."""
     working_context: bool = True
     """Whether the model gets the tools that record what it is working on."""
+    finders: bool = True
+    """Whether the model can look for `agent` tools and references that were not sent."""
 
 
 ServerState = Literal["connecting", "ready", "failed", "disabled"]

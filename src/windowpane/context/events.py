@@ -60,11 +60,20 @@ class ItemAdded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ItemRemoved:
-    """An item left the session. The removal is remembered."""
+    """An item left the session, or is never to come into it. The removal is remembered."""
 
     ref: ItemRef
     actor: Actor
     type: Literal["item.removed"] = "item.removed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItemReadmitted:
+    """A removal was taken back: the item is not in the session, and may be selected for a request again."""
+
+    ref: ItemRef
+    actor: Actor
+    type: Literal["item.readmitted"] = "item.readmitted"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,12 +128,14 @@ class TurnStarted:
 class RequestBuilt:
     """What the model will be given is decided. `request` names the blob that holds all of it.
 
-    `catalog` names the blob with what the agent had; None when that was not kept.
+    `step` is the first model call that is given it: 1, or a later one when the model asked for more. `catalog` names
+    the blob with what the agent had; None when that was not kept.
     """
 
     turn: int
     request: BlobHash
     catalog: BlobHash | None = None
+    step: int = 1
     type: Literal["request.built"] = "request.built"
 
 
@@ -324,6 +335,7 @@ Event = (
     | SessionUpdated
     | ItemAdded
     | ItemRemoved
+    | ItemReadmitted
     | ServerArrived
     | MessageAdded
     | MessageRemoved

@@ -19,6 +19,7 @@ from windowpane.context.events import (
     FetchedCleared,
     HistoryCleared,
     ItemAdded,
+    ItemReadmitted,
     ItemRemoved,
     MessageAdded,
     MessageRemoved,
@@ -135,6 +136,11 @@ def _(event: ItemAdded, state: SessionState, recorded: Recorded) -> SessionState
 def _(event: ItemRemoved, state: SessionState, recorded: Recorded) -> SessionState:
     kept = tuple(item for item in state.context_items if item.ref != event.ref)
     return _with(state, context_items=kept, removed=state.removed | {event.ref})
+
+
+@_meaning.register
+def _(event: ItemReadmitted, state: SessionState, recorded: Recorded) -> SessionState:
+    return _with(state, removed=state.removed - {event.ref})
 
 
 @_meaning.register

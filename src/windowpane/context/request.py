@@ -69,8 +69,26 @@ class Evidence:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """How the model asked for an item in the middle of a turn: in which step, by which finder, with which words.
+
+    `score` is how well the item matched the words; None where it was named. `pages` are those of a reference that were
+    read.
+    """
+
+    step: int
+    finder: str
+    query: str
+    score: float | None = None
+    pages: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ContextItem:
-    """One item of a request: how it came in, what it cost, and what became of it."""
+    """One item of a request: how it came in, what it cost, and what became of it.
+
+    `found` is set for an item that the model asked for; it reached the model after the step that is named there.
+    """
 
     type: ItemType
     name: str
@@ -84,11 +102,17 @@ class ContextItem:
     priority: int | None = None
     evidence: Evidence | None = None
     offered_name: str | None = None
+    found: Found | None = None
 
     @property
     def ref(self) -> ItemRef:
         """Return the item's name."""
         return ItemRef(self.type, self.name, self.server)
+
+    @property
+    def selected(self) -> bool:
+        """Tell whether the selection took the item for the message; one that the model asked for it did not."""
+        return self.include_mode == "agent" and self.found is None
 
     @property
     def similarity_score(self) -> float | None:
@@ -111,6 +135,22 @@ class Candidate:
     reason: str
     code: str
     evidence: Evidence | None = None
+
+    @property
+    def ref(self) -> ItemRef:
+        """Return the item's name."""
+        return ItemRef(self.type, self.name, self.server)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Absent:
+    """An item that could be in this session and is not, nor can it be selected for it: why."""
+
+    type: ItemType
+    name: str
+    server: str | None = None
+    reason: str
+    code: Literal["removed", "became_always"]
 
     @property
     def ref(self) -> ItemRef:
@@ -216,6 +256,9 @@ class Query:
 class RequestContext:
     """The record of one turn's request. `message_count` is how many messages the session had before this one.
 
+    What the model asked for in the middle of the turn is among `items`, and still among `candidates`, which say why the
+    selection left it out. `absent` are items that the session does not have for a reason of its own.
+
     With `search` (the settings of the selection, every one of them), `pieces` (in order of importance) and `catalog`
     (what the agent had) the decisions can be made again. Records of earlier versions lack them.
     """
@@ -228,6 +271,7 @@ class RequestContext:
     query: Query
     items: tuple[ContextItem, ...]
     candidates: tuple[Candidate, ...] = ()
+    absent: tuple[Absent, ...] = ()
     parts: tuple[Part, ...] = ()
     budget: Budget
     message_count: int = 0

@@ -307,7 +307,7 @@ def drafted(
         history=history,
         added=tuple(item.ref for item in context.items if item.include_mode == "manual" and _is_own(past, item.ref)),
         settings=_differences(past, agent_search),
-        must=tuple(item.ref for item in context.items if item.include_mode == "agent"),
+        must=tuple(item.ref for item in context.items if item.selected),
         may=tuple(close),
     )
 

@@ -30,6 +30,7 @@ from windowpane.insight.rescore import Scored, domain_of, scored, settings_of
 from windowpane.request.assemble import item_tokens
 from windowpane.search.select import SCORE_DECIMALS, Decision, DomainSelection
 from windowpane.search.settings import SearchSettings, SelectSettings
+from windowpane.tools.finder_tools import FINDER_REFS
 from windowpane.tools.names import offer
 
 STEP = 10.0**-SCORE_DECIMALS
@@ -79,6 +80,7 @@ class _Explainer:
         self._domains: Mapping[Domain, Scored] = scored(past.context)
         self._held = {item.ref: item for item in past.context.items}
         self._left_out = {candidate.ref: candidate for candidate in past.context.candidates}
+        self._absent = {absent.ref: absent for absent in past.context.absent}
         self._entries = {entry.ref: entry for entry in past.catalog.entries} if past.catalog else {}
         self._pieces = {piece.key: piece for piece in past.context.pieces}
         self._wanted: dict[ItemRef, WantedItem | None] = {}
@@ -94,7 +96,9 @@ class _Explainer:
         raise UnknownItemError(str(ref))
 
     def _explain_held(self, item: ContextItem) -> Explanation:
-        if item.sent:
+        if item.found is not None:
+            changes = _not_asked_for()
+        elif item.sent:
             changes = self._ways_out(item)
             if item.status == "truncated":
                 changes += self._completions(item)
@@ -128,13 +132,14 @@ class _Explainer:
 
     def _explain_uninvolved(self, entry: CatalogEntry) -> Explanation:
         if entry.standing == "ready":
+            absent = self._absent.get(entry.ref)
             return self._explanation(
                 entry.ref,
                 included=False,
                 fate="not_in_session",
                 mode=entry.include,
-                code="not_in_session",
-                reason=_ABSENCES[entry.include],
+                code=absent.code if absent else "not_in_session",
+                reason=absent.reason if absent else _ABSENCES[entry.include],
                 evidence=None,
                 changes=self._by_hand(entry.ref),
             )
@@ -190,7 +195,9 @@ class _Explainer:
     def _code_of(self, item: ContextItem) -> str:
         if item.status not in ("used", "truncated"):
             return item.status
-        choice = self._choice(item.ref) if item.include_mode == "agent" else None
+        if item.found is not None:
+            return "asked_for"
+        choice = self._choice(item.ref) if item.selected else None
         return choice.code if choice else item.include_mode
 
     # Selected, or not
@@ -326,7 +333,7 @@ class _Explainer:
 
     @cached_property
     def _recorded_selection(self) -> list[WantedItem]:
-        chosen = [item for item in self._context.items if item.include_mode == "agent"]
+        chosen = [item for item in self._context.items if item.selected]
         wants = [(self._want(item.ref), item.evidence.score if item.evidence else 0.0) for item in chosen]
         return [replace(want, score=score) for want, score in wants if want is not None]
 
@@ -434,13 +441,21 @@ def _by_agent(text: str) -> Change:
 
 
 def _removal(item: ContextItem) -> tuple[Change, ...]:
-    if item.server == BUILT_IN_SERVER:
+    if item.ref in FINDER_REFS:
+        need = Need(what="agent", text="`finders: false` in agent.yaml")
+    elif item.server == BUILT_IN_SERVER:
         need = Need(what="agent", text="`working_context: false` in agent.yaml")
     elif item.server == CLIENT_SERVER:
         need = Need(what="agent", text="a client that does not provide it")
     else:
         need = Need(what="remove", text="remove it from the session")
     return (change_of(effect="leaves_out", needs=(need,)),)
+
+
+def _not_asked_for() -> tuple[Change, ...]:
+    never = Need(what="remove", text="never in this session")
+    off = Need(what="agent", text="`finders: false` in agent.yaml")
+    return tuple(change_of(effect="leaves_out", needs=(need,)) for need in (never, off))
 
 
 _ABSENCES: Mapping[IncludeMode, str] = {

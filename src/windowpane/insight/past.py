@@ -9,14 +9,14 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from windowpane.context.catalog import Catalog
-from windowpane.context.events import ModelReplied, Recorded, RequestBuilt, ToolReturned
+from windowpane.context.events import ModelReplied, Recorded, ToolReturned
 from windowpane.context.ids import BlobHash, SessionId
 from windowpane.context.items import Item, ItemRef
 from windowpane.context.messages import Step
 from windowpane.context.request import Request, RequestContext
 from windowpane.errors import BlobNotFoundError, TurnNotFoundError
 from windowpane.request.catalog import item_from, read_catalog
-from windowpane.request.record import context_of, damages, rebuild, texts_of
+from windowpane.request.record import context_of, damages, last_built, rebuild, texts_of
 from windowpane.sessions.agent_items import AgentItems
 from windowpane.sessions.conversation import Conversations
 from windowpane.sessions.lifecycle import SessionLifecycle
@@ -77,7 +77,7 @@ class PastTurn:
 
     @property
     def request(self) -> Request:
-        """Return the request exactly as it was sent.
+        """Return the request exactly as the turn's last model call was given it.
 
         Raises:
             BlobNotFoundError: one of its texts is not there any more.
@@ -106,7 +106,7 @@ async def past_turn(engine: Records, session_id: SessionId, turn: int, *, with_c
         TurnNotFoundError: no such turn, or no request was recorded for it.
     """
     events = await engine.past.events(session_id, turn)
-    built = next((e.event for e in events if isinstance(e.event, RequestBuilt) and e.event.turn == turn), None)
+    built = last_built(events, turn)
     if built is None:
         raise TurnNotFoundError(session_id, turn)
     body = await engine.store.blob(session_id, built.request)

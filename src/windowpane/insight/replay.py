@@ -132,7 +132,7 @@ async def _measured_again(engine: Records, past: PastTurn, what_if: WhatIf, sett
 
 def _candidates(past: PastTurn) -> dict[ItemRef, Item]:
     """Return everything that the turn could have selected, as it was."""
-    refs = [item.ref for item in past.context.items if item.include_mode == "agent"]
+    refs = [item.ref for item in past.context.items if item.selected]
     refs += [candidate.ref for candidate in past.context.candidates]
     found = {ref: past.item(ref) for ref in sorted(refs, key=lambda ref: ref.sort_key)}
     missing = [str(ref) for ref, item in found.items() if item is None]
@@ -171,7 +171,7 @@ def _outcomes(past: PastTurn, selection: Selection) -> list[ReplayedItem]:
 
 
 def _was_selected(past: PastTurn) -> set[ItemRef]:
-    return {item.ref for item in past.context.items if item.include_mode == "agent"}
+    return {item.ref for item in past.context.items if item.selected}
 
 
 def _finished(

@@ -4,7 +4,7 @@ The file on disk is the truth. What is sent is read as the agent would read it, 
 it cannot be used; then nothing was written. A change says which revision it is meant for.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, TypeVar, cast
 
@@ -34,7 +34,8 @@ from windowpane.agents.items import render_item
 from windowpane.agents.prompts import read_site
 from windowpane.api.agents import FileView, ItemDetail, PromptView, ServerDetail, ToolView
 from windowpane.api.refs import as_ref
-from windowpane.context.items import ItemRef, Reference, Rule, Tool
+from windowpane.context.ids import SessionId
+from windowpane.context.items import ItemRef, Reference, Rule, Tool, tool_ref
 from windowpane.errors import AlreadyThereError, InvalidInputError, MissingFileError, NotFoundError, UnknownItemError
 from windowpane.local.bound import Bound
 from windowpane.local.views import item_facts
@@ -69,35 +70,51 @@ class LocalAgentFiles:
             revision=file and file.revision,
         )
 
-    async def create_item(self, agent: str, item: Rule | Reference, *, key: str | None = None) -> ItemDetail:
+    async def create_item(
+        self, agent: str, item: Rule | Reference, *, key: str | None = None, also_in: str | None = None
+    ) -> ItemDetail:
         """Write a new rule or reference."""
-        return await self.create_item_file(agent, item.ref, render_item(item), key=key)
+        return await self.create_item_file(agent, item.ref, render_item(item), key=key, also_in=also_in)
 
     async def create_item_file(
-        self, agent: str, item: ItemRef | str, raw: str, *, key: str | None = None
+        self, agent: str, item: ItemRef | str, raw: str, *, key: str | None = None, also_in: str | None = None
     ) -> ItemDetail:
         """Write a new rule or reference as a whole file, with its front matter."""
         ref, before = as_ref(item), self._current(agent)
+        session = await self._bound.also_in(also_in, agent)
         try:
             await _in_thread(create_item_file, before, ref, raw)
         except AlreadyThereError:
             if not key or not await _in_thread(_same, before, ref, raw):
                 raise
+        await self._add(session, [ref])
         return await self.item(agent, ref)
 
-    async def put_item(self, agent: str, item: ItemRef | str, raw: str, *, revision: str) -> ItemDetail:
+    async def put_item(
+        self, agent: str, item: ItemRef | str, raw: str, *, revision: str, also_in: str | None = None
+    ) -> ItemDetail:
         """Replace the whole file of a rule or a reference."""
         ref = as_ref(item)
+        session = await self._bound.also_in(also_in, agent)
         await _in_thread(partial(put_item_file, self._current(agent), ref, raw, revision=revision))
+        await self._add(session, [ref])
         return await self.item(agent, ref)
 
     async def change_item(
-        self, agent: str, item: ItemRef | str, changes: Mapping[str, Any], *, revision: str
+        self,
+        agent: str,
+        item: ItemRef | str,
+        changes: Mapping[str, Any],
+        *,
+        revision: str,
+        also_in: str | None = None,
     ) -> ItemDetail:
         """Change single settings of a rule or a reference, or its `text`."""
         ref, settings = as_ref(item), dict(changes)
         text = settings.pop("text", None)
+        session = await self._bound.also_in(also_in, agent)
         await _in_thread(partial(change_item, self._current(agent), ref, settings, text=text, revision=revision))
+        await self._add(session, [ref])
         return await self.item(agent, ref)
 
     async def delete_item(self, agent: str, item: ItemRef | str, *, revision: str) -> None:
@@ -185,7 +202,13 @@ class LocalAgentFiles:
         )
 
     async def change_server(
-        self, agent: str, server: str, changes: Mapping[str, Any], *, revision: str
+        self,
+        agent: str,
+        server: str,
+        changes: Mapping[str, Any],
+        *,
+        revision: str,
+        also_in: str | None = None,
     ) -> ServerDetail:
         """Change `include`, `permission` or `enabled` of a server, or `tools`: those two settings by tool name."""
         if unknown := sorted(set(changes) - set(SERVER_SETTINGS)):
@@ -194,8 +217,18 @@ class LocalAgentFiles:
         named = cast("Mapping[str, Mapping[str, Any]]", settings.pop("tools", {}))
         tools = {name: ToolChange(own.get("include"), own.get("permission")) for name, own in named.items()}
         change = partial(change_server, self._current(agent), server, settings, tools, revision=revision)
+        session = await self._bound.also_in(also_in, agent)
         await _in_thread(change)
-        return await self.server(agent, server)
+        detail = await self.server(agent, server)
+        always = [tool.name for tool in detail.tools if tool.include == "always"]
+        await self._add(session, [tool_ref(server, name) for name in always if "include" in settings or name in tools])
+        return detail
+
+    async def _add(self, session: SessionId | None, refs: Iterable[ItemRef]) -> None:
+        """Add items to the session that receives them as well, if there is one."""
+        if session is not None:
+            for ref in refs:
+                await self._engine.items.add(session, ref)
 
     def _current(self, agent: str) -> Agent:
         return self._engine.agents.current(agent)

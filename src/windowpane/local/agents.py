@@ -157,9 +157,12 @@ class LocalAgents(LocalAgentFiles):
 
         return await anyio.to_thread.run_sync(looked_up)
 
-    async def apply_suggestion(self, agent: str, edit: Edit, *, revision: str) -> Applied:
+    async def apply_suggestion(self, agent: str, edit: Edit, *, revision: str, also_in: str | None = None) -> Applied:
         """Change an item's settings as a suggestion says."""
-        return await anyio.to_thread.run_sync(partial(apply, self._current(agent), edit, revision=revision))
+        session = await self._bound.also_in(also_in, agent)
+        applied = await anyio.to_thread.run_sync(partial(apply, self._current(agent), edit, revision=revision))
+        await self._add(session, [edit.ref])
+        return applied
 
     async def folder(self, agent: str) -> FolderState:
         """Return the state of an agent's folder.

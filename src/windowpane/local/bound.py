@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 from windowpane.context.ids import SessionId
 from windowpane.engine import Engine
+from windowpane.errors import InvalidInputError
 from windowpane.insight.analytics.update import AnalyticsUpdater
 
 KNOWN = 10_000
@@ -39,3 +40,18 @@ class Bound:
                 self._known.clear()
             self._known.add(session_id)
         return SessionId(session_id)
+
+    async def also_in(self, session_id: str | None, agent: str) -> SessionId | None:
+        """Return the id of the session that receives an item of an agent as well, or None when none is to.
+
+        Raises:
+            SessionNotFoundError: there is no such session, or it is another owner's.
+            InvalidInputError: it is a session of another agent.
+        """
+        if session_id is None:
+            return None
+        own = await self.own(session_id)
+        theirs = (await self.engine.sessions.get(own)).agent
+        if theirs != agent:
+            raise InvalidInputError(f"session {session_id} is one of agent {theirs!r}, not of {agent!r}")
+        return own

@@ -29,7 +29,7 @@ from windowpane.errors import FetchFailedError, InvalidInputError, KeyReusedErro
 from windowpane.local.bound import Bound
 from windowpane.local.calls import calls_of_session
 from windowpane.local.statistics import statistics_of
-from windowpane.local.views import changed_session, fetched_list, session_view
+from windowpane.local.views import changed_session, fetched_list, items_change, session_view
 from windowpane.sessions.lifecycle import SessionList
 
 LOOKED_AT = 500
@@ -169,13 +169,19 @@ class LocalSessions:
 
     async def add_item(self, session_id: str, item: ItemRef | str) -> ItemsChange:
         """Add an item by hand."""
-        change = await self._engine.items.add(await self._bound.own(session_id), as_ref(item))
-        return ItemsChange(bool(change.recorded), change.state.context_items)
+        return items_change(await self._engine.items.add(await self._bound.own(session_id), as_ref(item)))
 
     async def remove_item(self, session_id: str, item: ItemRef | str) -> ItemsChange:
         """Take an item out."""
-        change = await self._engine.items.remove(await self._bound.own(session_id), as_ref(item))
-        return ItemsChange(bool(change.recorded), change.state.context_items)
+        return items_change(await self._engine.items.remove(await self._bound.own(session_id), as_ref(item)))
+
+    async def exclude_item(self, session_id: str, item: ItemRef | str) -> ItemsChange:
+        """Never let an item into this session."""
+        return items_change(await self._engine.items.exclude(await self._bound.own(session_id), as_ref(item)))
+
+    async def readmit_item(self, session_id: str, item: ItemRef | str) -> ItemsChange:
+        """Let an item that was removed or excluded be selected again."""
+        return items_change(await self._engine.items.readmit(await self._bound.own(session_id), as_ref(item)))
 
     async def context(self, session_id: str) -> ContextSets:
         """Return the working context."""

@@ -12,7 +12,7 @@ from windowpane.api.explanation import Explanation
 from windowpane.api.refs import as_ref
 from windowpane.api.replay import Rebuilt, Rerun, WhatIf
 from windowpane.api.turns import CallList, CallRecord, ContextDebug, ItemUse, SentItem, TurnRecord, TurnUsage, TurnView
-from windowpane.context.events import Erased, ModelReplied, Recorded, RequestBuilt, TurnFinished
+from windowpane.context.events import Erased, ModelReplied, Recorded, TurnFinished
 from windowpane.context.fold import messages_of
 from windowpane.context.ids import SessionId
 from windowpane.context.items import BUILT_IN_SERVER, CLIENT_SERVER, ItemRef, item_hash
@@ -27,7 +27,7 @@ from windowpane.insight.use import use
 from windowpane.local.bound import Bound
 from windowpane.local.calls import call_of_turn, calls_of_turn
 from windowpane.local.statistics import debug_of, usage_of
-from windowpane.request.record import context_of
+from windowpane.request.record import context_of, last_built
 
 
 class LocalTurns:
@@ -154,10 +154,8 @@ class LocalTurns:
         }
 
     async def _context(self, session_id: SessionId, turn: int, events: Sequence[Recorded]) -> RequestContext | None:
-        for entry in events:
-            if isinstance(entry.event, RequestBuilt) and entry.event.turn == turn:
-                return context_of(await self._engine.store.blob(session_id, entry.event.request))
-        return None
+        built = last_built(events, turn)
+        return built and context_of(await self._engine.store.blob(session_id, built.request))
 
     async def _changed_since(
         self, agent: str, item: ContextItem

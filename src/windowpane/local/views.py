@@ -8,16 +8,18 @@ from windowpane.api.sessions import (
     FetchedCounts,
     FetchedList,
     FetchedView,
+    ItemsChange,
     OpenTurnView,
     SessionMeta,
     SessionView,
     ToolName,
 )
-from windowpane.context.items import Item, Reference, Tool, item_hash
+from windowpane.context.items import Item, ItemRef, Reference, Tool, item_hash
 from windowpane.context.session import OpenTurn, SessionState
 from windowpane.context.sets import SetChange
 from windowpane.errors import InvalidInputError
 from windowpane.request.assemble import item_tokens
+from windowpane.stores.sessions import Changed
 from windowpane.text.tokens import count
 from windowpane.tools.base import ServerStatus
 from windowpane.tools.names import offered_name
@@ -26,6 +28,16 @@ from windowpane.tools.names import offered_name
 def session_view(state: SessionState) -> SessionView:
     """Return a session as callers see it."""
     return SessionView(**_facts(state))
+
+
+def items_change(change: Changed) -> ItemsChange:
+    """Return what a change of a session's items came to."""
+    return ItemsChange(bool(change.recorded), change.state.context_items, excluded_items(change.state))
+
+
+def excluded_items(state: SessionState) -> tuple[ItemRef, ...]:
+    """Return the items that were removed by hand, in the order of their names."""
+    return tuple(sorted(state.removed, key=lambda ref: ref.sort_key))
 
 
 def changed_session(state: SessionState, made: SetChange | None) -> ChangedSession:
@@ -105,6 +117,7 @@ def _facts(state: SessionState) -> dict[str, Any]:
         "owner": state.owner,
         "settings": state.settings,
         "items": state.context_items,
+        "excluded": excluded_items(state),
         "rules": state.rules,
         "references": state.references,
         "tools": tuple(ToolName(server, name) for server, name in state.tools),

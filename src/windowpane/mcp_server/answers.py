@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 
 from windowpane.context.items import IncludeMode
-from windowpane.context.request import Candidate, ContextItem, ItemStatus, RequestContext
+from windowpane.context.request import ContextItem, ItemStatus, RequestContext
 from windowpane.errors import InvalidInputError
 from windowpane.insight.view import summary
 
@@ -24,7 +24,7 @@ class ItemFate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeftOut:
-    """An item that was considered for a request and left out."""
+    """An item that was considered for a request and left out, or that its session does not have."""
 
     item: str
     reason: str
@@ -76,7 +76,7 @@ def found(context: RequestContext) -> SearchAnswer:
         query=context.query.text,
         summary=summary(context),
         items=_fates(context.items),
-        left_out=_left_out(context.candidates),
+        left_out=_left_out(context),
         degraded=context.degraded,
     )
 
@@ -92,7 +92,7 @@ def explained(context: RequestContext, item: str | None = None) -> Explained:
         query=context.query.text,
         summary=summary(context),
         items=_fates(context.items),
-        left_out=_left_out(context.candidates),
+        left_out=_left_out(context),
         parts=tuple(
             PartFate(kind=part.kind, name=part.name, status=part.status, reason=part.reason, tokens=part.tokens)
             for part in context.parts
@@ -132,12 +132,15 @@ def _fates(items: Sequence[ContextItem]) -> tuple[ItemFate, ...]:
     )
 
 
-def _left_out(candidates: Sequence[Candidate]) -> tuple[LeftOut, ...]:
-    return tuple(
+def _left_out(context: RequestContext) -> tuple[LeftOut, ...]:
+    asked_for = {item.ref for item in context.items if item.found}
+    absent = tuple(LeftOut(item=str(absent.ref), reason=absent.reason, score=None) for absent in context.absent)
+    return absent + tuple(
         LeftOut(
             item=str(candidate.ref),
             reason=candidate.reason,
             score=candidate.evidence.score if candidate.evidence else None,
         )
-        for candidate in candidates
+        for candidate in context.candidates
+        if candidate.ref not in asked_for
     )

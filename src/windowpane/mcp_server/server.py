@@ -1,4 +1,4 @@
-"""The server: four tools, each of which takes a session's id, and one resource per session."""
+"""The server: six tools, each of which takes a session's id, and one resource per session."""
 
 import json
 from collections.abc import Generator
@@ -12,8 +12,12 @@ from mcp.server.subscriptions import InMemorySubscriptionBus
 from mcp.types import CallToolResult, Resource, TextContent, ToolAnnotations
 from pydantic import Field
 
+from windowpane.api.include import set_include
+from windowpane.api.refs import as_ref
+from windowpane.context.items import IncludeMode
 from windowpane.engine import Engine
 from windowpane.errors import SessionNotFoundError, WindowpaneError
+from windowpane.local.pane import LocalPane
 from windowpane.mcp_server.answers import Explained, SearchAnswer, explained, found
 from windowpane.mcp_server.callers import Known, caller, own_session
 from windowpane.mcp_server.watch import CONTEXT_URI, SessionWatch, uri_of
@@ -24,6 +28,7 @@ Note what you work on with set_relevant_context; read it with get_relevant_conte
 says what a message would bring into a request, explain_context why something was or was not in one."""
 
 Id = Annotated[str, Field(description="The session's id, such as ses_…; resources list the sessions there are.")]
+Item = Annotated[str, Field(description="rule:NAME, reference:NAME or SERVER:TOOL.")]
 _READS = ToolAnnotations(read_only_hint=True, open_world_hint=False)
 _CHANGES = ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=True, open_world_hint=False)
 
@@ -79,7 +84,45 @@ def create_server(engine: Engine) -> MCPServer:
         body = {"session_id": state.id, "name": state.name, "context": state.sets, "observed": state.observed}
         return json.dumps(body, indent=2, ensure_ascii=False)
 
+    _add_item_tools(server, engine)
     return server
+
+
+def _add_item_tools(server: MCPServer[Any], engine: Engine) -> None:
+    """Add the tools that change which items are used."""
+
+    @server.tool(annotations=_CHANGES)
+    async def change_context_item(
+        session_id: Id, item: Item, change: Literal["add", "remove", "never", "readmit"]
+    ) -> str:
+        """Change which items a session uses: add one, remove one, never use one, or let one be selected again."""
+        with _told():
+            own, ref = await own_session(engine, session_id, "chat"), as_ref(item)
+            act = {
+                "add": engine.items.add,
+                "remove": engine.items.remove,
+                "never": engine.items.exclude,
+                "readmit": engine.items.readmit,
+            }[change]
+            changed = await act(own, ref, actor="model")
+        return f"{ref}: {change}" if changed.recorded else f"{ref}: nothing changed"
+
+    @server.tool(annotations=_CHANGES)
+    async def set_include_mode(
+        session_id: Id, item: Item, include: IncludeMode, also_in_this_session: bool = False
+    ) -> str:
+        """Set how the session's agent includes an item: always, manual or agent. New sessions follow it.
+
+        An item that becomes `always` comes into the open session only with `also_in_this_session`.
+        """
+        with _told():
+            own, ref = await own_session(engine, session_id, "manage"), as_ref(item)
+            agents = LocalPane(engine, owner=caller().owner).agents
+            agent = (await engine.sessions.get(own)).agent
+            file = await set_include(agents, agent, ref, include)
+            if also_in_this_session:
+                await engine.items.add(own, ref, actor="model")
+        return f"changed {file} ({ref}: include: {include})"
 
 
 class _Server(MCPServer[Any]):

@@ -46,6 +46,7 @@ from windowpane.text.render import (
     render_rules,
 )
 from windowpane.text.tokens import MESSAGE_OVERHEAD_TOKENS, count, cut_to, message_tokens, tool_tokens
+from windowpane.tools.finder_tools import FINDER_REFS
 from windowpane.tools.names import offer
 
 LATEST_MESSAGES = 5
@@ -95,7 +96,7 @@ def assemble(given: Ingredients) -> Request:
     history = _history(given, with_tools=bool(offered))
     code = _code(given, history)
     sections = _sections(given, code)
-    tools = {ref: _offered_tool(entries, ref, name) for ref, name in offered.items()}
+    tools = {ref: _offer(entries, ref, name) for ref, name in offered.items()}
     reply_tokens = given.settings.max_output_tokens or 0
     pieces = _pieces(given, entries, tools, history, sections)
     pieces_tokens = given.window_tokens - reply_tokens - FRAME_TOKENS
@@ -114,6 +115,7 @@ def assemble(given: Ingredients) -> Request:
         query=given.selection.query,
         items=tuple(_record(entry, tools.get(entry.ref)) for entry in taken),
         candidates=given.selection.left_out,
+        absent=given.gathered.absent,
         parts=_parts(given, messages, sent_tools, history, fates),
         budget=Budget(
             window_tokens=given.window_tokens,
@@ -134,7 +136,7 @@ def assemble(given: Ingredients) -> Request:
 def item_tokens(item: Item, offered_name: str = "") -> int:
     """Return what sending all of an item takes."""
     if isinstance(item, Tool):
-        return tool_tokens(_offer(item, offered_name))
+        return tool_tokens(offered_tool(item, offered_name))
     return count(render_item(item)) + 2
 
 
@@ -198,14 +200,15 @@ def _entries(given: Ingredients) -> list[_Entry]:
     ]
 
 
-def _offered_tool(entries: Sequence[_Entry], ref: ItemRef, name: str) -> OfferedTool:
+def _offer(entries: Sequence[_Entry], ref: ItemRef, name: str) -> OfferedTool:
     tool = next(entry.item for entry in entries if entry.ref == ref)
     if not isinstance(tool, Tool):
         raise TypeError(f"{ref} is offered as a tool but is not one")
-    return _offer(tool, name)
+    return offered_tool(tool, name)
 
 
-def _offer(tool: Tool, name: str) -> OfferedTool:
+def offered_tool(tool: Tool, name: str) -> OfferedTool:
+    """Return a tool as it is offered under a name."""
     offers = _offers(tool)
     if name not in offers:
         # Sorted keys: the same tool is the same bytes every time, for prompt caches and for replay.
@@ -279,6 +282,9 @@ def _pieces(
         if not entry.sendable:
             continue
         tier: Tier = "must" if entry.mode == "always" else "manual" if entry.mode == "manual" else "selected"
+        if entry.ref in FINDER_REFS:
+            # A message that just fits is not refused for the sake of what could be asked for.
+            tier = "manual"
         score = entry.evidence.score if entry.evidence else 0.0
         pieces.append(
             Piece(

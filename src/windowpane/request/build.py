@@ -24,7 +24,7 @@ from windowpane.models.base import Models
 from windowpane.request.assemble import Ingredients, assemble
 from windowpane.request.catalog import Catalogs, KeptCatalog
 from windowpane.request.file_marks import file_states
-from windowpane.request.gather import Gathered, always_tools, gather, item_of
+from windowpane.request.gather import Gathered, always_tools, gather, item_of, with_finders
 from windowpane.request.mentions import mentions
 from windowpane.request.prompt.sections import build_prompt
 from windowpane.request.record import to_blobs
@@ -74,11 +74,13 @@ async def build_request(
     brought: Sequence[Tool] = (),
     reply_options: ReplyOptions | None = None,
     search_web: bool = True,
+    finders: bool = True,
 ) -> BuiltRequest:
     """Return the request for the message of the session's open turn. Nothing is stored.
 
     `brought` are tools that the client runs itself, `reply_options` what it asks of the answer. Without `search_web` a
-    research turn's web search is announced in the record instead of made.
+    research turn's web search is announced in the record instead of made. Without `finders` the model
+    cannot ask for more than it is given, whatever the agent says.
 
     Raises:
         NoTurnRunningError: the session has no open turn.
@@ -94,6 +96,7 @@ async def build_request(
     gathered = gather(agent, servers, session, brought)
     recent = [entry for entry in session.recent if entry.turn is None or entry.turn < turn.turn]
     selection = await _selected(services.selector, agent, session, recent, gathered)
+    gathered = with_finders(gathered, selection.left_out) if finders and agent.settings.finders else gathered
     history = recent_messages(recent, session.summary)
     recollection = await services.memory.recall(session, turn.message, history)
     recalled = tuple(map(recall_block, recollection.recalled))

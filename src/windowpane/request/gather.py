@@ -2,19 +2,23 @@
 
 Four groups: the items of the session, each with what the agent says about it now; the tools that are built in; the
 tools that the client brought along for this turn; and the candidates, the agent's `agent` items that are not in the
-session and may be selected for this one request.
+session, were not removed from it, and may be selected for this one request.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from windowpane.agents.base import Agent
 from windowpane.context.events import SessionItem
 from windowpane.context.items import IncludeMode, Item, ItemRef, Tool
-from windowpane.context.request import ItemStatus
+from windowpane.context.request import Absent, Candidate, ItemStatus
 from windowpane.context.session import SessionState
 from windowpane.tools.base import ServerStatus
 from windowpane.tools.context_tools import CONTEXT_TOOLS
+from windowpane.tools.finder_tools import FINDERS
+
+SWITCHED_OFF = ("off", "selection_off")
+"""Why a candidate is left out where nothing is searched for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +40,7 @@ class Gathered:
     candidates: tuple[Item, ...]
     built_in: tuple[HeldItem, ...] = ()
     brought: tuple[HeldItem, ...] = ()
+    absent: tuple[Absent, ...] = ()
     degraded: tuple[str, ...] = ()
 
     @property
@@ -51,16 +56,13 @@ def gather(
     servers = tuple(servers)
     ready = {server.name: server for server in servers if server.state == "ready"}
     known = {tool.ref: tool for server in servers for tool in server.tools}
-    candidates: list[Item] = [item for item in (*agent.rules, *agent.references) if item.enabled]
-    candidates += [tool for server in ready.values() for tool in server.tools if tool.permission != "forbidden"]
+    usable: list[Item] = [item for item in (*agent.rules, *agent.references) if item.enabled]
+    usable += [tool for server in ready.values() for tool in server.tools if tool.permission != "forbidden"]
+    outside = sorted((item for item in usable if not session.holds(item.ref)), key=lambda item: item.ref.sort_key)
     return Gathered(
         session=tuple(_find(agent, servers, known, held) for held in session.context_items),
-        candidates=tuple(
-            sorted(
-                (item for item in candidates if item.include == "agent" and not session.holds(item.ref)),
-                key=lambda item: item.ref.sort_key,
-            )
-        ),
+        candidates=tuple(item for item in outside if item.include == "agent" and item.ref not in session.removed),
+        absent=tuple(_absent(item, session) for item in outside if _is_absent(item, session)),
         built_in=tuple(
             HeldItem(tool.ref, "always", tool, "used", "built in: lets the model record what it is working on")
             for tool in (CONTEXT_TOOLS if agent.settings.working_context else ())
@@ -73,6 +75,18 @@ def gather(
             if server.state in ("connecting", "failed")
         ),
     )
+
+
+def with_finders(gathered: Gathered, left_out: Iterable[Candidate]) -> Gathered:
+    """Return the same with the finders of every kind of which candidates were left out by a selection that is on."""
+    missing = {candidate.type for candidate in left_out if candidate.code not in SWITCHED_OFF}
+    finders = tuple(
+        HeldItem(tool.ref, "always", tool, "used", f"built in: lets the model ask for {kind}s that were not sent")
+        for kind, tools in FINDERS.items()
+        if kind in missing
+        for tool in tools
+    )
+    return replace(gathered, built_in=gathered.built_in + finders)
 
 
 def always_items(agent: Agent) -> tuple[SessionItem, ...]:
@@ -95,6 +109,19 @@ def item_of(agent: Agent, servers: Iterable[ServerStatus], ref: ItemRef) -> Item
     if ref.type == "reference":
         return agent.reference(ref.name)
     return next((tool for server in servers for tool in server.tools if tool.ref == ref), None)
+
+
+def _is_absent(item: Item, session: SessionState) -> bool:
+    return item.include == "always" or item.ref in session.removed
+
+
+def _absent(item: Item, session: SessionState) -> Absent:
+    ref = item.ref
+    if ref not in session.removed:
+        reason = "became `always` after this session began"
+        return Absent(type=ref.type, name=ref.name, server=ref.server, code="became_always", reason=reason)
+    reason = "never in this session: it was removed by hand"
+    return Absent(type=ref.type, name=ref.name, server=ref.server, code="removed", reason=reason)
 
 
 def _find(agent: Agent, servers: tuple[ServerStatus, ...], known: dict[ItemRef, Tool], held: SessionItem) -> HeldItem:

@@ -4,7 +4,7 @@ A record is one small JSON text that names every message and every item by conte
 Texts that do not change from turn to turn have the same hash and are stored once.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -12,6 +12,7 @@ from typing import Any
 from pydantic import TypeAdapter
 from pydantic_core import from_json
 
+from windowpane.context.events import Recorded, RequestBuilt
 from windowpane.context.identity_cache import cached_by_identity
 from windowpane.context.ids import BlobHash, content_hash
 from windowpane.context.items import CLIENT_SERVER, AgentText, Item, ItemRef, definition, item_hash
@@ -114,6 +115,15 @@ def _kept_of(request: Request) -> tuple[_Kept, dict[BlobHash, str]]:
 @cached_by_identity
 def _offer_text(tool: OfferedTool) -> str:
     return _OFFER.dump_json(tool).decode()
+
+
+def last_built(events: Iterable[Recorded], turn: int) -> RequestBuilt | None:
+    """Return where a turn's request stands as its last model call was given it, or None when it has none."""
+    built: RequestBuilt | None = None
+    for entry in events:
+        if isinstance(entry.event, RequestBuilt) and entry.event.turn == turn:
+            built = entry.event
+    return built
 
 
 def texts_of(body: str) -> tuple[BlobHash, ...]:

@@ -18,6 +18,10 @@ CallNumber = Annotated[int, Path(description="The call's number within its turn,
 Kind = Annotated[ItemType, Path(alias="type", description="What it is: rule, reference or tool.")]
 Name = Annotated[str, Path(description="Its name, which may hold anything; percent-encode it.")]
 Server = Annotated[str | None, Query(description="The tool's server. A rule or a reference has none.")]
+AlsoIn = Annotated[
+    str | None,
+    Query(description="An open session of the agent that receives the item as well, as if it was added by hand."),
+]
 Everyone = Annotated[bool, Query(description="The turns of every owner; it needs the scope `manage`.")]
 
 

@@ -14,6 +14,7 @@ from windowpane.context.events import (
     FetchedCleared,
     HistoryCleared,
     ItemAdded,
+    ItemReadmitted,
     ItemRemoved,
     MessageAdded,
     MessageRemoved,
@@ -193,6 +194,7 @@ def _is_conversation(event: Event) -> bool:
         | SessionUpdated
         | ItemAdded
         | ItemRemoved
+        | ItemReadmitted
         | ServerArrived
         | SessionContext
         | FetchedAdded

@@ -1,15 +1,12 @@
 """Past requests of a session, as they were recorded."""
 
-from windowpane.context.events import (
-    Recorded,
-    RequestBuilt,
-)
+from windowpane.context.events import Recorded
 from windowpane.context.ids import SessionId
 from windowpane.context.request import Request, RequestContext
 from windowpane.errors import (
     TurnNotFoundError,
 )
-from windowpane.request.record import context_of, rebuild, texts_of
+from windowpane.request.record import context_of, last_built, rebuild, texts_of
 from windowpane.stores.sessions import Sessions
 
 
@@ -29,7 +26,7 @@ class PastRequests:
         return context_of(await self._record_of(session_id, turn))
 
     async def request(self, session_id: SessionId, turn: int) -> Request:
-        """Return a past request, byte for byte as it was sent.
+        """Return a past request, byte for byte as the turn's last model call was given it.
 
         Raises:
             TurnNotFoundError: no such turn, or nothing was recorded for it.
@@ -50,7 +47,7 @@ class PastRequests:
         return await self._store.read(session_id, after=start - 1, limit=None if end is None else end - start)
 
     async def _record_of(self, session_id: SessionId, turn: int) -> str:
-        for entry in await self.events(session_id, turn):
-            if isinstance(entry.event, RequestBuilt) and entry.event.turn == turn:
-                return await self._store.blob(session_id, entry.event.request)
-        raise TurnNotFoundError(session_id, turn)
+        built = last_built(await self.events(session_id, turn), turn)
+        if built is None:
+            raise TurnNotFoundError(session_id, turn)
+        return await self._store.blob(session_id, built.request)

@@ -92,8 +92,9 @@ class PreparedTurns:
         if not begun.recorded:
             raise KeyReusedError(key or "")
         try:
+            # The caller has the request already: what its model would find could not be added to it.
             request, _ = await self._requests.build_and_store(
-                begun.state, begun.agent, patience=StorePatience(0), fence=lease.fence
+                begun.state, begun.agent, patience=StorePatience(0), fence=lease.fence, finders=False
             )
         except WindowpaneError as error:
             try:

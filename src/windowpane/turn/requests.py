@@ -14,10 +14,12 @@ from windowpane.context.items import Tool
 from windowpane.context.request import ReplyOptions, Request
 from windowpane.context.session import SessionState, open_turn
 from windowpane.request.build import RequestServices, build_request
+from windowpane.request.finders import Finders
 from windowpane.request.record import rebuild, texts_of
 from windowpane.request.resume import is_taken_up_again
 from windowpane.sessions.toolboxes import Toolboxes
 from windowpane.stores.sessions import Changed, Sessions
+from windowpane.tools.base import Toolbox
 from windowpane.turn.begin import opening_events
 from windowpane.turn.log import append_patiently
 from windowpane.turn.patience import StorePatience
@@ -70,6 +72,10 @@ class TurnRequests:
         body = await self._sessions.store.blob(state.id, name)
         return rebuild(body, await self._sessions.store.blobs(state.id, texts_of(body)))
 
+    def finders(self, agent: Agent, toolbox: Toolbox) -> Finders:
+        """Return what answers a model that asks for more than its request has."""
+        return Finders(self._services.selector, agent, toolbox)
+
     async def build_and_store(
         self,
         state: SessionState,
@@ -79,11 +85,13 @@ class TurnRequests:
         *,
         patience: StorePatience,
         fence: int,
+        finders: bool = True,
     ) -> tuple[Request, Changed]:
         """Return a new request for the open turn, and the session after it was stored.
 
         `brought` are tools that the client runs itself, `reply_options` what it asks of the answer. A store that is
-        away is waited for with `patience`. `fence` is the number of the turn's lease.
+        away is waited for with `patience`. `fence` is the number of the turn's lease. Without `finders` the model cannot
+        ask for more than it is given.
 
         Raises:
             LeaseLostError: another worker has taken the session over.
@@ -94,7 +102,7 @@ class TurnRequests:
             # That may have taken seconds: what was changed meanwhile counts.
             state = await patience.retry(partial(self._sessions.state, state.id))
         build = partial(build_request, self._services, agent, toolbox.servers(), state)
-        built = await patience.retry(partial(build, brought=brought, reply_options=reply_options))
+        built = await patience.retry(partial(build, brought=brought, reply_options=reply_options, finders=finders))
         events, blobs = built.to_append(state)
         stored = await append_patiently(
             self._sessions, state, open_turn(state).turn, events, patience, blobs, fence=fence

@@ -5,16 +5,25 @@ even in another process, goes on exactly where it was, with the request that it 
 """
 
 import json
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from time import monotonic
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 from windowpane import telemetry
 from windowpane.calls.recorder import CallRecorder, recording
-from windowpane.context.events import ApprovalRequested, Delta, Event, ModelReplied, ToolReturned, TurnFinished
+from windowpane.context.events import (
+    ApprovalRequested,
+    Delta,
+    Event,
+    ModelReplied,
+    RequestBuilt,
+    ToolReturned,
+    TurnFinished,
+)
+from windowpane.context.ids import BlobHash
 from windowpane.context.items import ItemRef
 from windowpane.context.messages import ToolCall, ToolCallApproval, ToolResult
 from windowpane.context.request import Request, RequestMessage
@@ -22,13 +31,22 @@ from windowpane.context.session import OpenTurn, SessionState, is_for_client
 from windowpane.context.text import valid_unicode
 from windowpane.errors import ModelStreamBrokenError, ToolError, TooManyModelCallsError
 from windowpane.models.base import ChatModel, ModelStep, ModelText
+from windowpane.request.finders import FinderAnswer, Finders
 from windowpane.request.messages import messages_now
+from windowpane.request.record import to_blobs
 from windowpane.text.render import render_step
 from windowpane.text.tokens import count, cut_to, message_tokens
 from windowpane.tools.base import Toolbox
+from windowpane.tools.finder_tools import FINDER_REFS
 from windowpane.tools.permissions import Verdict
 
-Append = Callable[[Sequence[Event]], Awaitable[SessionState]]
+
+class AppendToTurn(Protocol):
+    """Stores events of the turn, with the texts that they name, and returns the state after them."""
+
+    async def __call__(self, events: Sequence[Event], blobs: Mapping[BlobHash, str] | None = None) -> SessionState: ...
+
+
 TOO_LONG = "\n[… the rest of this result did not fit the context window]"
 
 
@@ -36,7 +54,7 @@ TOO_LONG = "\n[… the rest of this result did not fit the context window]"
 class TurnRun:
     """What a turn runs with.
 
-    `append` stores events and returns the state after them; `finished` is the event that ends the turn well; `calls`
+    `finished` gives the event that ends the turn well, for the request that its last model call was given; `calls`
     keeps what is sent to the provider.
     """
 
@@ -45,10 +63,11 @@ class TurnRun:
     model: ChatModel
     toolbox: Toolbox
     max_model_calls: int
-    finished: TurnFinished
+    finders: Finders
+    finished: Callable[[Request], TurnFinished]
     calls: CallRecorder
     verdict: Callable[[SessionState, ItemRef], Verdict]
-    append: Append
+    append: AppendToTurn
     publish: Callable[[Delta], None]
 
 
@@ -76,21 +95,24 @@ async def run(turn: TurnRun, state: SessionState) -> SessionState:
                 replied = ModelReplied(turn=turn.number, step=step, tokens=count(step.text), own_words=said.own_words)
                 # An answer that calls nothing is the last one: it and the turn's end are stored together.
                 ended = turn.calls.take()
-                state = await turn.append([*ended, replied] if step.tool_calls else [*ended, replied, turn.finished])
+                last = () if step.tool_calls else (turn.finished(turn.request),)
+                state = await turn.append([*ended, replied, *last])
             case Answer(result=result):
                 state = await turn.append([ToolReturned(turn=turn.number, result=result)])
-            case RunTool(call=call, ref=ref, arguments=arguments):
+            case RunTool(call=call, ref=ref) as run_tool:
                 with telemetry.tool_call(state.id, ref, call.id) as measured:
-                    result = await _run_tool(turn, open_turn, call, ref, arguments)
-                    if result.is_error:
+                    ran = await _run_tool(turn, state, open_turn, run_tool)
+                    if ran.result.is_error:
                         measured.fail("tool_error")
-                state = await turn.append([ToolReturned(turn=turn.number, result=result)])
+                # What was found and that it was found are stored together: a turn that goes on elsewhere has both.
+                state = await turn.append([ToolReturned(turn=turn.number, result=ran.result), *ran.built], ran.blobs)
+                turn = replace(turn, request=ran.request)
             case Ask(calls=calls):
                 return await turn.append([ApprovalRequested(turn=turn.number, calls=calls)])
             case Wait():
                 return state
             case Finish():
-                state = await turn.append([turn.finished])
+                state = await turn.append([turn.finished(turn.request)])
     return state
 
 
@@ -215,24 +237,58 @@ def _resolved(request: Request, call: ToolCall) -> ToolCall:
     return replace(call, ref=ref)
 
 
-async def _run_tool(
-    turn: TurnRun, open_turn: OpenTurn, call: ToolCall, ref: ItemRef, arguments: Mapping[str, Any]
-) -> ToolResult:
+@dataclass(frozen=True, slots=True)
+class _Ran:
+    """What a call gave, and the request that the next model call is given; if another one, what stores it."""
+
+    result: ToolResult
+    request: Request
+    built: tuple[RequestBuilt, ...] = ()
+    blobs: Mapping[BlobHash, str] = field(default_factory=dict[BlobHash, str])
+
+
+async def _run_tool(turn: TurnRun, state: SessionState, open_turn: OpenTurn, run_tool: RunTool) -> _Ran:
     started = monotonic()
-    try:
-        output = await turn.toolbox.call(ref.server or "", ref.name, arguments)
-    except ToolError as error:
-        content, is_error = str(error), True
+    found = FinderAnswer(text="")
+    if run_tool.ref in FINDER_REFS:
+        found = await turn.finders.answer(
+            state,
+            turn.request,
+            run_tool.ref.name,
+            run_tool.arguments,
+            step=len(open_turn.steps),
+            room_tokens=_room(turn.request, open_turn),
+        )
+        content, is_error = found.text, found.is_error
     else:
-        content, is_error = output.content, output.is_error
-    fits = fitted(turn.request, open_turn, valid_unicode(content))
-    return ToolResult(call.id, fits, is_error, latency_ms=round((monotonic() - started) * 1000))
+        content, is_error = await _called(turn, run_tool)
+    request = found.request or turn.request
+    fits = fitted(request, open_turn, valid_unicode(content))
+    result = ToolResult(run_tool.call.id, fits, is_error, latency_ms=round((monotonic() - started) * 1000))
+    if found.request is None:
+        return _Ran(result, request)
+    name, blobs = to_blobs(found.request, found.items)
+    step = len(open_turn.steps) + 1
+    built = RequestBuilt(turn=turn.number, request=name, catalog=request.context.catalog, step=step)
+    return _Ran(result, request, (built,), blobs)
+
+
+async def _called(turn: TurnRun, run_tool: RunTool) -> tuple[str, bool]:
+    try:
+        output = await turn.toolbox.call(run_tool.ref.server or "", run_tool.ref.name, run_tool.arguments)
+    except ToolError as error:
+        return str(error), True
+    return output.content, output.is_error
 
 
 def fitted(request: Request, open_turn: OpenTurn, content: str) -> str:
     """Return as much of a result as the window still has room for."""
-    spent = sum(message_tokens(message) for step in open_turn.steps for message in render_step(step))
-    room = max(request.context.budget.room_tokens - spent - count(TOO_LONG), 0)
+    room = max(_room(request, open_turn) - count(TOO_LONG), 0)
     if count(content) <= room:
         return content
     return cut_to(content, room) + TOO_LONG
+
+
+def _room(request: Request, open_turn: OpenTurn) -> int:
+    spent = sum(message_tokens(message) for step in open_turn.steps for message in render_step(step))
+    return request.context.budget.room_tokens - spent

@@ -32,7 +32,7 @@ from windowpane.context.events import (
 from windowpane.context.ids import BlobHash, SessionId
 from windowpane.context.items import ItemRef, Tool
 from windowpane.context.messages import Outcome, Step
-from windowpane.context.request import ReplyOptions
+from windowpane.context.request import ReplyOptions, Request
 from windowpane.context.session import SessionState, open_turn
 from windowpane.errors import LeaseLostError, SessionNotFoundError, StoreUnavailableError, WindowpaneError
 from windowpane.live import Feed, SessionHubs
@@ -48,6 +48,7 @@ from windowpane.supervise import keep_running, supervised
 from windowpane.text.tokens import count
 from windowpane.tools.base import Toolbox
 from windowpane.tools.context_tools import WithContextTools
+from windowpane.tools.finder_tools import FINDER_REFS
 from windowpane.tools.permissions import Verdict, decide
 from windowpane.turn.begin import BegunTurn, closing_events, opening_events
 from windowpane.turn.follow import Follower
@@ -264,7 +265,7 @@ class Runner:
         """Return what decides about calls of these tools."""
 
         def verdict(state: SessionState, ref: ItemRef) -> Verdict:
-            tool = item_of(agent, toolbox.servers(), ref)
+            tool = FINDER_REFS.get(ref) or item_of(agent, toolbox.servers(), ref)
             permission = tool.permission if isinstance(tool, Tool) else "required"
             allowed = ref in state.allowed_tools
             return decide(permission, tool_permission(agent, state), allowed_for_session=allowed)
@@ -347,15 +348,21 @@ class Runner:
             task.state = stored.state
             task.publish(stored.recorded)
         sets = self._working.of(task.state.id, actor="model", tell=task.publish, fence=task.lease.fence)
-        toolbox = WithContextTools(await self._toolboxes.of(agent), PatientSets(sets, self._patience))
+        tools = await self._toolboxes.of(agent)
+        toolbox = WithContextTools(tools, PatientSets(sets, self._patience))
         references = {reference.name: reference for reference in agent.references}
-        sources, related = sources_of(request, references, fetched=task.state.fetched)
+
+        def finished(request: Request) -> TurnFinished:
+            sources, related = sources_of(request, references, fetched=task.state.fetched)
+            return TurnFinished(turn=task.turn, outcome="completed", sources=sources, related=related)
+
         task.model = request.context.settings.model
         task.calls = CallRecorder(partial(self._append, task), purpose="answer", turn=task.turn)
         return TurnRun(
             number=task.turn,
-            finished=TurnFinished(turn=task.turn, outcome="completed", sources=sources, related=related),
+            finished=finished,
             request=request,
+            finders=self._requests.finders(agent, tools),
             model=self._open_model(task.state.owner, task.model),
             toolbox=toolbox,
             max_model_calls=max_model_calls(agent, task.state),

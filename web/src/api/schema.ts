@@ -1,5 +1,14 @@
 // Generated from the server's OpenAPI document by `make types`.
 
+/** An item that could be in this session and is not, nor can it be selected for it: why. */
+export type Absent = {
+  type: "rule" | "reference" | "tool"
+  name: string
+  server: string | null
+  reason: string
+  code: "removed" | "became_always"
+}
+
 /** Structured progress that is not conversation content, materialised as a message so it keeps its place in the sequence. Stands alone rather than composing BaseMessage, because its content is an object rather than a string. */
 export type ActivityMessage = {
   subagentRunId?: string | null
@@ -44,6 +53,7 @@ export type AgentSettings = {
   context_window: number | null
   search: Record<string, unknown>
   working_context: boolean
+  finders: boolean
 }
 
 /** An agent in a list. `problems` counts what is wrong in its folder. */
@@ -379,6 +389,7 @@ export type ChangedSession = {
   owner: string
   settings: SessionSettings
   items: SessionItem[]
+  excluded: ItemRef[]
   rules: string[]
   references: string[]
   tools: ToolName[]
@@ -540,7 +551,7 @@ export type ContextDebug = {
   warnings: string[]
 }
 
-/** One item of a request: how it came in, what it cost, and what became of it. */
+/** One item of a request: how it came in, what it cost, and what became of it. `found` is set for an item that the model asked for; it reached the model after the step that is named there. */
 export type ContextItem = {
   type: "rule" | "reference" | "tool"
   name: string
@@ -554,6 +565,7 @@ export type ContextItem = {
   priority: number | null
   evidence: Evidence | null
   offered_name: string | null
+  found: Found | null
 }
 
 /** One test, and where it stands. `may` is None when anything else may be selected too. */
@@ -799,7 +811,7 @@ export type ExplanationList = {
 export type ExportedEvent = {
   seq: number
   at: string
-  event: SessionCreated | SessionUpdated | ItemAdded | ItemRemoved | ServerArrived | MessageAdded | MessageRemoved | TurnStarted | RequestBuilt | CallSent | CallEnded | ModelReplied | ToolReturned | ApprovalRequested | ApprovalDecided | CancelRequested | TurnFinished | SummaryMade | FetchedAdded | FetchedCleared | SessionContext | HistoryCleared | Erased
+  event: SessionCreated | SessionUpdated | ItemAdded | ItemRemoved | ItemReadmitted | ServerArrived | MessageAdded | MessageRemoved | TurnStarted | RequestBuilt | CallSent | CallEnded | ModelReplied | ToolReturned | ApprovalRequested | ApprovalDecided | CancelRequested | TurnFinished | SummaryMade | FetchedAdded | FetchedCleared | SessionContext | HistoryCleared | Erased
 }
 
 /** One page or one search result. `content` is at most `MAX_CHARACTERS` long, the mark of a cut included. */
@@ -942,6 +954,15 @@ export type FolderView = {
 export type Fork = {
   turn?: number | null
   name?: string | null
+}
+
+/** How the model asked for an item in the middle of a turn: in which step, by which finder, with which words. `score` is how well the item matched the words; None where it was named. `pages` are those of a reference that were read. */
+export type Found = {
+  step: number
+  finder: string
+  query: string
+  score: number | null
+  pages: number[]
 }
 
 /** Items that a query needs, best first, each with its evidence. */
@@ -1095,6 +1116,22 @@ export type ItemList = {
   cursor: string | null
 }
 
+/** A removal was taken back: the item is not in the session, and may be selected for a request again. */
+export type ItemReadmitted = {
+  ref: ItemRef
+  actor: "user" | "model" | "system"
+  type: "item.readmitted"
+}
+
+/** A removal was taken back: the item is not in the session, and may be selected for a request again. */
+export type ItemReadmittedEvent = {
+  seq: number
+  at: string
+  ref: ItemRef
+  actor: "user" | "model" | "system"
+  type: "item.readmitted"
+}
+
 /** The name of an item. A tool is named together with its server. */
 export type ItemRefInput = {
   type: "rule" | "reference" | "tool"
@@ -1109,14 +1146,14 @@ export type ItemRef = {
   server: string | null
 }
 
-/** An item left the session. The removal is remembered. */
+/** An item left the session, or is never to come into it. The removal is remembered. */
 export type ItemRemoved = {
   ref: ItemRef
   actor: "user" | "model" | "system"
   type: "item.removed"
 }
 
-/** An item left the session. The removal is remembered. */
+/** An item left the session, or is never to come into it. The removal is remembered. */
 export type ItemRemovedEvent = {
   seq: number
   at: string
@@ -1178,10 +1215,11 @@ export type ItemView = {
   tokens: number
 }
 
-/** Whether anything changed, and the items of the session now. */
+/** Whether anything changed, and the items of the session now; `excluded` are those that are kept out of it. */
 export type ItemsChange = {
   changed: boolean
   items: SessionItem[]
+  excluded: ItemRef[]
 }
 
 /** The items of a session, and how each came in. */
@@ -1666,25 +1704,27 @@ export type Request = {
   context: RequestContext
 }
 
-/** What the model will be given is decided. `request` names the blob that holds all of it. `catalog` names the blob with what the agent had; None when that was not kept. */
+/** What the model will be given is decided. `request` names the blob that holds all of it. `step` is the first model call that is given it: 1, or a later one when the model asked for more. `catalog` names the blob with what the agent had; None when that was not kept. */
 export type RequestBuilt = {
   turn: number
   request: string
   catalog: string | null
+  step: number
   type: "request.built"
 }
 
-/** What the model will be given is decided. `request` names the blob that holds all of it. `catalog` names the blob with what the agent had; None when that was not kept. */
+/** What the model will be given is decided. `request` names the blob that holds all of it. `step` is the first model call that is given it: 1, or a later one when the model asked for more. `catalog` names the blob with what the agent had; None when that was not kept. */
 export type RequestBuiltEvent = {
   seq: number
   at: string
   turn: number
   request: string
   catalog: string | null
+  step: number
   type: "request.built"
 }
 
-/** The record of one turn's request. `message_count` is how many messages the session had before this one. With `search` (the settings of the selection, every one of them), `pieces` (in order of importance) and `catalog` (what the agent had) the decisions can be made again. Records of earlier versions lack them. */
+/** The record of one turn's request. `message_count` is how many messages the session had before this one. What the model asked for in the middle of the turn is among `items`, and still among `candidates`, which say why the selection left it out. `absent` are items that the session does not have for a reason of its own. With `search` (the settings of the selection, every one of them), `pieces` (in order of importance) and `catalog` (what the agent had) the decisions can be made again. Records of earlier versions lack them. */
 export type RequestContext = {
   id: string
   turn: number
@@ -1694,6 +1734,7 @@ export type RequestContext = {
   query: Query
   items: ContextItem[]
   candidates: Candidate[]
+  absent: Absent[]
   parts: Part[]
   budget: Budget
   message_count: number
@@ -2048,7 +2089,7 @@ export type SessionUpdatedEvent = {
   type: "session.updated"
 }
 
-/** A session as it is now. `settings` are its own; null: as the agent has it. `title` is its name, or how its conversation begins. */
+/** A session as it is now. `settings` are its own; null: as the agent has it. `title` is its name, or how its conversation begins. `excluded` are items that were removed or excluded by hand, and are not selected for its requests. */
 export type SessionView = {
   id: string
   name: string
@@ -2057,6 +2098,7 @@ export type SessionView = {
   owner: string
   settings: SessionSettings
   items: SessionItem[]
+  excluded: ItemRef[]
   rules: string[]
   references: string[]
   tools: ToolName[]
@@ -2190,7 +2232,7 @@ export type Storage = {
 }
 
 /** An event in the log of a session. */
-export type StoredEvent = SessionCreatedEvent | SessionUpdatedEvent | ItemAddedEvent | ItemRemovedEvent | ServerArrivedEvent | MessageAddedEvent | MessageRemovedEvent | TurnStartedEvent | RequestBuiltEvent | CallSentEvent | CallEndedEvent | ModelRepliedEvent | ToolReturnedEvent | ApprovalRequestedEvent | ApprovalDecidedEvent | CancelRequestedEvent | TurnFinishedEvent | SummaryMadeEvent | FetchedAddedEvent | FetchedClearedEvent | SessionContextEvent | HistoryClearedEvent | ErasedEvent
+export type StoredEvent = SessionCreatedEvent | SessionUpdatedEvent | ItemAddedEvent | ItemRemovedEvent | ItemReadmittedEvent | ServerArrivedEvent | MessageAddedEvent | MessageRemovedEvent | TurnStartedEvent | RequestBuiltEvent | CallSentEvent | CallEndedEvent | ModelRepliedEvent | ToolReturnedEvent | ApprovalRequestedEvent | ApprovalDecidedEvent | CancelRequestedEvent | TurnFinishedEvent | SummaryMadeEvent | FetchedAddedEvent | FetchedClearedEvent | SessionContextEvent | HistoryClearedEvent | ErasedEvent
 
 /** What is to be streamed beside the answer. */
 export type StreamOptions = {
@@ -2564,7 +2606,7 @@ export type VideoPart = {
 }
 
 /** What a stream of a session sends: stored events, text while it is written, and news about the stream. `session.context` with reason `load` is not stored and has neither `seq` nor `at`. */
-export type WatchedEvent = SessionCreatedEvent | SessionUpdatedEvent | ItemAddedEvent | ItemRemovedEvent | ServerArrivedEvent | MessageAddedEvent | MessageRemovedEvent | TurnStartedEvent | RequestBuiltEvent | CallSentEvent | CallEndedEvent | ModelRepliedEvent | ToolReturnedEvent | ApprovalRequestedEvent | ApprovalDecidedEvent | CancelRequestedEvent | TurnFinishedEvent | SummaryMadeEvent | FetchedAddedEvent | FetchedClearedEvent | SessionContextEvent | HistoryClearedEvent | ErasedEvent | DeltaEvent | MissedEvent | SessionDeletedEvent
+export type WatchedEvent = SessionCreatedEvent | SessionUpdatedEvent | ItemAddedEvent | ItemRemovedEvent | ItemReadmittedEvent | ServerArrivedEvent | MessageAddedEvent | MessageRemovedEvent | TurnStartedEvent | RequestBuiltEvent | CallSentEvent | CallEndedEvent | ModelRepliedEvent | ToolReturnedEvent | ApprovalRequestedEvent | ApprovalDecidedEvent | CancelRequestedEvent | TurnFinishedEvent | SummaryMadeEvent | FetchedAddedEvent | FetchedClearedEvent | SessionContextEvent | HistoryClearedEvent | ErasedEvent | DeltaEvent | MissedEvent | SessionDeletedEvent
 
 /** One difference between what was built and what was sent, and what made it. */
 export type WireChange = {
@@ -2654,7 +2696,7 @@ export interface Operations {
   }
   create_agent_item: {
     path: { agent: string }
-    query: Record<string, never>
+    query: { also_in?: string | null }
     body: NewItem
     answer: ItemDetail
   }
@@ -2672,13 +2714,13 @@ export interface Operations {
   }
   change_agent_item: {
     path: { agent: string; type: "rule" | "reference"; name: string }
-    query: Record<string, never>
+    query: { also_in?: string | null }
     body: ItemEdit
     answer: ItemDetail
   }
   put_agent_item: {
     path: { agent: string; type: "rule" | "reference"; name: string }
-    query: Record<string, never>
+    query: { also_in?: string | null }
     body: RawFile
     answer: ItemDetail
   }
@@ -2750,7 +2792,7 @@ export interface Operations {
   }
   change_agent_server: {
     path: { agent: string; server: string }
-    query: Record<string, never>
+    query: { also_in?: string | null }
     body: ServerChange
     answer: ServerDetail
   }
@@ -2762,7 +2804,7 @@ export interface Operations {
   }
   apply_suggestion: {
     path: { agent: string }
-    query: Record<string, never>
+    query: { also_in?: string | null }
     body: EditBody
     answer: Applied
   }
@@ -2921,6 +2963,18 @@ export interface Operations {
     query: { after?: number | null }
     body: undefined
     answer: undefined
+  }
+  exclude_session_item: {
+    path: { session_id: string }
+    query: Record<string, never>
+    body: ItemRefInput
+    answer: ItemsChange
+  }
+  readmit_session_item: {
+    path: { session_id: string; type: "rule" | "reference" | "tool"; name: string }
+    query: { server?: string | null }
+    body: undefined
+    answer: ItemsChange
   }
   export_session: {
     path: { session_id: string }
@@ -3263,6 +3317,8 @@ export const OPERATIONS = {
   list_session_calls: ["GET", "/api/sessions/{session_id}/calls"],
   cancel_turn: ["POST", "/api/sessions/{session_id}/cancel"],
   watch_session: ["GET", "/api/sessions/{session_id}/events"],
+  exclude_session_item: ["POST", "/api/sessions/{session_id}/excluded"],
+  readmit_session_item: ["DELETE", "/api/sessions/{session_id}/excluded/{type}/{name}"],
   export_session: ["GET", "/api/sessions/{session_id}/export"],
   clear_fetched: ["DELETE", "/api/sessions/{session_id}/fetched"],
   list_fetched: ["GET", "/api/sessions/{session_id}/fetched"],

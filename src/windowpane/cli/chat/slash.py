@@ -90,6 +90,18 @@ async def _remove(conversation: Conversation, rest: str) -> None:
     conversation.screen.line(f"Removed {ref}." if change.changed else f"{ref} is not in this session.")
 
 
+async def _never(conversation: Conversation, rest: str) -> None:
+    ref = find_item(rest, await _items(conversation))
+    change = await conversation.pane.sessions.exclude_item(conversation.session_id, ref)
+    conversation.screen.line(f"{ref} will not be used in this session." if change.changed else f"{ref} is excluded.")
+
+
+async def _readmit(conversation: Conversation, rest: str) -> None:
+    ref = find_item(rest, (await _session(conversation)).excluded)
+    await conversation.pane.sessions.readmit_item(conversation.session_id, ref)
+    conversation.screen.line(f"{ref} may be selected again.")
+
+
 async def _list_items(conversation: Conversation, rest: str) -> None:
     screen = conversation.screen
     items = await _items(conversation)
@@ -99,11 +111,12 @@ async def _list_items(conversation: Conversation, rest: str) -> None:
     for ref in sorted(modes, key=lambda ref: _order(ref, items.get(ref))):
         line = item_line(label(ref, _priority(items.get(ref))), ref.name, modes[ref], badge(modes[ref]))
         screen.line(line if ref in items else line.append(" – no longer available", "yellow"))
+    never = (await _session(conversation)).excluded
     others = sorted((ref for ref in items if ref not in modes), key=lambda ref: _order(ref, items[ref]))
     screen.line(f"Not in this session ({len(others)}), use `/add` to add one:", "bold")
     for ref in others:
         line = item_line(label(ref, _priority(items[ref])), ref.name, items[ref].include, badge(items[ref].include))
-        screen.line(line.append(f" {ref}", "dim"))
+        screen.line(line.append(f" {ref}{' – never in this session' if ref in never else ''}", "dim"))
 
 
 async def _model(conversation: Conversation, rest: str) -> None:
@@ -148,6 +161,8 @@ COMMANDS: Mapping[str, Command] = {
     "items": Command("", "list the items of this session, and what else is available", _list_items),
     "add": Command("rule:NAME | reference:NAME | SERVER:TOOL", "add an item to this session", _add),
     "remove": Command("rule:NAME | reference:NAME | SERVER:TOOL", "remove an item from this session", _remove),
+    "never": Command("rule:NAME | reference:NAME | SERVER:TOOL", "never use an item in this session", _never),
+    "readmit": Command("rule:NAME | reference:NAME | SERVER:TOOL", "let an excluded item be selected again", _readmit),
     "model": Command("[PROVIDER:MODEL]", "use another model, or list those that are set up", _model),
     "sessions": Command("", "list recent sessions", _sessions),
     "new": Command("", "start a new session with the same agent", _new),

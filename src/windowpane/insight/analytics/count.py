@@ -32,7 +32,7 @@ from windowpane.insight.compare import agreement, prompt_bytes
 from windowpane.insight.past import PastTurn, steps_of
 from windowpane.insight.use import page_used, use
 from windowpane.models.prices import price_of_steps
-from windowpane.request.record import context_of, texts_of
+from windowpane.request.record import context_of, last_built, texts_of
 
 NANO = 10**9
 """Money is counted in billionths of a dollar, so that sums are exact."""
@@ -114,8 +114,8 @@ def stretches(events: Sequence[Recorded]) -> list[Stretch]:
             begun = place
         elif isinstance(entry.event, TurnFinished) and begun is not None:
             own = tuple(events[begun : place + 1])
-            built = next((e.event.request for e in own if isinstance(e.event, RequestBuilt)), None)
-            found.append(Stretch(entry.event.turn, own, built))
+            built = last_built(own, entry.event.turn)
+            found.append(Stretch(entry.event.turn, own, built and built.request))
             begun = None
     return found
 
@@ -303,7 +303,7 @@ def _count_items(made: Counts, day: int, past: PastTurn, per_token: float) -> No
             score = candidate.evidence.score
             made.add("item", day, model, name, scores=_whole(score), **{f"left_out_{score_step(score)}": 1})
     used = tuple(ref for ref, found in uses.items() if found.used)
-    selected = [item for item in context.items if item.include_mode == "agent" and item.sent]
+    selected = [item for item in context.items if item.selected and item.sent]
     hits = sum(item.ref in used for item in selected)
     made.add("turn", day, model, selected=len(selected), selected_used=hits)
     if used or selected or context.candidates:
@@ -326,7 +326,7 @@ def _count_item(made: Counts, day: int, item: ContextItem, found: ItemUse | None
         if found is not None and found.how is not None:
             counters |= {"used": 1, found.how: 1}
         made.add("item", day, model, name, **counters)
-    if item.include_mode == "agent":
+    if item.selected:
         made.add("item", day, model, name, considered=1, selected=1)
         if item.evidence is not None:
             step, hit = score_step(item.evidence.score), int(found is not None and found.used)
@@ -369,7 +369,7 @@ def _count_act(made: Counts, entry: Recorded, before: PastTurn | None) -> None:
     made.add("item", day, now.model, item_key(ref), added_by_hand=1)
     held = before.context.item(ref) if before else None
     # What had been selected already and is now kept for good was not missed.
-    if held is None or not held.sent or held.include_mode != "agent":
+    if held is None or not held.sent or not held.selected:
         made.add("turn", day, now.model, missed=1)
         made.learn(Lesson(turn=now.turn, seq=now.turn_seq, day=day, added=(ref,)))
 

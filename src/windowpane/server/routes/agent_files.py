@@ -14,7 +14,7 @@ from windowpane.api.agents import FileView, ItemDetail, PromptList
 from windowpane.context.items import DEFAULT_PRIORITY, IncludeMode, ItemRef, Reference, Rule
 from windowpane.server.dependencies import Managing, Reading
 from windowpane.server.json_numbers import Whole
-from windowpane.server.parameters import AgentName, Name
+from windowpane.server.parameters import AgentName, AlsoIn, Name
 from windowpane.server.problems import BODY, problems
 from windowpane.server.revisions import IfMatch, IfNoneMatch, Key, expected, expected_or_new, tag
 
@@ -133,16 +133,16 @@ class RawFile(BaseModel):
 
 @router.post("/items", status_code=201, summary="Write a new rule or reference", responses=problems(*BODY, 404, 409))
 async def create_agent_item(
-    pane: Managing, response: Response, agent: AgentName, new: NewItem, key: Key = None
+    pane: Managing, response: Response, agent: AgentName, new: NewItem, key: Key = None, also_in: AlsoIn = None
 ) -> ItemDetail:
     """Write a file for it, `rules/NAME.md` or `references/NAME.md`. It counts from the next request on.
 
     With an `Idempotency-Key`, finding exactly this file there is the same as having written it.
     """
     if new.raw is not None:
-        made = await pane.agents.create_item_file(agent, ItemRef(new.type, new.name), new.raw, key=key)
+        made = await pane.agents.create_item_file(agent, ItemRef(new.type, new.name), new.raw, key=key, also_in=also_in)
     else:
-        made = await pane.agents.create_item(agent, new.item, key=key)
+        made = await pane.agents.create_item(agent, new.item, key=key, also_in=also_in)
     response.headers["Location"] = f"/api/agents/{agent}/items/{made.type}/{made.name}"
     return _tagged(response, made)
 
@@ -156,10 +156,11 @@ async def put_agent_item(
     name: Name,
     body: RawFile,
     if_match: IfMatch = None,
+    also_in: AlsoIn = None,
 ) -> ItemDetail:
     """Replace the whole file of a rule or a reference. It keeps its name."""
     ref, revision = ItemRef(kind, name), expected(if_match)
-    return _tagged(response, await pane.agents.put_item(agent, ref, body.raw, revision=revision))
+    return _tagged(response, await pane.agents.put_item(agent, ref, body.raw, revision=revision, also_in=also_in))
 
 
 @router.patch("/items/{type}/{name:path}", summary="Change an item", responses=problems(*BODY, *CHANGED))
@@ -171,11 +172,15 @@ async def change_agent_item(
     name: Name,
     change: ItemEdit,
     if_match: IfMatch = None,
+    also_in: AlsoIn = None,
 ) -> ItemDetail:
-    """Change single settings of a rule or a reference, or its text. The rest of the file stays as it is written."""
+    """Change single settings of a rule or a reference, or its text. The rest of the file stays as it is written.
+
+    An item that becomes `always` comes into new sessions by itself, and into an open one by `also_in`.
+    """
     ref, revision = ItemRef(kind, name), expected(if_match)
     changes = change.model_dump(exclude_unset=True)
-    return _tagged(response, await pane.agents.change_item(agent, ref, changes, revision=revision))
+    return _tagged(response, await pane.agents.change_item(agent, ref, changes, revision=revision, also_in=also_in))
 
 
 @router.delete(

@@ -21,7 +21,7 @@ from windowpane.callers import Caller
 from windowpane.context.items import ItemRef
 from windowpane.errors import ScopeNeededError
 from windowpane.server.dependencies import Asking, Managing, Reading
-from windowpane.server.parameters import MAX_QUERY_CHARACTERS, AgentName, Everyone, Id, TurnNumber
+from windowpane.server.parameters import MAX_QUERY_CHARACTERS, AgentName, AlsoIn, Everyone, Id, TurnNumber
 from windowpane.server.problems import BODY, problems
 from windowpane.server.revisions import IfMatch, expected, tag
 
@@ -156,14 +156,19 @@ class EditBody(BaseModel):
     responses=problems(*BODY, 404, 409, 412, 428),
 )
 async def apply_suggestion(
-    pane: Managing, response: Response, agent: AgentName, body: EditBody, if_match: IfMatch = None
+    pane: Managing,
+    response: Response,
+    agent: AgentName,
+    body: EditBody,
+    if_match: IfMatch = None,
+    also_in: AlsoIn = None,
 ) -> Applied:
     """Change an item's settings in the agent's files. The answer names the edit that undoes it: send that to undo it.
 
     `If-Match` is the `revision` of the suggestion, or of the answer that is to be undone.
     """
     edit = Edit(ref=body.ref, settings=body.settings)
-    done = await pane.agents.apply_suggestion(agent, edit, revision=expected(if_match))
+    done = await pane.agents.apply_suggestion(agent, edit, revision=expected(if_match), also_in=also_in)
     tag(response, done.revision)
     return done
 

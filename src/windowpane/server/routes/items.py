@@ -1,4 +1,4 @@
-"""The items of a session: look, add, remove."""
+"""The items of a session: look, add, remove, exclude."""
 
 from fastapi import APIRouter
 
@@ -8,24 +8,38 @@ from windowpane.server.dependencies import Chatting, Reading
 from windowpane.server.parameters import Id, Kind, Name, Server, ref_of
 from windowpane.server.problems import BODY, problems
 
-router = APIRouter(prefix="/api/sessions/{session_id}/items", tags=["items"])
+router = APIRouter(prefix="/api/sessions/{session_id}", tags=["items"])
 
 
-@router.get("", summary="List the session's items", responses=problems(404))
+@router.get("/items", summary="List the session's items", responses=problems(404))
 async def list_session_items(pane: Reading, session_id: Id) -> ItemsView:
     """Return what is in the session, in the order in which it came."""
     return ItemsView(await pane.sessions.items(session_id))
 
 
-@router.post("", summary="Add an item to the session", responses=problems(*BODY, 404))
+@router.post("/items", summary="Add an item to the session", responses=problems(*BODY, 404))
 async def add_session_item(pane: Chatting, session_id: Id, ref: ItemRef) -> ItemsChange:
     """Add an item by hand, whatever its include mode. Adding it twice changes nothing."""
     return await pane.sessions.add_item(session_id, ref)
 
 
-@router.delete("/{type}/{name:path}", summary="Take an item out of the session", responses=problems(404))
+@router.delete("/items/{type}/{name:path}", summary="Take an item out of the session", responses=problems(404))
 async def remove_session_item(
     pane: Chatting, session_id: Id, kind: Kind, name: Name, server: Server = None
 ) -> ItemsChange:
     """Take an item out, also an `always` one. It stays out until a user adds it by hand."""
     return await pane.sessions.remove_item(session_id, ref_of(kind, name, server))
+
+
+@router.post("/excluded", summary="Never let an item into the session", responses=problems(*BODY, 404))
+async def exclude_session_item(pane: Chatting, session_id: Id, ref: ItemRef) -> ItemsChange:
+    """Take the item out, do not select it for any request, and do not let the model find it."""
+    return await pane.sessions.exclude_item(session_id, ref)
+
+
+@router.delete("/excluded/{type}/{name:path}", summary="Let an item be selected again", responses=problems(404))
+async def readmit_session_item(
+    pane: Chatting, session_id: Id, kind: Kind, name: Name, server: Server = None
+) -> ItemsChange:
+    """Let an item that was removed or excluded be selected again. It does not come into the session by this."""
+    return await pane.sessions.readmit_item(session_id, ref_of(kind, name, server))

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict
 from windowpane.api.agents import ServerDetail
 from windowpane.context.items import IncludeMode, Permission
 from windowpane.server.dependencies import Managing, Reading
-from windowpane.server.parameters import AgentName
+from windowpane.server.parameters import AgentName, AlsoIn
 from windowpane.server.problems import BODY, problems
 from windowpane.server.revisions import IfMatch, expected, tag
 
@@ -63,11 +63,13 @@ async def change_agent_server(
     server: ServerName,
     change: ServerChange,
     if_match: IfMatch = None,
+    also_in: AlsoIn = None,
 ) -> ServerDetail:
     """Change include modes and permissions of a server and of its tools, or switch it off. Its file is changed."""
     changes = change.model_dump(exclude_unset=True)
     revision = expected(if_match)
-    return _tagged(response, await pane.agents.change_server(agent, server, changes, revision=revision))
+    made = await pane.agents.change_server(agent, server, changes, revision=revision, also_in=also_in)
+    return _tagged(response, made)
 
 
 def _tagged(response: Response, server: ServerDetail) -> ServerDetail:

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from windowpane.cli.connect import on_pane
-from windowpane.cli.options import Json, new_app
+from windowpane.cli.lookup import find_session
+from windowpane.cli.options import AlsoIn, Json, new_app
 from windowpane.cli.terminal import Screen, confirmed, counted
 from windowpane.errors import InvalidInputError
 
@@ -23,6 +24,7 @@ async def suggest(
     pane: "Pane",
     agent: Annotated[str | None, typer.Argument(metavar="AGENT", help="Agent name. Default: the only agent.")] = None,
     number: Annotated[int | None, typer.Option("--apply", metavar="NUMBER", help="Apply this suggestion.")] = None,
+    also_in: AlsoIn = None,
     yes: Annotated[bool, typer.Option("--yes", help="Apply without asking.")] = False,
     as_json: Json = False,
 ) -> None:
@@ -37,14 +39,17 @@ async def suggest(
     found = await pane.agents.suggestions(name)
     screen = Screen()
     if number is not None:
-        await _apply(pane, screen, found.suggestions, number, yes=yes)
+        session_id = None if also_in is None else (await find_session(pane, also_in)).id
+        await _apply(pane, screen, found.suggestions, number, yes=yes, also_in=session_id)
     elif as_json:
         screen.json(found.suggestions)
     else:
         draw_suggestions(screen, found.turns, found.suggestions)
 
 
-async def _apply(pane: "Pane", screen: Screen, found: "Sequence[Suggestion]", number: int, *, yes: bool) -> None:
+async def _apply(
+    pane: "Pane", screen: Screen, found: "Sequence[Suggestion]", number: int, *, yes: bool, also_in: str | None
+) -> None:
     if not 1 <= number <= len(found):
         raise InvalidInputError(f"no suggestion {number}; there are {len(found)}")
     wanted = found[number - 1]
@@ -56,7 +61,7 @@ async def _apply(pane: "Pane", screen: Screen, found: "Sequence[Suggestion]", nu
         screen.line("Nothing was changed.")
         raise typer.Exit(1)
 
-    done = await pane.agents.apply_suggestion(wanted.agent, edit, revision=revision)
+    done = await pane.agents.apply_suggestion(wanted.agent, edit, revision=revision, also_in=also_in)
     before = ", ".join(f"{name}: {value}" for name, value in done.undo.settings.items() if value is not None)
     screen.line(f"Changed {done.file} ({what}). To undo, set there: {before or 'nothing'}")
 
