@@ -64,6 +64,7 @@ async def test_an_agent_tells_its_settings_counts_servers_and_problems(world: Wo
             "context_window": None,
             "search": {},
             "working_context": True,
+            "finders": True,
         },
         "counts": {"rules": 1, "references": 2, "tools": 1},
         "servers": [server],

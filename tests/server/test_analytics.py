@@ -23,7 +23,7 @@ BILLING = {"type": "reference", "name": "billing", "server": None}
 @pytest.fixture
 def world(tmp_path: Path) -> World:
     world = World(tmp_path / "agents", store=SQLiteStore(tmp_path / "windowpane.db"))
-    world.write("agent.yaml", "model: scripted:test\nworking_context: false\nsearch: {floor: 0.05}\n")
+    world.write("agent.yaml", "model: scripted:test\nworking_context: false\nfinders: false\nsearch: {floor: 0.05}\n")
     world.rule("tone", "Be kind.", include="always")
     world.reference("billing", "A refund takes five working days to reach the bank account.", include="agent")
     world.reference("printing", "Photos are printed on matte paper.", include="agent")

@@ -108,6 +108,8 @@ def test_every_operation_is_described_with_its_answers_and_its_problems(world: W
         "/api/sessions/{session_id}/approvals",
         "/api/sessions/{session_id}/cancel",
         "/api/sessions/{session_id}/events",
+        "/api/sessions/{session_id}/excluded",
+        "/api/sessions/{session_id}/excluded/{type}/{name}",
         "/api/sessions/{session_id}/export",
         "/api/sessions/{session_id}/fetched",
         "/api/sessions/{session_id}/fork",

@@ -96,6 +96,7 @@ async def test_the_context_of_any_message_is_one_call_away(world: World) -> None
         "priority": 500,
         "evidence": None,
         "offered_name": None,
+        "found": None,
     }
     assert [[(item["name"], item["include_mode"]) for item in context["items"]] for context in contexts] == [
         [("tone", "always")],

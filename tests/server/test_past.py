@@ -21,7 +21,7 @@ REFUND = "How long does a refund take?"
 @pytest.fixture
 def world(tmp_path: Path) -> World:
     world = World(tmp_path / "agents", store=SQLiteStore(tmp_path / "windowpane.db"))
-    world.write("agent.yaml", "model: scripted:test\nworking_context: false\nsearch: {floor: 0.05}\n")
+    world.write("agent.yaml", "model: scripted:test\nworking_context: false\nfinders: false\nsearch: {floor: 0.05}\n")
     world.rule("tone", "Be kind.", include="always")
     world.reference("billing", "Invoices and refunds. A refund takes five days.", include="agent")
     world.reference("printing", "Photos are printed on matte paper; resize a photo first.", include="agent")

@@ -22,6 +22,7 @@ const item = (
   priority: null,
   evidence: evidence(score),
   offered_name: null,
+  found: null,
 })
 const left = (name: string, score: number | null): Candidate => ({
   type: 'rule',

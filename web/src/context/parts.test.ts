@@ -24,6 +24,7 @@ const item = (type: ContextItem['type'], tokens: number): ContextItem => ({
   priority: null,
   evidence: null,
   offered_name: null,
+  found: null,
 })
 const budget = { window_tokens: 1000, reply_tokens: 100, used_tokens: 0, window_source: '', pieces_tokens: null }
 

@@ -21,6 +21,7 @@ const SESSION = {
   name: 'Photos',
   settings: SETTINGS,
   items: [{ ref: { type: 'rule', name: 'tone', server: null }, mode: 'always' }],
+  excluded: [],
   context: { files: ['/a.md'] },
   summary: null,
   open_turn: null,
@@ -205,6 +206,7 @@ test('items, settings, the name and the working context follow their events', ()
   ])
 
   expect(state.items).toEqual([{ ref, mode: 'manual' }])
+  expect(state.excluded).toEqual([{ type: 'rule', name: 'tone' }])
   expect(holds(state, ref)).toBe(true)
   expect([state.name, state.settings.mode, state.sets]).toEqual(['', 'thinking', { ports: ['80'] }])
 })
@@ -229,4 +231,17 @@ test('a message that was taken back is gone', () => {
   ])
 
   expect([state.seq, state.messages.map(({ seq }) => seq)]).toEqual([6, [5]])
+})
+
+test('an item that is excluded stays out, also when its server arrives, until it is readmitted or added', () => {
+  const ref = { type: 'tool', name: 'read', server: 'notes' } as const
+  const removed = { seq: 4, at: AT, type: 'item.removed', ref, actor: 'user' }
+  const arrived = { seq: 5, at: AT, type: 'server.arrived', server: 'notes', items: [{ ref, mode: 'always' }] }
+  const kept = after([removed, arrived])
+
+  expect([holds(kept, ref), kept.excluded]).toEqual([false, [ref]])
+  expect(after([{ seq: 6, at: AT, type: 'item.readmitted', ref, actor: 'user' }], kept).excluded).toEqual([])
+  expect(
+    after([{ seq: 6, at: AT, type: 'item.added', item: { ref, mode: 'manual' }, actor: 'user' }], kept).excluded,
+  ).toEqual([])
 })

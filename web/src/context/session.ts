@@ -48,6 +48,8 @@ export type SessionState = {
   name: string
   settings: SessionSettings
   items: SessionItem[]
+  /** Items that were removed or excluded by hand: they are not selected. */
+  excluded: ItemRef[]
   sets: ContextSets
   messages: Message[]
   /** Asks for the messages before the first one here; null when there are none. */
@@ -81,6 +83,7 @@ export function opened(session: SessionView, page: MessagePage): SessionState {
     name: session.name,
     settings: session.settings,
     items: session.items,
+    excluded: session.excluded,
     sets: session.context,
     messages: page.messages.filter((message) => message.seq <= seq),
     before: page.before,
@@ -143,11 +146,25 @@ function meaning(state: SessionState, event: Logged): SessionState {
       return { ...state, name: named, settings: { ...state.settings, ...settings } }
     }
     case 'item.added':
-      return holds(state, event.item.ref) ? state : { ...state, items: [...state.items, event.item] }
+      return holds(state, event.item.ref)
+        ? state
+        : { ...state, items: [...state.items, event.item], excluded: without(state.excluded, event.item.ref) }
     case 'item.removed':
-      return { ...state, items: state.items.filter((item) => !same(item.ref, event.ref)) }
+      return {
+        ...state,
+        items: state.items.filter((item) => !same(item.ref, event.ref)),
+        excluded: [...without(state.excluded, event.ref), event.ref],
+      }
+    case 'item.readmitted':
+      return { ...state, excluded: without(state.excluded, event.ref) }
     case 'server.arrived':
-      return { ...state, items: [...state.items, ...event.items.filter((item) => !holds(state, item.ref))] }
+      return {
+        ...state,
+        items: [
+          ...state.items,
+          ...event.items.filter(({ ref }) => !holds(state, ref) && !state.excluded.some((one) => same(one, ref))),
+        ],
+      }
     case 'message.added':
       return withMessage(state, added(event))
     case 'message.removed':
@@ -276,6 +293,10 @@ function withOpen(state: SessionState, turn: number, changes: Partial<OpenTurn>)
 
 export function holds(state: Pick<SessionState, 'items'>, ref: ItemRef): boolean {
   return state.items.some((item) => same(item.ref, ref))
+}
+
+function without(refs: readonly ItemRef[], ref: ItemRef): ItemRef[] {
+  return refs.filter((one) => !same(one, ref))
 }
 
 export function same(one: ItemRef, other: ItemRef): boolean {

@@ -12,6 +12,7 @@ const item = (more: Partial<ContextItem> & Pick<ContextItem, 'type' | 'name' | '
   priority: null,
   evidence: null,
   offered_name: null,
+  found: null,
   ...more,
 })
 

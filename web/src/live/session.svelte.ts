@@ -165,4 +165,13 @@ export class LiveSession {
     const query = server ? { server } : {}
     await call('remove_session_item', { path: { session_id: this.id, type, name }, query })
   }
+  /** Never use an item in this session; `readmitItem` takes it back. */
+  async excludeItem(ref: ItemRefInput): Promise<void> {
+    await call('exclude_session_item', { path: { session_id: this.id }, body: ref })
+  }
+
+  async readmitItem({ type, name, server }: ItemRefInput): Promise<void> {
+    const query = server ? { server } : {}
+    await call('readmit_session_item', { path: { session_id: this.id, type, name }, query })
+  }
 }

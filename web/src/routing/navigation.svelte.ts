@@ -23,6 +23,11 @@ class Navigation {
     return this.place.view === 'session' ? this.place.session : null
   }
 
+  /** The session that was open last, in this page or in another. */
+  get lastSession(): string | null {
+    return kept<string>(LAST_SESSION).value
+  }
+
   go(place: Place, options: { applet?: Applet | null; replace?: boolean } = {}): void {
     this.#change(href(place, options.applet ?? null), options.replace ?? false)
   }
