@@ -12,7 +12,7 @@ from mcp.server.subscriptions import InMemorySubscriptionBus
 from mcp.types import CallToolResult, Resource, TextContent, ToolAnnotations
 from pydantic import Field
 
-from windowpane.api.include import set_include
+from windowpane.api.agents_pane import set_include
 from windowpane.api.refs import as_ref
 from windowpane.context.items import IncludeMode
 from windowpane.engine import Engine

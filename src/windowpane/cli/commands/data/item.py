@@ -106,7 +106,7 @@ async def set_mode(
       windowpane item mode guide rule:tone always --also-in last
       windowpane item mode guide notes:list_notes agent
     """
-    from windowpane.api.include import set_include
+    from windowpane.api.agents_pane import set_include
 
     ref = await _found(pane, agent, item)
     session_id = None if also_in is None else (await find_session(pane, also_in)).id
