@@ -90,8 +90,8 @@ class TurnRequests:
         """Return a new request for the open turn, and the session after it was stored.
 
         `brought` are tools that the client runs itself, `reply_options` what it asks of the answer. A store that is
-        away is waited for with `patience`. `fence` is the number of the turn's lease. Without `finders` the model cannot
-        ask for more than it is given.
+        away is waited for with `patience`. `fence` is the number of the turn's lease. Without `finders` the model
+        cannot ask for more than it is given.
 
         Raises:
             LeaseLostError: another worker has taken the session over.
