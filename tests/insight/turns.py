@@ -20,7 +20,7 @@ from windowpane.context.session import SessionState
 from windowpane.insight.past import PastTurn
 from windowpane.request.assemble import Ingredients, assemble
 from windowpane.request.catalog import keep_catalog, read_catalog
-from windowpane.request.gather import gather
+from windowpane.request.gather import gather, with_finders
 from windowpane.request.prompt.sections import build_prompt
 from windowpane.request.record import context_of, to_blobs
 from windowpane.request.selector import Chosen, Selection
@@ -54,6 +54,7 @@ class Scene:
     turn: int = 1
     steps: tuple[Step, ...] = ()
     model: str = "echo"
+    finders: bool = False
 
     @property
     def agent(self) -> Agent:
@@ -117,6 +118,7 @@ def scene_of(random: Random) -> Scene:
         window_tokens=random.randint(450, 1500) + must,
         small_talk=random.random() < 0.1,
         context_share=random.choice((0.0, 0.0, 0.4)),
+        finders=random.random() < 0.5,
     )
 
 
@@ -151,6 +153,9 @@ def asked(scene: Scene, catalog: BlobHash | None = None) -> Request:
         id=SESSION, context_items=(*always, *(SessionItem(ref, "manual") for ref in scene.held)), recent=scene.recent
     )
     gathered = gather(agent, scene.servers, session)
+    selection = _selection(scene, gathered.candidates)
+    if scene.finders:
+        gathered = with_finders(gathered, selection.left_out)
     return assemble(
         Ingredients(
             request_id=RequestId("req_test"),
@@ -165,7 +170,7 @@ def asked(scene: Scene, catalog: BlobHash | None = None) -> Request:
             sections=build_prompt(agent, session.settings, now=NOW),
             gathered=gathered,
             history=scene.recent,
-            selection=_selection(scene, gathered.candidates),
+            selection=selection,
             catalog=catalog,
         )
     )

@@ -38,7 +38,7 @@ PartKind = Literal[
 
 Role = Literal["system", "user", "assistant", "tool"]
 
-Tier = Literal["must", "latest", "resume", "summary", "manual", "selected", "fetched", "recall", "older"]
+Tier = Literal["must", "latest", "resume", "summary", "manual", "selected", "finder", "fetched", "recall", "older"]
 """How important a piece of a request is when room is short, the most important first; `request/fit.py` says more."""
 
 

@@ -4,13 +4,12 @@ Everything else keeps the place and the size that the record gives it. `more_tok
 would have to be: not by trying every size, but from one size at which something changes to the next.
 """
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from windowpane.context.items import DEFAULT_PRIORITY, ItemRef
 from windowpane.context.request import ContextItem, RequestContext, Tier
 from windowpane.request.fit import CONVERSATION, SHORTENED_TOKENS, Fitted, Piece, fit, granted, in_order
-from windowpane.tools.finder_tools import FINDERS
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +27,6 @@ def pieces_with(
 ) -> tuple[Piece, ...]:
     """Return the pieces of a past request with these items selected instead, and these added by hand."""
     held = {str(item.ref): item for item in context.items}
-    added = {want.ref for want in by_hand}
-    needless = _needless_finders(context, added | {want.ref for want in selected})
     kept = [
         Piece(
             key=piece.key,
@@ -39,20 +36,14 @@ def pieces_with(
             can_shorten=piece.can_shorten,
         )
         for index, piece in enumerate(context.pieces)
-        if piece.tier != "selected" and piece.key not in needless
+        if piece.tier != "selected"
     ]
+    added = {want.ref for want in by_hand}
     return (
         *kept,
         *(_piece(want, "manual") for want in by_hand),
         *(_piece(want, "selected") for want in selected if want.ref not in added),
     )
-
-
-def _needless_finders(context: RequestContext, taken: Set[ItemRef]) -> set[str]:
-    """Return the finders that are not offered once these items are taken: those of kinds of which none is left out."""
-    candidates = {item.ref for item in context.items if item.selected} | {each.ref for each in context.candidates}
-    missing = {ref.type for ref in candidates - taken}
-    return {str(tool.ref) for kind, tools in FINDERS.items() if kind not in missing for tool in tools}
 
 
 def fate_of(pieces: Sequence[Piece], room_tokens: int, key: str) -> Fitted | None:

@@ -283,8 +283,7 @@ def _pieces(
             continue
         tier: Tier = "must" if entry.mode == "always" else "manual" if entry.mode == "manual" else "selected"
         if entry.ref in FINDER_REFS:
-            # A message that just fits is not refused for the sake of what could be asked for.
-            tier = "manual"
+            tier = "finder"
         score = entry.evidence.score if entry.evidence else 0.0
         pieces.append(
             Piece(

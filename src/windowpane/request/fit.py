@@ -11,9 +11,10 @@ the room that a long one could not. The order, most important first:
 4. `summary`: what was said before the messages that are sent whole.
 5. `manual`: items added by hand, by priority, then name.
 6. `selected`: items selected for this message, best score first.
-7. `fetched`: pages and search results, newest first.
-8. `recall`: earlier messages that bear on this one, best score first.
-9. `older`: the rest of the recent messages, newest first, without gaps.
+7. `finder`: the tools by which the model asks for what was left out. No item gives way to them.
+8. `fetched`: pages and search results, newest first.
+9. `recall`: earlier messages that bear on this one, best score first.
+10. `older`: the rest of the recent messages, newest first, without gaps.
 
 A reference or a page that does not fit is shortened rather than dropped when at least `SHORTENED_TOKENS` are left for
 it.

@@ -1527,7 +1527,7 @@ export type Patterns = {
 /** Something that competed for the room, and how many of its tokens were sent. `tier` is its importance. */
 export type PlacedPiece = {
   key: string
-  tier: "must" | "latest" | "resume" | "summary" | "manual" | "selected" | "fetched" | "recall" | "older"
+  tier: "must" | "latest" | "resume" | "summary" | "manual" | "selected" | "finder" | "fetched" | "recall" | "older"
   tokens: number
   sent_tokens: number
   can_shorten: boolean
