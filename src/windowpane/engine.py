@@ -30,6 +30,7 @@ from windowpane.context.session import SessionState, open_turn
 from windowpane.errors import (
     KeyReusedError,
     LeaseLostError,
+    SessionBusyError,
 )
 from windowpane.fetch.base import PageReader, SearchEngine
 from windowpane.live import SessionHubs
@@ -55,7 +56,7 @@ from windowpane.stores.detect import refuse_sealed
 from windowpane.stores.sessions import Sessions
 from windowpane.tools.base import Toolbox
 from windowpane.turn.costs import CostLimits, Costs
-from windowpane.turn.lease import Leases
+from windowpane.turn.lease import POLL_S, Leases
 from windowpane.turn.patience import STORE_PATIENCE_S, StorePatience
 from windowpane.turn.prepared import PreparedTurns
 from windowpane.turn.requests import TurnRequests
@@ -270,6 +271,12 @@ class Engine:
         async for event in self._runner.follow(session_id, turn):
             yield event
 
+    async def follow(self, session_id: SessionId, turn: int) -> AsyncGenerator[Live]:
+        """Yield a turn's events from its beginning until it ends or waits, wherever it runs."""
+        async with aclosing(self._runner.follow(session_id, turn)) as events:
+            async for event in events:
+                yield event
+
     async def cancel(self, session_id: SessionId, *, actor: Actor = "user") -> SessionState:
         """Stop the turn that is running or waiting, wherever it runs. What it said so far is kept.
 
@@ -350,24 +357,34 @@ class Engine:
         reply_options: ReplyOptions | None,
     ) -> int:
         """Join the turn that was started with this key before, or begin one and let it run; return its number."""
-        state = await self._states.state(session_id)
-        turn = await self._joined(state, message, key)
-        if turn is not None:
-            return turn
-        await self.costs.check(state.owner)
-        lease = await self._leases.take(session_id, wait_s=wait_s)
-        begun = await self._runner.begin(state, lease, message, key)
-        if begun.recorded:
-            self._runner.launch(
-                begun.state, lease, begun.recorded, agent=begun.agent, brought=brought, reply_options=reply_options
-            )
-        return begun.turn
+        asked_at = anyio.current_time()
+        while True:
+            state = await self._states.state(session_id)
+            if (joined := await self._joined(state, message, key)) is not None:
+                return joined
+            await self.costs.check(state.owner)
+            try:
+                lease = await self._leases.take(session_id, wait_s=0 if key else wait_s)
+            except SessionBusyError:
+                # One who has the session and no turn yet may be about to store this very message: then it is joined.
+                patience_s = wait_s if state.open_turn else max(wait_s, self._leases.lease_s)
+                if not key or anyio.current_time() >= asked_at + patience_s:
+                    raise
+                await anyio.sleep(POLL_S)
+                continue
+            begun = await self._runner.begin(state, lease, message, key)
+            if begun.recorded:
+                return self._runner.launch(
+                    begun.state, lease, begun.recorded, agent=begun.agent, brought=brought, reply_options=reply_options
+                )
 
     async def _joined(self, state: SessionState, message: str, key: str | None) -> int | None:
         """Return the turn that was started with this key before, or None."""
-        turn = dict(state.turn_keys).get(key) if key else None
+        turn = state.turn_keys.of(key) if key else None
         if turn is None:
             return None
+        if state.turn_starts.of(turn) is None:
+            raise KeyReusedError(key or "", "a message that was erased since")
         started = (await self.past.events(state.id, turn))[0].event
         if not isinstance(started, TurnStarted) or started.message != message:
             raise KeyReusedError(key or "")

@@ -304,9 +304,10 @@ class SessionContext:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryCleared:
-    """The conversation was erased. Only the fact remains, and how many turns there had been."""
+    """The conversation was erased. Only the fact remains, how many turns there had been, and digests of their keys."""
 
     turns: int = 0
+    keys: tuple[str, ...] = ()
     actor: Actor = "user"
     type: Literal["history.cleared"] = "history.cleared"
 

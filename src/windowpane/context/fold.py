@@ -51,6 +51,7 @@ from windowpane.context.messages import (
 )
 from windowpane.context.session import SETTING_NAMES, HeldFetch, OpenTurn, SessionSettings, SessionState, TurnStarts
 from windowpane.context.sets import MAX_ITEM_CHARACTERS, is_absolute
+from windowpane.context.turn_keys import TurnKeys
 from windowpane.errors import StoreEncryptedError
 
 RECENT_MESSAGES = 64
@@ -64,9 +65,6 @@ OBSERVED = 50
 
 LONGEST_OPENING = 60
 """How many characters of its first message a session without a name is called by."""
-
-RECENT_KEYS = 64
-"""How many of the latest idempotency keys a state keeps."""
 
 
 def fold(session_id: SessionId, events: Iterable[Recorded], start: SessionState | None = None) -> SessionState:
@@ -179,7 +177,7 @@ def _(event: TurnStarted, state: SessionState, recorded: Recorded) -> SessionSta
         _with_message(state, message),
         opening=state.opening if any(state.turn_starts) else _first_words(event.message),
         turn_starts=state.turn_starts.with_next(recorded.seq),
-        turn_keys=(*state.turn_keys, (event.key, event.turn))[-RECENT_KEYS:] if event.key else state.turn_keys,
+        turn_keys=state.turn_keys.with_next(event.key, event.turn) if event.key else state.turn_keys,
         open_turn=OpenTurn(turn=event.turn, message=event.message),
         token_count=state.token_count + event.tokens,
         resume_pending=state.resume_pending or event.resumed,
@@ -322,7 +320,7 @@ def _(event: HistoryCleared, state: SessionState, recorded: Recorded) -> Session
         message_count=0,
         token_count=0,
         turn_starts=TurnStarts(erased=event.turns),
-        turn_keys=(),
+        turn_keys=TurnKeys.from_blocks(event.keys),
         allowed_tools=frozenset(),
         open_turn=None,
         summary=None,

@@ -25,6 +25,7 @@ from windowpane.context.messages import (
 )
 from windowpane.context.sets import ContextSets
 from windowpane.context.summary import Summary
+from windowpane.context.turn_keys import TurnKeys
 from windowpane.errors import NoTurnRunningError
 
 ToolPermission = Literal["always", "never", "tool"]
@@ -178,7 +179,7 @@ class SessionState:
     recent: tuple[Message, ...] = ()
     message_count: int = 0
     turn_starts: TurnStarts = TurnStarts()
-    turn_keys: tuple[tuple[str, int], ...] = ()
+    turn_keys: TurnKeys = field(default_factory=TurnKeys)
     open_turn: OpenTurn | None = None
     token_count: int = 0
     summary: Summary | None = None

@@ -132,6 +132,6 @@ class KeyReusedError(ConflictError):
 
     code = "key_reused"
 
-    def __init__(self, key: str) -> None:
-        super().__init__(f"the idempotency key {key!r} was used before for another message; use a new one")
+    def __init__(self, key: str, used_for: str = "another message") -> None:
+        super().__init__(f"the idempotency key {key!r} was used before for {used_for}; use a new one")
         self.key = key

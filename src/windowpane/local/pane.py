@@ -210,7 +210,15 @@ class LocalPane:
                 if recorded or isinstance(event.event, TurnStarted):
                     recorded.append(event)
         own = await self._bound.own(session_id)
-        return await self.turns.view(own, turn or (await self.engine.sessions.get(own)).turn_count, recorded)
+        turn = turn or (await self.engine.sessions.get(own)).turn_count
+        view = await self.turns.view(own, turn, recorded)
+        while view.outcome == "running":
+            # It waited, and another caller has let it go on since.
+            async with aclosing(self.engine.follow(own, turn)) as more:
+                async for _ in more:
+                    pass
+            view = await self.turns.view(own, turn)
+        return view
 
     async def _get_ready(self, session_id: SessionId, message: str) -> None:
         if self._start_s and session_id not in self._started:

@@ -127,7 +127,7 @@ class Conversations:
         try:
             changed = await self._states.change(
                 session_id,
-                lambda state: [HistoryCleared(turns=state.turn_count, actor=actor)],
+                lambda state: [HistoryCleared(turns=state.turn_count, keys=state.turn_keys.blocks, actor=actor)],
                 fence=lease.fence,
             )
             events = await self._store.read(session_id)

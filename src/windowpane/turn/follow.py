@@ -43,17 +43,18 @@ class Follower:
         state = await self._sessions.state(session_id)
         seen = (state.turn_starts.of(turn) or 1) - 1 if after is None else after
         while True:
+            # The state is read before the entries: what came between the two is among them, also the end of the turn.
             for entry in await self._patience.retry(partial(self._sessions.store.read, session_id, after=seen)):
                 seen = entry.seq
                 yield entry
                 if isinstance(entry.event, TurnFinished) and entry.event.turn == turn:
                     return
-            state = await self._patience.retry(partial(self._sessions.state, session_id))
             if state.open_turn is None or state.open_turn.turn != turn or state.open_turn.waits:
                 return
             if not await self._patience.retry(partial(self._news, session_id, seen)):
                 close = partial(self.close_if_abandoned, session_id, turn, interrupted(turn))
                 await self._patience.retry(close)
+            state = await self._patience.retry(partial(self._sessions.state, session_id))
 
     def attend(self, state: SessionState) -> None:
         """Close the session's open turn when its worker is gone, also if no client follows it."""

@@ -184,7 +184,7 @@ class Runner:
         """
 
         def begin(now: SessionState) -> list[Event]:
-            if key and key in dict(now.turn_keys):
+            if key and now.turn_keys.of(key) is not None:
                 return []
             return [*closing_events(now), *opening_events(now, message, resumed=self._requests.resumes(now), key=key)]
 
@@ -197,7 +197,7 @@ class Runner:
         if changed.recorded:
             return BegunTurn(changed.state.turn_count, changed.state, agent, changed.recorded)
         await self._leases.release(state.id, lease)
-        return BegunTurn(dict(changed.state.turn_keys)[key or ""], changed.state, agent)
+        return BegunTurn(changed.state.turn_keys.of(key or "") or 0, changed.state, agent)
 
     def launch(
         self,

@@ -1001,18 +1001,20 @@ export type Health = {
   version: string
 }
 
-/** The conversation was erased. Only the fact remains, and how many turns there had been. */
+/** The conversation was erased. Only the fact remains, how many turns there had been, and digests of their keys. */
 export type HistoryCleared = {
   turns: number
+  keys: string[]
   actor: "user" | "model" | "system"
   type: "history.cleared"
 }
 
-/** The conversation was erased. Only the fact remains, and how many turns there had been. */
+/** The conversation was erased. Only the fact remains, how many turns there had been, and digests of their keys. */
 export type HistoryClearedEvent = {
   seq: number
   at: string
   turns: number
+  keys: string[]
   actor: "user" | "model" | "system"
   type: "history.cleared"
 }

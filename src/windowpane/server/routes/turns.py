@@ -109,7 +109,8 @@ async def send_message(
 ) -> TurnView | EventStream:
     """Answer a message. The turn goes on to its end when the client goes away; its answer is in the session.
 
-    With an `Idempotency-Key`, the same message again joins the first turn.
+    With an `Idempotency-Key`, the same message again joins the first turn, as long as the session lives. The same key
+    with another message is refused.
 
     With `Accept: text/event-stream` every event of the turn is sent as it happens: `id` is the sequence number of a
     stored event, `event` its type, `data` the JSON object `{seq, at, …event}`. `reply.delta` events have no id.
