@@ -8,7 +8,7 @@
 Recall: the share of the evidence that a token budget holds, mean over the questions of `locomo`. Parameters were chosen
 on two of its five conversations (`CHOSEN_ON`) and are reported on the other three. Hard facts: conversations with
 planted facts, summed up ten times without a model; a fact counts when it stands in the key facts or is recalled by a
-question.
+question. Changes of mind and facts in plain words are those of `memory_cases.py`.
 Follow-ups: how well `search/topic.py` tells a change of subject from a message that leans on the one before.
 
 The data is not part of the repository. Vectors are kept in `WINDOWPANE_BENCH_CACHE` (default: a folder of the system's
@@ -32,6 +32,17 @@ import anyio
 import numpy as np
 from numpy.typing import NDArray
 
+from memory_cases import (
+    CHANGES_DEVELOPED_ON,
+    CHANGES_UNSEEN,
+    FACTS_DEVELOPED_ON,
+    FACTS_UNSEEN,
+    PREFERENCES_DEVELOPED_ON,
+    PREFERENCES_UNSEEN,
+    SMALL_ANSWERS,
+    SMALL_TALK,
+    STILL_TRUE,
+)
 from windowpane.context.ids import SessionId
 from windowpane.context.messages import AssistantMessage, Message, ModelReply, Step, UserMessage
 from windowpane.memory.extract import extract
@@ -42,6 +53,7 @@ from windowpane.search.embedding.minilm import MiniLM
 from windowpane.search.embedding.vectors import SCALE, Key, Stored, VectorCache, stored, vector_key
 from windowpane.search.history import HistoryIndex, HistoryResult, Past
 from windowpane.search.topic import new_topic
+from windowpane.text.blocks import recall_block
 from windowpane.text.tokens import count
 
 CHOSEN_ON = ("conv-26", "conv-30")
@@ -462,6 +474,88 @@ def report_facts(texts: Texts) -> None:
             print(f"| {name} | {per_message} | {len(either)} | {figures} |", flush=True)
 
 
+# Changes of mind, and facts in plain words.
+
+
+def talk_with(sentences: Sequence[str], seed: int, turns: int = 110) -> list[Message]:
+    """Return a conversation of small talk in which a user says these sentences, in this order, once each."""
+    rng = random.Random(seed)
+    at_turns = sorted(rng.sample(range(turns - 10), len(sentences)))
+    messages: list[Message] = []
+    for turn in range(turns):
+        said = [rng.choice(SMALL_TALK)]
+        if turn in at_turns:
+            said.insert(rng.randrange(2), sentences[at_turns.index(turn)])
+        at, seq = BEGAN + timedelta(hours=turn), 2 * turn + 1
+        messages.append(UserMessage(content=" ".join(said), turn=turn + 1, seq=seq, at=at))
+        reply = ModelReply((Step(text=rng.choice(SMALL_ANSWERS)),))
+        messages.append(AssistantMessage(model_reply=reply, turn=turn + 1, seq=seq + 1, at=at))
+    return messages
+
+
+async def recalled_text(messages: Sequence[Message], question: str, texts: Texts) -> str:
+    """Return what a question makes the model read again."""
+
+    async def read(after: int) -> Sequence[Message]:
+        return [message for message in messages if message.seq > after]
+
+    found = await recall(
+        HistoryIndex(texts),
+        SessionId("s"),
+        question,
+        read=read,
+        message_count=len(messages),
+        recent=recent_messages(messages, None)[-RECENT:],
+        deadline_s=600,
+    )
+    return "\n".join(recall_block(group).text for group in found.recalled)
+
+
+def report_changes(texts: Texts) -> None:
+    """Print what comes back after a change of mind."""
+    print("\nChanges of mind\n\n| cases | new value comes back | old value comes last | old value is marked |")
+    print("|---|---|---|---|")
+    for name, cases in (("developed on", CHANGES_DEVELOPED_ON), ("unseen", CHANGES_UNSEEN)):
+        back, last, marked = 0, 0, 0
+        for seed, case in enumerate(cases):
+            text = anyio.run(recalled_text, talk_with((case.first, case.later), seed), case.question, texts)
+            back += case.new in text
+            last += case.old in text and text.rfind(case.old) > text.rfind(case.new)
+            marked += any(", later changed in turn " in line and case.old in line for line in text.splitlines())
+        print(f"| {name}, {len(cases)} | {back} | {last} | {marked} |", flush=True)
+    wrong = sum(
+        ", later changed in turn "
+        in anyio.run(recalled_text, talk_with((pair.first, pair.later), seed), pair.question, texts)
+        for seed, pair in enumerate(STILL_TRUE)
+    )
+    print(f"\nOf {len(STILL_TRUE)} pairs that are both still true, {wrong} are marked as changed.")
+
+
+def report_planted() -> None:
+    """Print what a summary without a model keeps of facts in plain words among small talk."""
+    print("\nFacts in plain words, summed up without a model\n")
+    print("| half | facts and preferences kept | preferences in their section | lost and not listed | key facts |")
+    print("|---|---|---|---|---|")
+    for name, stated, standing in (
+        ("developed on", FACTS_DEVELOPED_ON, PREFERENCES_DEVELOPED_ON),
+        ("unseen", FACTS_UNSEEN, PREFERENCES_UNSEEN),
+    ):
+        everything = [*stated, *standing]
+        random.Random(0).shuffle(everything)
+        messages = talk_with([fact.text for fact in everything], 0)
+        summary = None
+        for end in range(2, len(messages) + 1, 2):
+            found = due(messages[:end], summary)
+            summary = (extract(found) if found else None) or summary
+        assert summary is not None
+        kept = "\n".join((*summary.key_facts, *summary.preferences))
+        in_section = sum(any(fact.value in text for text in summary.preferences) for fact in standing)
+        lost = [fact for fact in everything if fact.value not in kept]
+        unlisted = sum(all(fact.value not in text for text in summary.evicted) for fact in lost)
+        share = f"{len(everything) - len(lost)} of {len(everything)}"
+        print(f"| {name} | {share} | {in_section} of {len(standing)} | {unlisted} | {len(summary.key_facts)} |")
+
+
 # Follow-ups and changes of subject.
 
 
@@ -577,6 +671,8 @@ def main() -> None:
     named = os.environ.get("WINDOWPANE_BENCH_DATA")
     if not named:
         report_facts(texts)
+        report_changes(texts)
+        report_planted()
         print("\nRecall and follow-ups skipped: WINDOWPANE_BENCH_DATA does not name a folder with the data.")
         return
     data = Path(named)
@@ -590,6 +686,8 @@ def main() -> None:
     report_recall("Unseen", reported_on, texts)
     report_silence(reported_on, data, texts)
     report_facts(texts)
+    report_changes(texts)
+    report_planted()
     report_follow_ups(data)
 
 

@@ -2,7 +2,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windowpane.memory.facts import FactLimits, facts, hard_parts, merge_facts, subject, weight
+from windowpane.memory.facts import (
+    FactLimits,
+    Merged,
+    facts,
+    merge_facts,
+    merge_preferences,
+    preferences,
+    subject,
+    weight,
+)
+from windowpane.memory.hard_parts import hard_kinds
 from windowpane.text.tokens import count
 
 HARD = (
@@ -39,10 +49,8 @@ told = st.lists(st.one_of(st.sampled_from(HARD), st.text(max_size=60)), max_size
         ("First run `docker compose up -d`.", "First run `docker compose up -d`"),
         ("$ make serve", "make serve"),
         ("git push origin main", "git push origin main"),
-        ("I work with Maria Lopez from Lisbon.", "I work with Maria Lopez from Lisbon"),
         ("So, we decided to use tabs.", "we decided to use tabs"),
         ("Let's go with the blue one.", "Let's go with the blue one"),
-        ("I prefer short answers.", "I prefer short answers"),
         ("You must never touch the archive.", "You must never touch the archive"),
         ("- **Region:** eu-central-1, 3 replicas", "Region:** eu-central-1, 3 replicas"),
     ],
@@ -100,7 +108,7 @@ def test_the_most_telling_facts_of_a_long_message_stay() -> None:
 def test_a_later_fact_about_the_same_subject_replaces_the_earlier_one() -> None:
     before = ("The port is 8443", "the staging port is 8444")
 
-    assert merge_facts(before, ("the port is now 9090",)) == ("the staging port is 8444", "the port is now 9090")
+    assert merge_facts(before, ("the port is now 9090",)).kept == ("the staging port is 8444", "the port is now 9090")
 
 
 @pytest.mark.parametrize(
@@ -121,7 +129,9 @@ def test_a_subject_is_named_only_where_a_fact_names_it_plainly(fact: str, about:
 
 
 def test_a_fact_that_stands_inside_of_another_is_not_kept_twice() -> None:
-    merged = merge_facts(("/etc/app", "port 80"), ("the folder is /etc/app for all", "port 8080 is open", "PORT  80"))
+    merged = merge_facts(
+        ("/etc/app", "port 80"), ("the folder is /etc/app for all", "port 8080 is open", "PORT  80")
+    ).kept
 
     assert merged == ("the folder is /etc/app for all", "port 8080 is open", "PORT  80")
 
@@ -129,7 +139,7 @@ def test_a_fact_that_stands_inside_of_another_is_not_kept_twice() -> None:
 def test_when_there_are_too_many_facts_the_least_telling_go_first() -> None:
     before = ("We met Anna in Rome", "we decided to use /srv/data/main.db", "The meeting took 20 minutes")
 
-    assert merge_facts(before, ("the key is ABC-123",), FactLimits(most=2)) == (
+    assert merge_facts(before, ("the key is ABC-123",), FactLimits(most=2)).kept == (
         "we decided to use /srv/data/main.db",
         "the key is ABC-123",
     )
@@ -141,13 +151,13 @@ def test_merging_never_rewrites_a_fact_and_stays_within_its_limits(
 ) -> None:
     limits = FactLimits(most, most_tokens)
 
-    merged = merge_facts(before, new, limits)
+    merged = merge_facts(before, new, limits).kept
 
     assert set(merged) <= {*before, *new}
     assert len(merged) == len(set(merged)) <= most
     assert sum(count(fact) + 1 for fact in merged) <= most_tokens
-    assert merged == merge_facts(before, new, limits)
-    assert merge_facts(merged, (), limits) == merged
+    assert merged == merge_facts(before, new, limits).kept
+    assert merge_facts(merged, (), limits).kept == merged
 
 
 @given(st.one_of(st.text(max_size=400), told.map("\n".join), told.map(" ".join)))
@@ -155,7 +165,7 @@ def test_facts_are_always_quotations(text: str) -> None:
     found = facts(text)
 
     assert all(fact and fact in text and "\n" not in fact for fact in found)
-    assert all(part in fact for fact in found for part in hard_parts(fact))
+    assert all(part in fact for fact in found for _, part in hard_kinds(fact))
     assert found == facts(text)
 
 
@@ -168,3 +178,69 @@ def test_pasted_data_of_any_shape_is_read_quickly_and_yields_little(text: str) -
 
 def test_what_decides_tells_more_than_what_only_names() -> None:
     assert weight("we decided to use SQLite in /srv/app") > weight("SQLite is in /srv/app") > weight("we met Anna")
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "My brother Tomas studies law.",
+        "I have three cats.",
+        "I work with Maria Lopez from Lisbon.",
+        "The spare key is under the flower pot.",
+        "We live in Aarhus, close to the harbour.",
+    ],
+)
+def test_what_a_user_states_in_plain_words_is_a_fact(said: str) -> None:
+    assert facts(f"Haha, yes! {said} That sounds lovely.", by_user=True) == (said.removesuffix("."),)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "That must have been awesome!",
+        "I never thought about it like that before.",
+        "Thanks, that means a lot to me.",
+        "You always know what to say, Caroline!",
+    ],
+)
+def test_chit_chat_is_no_fact_and_no_preference(said: str) -> None:
+    assert facts(said, by_user=True) == ()
+    assert preferences(said) == ()
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "I am allergic to penicillin",
+        "Use British spelling",
+        "Don't use emojis when you talk to me",
+        "I would rather walk than drive",
+        "Call me Theo",
+        "I prefer short answers",
+    ],
+)
+def test_a_standing_preference_is_kept_apart_from_facts(said: str) -> None:
+    assert preferences(f"{said}.") == (said,)
+    assert facts(f"{said}.", by_user=True) == ()
+
+
+def test_what_there_is_no_room_for_is_listed() -> None:
+    found = merge_facts(("lunch on Friday", "the key is ABC-123"), ("mail a@example.com",), FactLimits(most=2))
+
+    assert found == Merged(("the key is ABC-123", "mail a@example.com"), ("lunch on Friday",))
+
+
+def test_a_taste_is_given_up_before_an_allergy() -> None:
+    tastes = tuple(f"I like cheese from valley {number}" for number in range(40))
+
+    found = merge_preferences(("I am allergic to peanuts",), tastes)
+
+    assert found.kept[0] == "I am allergic to peanuts"
+    assert len(found.kept) == 24
+    assert sorted((*found.kept, *found.evicted)) == sorted(("I am allergic to peanuts", *tastes))
+
+
+def test_a_preference_that_was_changed_goes() -> None:
+    found = merge_preferences(("I don't eat meat",), ("Never suggest fish",), ("I eat meat again",))
+
+    assert found == Merged(("Never suggest fish",))

@@ -1,7 +1,7 @@
 """The rolling summary of a conversation: what lies before the messages that are sent whole.
 
-`facts` are carried over word for word from summary to summary and are never rewritten; the rest is prose that each new
-summary writes afresh.
+`key_facts` and `preferences` are carried over word for word from summary to summary and are never rewritten; the rest
+is prose that each new summary writes afresh.
 """
 
 from dataclasses import dataclass
@@ -12,11 +12,17 @@ ConversationState = Literal["active", "exploring", "troubleshooting", "resolved"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """What was said up to and including the message at `through_seq`."""
+    """What was said up to and including the message at `through_seq`.
+
+    `preferences` hold for the whole conversation and are given up last. `evicted` is what there was no room for, the
+    latest last; what earlier summaries evicted stands in their own events.
+    """
 
     overview: str
     current_topic: str = ""
     state: ConversationState = "unknown"
     key_facts: tuple[str, ...] = ()
+    preferences: tuple[str, ...] = ()
+    evicted: tuple[str, ...] = ()
     through_seq: int
     made_by: str = ""

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from windowpane.context.messages import UserMessage
-from windowpane.memory.facts import hard_kinds
+from windowpane.memory.hard_parts import hard_kinds
 from windowpane.search.words import words
 
 LONGEST_TEXT = 2_000
@@ -41,6 +41,11 @@ def changed_by(message: UserMessage, later: Sequence[UserMessage]) -> UserMessag
     """Return the last of these later messages that changes what a message says, or None."""
     said = _statements(message.content)
     return next((other for other in reversed(later) if _changes(said, _statements(other.content))), None)
+
+
+def changes(text: str, later: str) -> bool:
+    """Tell whether a later text changes what a text says."""
+    return _changes(_statements(text), _statements(later))
 
 
 def _changes(said: Sequence["_Statement"], later: Sequence["_Statement"]) -> bool:

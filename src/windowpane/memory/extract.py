@@ -12,7 +12,7 @@ from math import sqrt
 
 from windowpane.context.messages import AssistantMessage, Message, UserMessage
 from windowpane.context.summary import ConversationState, Summary
-from windowpane.memory.facts import FACT_LIMITS, FactLimits, facts, merge_facts
+from windowpane.memory.facts import FACT_LIMITS, FactLimits, facts, merge_facts, merge_preferences, preferences
 from windowpane.memory.recent import Due, conversation, text_of
 from windowpane.search.query import query
 from windowpane.search.words import words
@@ -24,9 +24,12 @@ OVERVIEW_CHARACTERS = 900
 TOPIC_CHARACTERS = 90
 SENTENCE_CHARACTERS = 240
 CENTRAL_SENTENCES = 4
-USER_FACTS = 12
+USER_FACTS = 60
 ANSWER_FACTS = 6
 """How many facts of one message are carried on; answers are long and mostly repeat what can be looked up."""
+
+MOST_EVICTED = 60
+"""How much of what there was no room for a summary lists; what went before stands in the summaries before it."""
 
 MOST_MESSAGES = 300
 """How many messages are read for the overview, spread evenly where there are more."""
@@ -44,11 +47,18 @@ def extract(due: Due, earlier: Sequence[Message] = (), limits: FactLimits = FACT
     overview = joined(carried(due, earlier), _central((*conversation(earlier), *due.messages)))
     if not overview:
         return None
+    stated = facts_in(due.messages)
+    key_facts = merge_facts(before.key_facts if before else (), stated, limits)
+    wanted = tuple(chain.from_iterable(preferences(m.content) for m in due.messages if isinstance(m, UserMessage)))
+    standing = merge_preferences(before.preferences if before else (), wanted, stated)
+    evicted = (*(before.evicted if before else ()), *key_facts.evicted, *standing.evicted)
     return Summary(
         overview=overview,
         current_topic=_topic(due.messages) or (before.current_topic if before else ""),
         state=_state(due.messages),
-        key_facts=merge_facts(before.key_facts if before else (), facts_in(due.messages), limits),
+        key_facts=key_facts.kept,
+        preferences=standing.kept,
+        evicted=tuple(dict.fromkeys(evicted))[-MOST_EVICTED:],
         through_seq=due.through_seq,
         made_by=EXTRACT,
     )
@@ -58,7 +68,9 @@ def facts_in(messages: Sequence[Spoken]) -> tuple[str, ...]:
     """Return the hard facts of messages in order."""
     return tuple(
         chain.from_iterable(
-            facts(text_of(message), USER_FACTS if isinstance(message, UserMessage) else ANSWER_FACTS)
+            facts(message.content, USER_FACTS, by_user=True)
+            if isinstance(message, UserMessage)
+            else facts(text_of(message), ANSWER_FACTS)
             for message in messages
         )
     )

@@ -1,16 +1,19 @@
 """Find the hard facts in what was said, and carry them on word for word.
 
 A fact is a stretch of one line of a message, exactly as it was written: a short clause around a path, an address, an
-amount, a date, an identifier, a command, a name or a decision. Facts are only ever kept or dropped. When there are
-too many, those that say least go first; when a later one says something else about the same subject ("the port is
-8080", "the port is now 9090"), the earlier one goes.
+amount, a date, an identifier, a command, a name or a decision, or what a user states in plain words
+(`statements.py`). Standing preferences are kept apart. Facts are only ever kept or dropped. When there are too many,
+those that say least go first, and what went is returned; when a later one says something else about the same subject
+("the port is 8080", "the port is now 9090"), the earlier one goes.
 """
 
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
+from windowpane.memory.changes import changes
+from windowpane.memory.hard_parts import CODE, command, hard_spans
+from windowpane.memory.statements import BINDING, preference_weight, statement_weight
 from windowpane.text.tokens import count
 
 LONGEST_FACT = 140
@@ -34,36 +37,76 @@ class FactLimits:
 
 
 FACT_LIMITS = FactLimits()
+PREFERENCE_LIMITS = FactLimits(most=24, most_tokens=320)
+"""How much standing preferences may take beside the facts."""
 
 
-def facts(text: str, most: int = MOST_PER_MESSAGE) -> tuple[str, ...]:
-    """Return the hard facts of one message in the order in which they stand there, at most so many."""
-    found = list(dict.fromkeys(fact for line in _lines(text) for fact in _line_facts(line)))
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """What is carried on, and what there was no room for, each in the order in which it was said."""
+
+    kept: tuple[str, ...]
+    evicted: tuple[str, ...] = ()
+
+
+def facts(text: str, most: int = MOST_PER_MESSAGE, *, by_user: bool = False) -> tuple[str, ...]:
+    """Return the facts of one message in the order in which they stand there, at most so many.
+
+    Of a user's message also what it states in plain words, without standing preferences.
+    """
+    found = list(dict.fromkeys(fact for line in _lines(text) for fact in _line_facts(line, by_user)))
     return tuple(_most_telling(_without_repeats(_most_telling(found, 10 * most)), most))
 
 
-def merge_facts(before: Sequence[str], new: Sequence[str], limits: FactLimits = FACT_LIMITS) -> tuple[str, ...]:
+def preferences(text: str) -> tuple[str, ...]:
+    """Return the standing preferences that a user's message states, in the order in which they stand there."""
+    clauses = (_bare(clause) for line in _lines(text) for clause in _clauses(_LIST_MARK.sub("", line)))
+    return tuple(dict.fromkeys(clause for clause in clauses if clause and preference_weight(clause)))
+
+
+def merge_facts(before: Sequence[str], new: Sequence[str], limits: FactLimits = FACT_LIMITS) -> Merged:
     """Return the facts to carry on: those from before, then the new ones, each exactly as it was given.
 
     A fact that another one contains goes, and so does one whose subject a later one speaks of again. What is too
-    much is dropped, least telling first, older first.
+    much is evicted, least telling first, older first.
     """
-    kept = _most_telling(_current(_without_repeats(list(dict.fromkeys((*before, *new))))), limits.most)
+    return _within(_current(_without_repeats(list(dict.fromkeys((*before, *new))))), weight, limits)
+
+
+def merge_preferences(before: Sequence[str], new: Sequence[str], later: Sequence[str] = ()) -> Merged:
+    """Return the standing preferences to carry on, in the same way; one that `later` facts change goes too."""
+    found = _without_repeats(list(dict.fromkeys((*before, *new))))
+    known = len([text for text in found if text in before])
+    valid = [
+        text
+        for index, text in enumerate(found)
+        # Two tastes do not exclude each other; a rule can be taken back.
+        if preference_weight(text) < BINDING
+        or not any(changes(text, other) for other in (*found[index + 1 :], *(later if index < known else ())))
+    ]
+    return _within(valid, preference_weight, PREFERENCE_LIMITS)
+
+
+def _within(found: Sequence[str], worth: Callable[[str], float], limits: FactLimits) -> Merged:
     room = limits.most_tokens
     taken: set[int] = set()
-    for index in sorted(range(len(kept)), key=lambda index: (-weight(kept[index]), -index)):
-        tokens = count(kept[index]) + 1
-        if tokens <= room:
+    for index in sorted(range(len(found)), key=lambda index: (-worth(found[index]), -index)):
+        tokens = count(found[index]) + 1
+        if tokens <= room and len(taken) < limits.most:
             room -= tokens
             taken.add(index)
-    return tuple(kept[index] for index in sorted(taken))
+    return Merged(
+        tuple(text for index, text in enumerate(found) if index in taken),
+        tuple(text for index, text in enumerate(found) if index not in taken),
+    )
 
 
 def weight(fact: str) -> float:
-    """Return how much a fact tells: what it names, and that it decides something; long ones tell less per word."""
-    kinds = {kind for kind, _, _ in _hard_parts(fact)}
+    """Return how much a fact tells: what it names, states and decides; long ones tell less per word."""
+    kinds = {kind for kind, _, _ in hard_spans(fact)}
     decided = 4.0 if _DECISION.search(fact) else 0.0
-    return decided + sum(_WEIGHTS[kind] for kind in kinds) + (0.5 if subject(fact) else 0.0) - len(fact) / 200
+    hard = sum(_WEIGHTS[kind] for kind in kinds)
+    return decided + hard + 1.5 * statement_weight(fact) + (0.5 if subject(fact) else 0.0) - len(fact) / 200
 
 
 def subject(fact: str) -> str:
@@ -73,17 +116,7 @@ def subject(fact: str) -> str:
         return ""
     words = [word for word in stated["subject"].lower().split() if word not in _ARTICLES]
     vague = not words or not _VAGUE.isdisjoint(words) or len(words) > _LONGEST_SUBJECT_WORDS
-    return "" if vague or not _hard_parts(stated["value"]) else " ".join(words)
-
-
-def hard_parts(fact: str) -> tuple[str, ...]:
-    """Return what of a fact can be checked letter by letter."""
-    return tuple(part for _, part in hard_kinds(fact))
-
-
-def hard_kinds(text: str) -> tuple[tuple[str, str], ...]:
-    """Return what of a text can be checked letter by letter, each with its kind, such as `date`."""
-    return tuple((kind, text[start:end]) for kind, start, end in _hard_parts(text))
+    return "" if vague or not hard_spans(stated["value"]) else " ".join(words)
 
 
 # Where facts stand.
@@ -91,7 +124,7 @@ def hard_kinds(text: str) -> tuple[tuple[str, str], ...]:
 _FENCE = re.compile(r"^\s*(?:```|~~~)")
 _LIST_MARK = re.compile(r"^\s*(?:[-*•+]|\d+[.)]|>|#{1,6})\s+")
 _CLAUSE_END = re.compile(
-    r"(?<!\be\.g\.)(?<!\bi\.e\.)(?<!\b[DM]r\.)(?<!\bMrs\.)(?<!\bNo\.)(?<=[.!?;])[\"')\]]*\s+|\s+[–—]\s+"
+    r"(?<!\be\.g\.)(?<!\bi\.e\.)(?<!\b[DM]r\.)(?<!\bM[rs]s\.)(?<!\bMs\.)(?<!\bNo\.)(?<=[.!?;])[\"')\]]*\s+|\s+[–—]\s+|(?<=\])\s+(?=[A-Z])"
 )
 _FILLER = re.compile(
     r"(?:(?:ok(?:ay)?|so|and|but|also|well|yes|yeah|no|sure|great|please|then|now|right|oh|hi|hello|hey|thanks"
@@ -108,7 +141,7 @@ def _lines(text: str) -> Iterator[str]:
     for line in map(_cut(LONGEST_LINE), _cut(LONGEST_TEXT)(text).splitlines()):
         if _FENCE.match(line):
             fenced = not fenced
-        elif not fenced or _command(line):
+        elif not fenced or command(line):
             yield line
 
 
@@ -124,18 +157,18 @@ def _cut(longest: int) -> Callable[[str], str]:
     return cut
 
 
-def _line_facts(line: str) -> Iterator[str]:
-    if command := _command(line):
-        yield command
+def _line_facts(line: str, by_user: bool) -> Iterator[str]:
+    if found := command(line):
+        yield found
         return
     line = _LIST_MARK.sub("", line)
     for clause in _clauses(line):
-        yield from _clause_facts(clause)
+        yield from _clause_facts(clause, by_user)
 
 
 def _clauses(line: str) -> Iterator[str]:
     """Split a line at the ends of sentences, but not inside of quoted code."""
-    quoted = [match.span() for match in _CODE.finditer(line)]
+    quoted = [match.span() for match in CODE.finditer(line)]
     start = 0
     for match in _CLAUSE_END.finditer(line):
         if not any(left < match.start() < right for left, right in quoted):
@@ -144,22 +177,26 @@ def _clauses(line: str) -> Iterator[str]:
     yield line[start:]
 
 
-def _clause_facts(clause: str) -> Iterator[str]:
-    asks = clause.rstrip(" \"')*_").endswith("?")
+def _bare(clause: str) -> str:
+    """Return a clause without the filler before it and the marks around it."""
     clause = clause.strip(_TRIMMED)
     filler = _FILLER.match(clause)
-    clause = clause[filler.end() :] if filler else clause
-    clause = _balanced(clause.strip(_TRIMMED))
-    parts = _hard_parts(clause)
-    decides = not asks and _DECISION.search(clause) is not None
-    if not clause or not (parts or decides):
-        return
+    return _balanced(clause[filler.end() if filler else 0 :].strip(_TRIMMED))
+
+
+def _clause_facts(clause: str, by_user: bool) -> Iterator[str]:
+    asks = clause.rstrip(" \"')*_").endswith("?")
+    clause = _bare(clause)
+    parts = hard_spans(clause)
     if asks:
         # A question states nothing, but what it names may matter.
         yield from (clause[start:end] for kind, start, end in parts if kind in _NAMED_IN_QUESTIONS)
-    elif {kind for kind, _, _ in parts} == {"name"} and not decides and len(clause.split()) < _FEWEST_WORDS:
         return
-    elif len(clause) <= LONGEST_FACT:
+    states = by_user and statement_weight(clause) > 0
+    hard = not {kind for kind, _, _ in parts} <= _SAID_IN_PASSING
+    if (by_user and preference_weight(clause)) or not (hard or states or _DECISION.search(clause)):
+        return
+    if len(clause) <= LONGEST_FACT:
         yield clause
     elif not parts:
         yield clause[: clause.rfind(" ", 0, LONGEST_FACT)].strip(_TRIMMED) or clause[:LONGEST_FACT]
@@ -204,62 +241,6 @@ def _balanced(text: str) -> str:
 
 # What makes a fact hard.
 
-_MONTH = (
-    r"(?:Jan(?:uary)?|Feb(?:ruary)?|Mar(?:ch)?|Apr(?:il)?|May|June?|July?|Aug(?:ust)?|Sept?(?:ember)?|Oct(?:ober)?"
-    r"|Nov(?:ember)?|Dec(?:ember)?)"
-)
-_UNIT = (
-    r"(?:%|°[CF]?|[kKMGTP]i?[Bb](?:/s|ps)?\b|(?:bytes?|bits?|tokens?|char(?:acter)?s?|lines?|rows?|records?|messages?|files?"
-    r"|requests?|users?|people|persons?|items?|pages?|words?|times|x|ms|µs|ns|s|sec(?:ond)?s?|min(?:ute)?s?|h|hrs?|hours?"
-    r"|days?|weeks?|months?|years?|[kcm]?m|miles?|km/h|mph|[km]?g|lbs?|pounds?|oz|m?l|lit(?:re|er)s?|euros?|dollars?|cents?"
-    r"|EUR|USD|GBP|CHF|JPY|px|pt|dpi|fps|[kMG]?Hz|[kM]?W|kWh|[mk]?V|m?A|cores?|threads?|workers?|replicas?|nodes?|instances?"
-    r"|degrees?|points?|per ?cent|thousand|million|billion)\b(?:/\w+| per \w+)?)"
-)
-_NUMBER = r"(?<![\w.])[-+]?\d+(?:[.,']\d{3})*(?:[.,]\d+)?"
-_CODE = re.compile(r"`[^`\n]+`")
-_KINDS: dict[str, re.Pattern[str]] = {
-    "code": _CODE,
-    "url": re.compile(r"\b[a-z][a-z0-9+.-]{1,15}://[^\s<>\"'`]*[^\s<>\"'`.,;:!?)\]]", re.IGNORECASE),
-    "email": re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+"),
-    "id": re.compile(
-        r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b|\b(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{7,64}\b"
-        r"|\b[A-Z][A-Z0-9]{1,9}-\d+\b|(?<!\w)#\d+\b|\b(?=\w*\d)(?=\w*[A-Za-z])[A-Za-z0-9]{6,}\b",
-    ),
-    "path": re.compile(
-        r"(?<![\w/.:])(?:~|\.{1,2})?/[\w.@+-]+(?:/[\w.@+*-]+)*/?|\b[A-Za-z]:\\[\w\\.-]+"
-        r"|(?<![\w/.@])[\w-]+(?:/[\w.-]+)*\.(?!com\b|org\b|net\b)[a-zA-Z][a-zA-Z0-9]{0,5}\b(?!\()|(?<![\w/])\w[\w.-]*(?:/[\w.-]+){2,}"
-    ),
-    "host": re.compile(
-        r"\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b|\b[\w-]+(?:\.[\w-]+)*\.(?:com|org|net|io|dev|local|internal)\b(?::\d+)?|\blocalhost:\d+\b"
-    ),
-    "version": re.compile(
-        r"\bv?\d+\.\d+(?:\.\d+)+(?:[-+][\w.]+)?\b|\bv\d+(?:\.\d+)?\b|\b(?:version|release|python|node|java)\s+\d+(?:\.\d+)*",
-        re.IGNORECASE,
-    ),
-    "port": re.compile(r"\bports?\s+(?:is\s+|now\s+)*\d{2,5}\b|(?<=\w):\d{2,5}\b", re.IGNORECASE),
-    "amount": re.compile(rf"[$€£¥]\s?\d[\d.,']*\d*(?:\s?[kKmMbB]\b)?|{_NUMBER}\s?(?:€|£|¥)"),
-    "date": re.compile(
-        rf"\b\d{{4}}-\d{{2}}-\d{{2}}(?:[T ]\d{{2}}:\d{{2}}(?::\d{{2}})?)?|\b\d{{1,2}}[./]\d{{1,2}}[./]\d{{2,4}}\b"
-        rf"|\b\d{{1,2}}(?:st|nd|rd|th)?(?: of)? {_MONTH}\b(?:,? \d{{4}})?"
-        rf"|\b{_MONTH} \d{{1,2}}(?:st|nd|rd|th)?\b(?:,? \d{{4}})?"
-        rf"|\b{_MONTH} \d{{4}}\b|\b(?:19|20)\d\d\b|\bQ[1-4]\b"
-    ),
-    "time": re.compile(
-        r"\b\d{1,2}:\d{2}(?::\d{2})?(?:\s?[ap]\.?m\b)?|\b\d{1,2}\s?[ap]m\b"
-        r"|\b(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)days?\b|\b(?:tomorrow|tonight|next (?:week|month|year))\b",
-        re.IGNORECASE,
-    ),
-    "quantity": re.compile(rf"{_NUMBER}[\s-]?{_UNIT}"),
-    "setting": re.compile(r"\b[A-Za-z_][\w.-]*\s?=\s?[^\s,;]+|(?<!\w)--?[a-z][\w-]+(?:=\S+)?"),
-    "identifier": re.compile(
-        r"\b[a-z]+\d*(?:[A-Z][a-z0-9]+)+\b|\b[A-Z][a-z0-9]+(?:[A-Z][a-z0-9]*)+\b|\b\w+(?:_\w+)+\b|\b[A-Za-z_][\w.]*\(\)"
-    ),
-    "number": re.compile(r"(?<![\w.,:/-])\d{2,}(?![\w:/]|[.,]\d)"),
-    "name": re.compile(
-        r"(?<=[a-z0-9,] )[A-Z][a-zé'’-]+(?: (?:(?:de|van|von|of|the|la) )?[A-Z][\w'’-]+)*"
-        r"|\b[A-Z][a-zé]+(?: [A-Z][a-zé'’-]+)+"
-    ),
-}
 _WEIGHTS = {
     "code": 3.0,
     "url": 3.0,
@@ -279,15 +260,16 @@ _WEIGHTS = {
     "name": 1.0,
 }
 _NAMED_IN_QUESTIONS = frozenset({"code", "url", "email", "id", "path", "host", "identifier"})
-_NOT_NAMES = frozenset({"i", "i'm", "i'll", "i'd", "i've", "ok", "okay"})
-_FEWEST_WORDS = 4
+_SAID_IN_PASSING = frozenset({"name", "time"})
+"""Names and days of the week make a clause no fact by themselves: every greeting has one."""
+
 _DECISION = re.compile(
     r"""\b(?:
       (?:we|i|they|you|team)\b.{0,24}\b(?:decided|agreed|chose|picked|settled\ on|committed\ to|opted)
     | (?:let'?s|let\ us|we'?ll|we\ will|i'?ll|going\ to|we\ should)
-      \ (?:go\ with|use|stick\ (?:with|to)|keep|switch\ to|avoid)
+      \ (?:go\ with|use|stick\ (?:with|to)|keep(?!\ (?:\w+in[g'’]|each|it\b))|switch\ to|avoid)
     | do(?:n't|\ not)\ (?:use|touch|change|deploy|delete|commit|push|call|send|share|store)
-    | going\ with|instead\ of|decision|prefers?|preferred|never|must(?:n't)?|always\ use
+    | going\ with|decision|must(?:n't)?\b(?!['’]|\ (?:have|be|feel|mean|say|try))|always\ use
     | deadline|due\ (?:by|on)|requirement|not\ allowed|forbidden|allergic|remember\ that
     )\b""",
     re.IGNORECASE | re.VERBOSE,
@@ -308,52 +290,6 @@ _VAGUE = frozenset(
         important todo reminder result option then first second next also""",
     )
 )
-_CLEAR_COMMANDS = frozenset(
-    re.findall(
-        r"\S+",
-        """sudo git docker docker-compose podman kubectl helm npm npx pnpm yarn pip pipx uv uvx poetry pytest cargo curl
-        wget ssh scp rsync mkdir chmod chown systemctl journalctl apt apt-get brew psql mysql sqlite3 redis-cli
-        terraform gcloud""",
-    )
-)
-_COMMAND_WORDS = frozenset(
-    re.findall(
-        r"\S+",
-        """python python3 node make go java cd ls cp mv rm cat grep sed awk find tar aws export bash sh""",
-    )
-)
-_OPTION = re.compile(r"\s--?\w|\s[\w.~-]*/|=")
-
-
-def _command(line: str) -> str:
-    """Return the command that a line consists of, or nothing."""
-    line = line.strip()
-    if line.startswith("$ "):
-        return line[2:].strip()
-    first, _, rest = line.partition(" ")
-    if not rest or line.endswith((".", "?", "!", ":", ",")) or len(line) > LONGEST_FACT:
-        return ""
-    clear = first in _CLEAR_COMMANDS and len(rest.split()) <= _FEWEST_WORDS
-    return line if clear or (first in _CLEAR_COMMANDS | _COMMAND_WORDS and _OPTION.search(line)) else ""
-
-
-@lru_cache(maxsize=4096)
-def _hard_parts(text: str) -> tuple[tuple[str, int, int], ...]:
-    """Return kind, start and end of everything hard in a text; what an earlier kind took is not taken again."""
-    if _command(text):
-        return (("code", 0, len(text)),)
-    taken = bytearray(len(text))
-    parts: list[tuple[str, int, int]] = []
-    for kind, pattern in _KINDS.items():
-        for match in pattern.finditer(text):
-            start, end = match.span()
-            if any(taken[start:end]) or (kind == "name" and match[0].lower() in _NOT_NAMES):
-                continue
-            taken[start:end] = b"\x01" * (end - start)
-            parts.append((kind, start, end))
-    return tuple(sorted(parts, key=lambda part: part[1]))
-
-
 # What is kept.
 
 

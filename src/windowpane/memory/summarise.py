@@ -22,7 +22,8 @@ from windowpane.context.request import CallSettings, OfferedTool, RequestMessage
 from windowpane.context.summary import ConversationState, Summary
 from windowpane.errors import ModelError
 from windowpane.memory.extract import TOPIC_CHARACTERS, Spoken, carried, extract, joined, shortened, spread
-from windowpane.memory.facts import FACT_LIMITS, FactLimits, hard_parts, merge_facts
+from windowpane.memory.facts import FACT_LIMITS, FactLimits, merge_facts
+from windowpane.memory.hard_parts import hard_kinds
 from windowpane.memory.recent import Due, conversation, text_of
 from windowpane.models.base import ChatModel, ModelStep
 from windowpane.text.render import boundary_code, boundary_note, enclosed
@@ -180,9 +181,9 @@ def _with_room_for(own: Sequence[str], found: Sequence[str], limits: FactLimits)
     used_tokens = sum(count(fact) + 1 for fact in found)
     room = FactLimits(max(0, limits.most - len(found)), max(0, limits.most_tokens - used_tokens))
     # Its facts count as the older ones: where two disagree about a subject, what was found in the messages stays.
-    return merge_facts(merge_facts((), own, room), found, limits)
+    return merge_facts(merge_facts((), own, room).kept, found, limits).kept
 
 
 def _supported(fact: str, said: str) -> bool:
     """Tell whether everything in a fact that can be checked was really said."""
-    return all(part.lower().strip("`") in said for part in hard_parts(fact))
+    return all(part.lower().strip("`") in said for _, part in hard_kinds(fact))

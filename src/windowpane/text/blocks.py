@@ -63,12 +63,15 @@ def summary_block(summary: Summary) -> Block:
     ]
     if summary.key_facts:
         lines.append(f"Key Facts: {', '.join(map(_line, summary.key_facts))}")
+    if summary.preferences:
+        lines.append(f"Standing Preferences: {'; '.join(map(_line, summary.preferences))}")
+    left_out = f"; no room for: {'; '.join(map(_line, summary.evicted))}" if summary.evicted else ""
     return Block(
         kind="summary",
         name=f"through message {summary.through_seq}",
         text="\n".join(lines),
         tier="summary",
-        reason=f"what was said before the recent messages, by {summary.made_by or 'an earlier version'}",
+        reason=f"what was said before the recent messages, by {summary.made_by or 'an earlier version'}{left_out}",
     )
 
 

@@ -2261,12 +2261,14 @@ export type SuggestionList = {
   suggestions: Suggestion[]
 }
 
-/** What was said up to and including the message at `through_seq`. */
+/** What was said up to and including the message at `through_seq`. `preferences` hold for the whole conversation and are given up last. `evicted` is what there was no room for, the latest last; what earlier summaries evicted stands in their own events. */
 export type Summary = {
   overview: string
   current_topic: string
   state: "active" | "exploring" | "troubleshooting" | "resolved" | "unknown"
   key_facts: string[]
+  preferences: string[]
+  evicted: string[]
   through_seq: number
   made_by: string
 }
