@@ -1,4 +1,4 @@
-"""Measure selection with messages and items in other languages.
+"""Measure selection with messages and items in other languages, and with typos.
 
     python bench/selection_languages.py
 
@@ -8,9 +8,13 @@ Vectors are kept in `WINDOWPANE_BENCH_CACHE` (default: a folder of the system's 
 
 import json
 import os
+import random
+import re
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
+from string import ascii_lowercase
 
 import anyio
 import numpy as np
@@ -18,7 +22,7 @@ import numpy as np
 from selection_quality import BenchQuery, ranking_figures, selection_figures
 from windowpane.context.items import Item, Tool
 from windowpane.request.hybrid_selector import HybridSelector
-from windowpane.search.embedding.base import Embedder
+from windowpane.search.embedding.base import Embedder, Vectors
 from windowpane.search.embedding.cached import CachedEmbedder
 from windowpane.search.embedding.minilm import MiniLM
 from windowpane.search.embedding.vectors import VectorCache
@@ -27,6 +31,7 @@ from windowpane.search.index import ItemIndex
 DATA = Path(__file__).parent / "languages"
 LANGUAGES = {"en": "English", "de": "German", "nl": "Dutch", "it": "Italian", "zh": "Chinese", "ja": "Japanese"}
 COLUMNS = ("nDCG@10", "precision", "recall", "F1", "taken")
+TYPO_SHARE = 0.25
 PATIENCE_S = 60.0
 """So long that no search runs out of time: a measurement is not about the deadline."""
 
@@ -76,10 +81,57 @@ async def report(embedder: Embedder, folder: Path) -> None:
                 print(f"| {name} | {of_items} | {shown} | {found['F1'] / english:.0%} |", flush=True)
 
 
+def mistyped(text: str, rng: random.Random) -> str:
+    """Return a text with one random edit in a quarter of its words."""
+
+    def edited(found: re.Match[str]) -> str:
+        word = found[0]
+        if rng.random() > TYPO_SHARE:
+            return word
+        at, letter = rng.randrange(len(word) - 1), rng.choice(ascii_lowercase)
+        before, after = word[:at], word[at:]
+        edits = (after[1:], after[1] + after[0] + after[2:], letter + after[1:], letter + after)
+        return before + rng.choice(edits)
+
+    return re.sub(r"[A-Za-z]{4,}", edited, text)
+
+
+async def report_typos(embedder: Embedder, folder: Path) -> None:
+    """Print how the English messages do as they are and with typos, as they are read and as they are written."""
+    items = tools("en")
+    rng = random.Random(0)
+    clean = queries("en", items)
+    typos = [replace(one, text=mistyped(one.text, rng)) for one in clean]
+    print(f"\n| messages | mended | {' | '.join(COLUMNS)} |\n|---|---|{'---|' * len(COLUMNS)}")
+    for mended, used in (("yes", embedder), ("no", WithoutVocabulary(embedder))):
+        async with HybridSelector(ItemIndex(CachedEmbedder(used), VectorCache(folder))) as selector:
+            for name, asked in (("clean", clean), ("typos", typos)):
+                found = await figures(selector, items, asked)
+                print(f"| {name} | {mended} | {' | '.join(f'{found[column]:.1f}' for column in COLUMNS)} |", flush=True)
+
+
+class WithoutVocabulary:
+    """The same model without its list of words, so that nothing is mended."""
+
+    def __init__(self, embedder: Embedder) -> None:
+        self._embedder = embedder
+        self.model = embedder.model
+        self.language = embedder.language
+
+    async def vocabulary(self) -> Mapping[str, int]:
+        """Return none."""
+        return {}
+
+    async def embed(self, texts: Sequence[str]) -> Vectors:
+        """Return one vector for each text."""
+        return await self._embedder.embed(texts)
+
+
 def main() -> None:
-    """Print the table."""
+    """Print the tables."""
     folder = Path(os.environ.get("WINDOWPANE_BENCH_CACHE") or Path(tempfile.gettempdir()) / "windowpane-bench")
     anyio.run(report, MiniLM(folder), folder)
+    anyio.run(report_typos, MiniLM(folder), folder)
 
 
 if __name__ == "__main__":

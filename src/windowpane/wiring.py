@@ -26,6 +26,7 @@ from windowpane.search.embedding.base import Embedder
 from windowpane.search.embedding.cached import CachedEmbedder
 from windowpane.search.embedding.minilm import MiniLM
 from windowpane.search.embedding.remote import RemoteEmbedder
+from windowpane.search.embedding.standard import StandardEmbedder
 from windowpane.search.embedding.vectors import VectorCache
 from windowpane.search.history import HistoryIndex
 from windowpane.search.index import ItemIndex
@@ -101,11 +102,14 @@ def open_agents(folder: Path) -> Agents:
 
 
 def open_embedder(settings: Settings) -> Embedder:
-    """Return what turns texts into vectors: the local model, or the endpoint that the settings name."""
+    """Return what turns texts into vectors: the local model, or the one that the settings name, on the same scale."""
+    vectors = VectorCache(settings.cache_folder / "vectors")
     if settings.embeddings_url is None:
-        return MiniLM(settings.cache_folder / "model", settings.weights)
+        local = MiniLM(settings.cache_folder / "model", settings.weights)
+        return local if settings.weights is None else StandardEmbedder(local, vectors)
     key = settings.embeddings_key.get_secret_value() if settings.embeddings_key else None
-    return RemoteEmbedder(httpx2.AsyncClient(), settings.embeddings_url, settings.embeddings_model, api_key=key)
+    remote = RemoteEmbedder(httpx2.AsyncClient(), settings.embeddings_url, settings.embeddings_model, api_key=key)
+    return StandardEmbedder(remote, vectors)
 
 
 def open_vectors(settings: Settings) -> VectorCache:

@@ -79,9 +79,13 @@ class OddEmbedder:
     """An embedder of one's own that does something else than it promises."""
 
     model = "odd"
+    language = None
 
     def __init__(self, rows: int | None) -> None:
         self._rows = rows
+
+    async def vocabulary(self) -> dict[str, int]:
+        return {}
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
         if self._rows is None:
@@ -292,3 +296,39 @@ async def test_a_long_reference_is_one_candidate_and_does_not_crowd_out_the_rest
     assert result.all_passages > 60
     assert text.keys == (ItemRef("reference", "long"), ItemRef("reference", "short"))
     assert best(result, "text") == ItemRef("reference", "short")
+
+
+async def test_a_message_that_the_model_does_not_understand_is_judged_by_words_and_the_result_says_so(
+    minilm: MiniLM,
+) -> None:
+    items = [Tool("s", "wecker", "Stellt einen neuen Wecker auf eine Uhrzeit."), Tool("s", "alarms", "Sets an alarm.")]
+    async with ItemIndex(minilm) as index:
+        result = await index.search(SearchQuery("Kannst du mir einen Wecker stellen?"), index.documents(items))
+
+    assert [measured.by_words_alone for measured in result] == [True]
+    assert result.degraded == (
+        "matched by keywords only: the message is in German, and the embedding model understands English only."
+        " Set a multilingual model: `embeddings_url` or `weights` (docs/selection.md)",
+    )
+
+
+async def test_items_that_the_model_does_not_understand_are_judged_by_words_and_the_others_by_meaning(
+    minilm: MiniLM,
+) -> None:
+    items = [Tool("s", "wecker", "Stellt einen neuen Wecker auf eine Uhrzeit."), Tool("s", "alarms", "Sets an alarm.")]
+    async with ItemIndex(minilm) as index:
+        result = await index.search(SearchQuery("Wake me up at six."), index.documents(items), deadline_s=60)
+
+    assert [np.isnan(measured.meaning).tolist() for measured in result] == [[True, False]]
+    assert result.degraded == (
+        "1 of 2 items matched by keywords only: they are in German, and the embedding model understands English only."
+        " Set a multilingual model: `embeddings_url` or `weights` (docs/selection.md)",
+    )
+
+
+async def test_a_mistyped_word_is_read_as_one_of_the_items(minilm: MiniLM) -> None:
+    items = [Tool("s", "resize_image", "Changes the size of a picture.")]
+    async with ItemIndex(minilm) as index:
+        read = await index.mended("Can you resiez this image?", index.documents(items))
+
+    assert (read.text, read.note) == ("Can you resize this image?", "'resiez' is read as 'resize'")

@@ -359,9 +359,13 @@ class HeldUpEmbedder:
     """Embeds at once what is asked, then only as many times as it is let."""
 
     model = "held up"
+    language = None
 
     def __init__(self) -> None:
         self.let = anyio.Semaphore(2)
+
+    async def vocabulary(self) -> dict[str, int]:
+        return {}
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
         await self.let.acquire()

@@ -58,7 +58,9 @@ class HybridSelector:
                 query=Query(text=message, reason="the agent has no items to select from"), search=written_out(wanted)
             )
         items = {item.ref: item for item in candidates}
-        asked, result = await self._searched(message, recent, self._index.documents(candidates), wanted)
+        documents = self._index.documents(candidates)
+        read = await self._index.mended(message, documents)
+        asked, result = await self._searched(read.text, recent, documents, wanted)
         choices = [
             choice for measured in result.domains for choice in select(measured, asked, wanted.of(measured.domain))
         ]
@@ -66,7 +68,7 @@ class HybridSelector:
         return Selection(
             query=Query(
                 text=asked.context if asked.context_share else asked.message,
-                reason=asked.reason,
+                reason="; ".join(note for note in (asked.reason, read.note) if note),
                 context_share=asked.context_share,
                 clauses=asked.clauses,
                 small_talk=asked.small_talk,

@@ -4,17 +4,20 @@ Making a corpus cuts and counts; measuring is arithmetic on arrays. A corpus is 
 its documents stay the same, so that the second search of a conversation costs almost nothing.
 """
 
+import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from windowpane.context.items import Domain
 from windowpane.search.base import Floats, Measurements, PassageFinder, SearchQuery
-from windowpane.search.documents import Document, embedded_text, passages
+from windowpane.search.documents import Document, embedded_text, passages, spelled_out
 from windowpane.search.embedding.vectors import SCALE, Key, Stored, vector_key
-from windowpane.search.words import Words
+from windowpane.search.words import Words, document_languages
 
 CLAUSE_SHARE = 0.3
 """How much of an item's nearness is that to the nearest clause, where a message has several."""
@@ -34,13 +37,18 @@ _ROWS_AT_ONCE = 1024
 _UNKNOWN = np.float32(-2.0)
 """Below every cosine: the nearness of a passage that is not embedded."""
 
+_WRITTEN = re.compile(r"[^\W\d_]+")
+
 Matrix = NDArray[np.float32]
 
 
 class Corpus:
     """The documents of one domain, cut and counted, with as many vectors as there are so far."""
 
-    def __init__(self, domain: Domain, documents: tuple[Document, ...], model: str) -> None:
+    def __init__(
+        self, domain: Domain, documents: tuple[Document, ...], model: str, language: str | None = None
+    ) -> None:
+        """Cut and count; with a `language`, what is in another one is judged by its words and never embedded."""
         self.domain: Domain = domain
         self.documents = documents
         self._passages = tuple(passages(doc) for doc in documents)
@@ -54,6 +62,10 @@ class Corpus:
         self._known = np.zeros(len(self.texts), bool)
         self._matrix: Matrix | None = None
         self._words = Words(documents)
+        shown = document_languages(documents)
+        self.foreign = Counter(one for one in shown if language not in (None, one))
+        readable = np.array([language in (None, one) for one in shown], bool)
+        self._readable = np.repeat(readable, sizes)
         self._keys = tuple(doc.key for doc in documents)
         by_name = sorted(range(len(documents)), key=lambda i: self._keys[i].sort_key)
         self._name_ranks = np.empty(len(documents), np.intp)
@@ -62,17 +74,23 @@ class Corpus:
 
     @property
     def passage_count(self) -> int:
-        """Return how many passages there are."""
-        return len(self.texts)
+        """Return how many passages can have a vector."""
+        return int(self._readable.sum())
 
     @property
     def embedded_count(self) -> int:
         """Return how many passages have their vector."""
         return int(self._known.sum())
 
+    @cached_property
+    def vocabulary(self) -> Counter[str]:
+        """Return the words of the documents as they are written, in lower case, and how often each occurs."""
+        texts = (f"{spelled_out(doc.name)} {doc.text} {doc.server}" for doc in self.documents)
+        return Counter(word.lower() for text in texts for word in _WRITTEN.findall(text))
+
     def missing(self) -> dict[Key, str]:
         """Return the texts that still need a vector, shortest first, so that the most items are judged soonest."""
-        found = {self.passage_keys[row]: self.texts[row] for row in np.flatnonzero(~self._known)}
+        found = {self.passage_keys[row]: self.texts[row] for row in np.flatnonzero(self._readable & ~self._known)}
         return dict(sorted(found.items(), key=lambda pair: (len(pair[1]), pair[1])))
 
     def vectors(self, keys: Iterable[Key]) -> dict[Key, Stored]:
@@ -94,6 +112,8 @@ class Corpus:
         """Take in the vectors that belong to this corpus."""
         for key, vector in vectors.items():
             for row in self._rows.get(key, ()):
+                if not self._readable[row]:
+                    continue
                 if self._matrix is None:
                     self._matrix = np.zeros((len(self.texts), len(vector)), np.float32)
                 if len(vector) == self._matrix.shape[1]:

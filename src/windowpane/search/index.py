@@ -6,6 +6,7 @@ embedding goes on in the background for the searches to come. When meaning canno
 measured at all, words decide alone, and the embedder is tried again after a while.
 """
 
+from collections import ChainMap, Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
@@ -24,6 +25,8 @@ from windowpane.search.corpus import DECIMALS, Corpus
 from windowpane.search.documents import DOMAINS, Document, document
 from windowpane.search.embedding.base import Embedder
 from windowpane.search.embedding.vectors import SCALE, Key, Stored, VectorCache, stored, vector_key
+from windowpane.search.languages import ENGLISH, language_of
+from windowpane.search.mend import Mended, mend
 from windowpane.supervise import supervised
 
 log = structlog.get_logger()
@@ -39,6 +42,9 @@ AT_ONCE_PASSAGES = 5_000
 
 AT_ONCE_CHARACTERS = 20_000
 """Up to here a message is read in a millisecond or two."""
+
+MULTILINGUAL = "`embeddings_url` or `weights` (docs/selection.md)"
+"""How another model is set, for people."""
 
 FIRST_RETRY_S = 2.0
 LAST_RETRY_S = 300.0
@@ -121,7 +127,17 @@ class ItemIndex:
         measured = tuple([await _measured(corpus, query, vectors) for corpus in corpora])
         count = sum(corpus.embedded_count for corpus in corpora)
         total = sum(corpus.passage_count for corpus in corpora)
-        return SearchResult(query, measured, count, total, tuple(self._notes(vectors, count, total, deadline_s)))
+        notes = (*self._notes(query, vectors, count, total, deadline_s), *self._item_notes(query, corpora))
+        return SearchResult(query, measured, count, total, notes)
+
+    async def mended(self, text: str, documents: Sequence[Document]) -> Mended:
+        """Return a message with its mistyped words read as words of the documents or of the model."""
+        model: Mapping[str, int] = await self._embedder.vocabulary() if self._embedder is not None else {}
+        if not model or language_of(text) not in (None, ENGLISH):
+            return Mended(text)
+        docs = tuple(documents)
+        corpora = [await self._corpus(domain, docs) for domain in _domains(docs)]
+        return mend(text, ChainMap(*(corpus.vocabulary for corpus in corpora)), model)
 
     async def nearness(self, text: str, other: str, *, deadline_s: float = DEADLINE_S) -> float | None:
         """Return the cosine between two texts, or None when it cannot be measured in time."""
@@ -149,7 +165,7 @@ class ItemIndex:
 
     def _made(self, domain: Domain, docs: tuple[Document, ...], model: str, earlier: Sequence[Corpus]) -> Corpus:
         """Make a corpus with every vector that is known already, from earlier ones or from disk."""
-        corpus = Corpus(domain, docs, model)
+        corpus = Corpus(domain, docs, model, self._language)
         if self._embedder is None:
             return corpus
         for other in earlier:
@@ -160,7 +176,7 @@ class ItemIndex:
 
     async def _query_vectors(self, query: SearchQuery) -> Sequence[Stored]:
         """Return the vectors of the query's texts, or none when the embedder is not to be had."""
-        if self._embedder is None or not query.message.strip():
+        if self._embedder is None or not query.message.strip() or self._foreign(query.message):
             return ()
         keys = [vector_key(self._embedder.model, text) for text in query.texts]
         known = {key: self._queries[key] for key in keys if key in self._queries}
@@ -229,10 +245,36 @@ class ItemIndex:
         if self._on_progress is not None:
             self._on_progress(*self.progress)
 
-    def _notes(self, vectors: Sequence[Stored], count: int, total: int, deadline_s: float) -> Iterable[str]:
+    @property
+    def _language(self) -> str | None:
+        return self._embedder.language if self._embedder is not None else None
+
+    def _foreign(self, text: str) -> str | None:
+        """Return the language of a text that the model does not understand; None where it does, or may."""
+        language = language_of(text)
+        return language if None not in (language, self._language) and language != self._language else None
+
+    def _item_notes(self, query: SearchQuery, corpora: Sequence[Corpus]) -> Iterable[str]:
+        """Say which items the model does not understand, unless the message is one that it does not."""
+        foreign = sum((corpus.foreign for corpus in corpora), Counter[str]())
+        if foreign and not self._foreign(query.message):
+            named = " and ".join(sorted(language.capitalize() for language in foreign))
+            count = sum(len(corpus.documents) for corpus in corpora)
+            yield f"{foreign.total()} of {count} items matched by keywords only: they are in {named}{self._remedy}"
+
+    @property
+    def _remedy(self) -> str:
+        known = (self._language or "").capitalize()
+        return f", and the embedding model understands {known} only. Set a multilingual model: {MULTILINGUAL}"
+
+    def _notes(
+        self, query: SearchQuery, vectors: Sequence[Stored], count: int, total: int, deadline_s: float
+    ) -> Iterable[str]:
         """Say what was amiss in this search."""
         if self._embedder is None:
             yield "matched by keywords only: no embedding model is configured"
+        elif (language := self._foreign(query.message)) is not None:
+            yield f"matched by keywords only: the message is in {language.capitalize()}{self._remedy}"
         elif self._trouble is not None:
             yield f"matched by keywords only: {self._trouble.why}"
         elif not vectors and total:

@@ -42,6 +42,9 @@ SATURATION = 1.2
 HALF_WAY = 10.0
 """The evidence (rarity, summed over the words found) that gives a score of one half."""
 
+OTHER_HALF_WAY = 7.0
+"""The same for messages in other languages: one word of theirs often says what takes two or three in English."""
+
 USUAL_DOCUMENTS = 200
 """A word is as rare as it would be among so many, where there are fewer: three rules say little about a language."""
 
@@ -91,7 +94,8 @@ class Words:
         for word in sorted(wanted.keys() & self._rarity.keys()):
             where, weights = self._weights[word]
             evidence[where] += wanted[word] * self._rarity[word] * weights
-        return evidence / (evidence + HALF_WAY)
+        half_way = HALF_WAY if {language_of(text) for text, _ in weighted_texts} <= {None, ENGLISH} else OTHER_HALF_WAY
+        return evidence / (evidence + half_way)
 
     def words(self, text: str) -> frozenset[str]:
         """Return the words of a query as they would stand in these documents, in each of their languages."""

@@ -1,6 +1,6 @@
 """The port for whatever turns texts into vectors."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -16,6 +16,15 @@ class Embedder(Protocol):
     @property
     def model(self) -> str:
         """Return the name that vectors are cached under: two that differ are never compared."""
+        ...
+
+    @property
+    def language(self) -> str | None:
+        """Return the one language that it understands, such as `english`; None where it is not known to be only one."""
+        ...
+
+    async def vocabulary(self) -> Mapping[str, int]:
+        """Return the words that the model knows as such, with their rank, the most usual first; none if not known."""
         ...
 
     async def embed(self, texts: Sequence[str]) -> Vectors:

@@ -4,7 +4,7 @@ A message is measured twice in one turn, against items and against the session's
 times. Texts are remembered by hash and in memory alone.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -26,6 +26,15 @@ class CachedEmbedder:
     def model(self) -> str:
         """Return the name that vectors are cached under."""
         return self._embedder.model
+
+    @property
+    def language(self) -> str | None:
+        """Return the one language that the model understands, if that is known."""
+        return self._embedder.language
+
+    async def vocabulary(self) -> Mapping[str, int]:
+        """Return the words that the model knows as such."""
+        return await self._embedder.vocabulary()
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
         """Return one vector for each text, in their order.

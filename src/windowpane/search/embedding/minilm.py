@@ -1,7 +1,7 @@
 """The local embedder: all-MiniLM-L6-v2 in ONNX Runtime, without network, key or torch."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from threading import Lock
@@ -12,7 +12,8 @@ import numpy as np
 
 from windowpane.errors import WeightsDamagedError
 from windowpane.search.embedding.base import Vectors
-from windowpane.search.embedding.weights import Weights, find_weights, model_name
+from windowpane.search.embedding.weights import MODEL, Weights, find_weights, model_name, read_vocabulary
+from windowpane.search.languages import ENGLISH
 
 MOST_TOKENS = 256
 """What the model was trained on: the rest of a longer text is not read."""
@@ -37,6 +38,7 @@ class MiniLM:
         self._threads = threads
         self._lock = Lock()
         self._encode: Encode | None = None
+        self._vocabulary: Mapping[str, int] | None = None
 
     @property
     def model(self) -> str:
@@ -44,9 +46,20 @@ class MiniLM:
         return model_name(self._directory)
 
     @property
+    def language(self) -> str | None:
+        """Return English for the published weights; what others understand is not known."""
+        return ENGLISH if self._directory is None or MODEL in self._directory.name else None
+
+    @property
     def loaded(self) -> bool:
         """Tell whether the model is in memory."""
         return self._encode is not None
+
+    async def vocabulary(self) -> Mapping[str, int]:
+        """Return the words that the tokenizer does not take apart; none without a tokenizer."""
+        if self._vocabulary is None:
+            self._vocabulary = await anyio.to_thread.run_sync(read_vocabulary, self._directory)
+        return self._vocabulary
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
         """Return one vector for each text; the first call loads the model.

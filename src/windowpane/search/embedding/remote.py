@@ -37,6 +37,15 @@ class RemoteEmbedder:
         """Return the name that vectors are cached under: the same model elsewhere may not be the same."""
         return f"{self._url} {self._name} {self._dimensions or ''}".rstrip()
 
+    @property
+    def language(self) -> str | None:
+        """Return None: an endpoint does not say which languages its model understands."""
+        return None
+
+    async def vocabulary(self) -> Mapping[str, int]:
+        """Return none: an endpoint does not show its vocabulary."""
+        return {}
+
     async def embed(self, texts: Sequence[str]) -> Vectors:
         """Return one vector for each text.
 

