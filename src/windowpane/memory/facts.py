@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from windowpane.memory.changes import changes
 from windowpane.memory.hard_parts import CODE, command, hard_spans
-from windowpane.memory.statements import BINDING, preference_weight, statement_weight
+from windowpane.memory.statements import BINDING, is_chatty, preference_weight, statement_weight
 from windowpane.text.tokens import count
 
 LONGEST_FACT = 140
@@ -194,6 +194,8 @@ def _clause_facts(clause: str, by_user: bool) -> Iterator[str]:
         return
     states = by_user and statement_weight(clause) > 0
     hard = not {kind for kind, _, _ in parts} <= _SAID_IN_PASSING
+    # Every greeting has a name; a longer clause that neither praises nor thanks says something about it.
+    hard = hard or (by_user and bool(parts) and len(clause.split()) >= _FEWEST_WORDS and not is_chatty(clause))
     if (by_user and preference_weight(clause)) or not (hard or states or _DECISION.search(clause)):
         return
     if len(clause) <= LONGEST_FACT:
@@ -263,6 +265,7 @@ _NAMED_IN_QUESTIONS = frozenset({"code", "url", "email", "id", "path", "host", "
 _SAID_IN_PASSING = frozenset({"name", "time"})
 """Names and days of the week make a clause no fact by themselves: every greeting has one."""
 
+_FEWEST_WORDS = 5
 _DECISION = re.compile(
     r"""\b(?:
       (?:we|i|they|you|team)\b.{0,24}\b(?:decided|agreed|chose|picked|settled\ on|committed\ to|opted)

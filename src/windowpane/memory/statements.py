@@ -50,6 +50,11 @@ def preference_weight(clause: str) -> float:
     return TASTE if taste and _telling(taste["what"]) and not _COURTESY.search(text) else 0.0
 
 
+def is_chatty(clause: str) -> bool:
+    """Tell whether a clause has words of courtesy, praise or feeling."""
+    return _COURTESY.search(clause) is not None or _FEELING.search(clause) is not None
+
+
 def _telling(text: str) -> bool:
     """Tell whether a text has a word that is neither in every conversation nor praise or feeling."""
     plain = _FEELING.sub(" ", text)
