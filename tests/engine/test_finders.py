@@ -5,17 +5,21 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from windowpane.api.replay import WhatIf
 from windowpane.context.events import Live, Recorded, RequestBuilt
 from windowpane.context.items import reference_ref, tool_ref
 from windowpane.context.request import Found, Request
+from windowpane.request.finders import PAGE_TOKENS, pages
 from windowpane.request.hybrid_selector import HybridSelector
 from windowpane.search.embedding.minilm import MiniLM
 from windowpane.search.embedding.vectors import VectorCache
 from windowpane.search.index import ItemIndex
 from windowpane.stores.sqlite.store import SQLiteStore
-from windowpane.testing import Call, Reply, World, drain, stored, tool
+from windowpane.testing import Call, FixedSelector, Reply, World, drain, stored, tool
+from windowpane.text.tokens import count
 
 FIND_TIME = Call("windowpane__find_tools", '{"query": "current time in a city"}', id="find")
 TIME = Call("clock__get_time", '{"city": "Tokyo"}', id="time")
@@ -177,3 +181,95 @@ async def test_a_reference_can_be_found_and_read_and_is_a_source_then(office: Wo
     answer = messages.messages[-1]
     assert answer.role == "assistant"
     assert [source.title for source in answer.sources] == ["holidays"]
+
+
+async def test_a_long_reference_is_read_in_pages_and_the_record_says_which(office: World) -> None:
+    paragraph = "The river runs through the valley. " * 40
+    text = "\n\n".join(f"{number}. {paragraph}" for number in range(20))
+    office.reference("rivers", text, include="agent", description="Rivers")
+
+    def read(page: int) -> Call:
+        return Call("windowpane__read_reference", f'{{"name": "rivers", "page": {page}}}', id=f"page {page}")
+
+    office.says(Reply(calls=(read(1), read(99))), Reply(calls=(read(3), read(1))), "It runs.")
+    async with office.pane() as pane:
+        session = await pane.sessions.create()
+        events = await drain(pane.turn(session.id, MESSAGE))
+        item = (await pane.turns.context(session.id, 1)).item(reference_ref("rivers"))
+
+    whole = pages(text)
+    first, third = _result(events, "page 1"), _result(events, "page 3")
+    assert first == f"Reference rivers, page 1 of {len(whole)}:\n\n{whole[0]}"
+    assert third == f"Reference rivers, page 3 of {len(whole)}:\n\n{whole[2]}"
+    assert _result(events, "page 99") == f"'rivers' has {len(whole)} pages; there is no page 99."
+    assert item is not None
+    assert (item.status, item.reason) == (
+        "truncated",
+        "asked for by the model in step 1: read_reference('rivers'), pages 1, 3",
+    )
+    assert item.tokens == count(whole[0]) + count(whole[2])
+
+
+@given(st.text(max_size=400).map(lambda text: text * 60))
+@settings(max_examples=50, deadline=None)
+def test_pages_are_the_text_in_pieces_that_are_short_enough(text: str) -> None:
+    assert "".join(pages(text)) == text
+    assert all(count(page) <= PAGE_TOKENS + 8 for page in pages(text))
+
+
+async def test_finders_are_not_offered_when_the_agent_the_selection_or_the_caller_does_without(office: World) -> None:
+    yaml = "model: scripted:test\nworking_context: false\n"
+    office.write("agent.yaml", f"{yaml}finders: false\n")
+    async with office.pane() as pane:
+        session = await pane.sessions.create()
+        switched_off = await pane.preview(session.id, MESSAGE)
+        office.write("agent.yaml", f"{yaml}search: {{tools: {{enabled: false}}}}\n")
+        without_tools = await pane.preview(session.id, MESSAGE)
+        office.write("agent.yaml", yaml)
+        prepared = await pane.prepare(session.id, MESSAGE)
+
+    assert _offered(switched_off) == []
+    assert _offered(without_tools) == ["windowpane__find_references", "windowpane__read_reference"]
+    assert _offered(prepared.request) == []
+
+
+async def test_a_tool_that_there_is_no_room_for_is_recorded_and_a_smaller_one_is_offered(world: World) -> None:
+    world.write(
+        "agent.yaml", "model: scripted:test\nworking_context: false\ncontext_window: 2000\nmax_output_tokens: 100\n"
+    )
+    large = {"type": "object", "properties": {"text": {"type": "string", "description": "word " * 1500}}}
+    world.toolbox.put("a", [tool("large", include="agent", parameters=large), tool("small", include="agent")])
+    world.selector = FixedSelector({"any": {"a:large": 0.9, "a:small": 0.5}})
+    find = Call("windowpane__find_tools", '{"query": "any"}', id="find")
+    world.says(Reply(calls=(find,)), Reply(calls=(find,)), "Done.")
+
+    async with world.pane() as pane:
+        session = await pane.sessions.create()
+        events = await drain(pane.turn(session.id, "Hello"))
+        context = await pane.turns.context(session.id, 1)
+
+    assert _result(events, "find") == "Found 1. You can call them now:\n- a__small (server a): "
+    found = {item.name: (item.status, item.reason) for item in context.items if item.found}
+    reason = "asked for by the model in step 1: find_tools('any')"
+    assert found == {
+        "large": ("over_budget", f"{reason}; there was no room for it"),
+        "small": ("used", reason),
+    }
+    assert [len(call.tools) for call in world.model.calls] == [1, 2, 2]
+
+
+async def test_a_call_without_a_query_is_told_what_to_give(office: World) -> None:
+    calls = [
+        Call("windowpane__find_tools", "{}", id="a"),
+        Call("windowpane__find_tools", '{"query": "xyzzy"}', id="b"),
+        Call("windowpane__read_reference", '{"name": 7}', id="c"),
+    ]
+    office.says(Reply(calls=tuple(calls)), "Done.")
+    async with office.pane() as pane:
+        session = await pane.sessions.create()
+        events = await drain(pane.turn(session.id, MESSAGE))
+        context = await pane.turns.context(session.id, 1)
+
+    assert _result(events, "a") == "Give a query: what it is for, in a few words."
+    assert _result(events, "c") == "Give the name of a reference, and the number of a page."
+    assert not [item for item in context.items if item.found and item.sent and item.found.query != "xyzzy"]

@@ -89,12 +89,13 @@ class Finders:
         selection = await self._selector.select(query, (), tuple(candidates.values()), settings)
         measured = [(chosen.item.ref, chosen.evidence) for chosen in selection.chosen]
         measured += [(left.ref, left.evidence) for left in selection.left_out if left.evidence is not None]
+        # Ties stand in the order of the selection, which knows which of them is nearer.
+        measured.sort(key=lambda each: (-each[1].score, each[1].rank or 0, each[0].sort_key))
         matches = [
             _Match(candidates[ref], evidence.score, evidence.passage.text if evidence.passage else "")
             for ref, evidence in measured
             if evidence.score > 0
         ]
-        matches.sort(key=lambda match: (-match.score, match.item.ref.sort_key))
         return matches[:MOST_FOUND], selection.degraded
 
     def _candidates(self, state: SessionState, kind: ItemType) -> list[Item]:
