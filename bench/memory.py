@@ -22,7 +22,7 @@ import random
 import re
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -87,9 +87,18 @@ class Texts:
         """Return the name of the model behind the vectors."""
         return self.minilm.model
 
+    @property
+    def language(self) -> str | None:
+        """Return the language of the model behind the vectors."""
+        return self.minilm.language
+
+    async def vocabulary(self) -> Mapping[str, int]:
+        """Return the words that the model behind the vectors knows."""
+        return await self.minilm.vocabulary()
+
     async def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return the vectors of texts, as an index asks for them."""
-        return np.stack(self.of(texts)).astype(np.float32) / SCALE
+        return np.stack(self.of(texts)).astype(np.float32) / np.float32(SCALE)
 
     def of(self, texts: Sequence[str]) -> list[Stored]:
         """Return the vectors of texts, in their order."""
