@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import anyio
 import pytest
 
 import windowpane
@@ -43,6 +44,18 @@ async def test_a_pane_is_opened_with_a_folder_and_a_store(tmp_path: Path) -> Non
 
     assert any(isinstance(event, windowpane.Delta) for event in events)
     assert (session.agent, why.included) == ("guide", True)
+
+
+async def test_a_pane_that_is_opened_warm_has_its_search_loaded_before_the_first_message(tmp_path: Path) -> None:
+    windowpane.init_agent(tmp_path / "agents" / "guide")
+    async with windowpane.open(agents=tmp_path / "agents", store="memory:", data=tmp_path, warm=True) as pane:
+        with anyio.fail_after(120):
+            while pane.indexing is None:  # noqa: ASYNC110 (it is not announced)
+                await anyio.sleep(0.05)
+        progress = pane.indexing
+
+    assert progress is not None
+    assert progress[0] == progress[1] > 0
 
 
 def test_a_script_calls_the_same_methods_without_await(tmp_path: Path) -> None:

@@ -54,6 +54,7 @@ from windowpane.sessions.working import WorkingContext
 from windowpane.stores.base import Store
 from windowpane.stores.detect import refuse_sealed
 from windowpane.stores.sessions import Sessions
+from windowpane.supervise import supervised
 from windowpane.tools.base import Toolbox
 from windowpane.turn.costs import CostLimits, Costs
 from windowpane.turn.lease import POLL_S, Leases
@@ -92,8 +93,10 @@ class Engine:
         touch_every_s: float | None = None,
         store_patience_s: float = STORE_PATIENCE_S,
         cost_limits: CostLimits | None = None,
+        warm: bool = False,
     ) -> None:
         self.store = store
+        self._warm = warm
         self.agents = agents
         self.models = models
         self._selector = selector or NoSelector()
@@ -150,6 +153,8 @@ class Engine:
         self._requests.open()
         self._runner.open_in(self._tasks)
         self._audience.open_in(self._tasks)
+        if self._warm:
+            self._tasks.start_soon(supervised, "search.warm", self.agent_items.warm)
         return self
 
     async def __aexit__(self, *exc: object) -> None:

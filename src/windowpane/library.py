@@ -32,13 +32,15 @@ async def open(  # noqa: A001 – `windowpane.open` is how it is written
     data: str | Path | None = None,
     owner: str | None = LOCAL_OWNER,
     settings: Settings | None = None,
+    warm: bool = False,
     **more: Any,
 ) -> AsyncGenerator[LocalPane]:
     """Open a pane in this process; it is closed at the end of `async with`.
 
     `agents` is the folder with the agents, `store` is where sessions are kept (`memory:`, `sqlite:///file`,
     `postgresql://…`, `redis://…`), `data` is the folder for everything else. Any other setting can be given by its
-    name; what is not given comes from `settings` or the environment. An `owner` of None sees the sessions of every
+    name; what is not given comes from `settings` or the environment. With `warm`, the embedding model is loaded in the
+    background at once instead of by the first search. An `owner` of None sees the sessions of every
     owner.
 
     Raises:
@@ -47,7 +49,7 @@ async def open(  # noqa: A001 – `windowpane.open` is how it is written
     chosen = _settings(settings, {"agents": agents, "store_url": store, "data": data, **more})
     analytics = AnalyticsStore(chosen.analytics_file)
     try:
-        async with open_engine(chosen) as engine:
+        async with open_engine(chosen, warm=warm) as engine:
             updater = AnalyticsUpdater(engine.store, analytics)
             yield LocalPane(engine, owner=owner, updater=updater, start_s=START_S)
     finally:
@@ -62,13 +64,14 @@ def open_sync(
     data: str | Path | None = None,
     owner: str | None = LOCAL_OWNER,
     settings: Settings | None = None,
+    warm: bool = False,
     **more: Any,
 ) -> "Generator[SyncPane]":
     """Open a pane for a script or a notebook: the same namespaces and methods as `open()`, as plain calls.
 
     `pane.turn()` and the other streams are iterated with `for`. The pane runs in a thread of its own.
     """
-    opening = open(agents=agents, store=store, data=data, owner=owner, settings=settings, **more)
+    opening = open(agents=agents, store=store, data=data, owner=owner, settings=settings, warm=warm, **more)
     with start_blocking_portal() as portal, portal.wrap_async_context_manager(opening) as pane:
         yield SyncPane(portal, pane)
 

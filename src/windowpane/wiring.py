@@ -52,10 +52,12 @@ def open_engine(
     models: Models | None = None,
     selector: Selector | None = None,
     on_progress: Callable[[int, int], None] | None = None,
+    warm: bool = False,
 ) -> Engine:
     """Return an engine for these settings; it opens everything when it is entered.
 
     `on_progress` is told how many passages are embedded, and out of how many, while items are being indexed.
+    With `warm`, the search is loaded in the background as soon as the engine is open.
     """
     embedder = CachedEmbedder(open_embedder(settings))
     index = ItemIndex(embedder, open_vectors(settings), on_progress=on_progress)
@@ -68,6 +70,7 @@ def open_engine(
         lease_s=settings.lease_s,
         selector=selector or HybridSelector(index),
         history=HistoryIndex(embedder),
+        warm=warm,
         pages=Pages(AddressGuard(allow=tuple(exemption(place) for place in settings.fetch_allow))),
         search_engine=open_engine_by_name(settings.search_engine, {}, os.environ) if settings.search_engine else None,
         cost_limits=CostLimits(settings.dollars_per_day, settings.dollars_per_month),

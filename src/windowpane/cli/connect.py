@@ -55,8 +55,10 @@ def with_pane(
 
 
 @asynccontextmanager
-async def open_pane(*, store_url: str | None = None, owner: str | None = None) -> "AsyncGenerator[Pane]":
-    """Open a pane on the server that was named, or in this process."""
+async def open_pane(
+    *, store_url: str | None = None, owner: str | None = None, warm: bool = False
+) -> "AsyncGenerator[Pane]":
+    """Open a pane on the server that was named, or in this process; with `warm`, its search is loaded meanwhile."""
     if url := server_url():
         from windowpane.client import Client
 
@@ -71,5 +73,5 @@ async def open_pane(*, store_url: str | None = None, owner: str | None = None) -
 
     given = settings(store_url=store_url)
     with closing(AnalyticsStore(given.analytics_file)) as analytics:
-        async with open_engine(given, on_progress=show_indexing) as engine:
+        async with open_engine(given, on_progress=show_indexing, warm=warm) as engine:
             yield LocalPane(engine, owner=owner, updater=AnalyticsUpdater(engine.store, analytics), start_s=START_S)

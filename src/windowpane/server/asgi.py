@@ -27,7 +27,7 @@ def create() -> FastAPI:
     configure_logging(settings.log_level)
     configure_tracing()
     load_everything()
-    made = app_for(settings, open_engine(settings), token_needed=settings.require_token is not False)
+    made = app_for(settings, open_engine(settings, warm=True), token_needed=settings.require_token is not False)
     opened = made.router.lifespan_context
 
     @asynccontextmanager

@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import anyio.to_thread
+
 from windowpane.agents.base import Agents
 from windowpane.context.ids import SessionId
 from windowpane.context.items import Item, ItemRef, Tool, item_hash
@@ -13,7 +15,14 @@ from windowpane.request.selector import Selection, Selector
 from windowpane.request.settings import search_settings
 from windowpane.sessions.toolboxes import Toolboxes
 from windowpane.stores.sessions import Sessions
+from windowpane.text.tokens import count
 from windowpane.tools.base import ServerStatus
+
+WARM_S = 60.0
+"""How long warming may wait for the model."""
+
+WARMING = "Which of these does a message need?"
+"""What is searched for, and counted, to have everything loaded."""
 
 
 class AgentItems:
@@ -89,6 +98,19 @@ class AgentItems:
         Nothing is kept of them.
         """
         return await self._memory.nearness(message, texts)
+
+    async def warm(self) -> None:
+        """Load what the first message would wait for: the embedding model and the tokenizer.
+
+        Nothing is loaded where no agent has a rule or a reference to select. The work is done in threads.
+        """
+        for name in self._agents.names():
+            agent = self._agents.current(name)
+            found = next((item for item in (*agent.rules, *agent.references) if item.include == "agent"), None)
+            if found is not None:
+                await anyio.to_thread.run_sync(count, WARMING)
+                await self._selector.select(WARMING, (), (found,), {"deadline_s": WARM_S})
+                return
 
     async def get_ready(self, session_id: SessionId, message: str, *, within_s: float) -> None:
         """Give tool servers and the search the time to start, so that the first request of a process lacks nothing.

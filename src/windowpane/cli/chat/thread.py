@@ -94,5 +94,5 @@ class PaneThread:
 @contextmanager
 def open_thread() -> Generator[PaneThread]:
     """Open a pane for as long as the conversation lasts."""
-    with start_blocking_portal() as portal, portal.wrap_async_context_manager(open_pane()) as pane:
+    with start_blocking_portal() as portal, portal.wrap_async_context_manager(open_pane(warm=True)) as pane:
         yield PaneThread(portal, pane)

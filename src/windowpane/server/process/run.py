@@ -42,7 +42,7 @@ def run(
     configure_logging(settings.log_level)
     configure_tracing()
     load_everything()
-    anyio.run(serve, settings, engine or open_engine(settings), on_ready)
+    anyio.run(serve, settings, engine or open_engine(settings, warm=True), on_ready)
 
 
 async def serve(settings: Settings, engine: Engine, on_ready: Callable[[str], None] | None = None) -> None:
