@@ -1,6 +1,13 @@
+from pathlib import Path
+
 import pytest
 
+from windowpane.errors import InvalidSettingError
+from windowpane.server.process.workers import environment
 from windowpane.settings import Settings, without_password
+from windowpane.wiring import encryption_keys, open_sessions, open_vectors
+
+KEY = "YSBrZXkgdGhhdCBvbmx5IHRlc3RzIHdpbGwgdXNlLi4="
 
 
 @pytest.mark.parametrize(
@@ -21,3 +28,57 @@ from windowpane.settings import Settings, without_password
 def test_a_store_is_shown_without_its_password(url: str, shown: str) -> None:
     assert without_password(url) == shown
     assert Settings(store_url=url).shown_database_url == shown
+
+
+def test_workers_are_told_the_secrets_themselves(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PROMETHEUS_MULTIPROC_DIR", raising=False)
+    settings = Settings.model_validate({"encryption_key": KEY, "embeddings_key": "secret", "port": 0})
+
+    told = environment(settings, False, Path("/counters"))
+
+    assert told == {
+        "PROMETHEUS_MULTIPROC_DIR": "/counters",
+        "WINDOWPANE_ENCRYPTION_KEY": KEY,
+        "WINDOWPANE_EMBEDDINGS_KEY": "secret",
+        "WINDOWPANE_PORT": "0",
+        "WINDOWPANE_REQUIRE_TOKEN": "false",
+    }
+    assert KEY not in repr(settings)
+
+
+def test_with_a_key_sessions_and_vectors_are_encrypted_also_in_memory_and_in_the_archive(tmp_path: Path) -> None:
+    file = tmp_path / "key"
+    file.write_text(f"{KEY}\n")
+    keys = {"encryption_key_file": str(file)}
+    ephemeral = {"profile": "ephemeral", "archive_url": f"sqlite:///{tmp_path}/archive.db"}
+    asked = [
+        {"data": tmp_path},
+        {"data": tmp_path, **keys},
+        {"data": tmp_path, "store_url": "memory:", "encryption_key": KEY},
+        {"data": tmp_path, **keys, **ephemeral},
+    ]
+
+    settings = [Settings.model_validate(each) for each in asked]
+
+    assert [open_sessions(each).encrypted for each in settings] == [False, True, True, True]
+    assert len({open_vectors(each).path for each in settings}) == 2
+
+
+def test_a_key_that_cannot_be_read_is_refused_with_the_reason(tmp_path: Path) -> None:
+    (tmp_path / "binary").write_bytes(bytes(range(128, 160)))
+    (tmp_path / "key").write_text(KEY)
+    missing = tmp_path / "missing"
+    wrong = [
+        ({"encryption_key": ""}, "encryption_key: a key is 32 random bytes in base64"),
+        ({"encryption_key_file": str(missing)}, f"encryption_key_file: {missing} cannot be read: No such file"),
+        ({"encryption_key_file": str(tmp_path / "binary")}, "encryption_key_file: a key is 32 random bytes in base64"),
+        (
+            {"encryption_key": KEY, "encryption_key_file": str(tmp_path / "key")},
+            "encryption_key_file: there is an encryption_key as well; keep one of them",
+        ),
+    ]
+
+    for given, why in wrong:
+        with pytest.raises(InvalidSettingError) as caught:
+            encryption_keys(Settings.model_validate(given))
+        assert str(caught.value).startswith(why)

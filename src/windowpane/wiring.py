@@ -160,9 +160,9 @@ def encryption_keys(settings: Settings) -> "KeyRing | None":
     if settings.encryption_key is not None:
         raise InvalidSettingError("encryption_key_file", "there is an encryption_key as well; keep one of them")
     try:
-        return KeyRing.parse(file.read_text("ascii"), "encryption_key_file")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidSettingError("encryption_key_file", f"{file} cannot be read: {error}") from None
+        return KeyRing.parse(file.read_text("ascii", "replace"), "encryption_key_file")
+    except OSError as error:
+        raise InvalidSettingError("encryption_key_file", f"{file} cannot be read: {error.strerror}") from None
 
 
 def open_store(url: str, keys: "KeyRing | None" = None) -> Store:

@@ -11,6 +11,7 @@ from urllib.request import Request, urlopen
 import pytest
 
 from cli.running import PATIENCE_S, Done, environment, process, windowpane
+from stores.kinds import KEY
 
 MESSAGE = '  call notes__write_note {"name": "kept", "text": "x"}\r\n'
 
@@ -202,6 +203,28 @@ def test_doctor_finds_the_example_agent_healthy(data: Path) -> None:
         "ok  tool server notes: connected, 4 tools: list_notes, read_note, write_note, search_notes",
         "No problems found.",
     ]
+
+
+def test_with_a_key_doctor_says_so_and_without_it_what_is_missing_and_a_search_looks_at_names(
+    data: Path, tmp_path: Path
+) -> None:
+    def run(*arguments: str, key: str = KEY) -> Done:
+        given = {"WINDOWPANE_ENCRYPTION_KEY": key} if key else {}
+        store = f"sqlite:///{tmp_path}/own.db"
+        return windowpane(data, *arguments, piped=b"", WINDOWPANE_STORE_URL=store, **given)
+
+    assert run("chat", "What is a rule?").code == 0
+    with_key, without = run("doctor"), run("doctor", key="")
+    wrong = run("sessions", key="A" * 43 + "=")
+    named, said = run("sessions", "--search", "a rule?"), run("sessions", "--search", "echo")
+
+    assert with_key.out.splitlines()[0].endswith("own.db can be opened and written; encrypted")
+    assert "no key is set; nothing was changed. Set WINDOWPANE_ENCRYPTION_KEY" in " ".join(without.out.split())
+    assert (without.code, wrong.code) == (1, 1)
+    assert "are encrypted with the key with the id" in " ".join(wrong.err.split())
+    assert "What is a rule?" in named.out
+    assert "What is a rule?" not in said.out
+    assert "Conversations are encrypted: only names were searched." in " ".join(said.out.split())
 
 
 def test_doctor_names_every_fault_and_what_to_do(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from windowpane.search.embedding.vectors import SCALE, Stored, VectorCache, stored, vector_key
+from windowpane.stores.encrypted.keys import KeyRing
 
 
 def vector(seed: int) -> Stored:
@@ -120,3 +121,33 @@ def test_nearness_is_the_same_number_in_whatever_order_it_is_added() -> None:
     assert (vectors @ vectors[0] == exact).all()
     assert (vectors[:, shuffled] @ vectors[0, shuffled] == exact).all()
     assert abs(exact[0] / SCALE**2 - 1) < 0.001
+
+
+def test_with_a_cipher_the_file_holds_neither_keys_nor_vectors_and_another_key_finds_nothing(tmp_path: Path) -> None:
+    ours, others = (KeyRing([bytes([number]) * 32]).writing.cache_cipher for number in (1, 2))
+    cache = VectorCache(tmp_path, cipher=ours)
+    cache.write(keyed(1, 2))
+
+    written = cache.path.read_bytes()
+    assert same(VectorCache(tmp_path, cipher=ours).read([*keyed(1, 2, 3)]), keyed(1, 2))
+    assert VectorCache(tmp_path, cipher=others).read([*keyed(1, 2)]) == {}
+    assert VectorCache(tmp_path).read([*keyed(1, 2)]) == {}
+    for key, one in keyed(1, 2).items():
+        assert key not in written
+        assert one.astype("<i2").tobytes()[:32] not in written
+
+
+def test_a_vector_that_was_exchanged_in_an_encrypted_cache_is_as_good_as_none(tmp_path: Path) -> None:
+    cipher = KeyRing([bytes(32)]).writing.cache_cipher
+    cache = VectorCache(tmp_path, cipher=cipher)
+    cache.write(keyed(1, 2))
+    with sqlite3.connect(cache.path) as db:
+        name = cipher.name(vector_key("model", "1"))
+        db.execute(
+            "UPDATE vectors SET (vector, checksum) = (SELECT vector, checksum FROM vectors WHERE key <> ?1) "
+            "WHERE key = ?1",
+            (name,),
+        )
+    db.close()
+
+    assert same(cache.read([*keyed(1, 2)]), keyed(2))

@@ -69,8 +69,8 @@ def run_workers(settings: Settings, on_ready: Callable[[str], None] | None = Non
 def environment(settings: Settings, token_needed: bool, counters: Path) -> dict[str, str]:
     """Return how workers, which read their settings from the environment, are told these."""
     given = settings.model_dump(mode="json", exclude_unset=True) | {"require_token": token_needed}
-    if settings.embeddings_key is not None:
-        given["embeddings_key"] = settings.embeddings_key.get_secret_value()
+    values = {name: getattr(settings, name) for name in given}
+    given |= {name: value.get_secret_value() for name, value in values.items() if isinstance(value, SecretStr)}
     told = {f"WINDOWPANE_{name.upper()}": _written(value) for name, value in given.items() if value is not None}
     # All workers count together.
     return {"PROMETHEUS_MULTIPROC_DIR": os.environ.get("PROMETHEUS_MULTIPROC_DIR", str(counters))} | told
