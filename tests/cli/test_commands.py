@@ -213,7 +213,7 @@ def test_with_a_key_doctor_says_so_and_without_it_what_is_missing_and_a_search_l
         store = f"sqlite:///{tmp_path}/own.db"
         return windowpane(data, *arguments, piped=b"", WINDOWPANE_STORE_URL=store, **given)
 
-    assert run("chat", "What is a rule?").code == 0
+    assert run("chat", "--message", "What is a rule?").code == 0
     with_key, without = run("doctor"), run("doctor", key="")
     wrong = run("sessions", key="A" * 43 + "=")
     named, said = run("sessions", "--search", "a rule?"), run("sessions", "--search", "echo")

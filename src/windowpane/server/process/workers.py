@@ -19,6 +19,7 @@ from typing import Any
 
 import structlog
 import uvicorn
+from pydantic import SecretStr
 from uvicorn.supervisors import Multiprocess
 
 from windowpane.callers import TokenFile, token_needed_at
