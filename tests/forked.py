@@ -32,6 +32,11 @@ class Forked:
         self.said = str(heard.recv())
         heard.close()
 
+    @property
+    def exitcode(self) -> int | None:
+        """Return how it ended; None while it runs."""
+        return self._process.exitcode
+
     def send_signal(self, number: signal.Signals) -> None:
         """Send it a signal."""
         assert self._process.pid is not None
