@@ -294,10 +294,22 @@ def _half(then: asyncio.Event) -> Answer:
 
 
 async def outage(
-    kind: Kind, directory: Path, fault: Fault, hold: Callable[[Servers], Coroutine[Any, Any, None]], turns: int = 3
+    kind: Kind,
+    directory: Path,
+    fault: Fault,
+    hold: Callable[[Servers], Coroutine[Any, Any, None]],
+    turns: int = 3,
+    *,
+    hasty: bool = False,
 ) -> Tally:
-    """Take the store away in the middle of turns, and while more messages are sent, for as long as `hold` takes."""
-    async with fault(kind, directory) as (store_url, away), servers(directory, store_url) as both:
+    """Take the store away in the middle of turns, and while more messages are sent, for as long as `hold` takes.
+
+    With `hasty`, servers soon refuse what the store does not answer.
+    """
+    async with (
+        fault(kind, directory) as (store_url, away),
+        servers(directory, store_url + (kind.hasty if hasty else "")) as both,
+    ):
         go_on = asyncio.Event()
         both.wire.add(*[_half(go_on)] * turns, *[openai_chat.answer(WireReply(text=("Hello.",)))] * turns)
         first, late = [[await both.session() for _ in range(turns)] for _ in range(2)]

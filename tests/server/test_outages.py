@@ -40,7 +40,7 @@ def of_tries(tally: Tally) -> Tally:
 async def test_turns_go_on_when_the_store_comes_back_and_no_server_ends(
     kind: Kind, fault: Fault, tmp_path: Path
 ) -> None:
-    tally = await outage(kind, tmp_path, fault, refused, turns=2)
+    tally = await outage(kind, tmp_path, fault, refused, turns=2, hasty=True)
 
     assert of_tries(tally) == Tally(tried=4, acknowledged=4, refused=0)
 

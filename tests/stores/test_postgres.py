@@ -6,6 +6,7 @@ import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from uuid import uuid4
 
@@ -28,6 +29,7 @@ from windowpane.errors import (
     StoreTooNewError,
     StoreUnavailableError,
 )
+from windowpane.stores.append import checked_append
 from windowpane.stores.postgres.connections import (
     ConnectionPool,
     DriverConnection,
@@ -319,3 +321,19 @@ async def test_many_sessions_that_change_at_once_wake_all_who_watch_them() -> No
 
         with anyio.fail_after(PATIENCE_S):
             assert [contents([recorded]) for recorded in await asyncio.gather(*waiting)] == [["x"]] * 8
+
+
+async def test_an_append_that_cannot_be_sent_fails_by_itself_and_leaves_no_caller_waiting() -> None:
+    async with PostgresStore(fresh_database()) as store:
+        session = await begin(store)
+        plain = partial(checked_append, expected_seq=None, key=None, blobs=None, original_times=None, fence=None)
+        good = [plain(session, [said(f"{number}")]) for number in range(4)]
+        broken = replace(plain(session, [said("broken")]), bodies=(b"\xff",))
+
+        with anyio.fail_after(PATIENCE_S):
+            told = await asyncio.gather(
+                *(store.add(one) for one in (*good[:2], broken, *good[2:])), return_exceptions=True
+            )
+
+        assert [type(one).__name__ for one in told] == ["Appended"] * 2 + ["UnicodeDecodeError"] + ["Appended"] * 2
+        assert sorted(contents(await store.read(session))) == ["0", "1", "2", "3"]

@@ -133,22 +133,25 @@ class PostgresWriter:
         return jobs
 
     async def _store(self, jobs: Sequence[PendingAppend]) -> None:
-        """Store jobs together; when the server refuses a text in them, one by one, so that only that one fails."""
-        self._number += 1
-        # All writers lock sessions in the same order. Sorting is stable: a caller's appends stay in theirs.
-        ordered = sorted(jobs, key=lambda job: job.append.session_id)
-        arguments = (self._id, self._number, *_arrays(ordered))
+        """Store jobs together; when a text in them is refused, one by one, so that only that one fails."""
         try:
-            found = await self._connections.retry(lambda: self._ask(arguments))
+            await self._store_together(jobs)
         except Exception as error:  # noqa: BLE001 - whatever it is, a caller is told and the writer goes on
-            if len(jobs) > 1 and isinstance(error.__cause__, REFUSED):
+            if len(jobs) > 1 and isinstance(error.__cause__ or error, REFUSED):
                 for job in jobs:
-                    await self._store([job])
+                    if not job.future.done():
+                        await self._store([job])
                 return
             for job in jobs:
                 if not job.future.done():
                     job.future.set_exception(error)
-            return
+
+    async def _store_together(self, jobs: Sequence[PendingAppend]) -> None:
+        self._number += 1
+        # All writers lock sessions in the same order. Sorting is stable: a caller's appends stay in theirs.
+        ordered = sorted(jobs, key=lambda job: job.append.session_id)
+        arguments = (self._id, self._number, *_arrays(ordered))
+        found = await self._connections.retry(lambda: self._ask(arguments))
         for job, outcome, first_seq, last_seq, at in zip(ordered, *found, strict=True):
             self._settle(job, outcome, first_seq, last_seq, at)
 

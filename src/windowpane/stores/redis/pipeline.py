@@ -115,6 +115,11 @@ class Pipeline:
             # Callers that were answered keep their replies. The others learn that theirs are lost, also those whose
             # commands were not sent yet: they try again, and the server tells what was done.
             self._give_up([*calls, *self._waiting], lost.__cause__ or lost)
+        except Exception as error:
+            # A mistake here must leave no caller waiting for ever.
+            self._forget_connection()
+            self._give_up([*calls, *self._waiting], error)
+            raise
         finally:
             self._exchanging = None
 

@@ -98,8 +98,7 @@ class SQLiteWriter:
 
     def _serve(self) -> None:
         while (job := self._queue.get()) is not None:
-            with self._lock:
-                outcomes = self._commit([job, *self._waiting()])
+            outcomes = self._commit_alone([job, *self._waiting()])
             try:
                 self._loop.call_soon_threadsafe(self._settle, outcomes)
             except RuntimeError:
@@ -108,6 +107,15 @@ class SQLiteWriter:
             # The last connection to close writes the log back into the database, as a writer does.
             self._db.close()
         self._lock.close()
+
+    def _commit_alone(self, jobs: list[WriteJob[Any]]) -> list[Outcome]:
+        """Commit while no other process writes. A lock that cannot be had fails these jobs, and not the thread."""
+        try:
+            with self._lock:
+                return self._commit(jobs)
+        except OSError as error:
+            away = StoreUnavailableError(f"{self._path}-lock: {error.strerror or error}")
+            return [(job, None, away) for job in jobs]
 
     def _waiting(self) -> list[WriteJob[Any]]:
         jobs: list[WriteJob[Any]] = []
