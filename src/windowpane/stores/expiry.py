@@ -26,6 +26,7 @@ from windowpane.stores.base import Appended, Cost, SessionPage, SessionRow, Snap
 from windowpane.stores.cursor import cursor_before, list_position
 from windowpane.stores.detect import refuse_sealed
 from windowpane.stores.session_copy import copy_new_session, copy_session, find_row
+from windowpane.supervise import keep_running
 
 UNUSED_S = 3600.0
 SESSIONS = 500
@@ -81,7 +82,7 @@ class ExpiringStore(Store):
             except BaseException:
                 await self._store.__aexit__(None, None, None)
                 raise
-        self._sweeper = asyncio.create_task(self._keep_sweeping())
+        self._sweeper = asyncio.create_task(keep_running("expiry.sweep", self._keep_sweeping))
         return self
 
     async def __aexit__(self, *exc: object) -> None:
@@ -228,9 +229,6 @@ class ExpiringStore(Store):
                 await self.sweep()
             except WindowpaneError as error:
                 log.warning("expiry.failed", code=error.code, why=str(error))
-            except Exception:
-                # A background task is an edge: an unexpected error must not end expiry for good.
-                log.exception("expiry.crashed")
             await anyio.sleep(min(_SWEEP_EVERY_S, self._limits.unused_s / 4))
 
     async def _over(self) -> list[Expired]:
