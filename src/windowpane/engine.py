@@ -43,7 +43,7 @@ from windowpane.request.resume import RESUME_AFTER_S
 from windowpane.request.selector import NoSelector, Selector
 from windowpane.search.history import HistoryIndex
 from windowpane.sessions.agent_items import AgentItems
-from windowpane.sessions.conversation import Conversations, check_message
+from windowpane.sessions.conversation import Conversations, check_message, check_tools
 from windowpane.sessions.fetching import Fetching
 from windowpane.sessions.items import SessionItems
 from windowpane.sessions.lifecycle import SessionLifecycle
@@ -55,6 +55,7 @@ from windowpane.stores.base import Store
 from windowpane.stores.detect import refuse_sealed
 from windowpane.stores.sessions import Sessions
 from windowpane.supervise import supervised
+from windowpane.text.tokens import load_vocabulary
 from windowpane.tools.base import Toolbox
 from windowpane.turn.costs import CostLimits, Costs
 from windowpane.turn.lease import POLL_S, Leases
@@ -189,6 +190,8 @@ class Engine:
             CostLimitError: the owner's model calls have cost as much as they may.
         """
         check_message(message)
+        check_tools(len(brought))
+        await load_vocabulary()
         turn: int | None = None
         while turn is None:
             # A worker that was taken over before it could store the message begins again.
@@ -268,6 +271,7 @@ class Engine:
         try:
             state = await self._states.state(session_id)
             open_turn(state)
+            check_tools(len(brought))
             await self.costs.check(state.owner)
         except BaseException:
             await self._leases.release(session_id, lease)
@@ -300,6 +304,7 @@ class Engine:
     async def preview(self, session_id: SessionId, message: str) -> Request:
         """Return the request that a message would make, without storing anything or calling a model."""
         check_message(message)
+        await load_vocabulary()
         state = await self._states.state(session_id)
         return await self._requests.preview(state, self.agents.current(state.agent), message)
 

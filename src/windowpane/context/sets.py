@@ -71,6 +71,8 @@ def change_set(sets: ContextSets, name: str, items: Sequence[str], mode: ChangeM
 
 def replace_all(sets: Mapping[str, Sequence[str]]) -> SetChange:
     """Return these sets as the whole working context, or why they may not be."""
+    if len(sets) > MAX_TOTAL:
+        return SetChange(None, f"Too many sets ({len(sets)}, max {MAX_TOTAL}).")
     after: dict[str, tuple[str, ...]] = {}
     warnings: list[str] = []
     for name, items in sets.items():

@@ -9,6 +9,8 @@ from contextlib import aclosing
 from dataclasses import replace
 from typing import Any
 
+import anyio.to_thread
+
 from windowpane.api.explanation import Explanation
 from windowpane.api.sessions import SessionView
 from windowpane.api.turns import TurnView
@@ -39,11 +41,11 @@ class LocalModels:
 
     async def list(self) -> tuple[str, ...]:
         """Return the names of models that are known to work here."""
-        return self._engine.models.known()
+        return await anyio.to_thread.run_sync(self._engine.models.known)
 
     async def check(self, model: str) -> None:
         """Make sure that a model can be used."""
-        self._engine.models.open(model)
+        await anyio.to_thread.run_sync(self._engine.models.open, model)
 
 
 class LocalPane:

@@ -1,6 +1,7 @@
 """Models that are loaded when the first of them is needed: providers' clients take most of a second to import."""
 
 from collections.abc import Callable
+from threading import Lock
 
 from windowpane.models.base import ChatModel, Models
 from windowpane.models.windows import window_tokens
@@ -12,6 +13,7 @@ class LazyModels:
     def __init__(self, make: Callable[[], Models]) -> None:
         self._make = make
         self._made: Models | None = None
+        self._making = Lock()
 
     def open(self, name: str) -> ChatModel:
         """Return the model `provider:model`; see `Models.open`."""
@@ -31,6 +33,7 @@ class LazyModels:
             await self._made.aclose()
 
     def _models(self) -> Models:
-        if self._made is None:
-            self._made = self._make()
-        return self._made
+        with self._making:
+            if self._made is None:
+                self._made = self._make()
+            return self._made

@@ -13,6 +13,7 @@ import os
 import re
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
+from threading import Lock
 from types import TracebackType
 from typing import Any, Self
 from urllib.parse import urlsplit
@@ -55,6 +56,8 @@ class PydanticModels:
         self._patience = patience or Patience()
         self._environ = environ
         self._opened: dict[str, ChatModel] = {}
+        # Any thread may ask for a model.
+        self._building = Lock()
         self._client: httpx2.AsyncClient | None = None
         self._providers: list[Provider[Any]] = []
 
@@ -72,9 +75,10 @@ class PydanticModels:
         Raises:
             UnknownModelError: no such provider, or it is not set up.
         """
-        if name not in self._opened:
-            self._opened[name] = self._build(name)
-        return self._opened[name]
+        with self._building:
+            if name not in self._opened:
+                self._opened[name] = self._build(name)
+            return self._opened[name]
 
     def window_tokens(self, name: str) -> int | None:
         """Return the size of a model's window in tokens, or None when it is not listed. The model is not opened."""

@@ -96,7 +96,8 @@ def assemble(given: Ingredients) -> Request:
     history = _history(given, with_tools=bool(offered))
     code = _code(given, history)
     sections = _sections(given, code)
-    tools = {ref: _offer(entries, ref, name) for ref, name in offered.items()}
+    sendable = {entry.ref: entry.item for entry in entries if isinstance(entry.item, Tool)}
+    tools = {ref: offered_tool(sendable[ref], name) for ref, name in offered.items()}
     reply_tokens = given.settings.max_output_tokens or 0
     pieces = _pieces(given, entries, tools, history, sections)
     pieces_tokens = given.window_tokens - reply_tokens - FRAME_TOKENS
@@ -198,13 +199,6 @@ def _entries(given: Ingredients) -> list[_Entry]:
         replace(entry, text=render_item(entry.item)) if isinstance(entry.item, Rule | Reference) else entry
         for entry in session + selected
     ]
-
-
-def _offer(entries: Sequence[_Entry], ref: ItemRef, name: str) -> OfferedTool:
-    tool = next(entry.item for entry in entries if entry.ref == ref)
-    if not isinstance(tool, Tool):
-        raise TypeError(f"{ref} is offered as a tool but is not one")
-    return offered_tool(tool, name)
 
 
 def offered_tool(tool: Tool, name: str) -> OfferedTool:

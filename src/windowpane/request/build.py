@@ -4,9 +4,12 @@
 only shows it. No model is opened for it: the size of the window comes from a list.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from typing import Any, TypeVar
+
+import anyio.to_thread
 
 from windowpane import telemetry
 from windowpane.agents.base import Agent
@@ -65,6 +68,12 @@ class BuiltRequest:
         return (*self.added, built), blobs
 
 
+T = TypeVar("T")
+
+AT_ONCE = 300
+"""More items than this are gathered and put together in a thread, so that other requests are not held up."""
+
+
 async def build_request(
     services: RequestServices,
     agent: Agent,
@@ -93,38 +102,43 @@ async def build_request(
     added = (*_mentioned(agent, session, turn.message), *_arrivals(session, servers), *found.added)
     session = _with_added(session, added, now)
     window_tokens, window_source = window_of(agent, services.models.window_tokens(settings.model))
-    gathered = gather(agent, servers, session, brought)
+    items_count = sum(map(len, (agent.rules, agent.references, session.context_items, brought)))
+    gathered = await _compute(items_count, gather, agent, servers, session, brought)
     recent = [entry for entry in session.recent if entry.turn is None or entry.turn < turn.turn]
     selection = await _selected(services.selector, agent, session, recent, gathered)
     gathered = with_finders(gathered, selection.left_out) if finders and agent.settings.finders else gathered
     history = recent_messages(recent, session.summary)
     recollection = await services.memory.recall(session, turn.message, history)
     recalled = tuple(map(recall_block, recollection.recalled))
-    catalog = services.catalogs.of(agent, servers)
-    request = assemble(
-        Ingredients(
-            request_id=new_request_id(),
-            turn=turn.turn,
-            now=now,
-            agent=agent,
-            session=session,
-            message=turn.message,
-            settings=settings,
-            window_tokens=window_tokens,
-            window_source=window_source,
-            sections=build_prompt(agent, session.settings, now=now),
-            gathered=gathered,
-            selection=selection,
-            history=history,
-            blocks=(*await _blocks(session), *recalled),
-            notes=found.notes + recollection.degraded,
-            catalog=catalog.name,
-            message_count=session.message_count - 1,
-        )
+    catalog = await _compute(items_count, services.catalogs.of, agent, servers)
+    ingredients = Ingredients(
+        request_id=new_request_id(),
+        turn=turn.turn,
+        now=now,
+        agent=agent,
+        session=session,
+        message=turn.message,
+        settings=settings,
+        window_tokens=window_tokens,
+        window_source=window_source,
+        sections=build_prompt(agent, session.settings, now=now),
+        gathered=gathered,
+        selection=selection,
+        history=history,
+        blocks=(*await _blocks(session), *recalled),
+        notes=found.notes + recollection.degraded,
+        catalog=catalog.name,
+        message_count=session.message_count - 1,
     )
+    request = await _compute(items_count, assemble, ingredients)
     items = {held.ref: held.item for held in gathered.found if held.item is not None}
     items |= {chosen.item.ref: chosen.item for chosen in selection.chosen}
     return BuiltRequest(request=request, added=added, items=items, catalog=catalog)
+
+
+async def _compute(items_count: int, work: Callable[..., T], *given: Any) -> T:
+    """Do some work: in a thread when there are many items, else here, which is sooner done."""
+    return await anyio.to_thread.run_sync(work, *given) if items_count > AT_ONCE else work(*given)
 
 
 def _mentioned(agent: Agent, session: SessionState, message: str) -> list[Event]:

@@ -55,12 +55,15 @@ def gather(
     """Return what the session holds and what could be selected beyond it."""
     servers = tuple(servers)
     ready = {server.name: server for server in servers if server.state == "ready"}
-    known = {tool.ref: tool for server in servers for tool in server.tools}
+    # By name, all of them at once: an agent may have ten thousand.
+    known: dict[ItemRef, Item] = {item.ref: item for item in (*agent.rules, *agent.references)}
+    known |= {tool.ref: tool for server in servers for tool in server.tools}
+    held_refs = {held.ref for held in session.context_items}
     usable: list[Item] = [item for item in (*agent.rules, *agent.references) if item.enabled]
     usable += [tool for server in ready.values() for tool in server.tools if tool.permission != "forbidden"]
-    outside = sorted((item for item in usable if not session.holds(item.ref)), key=lambda item: item.ref.sort_key)
+    outside = sorted((item for item in usable if item.ref not in held_refs), key=lambda item: item.ref.sort_key)
     return Gathered(
-        session=tuple(_find(agent, servers, known, held) for held in session.context_items),
+        session=tuple(_find(servers, known.get(held.ref), held) for held in session.context_items),
         candidates=tuple(item for item in outside if item.include == "agent" and item.ref not in session.removed),
         absent=tuple(_absent(item, session) for item in outside if _is_absent(item, session)),
         built_in=tuple(
@@ -124,8 +127,7 @@ def _absent(item: Item, session: SessionState) -> Absent:
     return Absent(type=ref.type, name=ref.name, server=ref.server, code="removed", reason=reason)
 
 
-def _find(agent: Agent, servers: tuple[ServerStatus, ...], known: dict[ItemRef, Tool], held: SessionItem) -> HeldItem:
-    item = known.get(held.ref) if held.ref.type == "tool" else item_of(agent, (), held.ref)
+def _find(servers: tuple[ServerStatus, ...], item: Item | None, held: SessionItem) -> HeldItem:
     status, reason = _standing(servers, held, item)
     return HeldItem(held.ref, held.mode, item, status, reason)
 

@@ -13,6 +13,7 @@ from fastapi import APIRouter, FastAPI
 from fastapi.exceptions import RequestValidationError
 from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
+from fastapi.telemetry import TelemetryConfig
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
@@ -111,6 +112,9 @@ EXCEPTION_HANDLERS: dict[int | type[Exception], Callable[[Request, Any], Corouti
     RequestValidationError: answer_invalid_request,
 }
 
+NO_TELEMETRY: TelemetryConfig = {"tracing": False, "logs": False, "metrics": False}
+"""The spans and logs of the framework hold queries, refused bodies and messages of exceptions. Ours do not."""
+
 
 def create_app(
     engine: Engine,
@@ -146,8 +150,7 @@ def create_app(
         redoc_url=None,
         redirect_slashes=False,
         exception_handlers=EXCEPTION_HANDLERS,
-        # Its spans and logs hold queries, bodies that were refused, and the messages of exceptions.
-        telemetry={"tracing": False, "logs": False, "metrics": False},
+        telemetry=NO_TELEMETRY,
         # A request passes these from the first to the last.
         middleware=[
             Middleware(AccessLog),
@@ -161,10 +164,9 @@ def create_app(
         ],
     )
     app.state.engine = engine
-    app.state.opened = False
+    app.state.opened = app.state.stopping = False
     app.state.stop = _nothing
     app.state.doorkeeper = doorkeeper
-    app.state.stopping = False
     app.state.metrics = counters
     app.state.roots = Roots(roots)
     app.state.bundle = bundle

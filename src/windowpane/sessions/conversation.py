@@ -40,6 +40,9 @@ from windowpane.stores.base import Lease
 from windowpane.stores.sessions import Sessions
 from windowpane.text.tokens import count
 
+MAX_CLIENT_TOOLS = 1000
+"""How many tools of its own a client may bring along."""
+
 MAX_MESSAGE_CHARACTERS = 1_000_000
 
 
@@ -167,6 +170,16 @@ class Conversations:
         names = list(dict.fromkeys(event.catalog for event in built if event.catalog))
         found = (await self._store.blobs(session_id, names)).values()
         return names + [entry.hash for body in found for entry in read_catalog(body).entries]
+
+
+def check_tools(count: int) -> None:
+    """Make sure that a message does not bring more tools than a request can sensibly offer.
+
+    Raises:
+        InvalidInputError: there are too many.
+    """
+    if count > MAX_CLIENT_TOOLS:
+        raise InvalidInputError(f"a message can bring {MAX_CLIENT_TOOLS:,} tools at most, not {count:,}; send fewer")
 
 
 def check_message(message: str) -> None:

@@ -4,7 +4,10 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, Protocol
+
+import anyio.to_thread
 
 from windowpane.agents.base import Agents
 from windowpane.api.export import SessionExport
@@ -233,7 +236,9 @@ class SessionLifecycle:
             SequenceConflictError: `session_id` is taken.
         """
         checked_name = None if name is None else _checked_name(name)
-        wanted = own_copy(document, owner=owner, name=checked_name, keep_permissions=keep_permissions)
+        check = partial(own_copy, document, owner=owner, name=checked_name, keep_permissions=keep_permissions)
+        # In a thread: a long session takes seconds to look through, and other requests do not wait for it.
+        wanted = await anyio.to_thread.run_sync(check)
         new_id = session_id or new_session_id()
         moved = OriginalTimes(tuple(entry.at for entry in wanted.events), datetime.now(UTC))
         events = [entry.event for entry in wanted.events]
@@ -256,7 +261,7 @@ class SessionLifecycle:
             SequenceConflictError: `new_id` is taken.
         """
         state = await self.get(session_id)
-        document = before_turn(await self.export(session_id), turn)
+        document = await anyio.to_thread.run_sync(before_turn, await self.export(session_id), turn)
         return await self.import_(document, owner=state.owner, name=name, session_id=new_id, keep_permissions=True)
 
     def _default_agent(self) -> str:

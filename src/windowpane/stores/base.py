@@ -9,7 +9,10 @@ suite (`tests/stores/`) runs against every store.
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
+from functools import partial
 from typing import Protocol
+
+import anyio.to_thread
 
 from windowpane.context.events import Event, Recorded
 from windowpane.context.ids import BlobHash, SessionId
@@ -78,6 +81,10 @@ class Lease:
     fence: int
 
 
+MANY_EVENTS = 500
+"""So many events are encoded in a thread, so that other requests do not wait."""
+
+
 class Store(Protocol):
     """One log per session, and what each owner's model calls cost a day.
 
@@ -120,17 +127,18 @@ class Store(Protocol):
             LeaseLostError: the session's lease was taken by another since (and `key` was not seen before).
             SequenceConflictError: the log does not stand at `expected_seq` (and `key` was not seen before).
         """
-        return await self.add(
-            checked_append(
-                session_id,
-                events,
-                expected_seq=expected_seq,
-                key=key,
-                blobs=blobs,
-                original_times=original_times,
-                fence=fence,
-            )
+        check = partial(
+            checked_append,
+            session_id,
+            events,
+            expected_seq=expected_seq,
+            key=key,
+            blobs=blobs,
+            original_times=original_times,
+            fence=fence,
         )
+        # Imports and copies append whole sessions, which take seconds to encode.
+        return await self.add(check() if len(events) < MANY_EVENTS else await anyio.to_thread.run_sync(check))
 
     async def add(self, append: Append) -> Appended:
         """Store an append that was checked. `append` makes one from what its caller gives, and says what it means."""

@@ -6,7 +6,10 @@ ours, so the difference is visible. The vocabulary is loaded at the first count.
 
 import json
 from functools import cache, lru_cache
+from threading import Lock
 from typing import Protocol
+
+import anyio.to_thread
 
 from windowpane.context.identity_cache import cached_by_identity
 from windowpane.context.request import OfferedTool, RequestMessage
@@ -81,6 +84,20 @@ class _Encoding(Protocol):
     def encode_ordinary(self, text: str) -> list[int]: ...
 
     def decode_bytes(self, tokens: list[int]) -> bytes: ...
+
+
+async def load_vocabulary() -> None:
+    """Load the vocabulary in a thread, unless it is loaded: that takes a second, in which other requests would wait."""
+    if not _encoding.cache_info().currsize:
+        await anyio.to_thread.run_sync(_load)
+
+
+_loading = Lock()
+
+
+def _load() -> None:
+    with _loading:
+        _encoding()
 
 
 @cache

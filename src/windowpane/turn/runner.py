@@ -15,6 +15,7 @@ from typing import Literal
 
 import anyio
 import anyio.abc
+import anyio.to_thread
 import structlog
 
 from windowpane import telemetry
@@ -363,7 +364,8 @@ class Runner:
             finished=finished,
             request=request,
             finders=self._requests.finders(agent, tools),
-            model=self._open_model(task.state.owner, task.model),
+            # In a thread: a provider's client takes a second to load when it is first asked for.
+            model=await anyio.to_thread.run_sync(self._open_model, task.state.owner, task.model),
             toolbox=toolbox,
             max_model_calls=max_model_calls(agent, task.state),
             calls=task.calls,

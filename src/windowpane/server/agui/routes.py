@@ -23,6 +23,7 @@ from windowpane.server.openai.asking import Storable, tool_of
 from windowpane.server.openai.conversation import begun
 from windowpane.server.problems import BODY, problems
 from windowpane.server.sse import MEDIA_TYPE, ByteStream, sent_event
+from windowpane.sessions.conversation import check_tools
 
 router = APIRouter(prefix="/api/agents/{agent}", tags=["ag-ui"])
 
@@ -75,6 +76,7 @@ def _live(engine: Engine, state: SessionState, given: RunAgentInput) -> AsyncGen
     if isinstance(last, ToolMessage):
         return engine.answer_calls(state.id, _results(told))
     if isinstance(last, UserMessage):
+        check_tools(len(given.tools or ()))
         brought = [tool_of(tool.name, tool.description, _schema(tool.parameters)) for tool in given.tools or ()]
         return engine.turn(state.id, _text(last.content), key=f"ag-ui {given.run_id}"[:200], brought=brought)
     raise InvalidInputError("the last message must be the user's or a tool's result")

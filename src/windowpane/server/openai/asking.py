@@ -1,6 +1,7 @@
 """What the two ways of asking have in common: tools, session, text, form, and what cannot be asked for."""
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any, Literal, cast
 
@@ -160,7 +161,7 @@ def offered(tools: Sequence[Tool], tool_choice: JsonValue) -> tuple[Tool, ...]:
         UnsupportedError: two tools have one name.
     """
     names = [tool.name for tool in tools]
-    if twice := next((name for name in names if names.count(name) > 1), None):
+    if twice := next((name for name, times in Counter(names).items() if times > 1), None):
         raise UnsupportedError("tools", f"Two tools are named {twice!r}.", "invalid_value")
     return () if tool_choice == "none" else tuple(tools)
 

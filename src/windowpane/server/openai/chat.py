@@ -20,6 +20,7 @@ from windowpane.server.openai.one_off import OnceSessions
 from windowpane.server.openai.reply import End, FinishReason, Text, hear
 from windowpane.server.openai.stream import DONE, data, until_gone
 from windowpane.server.sse import ByteStream
+from windowpane.sessions.conversation import MAX_CLIENT_TOOLS
 
 router = APIRouter(prefix="/v1", tags=["openai"], route_class=OpenAIRoute)
 
@@ -101,7 +102,7 @@ class ChatRequest(asking.AnyRequest):
 
     messages: Annotated[list[ChatMessage], Field(min_length=1)]
     stream_options: StreamOptions | None = None
-    tools: list[ChatTool] | None = None
+    tools: Annotated[list[ChatTool], Field(max_length=MAX_CLIENT_TOOLS)] | None = None
     max_tokens: Annotated[int | None, Field(ge=1, le=1_000_000)] = None
     max_completion_tokens: Annotated[int | None, Field(ge=1, le=1_000_000)] = None
     n: int | None = None

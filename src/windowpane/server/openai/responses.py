@@ -22,6 +22,7 @@ from windowpane.server.openai.one_off import OnceSessions
 from windowpane.server.openai.reply import End, Heard, Text, hear
 from windowpane.server.openai.stream import data, until_gone
 from windowpane.server.sse import ByteStream
+from windowpane.sessions.conversation import MAX_CLIENT_TOOLS
 
 router = APIRouter(prefix="/v1", tags=["openai"], route_class=OpenAIRoute)
 
@@ -82,7 +83,7 @@ class ResponseRequest(asking.AnyRequest):
 
     input: str | Annotated[list[Item], Field(min_length=1)]
     instructions: str | None = None
-    tools: list[ResponseTool] | None = None
+    tools: Annotated[list[ResponseTool], Field(max_length=MAX_CLIENT_TOOLS)] | None = None
     previous_response_id: Annotated[str | None, Field(description="The latest response of its session.")] = None
     conversation: Annotated[
         str | ConversationName | None, Field(description="A session, as in `Windowpane-Session`.")

@@ -12,7 +12,7 @@ from windowpane.api.sessions import (
     SessionView,
     SetWish,
 )
-from windowpane.context.sets import KNOWN_SETS, MAX_PER_SET
+from windowpane.context.sets import KNOWN_SETS, MAX_PER_SET, MAX_TOTAL
 from windowpane.errors import (
     InvalidSettingError,
     WrongSessionError,
@@ -80,7 +80,7 @@ class SessionChange(BaseModel):
 
     name: str | None = None
     settings: Changes | None = None
-    context: dict[str, Items] | None = None
+    context: Annotated[dict[str, Items], Field(max_length=MAX_TOTAL)] | None = None
     set_context: Annotated[SetContext | None, Field(validation_alias=AliasChoices("setContext", "set_context"))] = None
     session_id: Annotated[str | None, Field(validation_alias=AliasChoices("sessionId", "session_id"))] = None
 

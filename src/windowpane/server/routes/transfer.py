@@ -7,6 +7,7 @@ is left as it was.
 import json
 from typing import Annotated, Any
 
+import anyio.to_thread
 from fastapi import APIRouter, Body, Query, Response
 from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 
@@ -50,13 +51,17 @@ class Fork(BaseModel):
 )
 async def export_session(pane: Reading, session_id: Id) -> Response:
     """Return the whole session as one document: every event with its time, every request with its texts."""
-    body = EXPORT.dump_python(await pane.sessions.export(session_id), mode="json")
-    # Written by hand: what a tool server said may hold half a character, and JSON can carry it as an escape.
+    document = await pane.sessions.export(session_id)
     return Response(
-        json.dumps(body),
+        await anyio.to_thread.run_sync(_written, document),
         media_type="application/json",
         headers={"Content-Disposition": 'attachment; filename="session.json"'},
     )
+
+
+def _written(document: SessionExport) -> str:
+    # By hand: what a tool server said may hold half a character, and JSON can carry it as an escape.
+    return json.dumps(EXPORT.dump_python(document, mode="json"))
 
 
 @router.post("/import", status_code=201, summary="Import a session", responses=problems(*BODY, 409))
@@ -71,7 +76,8 @@ async def import_session(
 
     Its agent need not be there: the session can be read all the same.
     """
-    made = await pane.sessions.import_(read_export(body), name=name, key=key)
+    document = await anyio.to_thread.run_sync(read_export, body)
+    made = await pane.sessions.import_(document, name=name, key=key)
     response.headers["Location"] = f"/api/sessions/{made.id}"
     return made
 

@@ -27,6 +27,7 @@ from windowpane.server.parameters import Id, TurnNumber
 from windowpane.server.problems import BODY, problems
 from windowpane.server.revisions import Key
 from windowpane.server.sse import MEDIA_TYPE, EventStream, sent_event, wants_events
+from windowpane.sessions.conversation import MAX_CLIENT_TOOLS
 
 router = APIRouter(prefix="/api/sessions/{session_id}", tags=["turns"])
 
@@ -60,7 +61,7 @@ class NewMessage(BaseModel):
 
     content: str
     wait_s: Annotated[float, Field(ge=0, le=LONGEST_WAIT_S, allow_inf_nan=False, strict=True)] = 0
-    tools: tuple[CallerTool, ...] = ()
+    tools: Annotated[tuple[CallerTool, ...], Field(max_length=MAX_CLIENT_TOOLS)] = ()
     reply_options: ReplyOptions | None = None
 
 
