@@ -98,8 +98,7 @@ class Engine:
     ) -> None:
         self.store = store
         self._warm = warm
-        self.agents = agents
-        self.models = models
+        self.agents, self.models = agents, models
         self._selector = selector or NoSelector()
         self._states = Sessions(store, touch_every_s=touch_every_s)
         self._toolboxes = Toolboxes(toolbox)
