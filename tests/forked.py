@@ -15,7 +15,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-PATIENCE_S = 60.0
+from patience import PATIENCE_S
 
 _forks = multiprocessing.get_context("forkserver")
 _forks.set_forkserver_preload(["windowpane.server.process.run", "windowpane.mcp_server.run", "bpe_openai"])

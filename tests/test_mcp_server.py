@@ -24,6 +24,7 @@ from mcp.types import CallToolResult, TextContent, TextResourceContents
 
 from forked import forked
 from mcp_process import serve
+from patience import PATIENCE_S
 from windowpane.callers import TokenFile
 from windowpane.context.events import ItemAdded, SessionContext, SessionItem
 from windowpane.context.ids import SessionId
@@ -37,7 +38,6 @@ from windowpane.wiring import open_engine
 
 pytestmark = pytest.mark.anyio
 
-PATIENCE_S = 60.0
 RUN = """
 import sys
 from pathlib import Path

@@ -21,9 +21,9 @@ import structlog
 from typer.testing import CliRunner
 
 from forked import Forked, forked
+from patience import PATIENCE_S
 from windowpane.cli import main
 
-PATIENCE_S = 60.0
 MISSED_S = 0.5
 _TOKENIZER = "ignore:open_binary is deprecated:DeprecationWarning"
 _COLOUR = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")

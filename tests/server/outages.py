@@ -25,6 +25,7 @@ import anyio.to_thread
 import httpx2
 
 from forked import Forked, forked
+from patience import PATIENCE_S
 from server.place import EVENTS, events_in
 from stores.faults import serving, through
 from stores.kinds import Kind
@@ -39,7 +40,6 @@ from wire import openai_chat
 from wire.reply import WireReply
 from wire.server import Answer, WireServer, running
 
-PATIENCE_S = 600.0
 ROOM_BYTES = 8 * 2**20
 
 Away = Callable[[], AbstractAsyncContextManager[None]]

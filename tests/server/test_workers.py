@@ -20,6 +20,7 @@ import httpx2
 import pytest
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
+from patience import PATIENCE_S
 from server.test_run import next_event
 from windowpane.callers import TokenFile
 from windowpane.context.events import ModelReplied, Recorded, TurnFinished
@@ -29,7 +30,6 @@ from wire import openai_chat
 from wire.reply import WireReply
 from wire.server import Answer, Step, WireServer, running
 
-PATIENCE_S = 120.0
 EVENTS = {"Accept": "text/event-stream"}
 
 

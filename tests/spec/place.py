@@ -20,11 +20,11 @@ from typing import Any
 import httpx2
 from anyio.from_thread import start_blocking_portal
 
+from patience import PATIENCE_S
 from wire import openai_chat
 from wire.reply import WireReply
 from wire.server import WireServer, running
 
-PATIENCE_S = 60.0
 MODEL = "openai-chat:gpt-4o"
 TOOL_SERVER = Path(__file__).parent / "tool_server.py"
 

@@ -14,13 +14,12 @@ from typing import Literal
 import anyio
 import anyio.to_thread
 
+from patience import PATIENCE_S
 from stores.checker import History, Verdict, check
 from stores.kinds import Kind, Server, begin
 from stores.processes import Place, Running
 from stores.proxy import Proxy, proxy_to
 from windowpane.context.ids import SessionId
-
-PATIENCE_S = 120
 
 
 @dataclass(frozen=True, slots=True)

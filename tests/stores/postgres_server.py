@@ -19,9 +19,9 @@ from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 from uuid import uuid4
 
+from patience import PATIENCE_S as _PATIENCE_S
 from ports import free_port
 
-_PATIENCE_S = 120.0
 _MEMORY = Path("/dev/shm")
 _SETTINGS = "\nmax_connections = 200\nautovacuum_naptime = 600\ndynamic_shared_memory_type = mmap\n"
 _NO_WAITING_FOR_THE_DISK = "fsync = off\nfull_page_writes = off\n"

@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Any, cast
 from uuid import uuid4
 
+from patience import PATIENCE_S as _PATIENCE_S
 from ports import free_port
 
-_PATIENCE_S = 30.0
 _MEMORY = Path("/dev/shm")
 _SLOTS = 16384
 _MASTERS = 3

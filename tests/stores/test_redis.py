@@ -14,6 +14,7 @@ import structlog
 from redis.crc import key_slot
 
 from fetch.certificates import authority
+from patience import PATIENCE_S
 from ports import free_port
 from stores import redis_server
 from stores.kinds import begin, contents, created, said
@@ -36,8 +37,6 @@ from windowpane.stores.sessions import Sessions
 from windowpane.wiring import open_store
 
 pytestmark = pytest.mark.anyio
-
-PATIENCE_S = 120
 
 
 @pytest.fixture(scope="module")

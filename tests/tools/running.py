@@ -10,12 +10,12 @@ from typing import Any
 
 import anyio
 
+from patience import PATIENCE_S
 from windowpane.tools.base import ServerConfig, ServerStatus
 from windowpane.tools.mcp import McpToolbox
 from windowpane.tools.supervisor import Pace
 
 SERVERS = Path(__file__).parent / "servers"
-PATIENCE_S = 60.0
 QUICK = Pace(connect_timeout_s=PATIENCE_S, first_pause_s=0.05, longest_pause_s=0.2, check_every_s=0.2)
 NEVER_AGAIN = Pace(connect_timeout_s=PATIENCE_S, first_pause_s=1000, longest_pause_s=1000)
 """Makes no second attempt by itself, so that a test sees what a call brings about."""
