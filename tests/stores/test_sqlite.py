@@ -15,7 +15,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from stores.kinds import KINDS, begin, contents, events, said
+from stores.kinds import KINDS, Kind, begin, contents, events, said
 from stores.processes import Place
 from windowpane.context.events import Erased
 from windowpane.context.ids import SessionId, content_hash
@@ -342,16 +342,21 @@ async def test_a_place_that_may_not_be_written_is_told_plainly_and_not_touched(p
     assert bytes_beside(path) == before
 
 
-async def test_a_full_disk_fails_the_append_leaves_the_log_as_it_was_and_heals_when_there_is_room(path: Path) -> None:
-    sqlite = next(kind for kind in KINDS if kind.name == "sqlite")
-    session = await a_database(path, messages=0)
+@pytest.mark.parametrize(
+    "kind", [kind for kind in KINDS if kind.name in {"sqlite", "sqlite-encrypted"}], ids=lambda kind: kind.name
+)
+async def test_a_full_disk_fails_the_append_leaves_the_log_as_it_was_and_heals_when_there_is_room(
+    path: Path, kind: Kind
+) -> None:
+    async with kind.open(str(path)) as store:
+        session = await begin(store)
 
-    async with Place(sqlite, str(path)).process("fill", session, "1000000") as process:
+    async with Place(kind, str(path)).process("fill", session, "1000000") as process:
         stored, _, error = (await process.line()).partition(" ")
         assert await process.rest() == ["not writable"]
 
     assert str(path) in error
-    async with SQLiteStore(path) as store:
+    async with kind.open(str(path)) as store:
         expected = [f"{number}" * 20_000 for number in range(int(stored))]
         assert int(stored) > 0
         assert contents(await store.read(session)) == [*expected, "there is room again"]

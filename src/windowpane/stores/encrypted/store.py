@@ -150,6 +150,10 @@ class EncryptedStore(Store):
         """Return the time by the clock that this store tells time by; see `Store.now`."""
         return await self.inner.now()
 
+    async def check_writable(self) -> None:
+        """Make sure that something can be written; see `Store.check_writable`."""
+        await self.inner.check_writable()
+
     async def touch(self, session_id: SessionId) -> None:
         """Note that the session was used now; see `Store.touch`."""
         await self.inner.touch(session_id)
