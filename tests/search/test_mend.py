@@ -3,7 +3,17 @@ import pytest
 from windowpane.search.mend import LONGEST_TEXT, Mended, mend
 
 ITEMS = {"weather": 3, "calendar": 2, "webpages": 1, "deploy": 1}
-MODEL = {"tomorrow": 5, "form": 6, "from": 2, "received": 9, "show": 3}
+MODEL = {
+    "tomorrow": 5,
+    "form": 6,
+    "from": 2,
+    "received": 9,
+    "show": 3,
+    "size": 7,
+    "residing": 12,
+    "cache": 8,
+    "coached": 15,
+}
 
 
 @pytest.mark.parametrize(
@@ -26,6 +36,8 @@ def test_a_word_one_edit_away_from_a_known_one_is_read_as_that(text: str, expect
         "fill in the form",
         "open one webpage",
         "she deploys it",
+        "what about resizing",
+        "it is cached",
         "ask Waether about it",
         "run waether.py or --waether or waether_now or waether(1)",
         "see http://host/waether and me@waether",

@@ -23,6 +23,8 @@ LONGEST_TEXT = 4_000
 
 # Not beside what makes an address, a path, a call or a name of code.
 _WORD = re.compile(r"(?<![\w@./\\:#$-])[A-Za-z]+(?![\w@/\\(:=-]|\.\w|['’]\w{3,})")
+_PREFIXES = ("re", "un")
+_ENDINGS = ("s", "es", "ed", "er", "ers", "ing", "ings")
 _SENTENCE_START = re.compile(r"(^|[.!?:;\n]\s+|^\W+)$")
 
 
@@ -65,17 +67,28 @@ def mend(text: str, items: Mapping[str, int], model: Mapping[str, int]) -> Mende
 
 def _meant(word: str, items: Mapping[str, int], model: Mapping[str, int]) -> str | None:
     """Return the word that was meant by a mistyped one; None where it is none, or nothing is near."""
-    if word in items or word in model or any(stem in items or stem in model for stem in words(word)):
+    if any(form in items or form in model for form in (word, *words(word), *_formed_from(word))):
         return None
     near = {other for other in _one_edit_away(word) if len(other) >= SHORTEST - 1}
-    of_items = near & items.keys()
-    if any(words(other) == words(word) for other in of_items):
-        # Another form of a word that the items have is no mistake.
+    of_items, of_model = near & items.keys(), near & model.keys()
+    if any(words(other) == words(word) for other in of_items | of_model):
+        # Another form of a known word is no mistake.
         return None
     if of_items:
         return min(of_items, key=lambda other: (-items[other], other))
-    of_model = near & model.keys() if len(word) >= SHORTEST_OF_MODEL else set[str]()
+    if len(word) < SHORTEST_OF_MODEL:
+        return None
     return min(of_model, key=lambda other: (model[other], other), default=None)
+
+
+def _formed_from(word: str) -> Iterator[str]:
+    """Return the words that this one may be made of: "size" of "resizing", "factor" of "refactor"."""
+    for prefix in ("", *_PREFIXES):
+        whole = word.removeprefix(prefix)
+        for ending in ("", *_ENDINGS):
+            base = whole.removesuffix(ending)
+            if len(base) >= SHORTEST - 1 and prefix + base + ending == word:
+                yield from (base, base + "e") if ending else (base,)
 
 
 def _one_edit_away(word: str) -> Iterator[str]:
