@@ -23,7 +23,7 @@ from windowpane.context.request import (
 from windowpane.insight.usage import Residual, analyse_usage, residuals
 from windowpane.models.prices import price, price_of_steps
 from windowpane.request.messages import messages_now
-from windowpane.text.tokens import count, message_tokens, tool_tokens
+from windowpane.text.tokens import count, counted_tokens
 
 AT = datetime(2026, 2, 3, tzinfo=UTC)
 READ = OfferedTool("files_read", tool_ref("files", "read"), "Reads a file.", {"type": "object"})
@@ -45,7 +45,7 @@ def request() -> Request:
         RequestMessage(role="system", content="You are Pane.", part="core"),
         RequestMessage(role="user", content="What does it say?", part="message"),
     )
-    used = sum(map(message_tokens, messages)) + tool_tokens(READ)
+    used = counted_tokens(messages, (READ,), "openai:gpt-4o")
     context = RequestContext(
         id=RequestId("req_test"),
         turn=1,
@@ -112,8 +112,9 @@ def test_a_turn_has_no_price_when_one_of_its_calls_has_none() -> None:
 def test_the_residual_is_what_the_provider_counted_beyond_us_call_by_call() -> None:
     asked = request()
     first = asked.context.budget.used_tokens
-    second = tool_tokens(READ) + sum(map(message_tokens, messages_now(asked, STEPS[:1])))
-    third = tool_tokens(READ) + sum(map(message_tokens, messages_now(asked, STEPS[:2])))
+    model = asked.context.settings.model
+    second = counted_tokens(messages_now(asked, STEPS[:1]), asked.tools, model)
+    third = counted_tokens(messages_now(asked, STEPS[:2]), asked.tools, model)
 
     found = residuals(asked, STEPS)
 

@@ -18,6 +18,7 @@ from windowpane.errors import (
     ModelStreamBrokenError,
     ModelTimeoutError,
     ModelUnavailableError,
+    RequestTooLongError,
 )
 from windowpane.models.base import ModelText
 from windowpane.models.provider import PydanticModels
@@ -155,9 +156,11 @@ async def test_a_request_that_is_too_long_says_what_to_do() -> None:
     message = "This model's maximum context length is 128000 tokens"
     error, _ = await fail(CHAT, openai_chat.problem(400, f"{message}.", code="context_length_exceeded"))
 
-    assert type(error) is ModelRejectedError
+    assert type(error) is RequestTooLongError
+    assert (error.reported_tokens, error.window_tokens) == (None, None)
     assert str(error) == (
-        f"the request is too long for openai:gpt-4o: {message}; remove items, or choose a model with a larger window"
+        f"the request is too long for openai:gpt-4o: {message}; set context_window in agent.yaml to what the model "
+        "takes, remove items, or choose a model with a larger window"
     )
 
 

@@ -14,6 +14,8 @@ from windowpane.api.wire import unflat, wire
 from windowpane.context.events import (
     ApprovalDecided,
     ApprovalRequested,
+    CallEnded,
+    CallSent,
     CancelRequested,
     Delta,
     Erased,
@@ -45,7 +47,7 @@ from windowpane.context.events import (
 from windowpane.context.fetched import Fetched
 from windowpane.context.ids import BlobHash, SessionId
 from windowpane.context.items import rule_ref, tool_ref
-from windowpane.context.messages import Source, Step, ToolCall, ToolResult
+from windowpane.context.messages import Source, Step, ToolCall, ToolResult, Usage
 from windowpane.context.summary import Summary
 from windowpane.testing import World
 
@@ -62,6 +64,19 @@ EVENTS: tuple[Event, ...] = (
     MessageRemoved(seq=6, tokens=1),
     TurnStarted(turn=1, message="Hello", key="k", tokens=1),
     RequestBuilt(turn=1, request=BlobHash("a" * 64), catalog=None),
+    CallSent(
+        id="c1",
+        turn=1,
+        step=1,
+        attempt=1,
+        purpose="answer",
+        model="openai:gpt-4o",
+        head=BlobHash("h"),
+        body=BlobHash("b"),
+        sha256="0",
+        size=2,
+    ),
+    CallEnded(id="c1", turn=1, outcome="complete", status=200, usage=Usage(1, 2)),
     ModelReplied(turn=1, step=Step(text="Let me see.", tool_calls=(CALL,)), tokens=3),
     ApprovalRequested(turn=1, calls=(CALL,)),
     ApprovalDecided(turn=1, decisions={"call_1": "allow_once"}),

@@ -20,13 +20,14 @@ PastOutcome = CallOutcome | Literal["retried", "running", "lost"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedCall:
-    """One call as the log has it.
+    """One call as the log has it; `seq` is where.
 
     `seen` tells whether the bytes were seen on the wire; otherwise there is no head, body or hash, and the call is
     known as it was built. `usage` is None when the provider reported none.
     """
 
     id: str
+    seq: int
     turn: int | None
     step: int
     attempt: int
@@ -82,6 +83,7 @@ class _Reader:
                 self._calls[call.id] = replace(call, outcome="retried")
         self._calls[sent.id] = RecordedCall(
             id=sent.id,
+            seq=entry.seq,
             turn=sent.turn,
             step=sent.step,
             attempt=sent.attempt,
@@ -115,6 +117,7 @@ class _Reader:
         unseen = f"{replied.turn}.{step}"
         self._calls[unseen] = RecordedCall(
             id=unseen,
+            seq=entry.seq,
             turn=replied.turn,
             step=step,
             attempt=1,

@@ -9,6 +9,7 @@ import secrets
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import replace
 
 from pydantic import TypeAdapter
 
@@ -32,18 +33,15 @@ class CallRecorder:
         self._step = 0
         self._attempt = 0
         self._model = ""
+        self._counted_tokens = 0
         self._first: FirstBody | None = None
         self._stored: set[BlobHash] = set()
         self._ended: list[Event] = []
 
-    @property
-    def turn(self) -> int | None:
-        """Return the turn that the calls belong to."""
-        return self._turn
-
-    def begin_step(self, step: int, model: str) -> None:
-        """Tell which model call of the turn comes next, and for which model."""
-        self._step, self._attempt, self._model = step, 0, model
+    def begin_step(self, step: int, model: str, counted_tokens: int = 0) -> None:
+        """Tell which model call of the turn comes next, for which model, and how many tokens we count in it."""
+        self._attempt = self._attempt if step == self._step else 0
+        self._step, self._model, self._counted_tokens = step, model, counted_tokens
 
     async def sent(self, head: WireHead, body: bytes) -> str:
         """Store a request that is on its way, and return the id of the call."""
@@ -70,7 +68,7 @@ class CallRecorder:
 
     def ended(self, ended: CallEnded) -> None:
         """Keep how a call ended, until something is stored."""
-        self._ended.append(ended)
+        self._ended.append(replace(ended, turn=self._turn, model=self._model, counted_tokens=self._counted_tokens))
 
     def take(self) -> list[Event]:
         """Return the ends that are not stored yet, for an append that the caller makes."""

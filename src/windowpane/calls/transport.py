@@ -97,7 +97,6 @@ class _Call:
         self._recorder.ended(
             CallEnded(
                 id=self._id,
-                turn=self._recorder.turn,
                 outcome=outcome,
                 status=self._status,
                 first_byte_ms=self._first_byte_ms,

@@ -21,3 +21,35 @@ class WireHead:
     method: str
     url: str
     headers: tuple[tuple[str, str], ...] = ()
+
+
+TOKEN_FACTOR_CALLS = 4
+"""Over about how many calls a token factor is taken."""
+
+
+@dataclass(frozen=True, slots=True)
+class TokenFactor:
+    """How many tokens of a model one token of our own count was, over the last calls of the session."""
+
+    model: str
+    factor: float
+    calls: int = 1
+
+    def after(self, factor: float) -> "TokenFactor":
+        """Return the factor after one more call. Later calls count more: the next one will be like them."""
+        weight = 1 / min(self.calls + 1, TOKEN_FACTOR_CALLS)
+        return TokenFactor(self.model, self.factor + (factor - self.factor) * weight, self.calls + 1)
+
+
+@dataclass(frozen=True, slots=True)
+class SmallerWindow:
+    """The window that a model turned out to have, when it refused a request that its listed window would take.
+
+    `factor` is how many of its tokens one of ours was in that request. `exact` tells whether the model named its
+    window and its count; otherwise `tokens` is a guess that holds with this factor alone.
+    """
+
+    model: str
+    tokens: int
+    factor: float
+    exact: bool

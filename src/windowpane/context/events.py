@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
 
-from windowpane.context.calls import CallOutcome, CallPurpose
+from windowpane.context.calls import CallOutcome, CallPurpose, SmallerWindow
 from windowpane.context.fetched import Fetched, FetchedKind
 from windowpane.context.ids import Actor, BlobHash
 from windowpane.context.items import ItemRef, SessionMode
@@ -129,13 +129,15 @@ class RequestBuilt:
     """What the model will be given is decided. `request` names the blob that holds all of it.
 
     `step` is the first model call that is given it: 1, or a later one when the model asked for more. `catalog` names
-    the blob with what the agent had; None when that was not kept.
+    the blob with what the agent had; None when that was not kept. `smaller` is the window that a second
+    request of a turn was built for, after the model had refused the first one as too long.
     """
 
     turn: int
     request: BlobHash
     catalog: BlobHash | None = None
     step: int = 1
+    smaller: SmallerWindow | None = None
     type: Literal["request.built"] = "request.built"
 
 
@@ -165,12 +167,14 @@ class CallSent:
 class CallEnded:
     """An HTTP request to a provider ended.
 
-    `status` is None when no answer began; `usage` is None when the provider reported none. `reason` says what went
-    wrong, in a few words, without keys.
+    `counted_tokens` is our own count of what was sent. `status` is None when no answer began; `usage` is None when the
+    provider reported none. `reason` says what went wrong, in a few words, without keys.
     """
 
     id: str
     turn: int | None = None
+    model: str = ""
+    counted_tokens: int = 0
     outcome: CallOutcome
     status: int | None = None
     first_byte_ms: int | None = None

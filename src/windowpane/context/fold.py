@@ -10,9 +10,11 @@ from functools import singledispatch
 from operator import attrgetter
 from typing import Any, cast
 
+from windowpane.context.calls import TokenFactor
 from windowpane.context.events import (
     ApprovalDecided,
     ApprovalRequested,
+    CallEnded,
     CancelRequested,
     Event,
     FetchedAdded,
@@ -49,7 +51,14 @@ from windowpane.context.messages import (
     ToolCallApproval,
     UserMessage,
 )
-from windowpane.context.session import SETTING_NAMES, HeldFetch, OpenTurn, SessionSettings, SessionState, TurnStarts
+from windowpane.context.session import (
+    SETTING_NAMES,
+    HeldFetch,
+    OpenTurn,
+    SessionSettings,
+    SessionState,
+    TurnStarts,
+)
 from windowpane.context.sets import MAX_ITEM_CHARACTERS, is_absolute
 from windowpane.context.turn_keys import TurnKeys
 from windowpane.errors import StoreEncryptedError
@@ -195,7 +204,11 @@ def _first_words(message: str) -> str:
 
 @_meaning.register
 def _(event: RequestBuilt, state: SessionState, recorded: Recorded) -> SessionState:
-    return _with(_with_open(state, event.turn, request=event.request), catalog=event.catalog or state.catalog)
+    state = _with(state, catalog=event.catalog or state.catalog)
+    if event.smaller is not None:
+        learned = TokenFactor(event.smaller.model, event.smaller.factor)
+        state = _with(state, smaller_window=event.smaller, token_factor=learned)
+    return _with_open(state, event.turn, request=event.request)
 
 
 @_meaning.register
@@ -211,6 +224,16 @@ def _(event: ModelReplied, state: SessionState, recorded: Recorded) -> SessionSt
     return _with_open(
         state, event.turn, steps=(*steps, event.step), own_words=(*own_words, event.own_words), approvals=()
     )
+
+
+@_meaning.register
+def _(event: CallEnded, state: SessionState, recorded: Recorded) -> SessionState:
+    if event.usage is None or not event.usage.input_tokens or not event.counted_tokens:
+        return state
+    factor = event.usage.input_tokens / event.counted_tokens
+    known = state.token_factor
+    same = known is not None and known.model == event.model
+    return _with(state, token_factor=known.after(factor) if known and same else TokenFactor(event.model, factor))
 
 
 @_meaning.register

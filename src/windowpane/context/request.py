@@ -171,11 +171,18 @@ class Part:
     evidence: Evidence | None = None
 
 
+def counted_room(tokens: int, token_factor: float) -> int:
+    """Return how many tokens of our count go into this many of the model's."""
+    return int(tokens / token_factor)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
     """The room there was, and how much of it was taken, in tokens.
 
-    `pieces_tokens` is what all pieces could take together; None in records that do not say.
+    `token_factor` is how many tokens of the model one of our own count has been so far: what is counted is divided
+    into the window by it. `pieces_tokens` is what all pieces could take together, by our count; None in records that
+    do not say.
     """
 
     window_tokens: int
@@ -183,11 +190,12 @@ class Budget:
     used_tokens: int
     window_source: str = ""
     pieces_tokens: int | None = None
+    token_factor: float = 1.0
 
     @property
     def room_tokens(self) -> int:
-        """Return what was left over."""
-        return self.window_tokens - self.reply_tokens - self.used_tokens
+        """Return what was left over, by our count."""
+        return counted_room(self.window_tokens - self.reply_tokens, self.token_factor) - self.used_tokens
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

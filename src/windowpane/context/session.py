@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import Any, Literal
 
+from windowpane.context.calls import SmallerWindow, TokenFactor
 from windowpane.context.events import (
     FileMark,
     SessionItem,
@@ -189,6 +190,8 @@ class SessionState:
     observed: tuple[str, ...] = ()
     resume_pending: bool = False
     catalog: BlobHash | None = None
+    token_factor: TokenFactor | None = None
+    smaller_window: SmallerWindow | None = None
     created_at: datetime | None = None
     updated_at: datetime | None = None
 

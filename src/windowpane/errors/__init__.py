@@ -41,6 +41,7 @@
     │   ├── ModelAuthError
     │   ├── ModelRateLimitedError
     │   ├── ModelRejectedError
+    │   │   └── RequestTooLongError
     │   ├── ModelUnavailableError
     │   ├── ModelStreamBrokenError
     │   ├── ModelTimeoutError
@@ -102,6 +103,7 @@ from windowpane.errors.models import (
     ModelStreamBrokenError,
     ModelTimeoutError,
     ModelUnavailableError,
+    RequestTooLongError,
     ToolError,
     ToolServerDownError,
     ToolTimeoutError,
@@ -193,6 +195,7 @@ __all__ = [
     "NotFoundError",
     "NothingToApproveError",
     "RemoteError",
+    "RequestTooLongError",
     "RevisionMissingError",
     "ScopeNeededError",
     "SearchEngineError",

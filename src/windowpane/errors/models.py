@@ -61,6 +61,21 @@ class ModelRejectedError(ModelError):
     code = "model_rejected"
 
 
+class RequestTooLongError(ModelRejectedError):
+    """The provider refused the request because it is longer than the model's window.
+
+    `reported_tokens` is how long it is by the provider's count, `window_tokens` how long it may be; None where the
+    provider did not say.
+    """
+
+    code = "request_too_long"
+
+    def __init__(self, message: str, *, reported_tokens: int | None = None, window_tokens: int | None = None) -> None:
+        super().__init__(message)
+        self.reported_tokens = reported_tokens
+        self.window_tokens = window_tokens
+
+
 class ModelUnavailableError(ModelError):
     """The provider cannot be reached or failed inside."""
 

@@ -18,7 +18,7 @@ from windowpane.context.items import ItemRef
 from windowpane.context.request import ContextItem, PartKind, Request, RequestContext, RequestMessage
 from windowpane.insight.past import PastTurn
 from windowpane.models.prices import price_of_steps
-from windowpane.text.tokens import count, message_tokens, tool_tokens
+from windowpane.text.tokens import count, message_tokens, tools_tokens
 
 MOST_DIFF_LINES = 400
 SHOWN_BYTES = 80
@@ -180,7 +180,7 @@ def _part_changes(first: Request, second: Request, *, same_session: bool) -> tup
         for key, messages in old.items()
         if key not in new
     ]
-    tools = sum(map(tool_tokens, first.tools)), sum(map(tool_tokens, second.tools))
+    tools = tuple(tools_tokens(each.tools, each.context.settings.model) for each in (first, second))
     if _offers(first) != _offers(second):
         diff = _diff("\n".join(_offers(first)), "\n".join(_offers(second)))
         changes.append(PartChange(kind="tools", name="", happened="changed", tokens=tools[1] - tools[0], diff=diff))

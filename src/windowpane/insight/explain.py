@@ -352,7 +352,7 @@ class _Explainer:
             return None
         if isinstance(item, Tool):
             name = offer([item]).names[ref]
-            return WantedItem(ref, item_tokens(item, name))
+            return WantedItem(ref, item_tokens(item, name, model=self._context.settings.model))
         return WantedItem(ref, item_tokens(item), item.priority)
 
     def _size(self, change: Change) -> tuple[bool, int, float]:

@@ -204,15 +204,16 @@ def _kept(past: PastTurn, outcomes: list[ReplayedItem], items: Mapping[ItemRef, 
     room = past.context.budget.pieces_tokens
     if room is None:
         return {}
-    wanted = [_wanted(items.get(o.ref) or past.item(o.ref), o) for o in outcomes if o.selected]
+    model = past.context.settings.model
+    wanted = [_wanted(items.get(o.ref) or past.item(o.ref), o, model) for o in outcomes if o.selected]
     placed = fit(pieces_with(past.context, [want for want in wanted if want is not None]), room)
     return {fitted.piece.key: fitted.kept for fitted in placed}
 
 
-def _wanted(item: Item | None, outcome: ReplayedItem) -> WantedItem | None:
+def _wanted(item: Item | None, outcome: ReplayedItem, model: str) -> WantedItem | None:
     if item is None:
         return None
     score = outcome.evidence.score if outcome.evidence else 0.0
     if isinstance(item, Tool):
-        return WantedItem(item.ref, item_tokens(item, offer([item]).names[item.ref]), score=score)
+        return WantedItem(item.ref, item_tokens(item, offer([item]).names[item.ref], model=model), score=score)
     return WantedItem(item.ref, item_tokens(item), item.priority, score)

@@ -12,7 +12,7 @@ from windowpane.context.messages import Step, Usage
 from windowpane.context.request import Request
 from windowpane.models.prices import price
 from windowpane.request.messages import messages_now
-from windowpane.text.tokens import count, message_tokens, tool_tokens
+from windowpane.text.tokens import count, counted_tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,10 +30,10 @@ class Residual:
 
 def residuals(request: Request, steps: Sequence[Step]) -> tuple[Residual, ...]:
     """Return for each call of a turn what we counted and what the provider reported."""
-    tools = sum(map(tool_tokens, request.tools))
+    model = request.context.settings.model
     return tuple(
         Residual(
-            counted_tokens=tools + sum(map(message_tokens, messages_now(request, steps[:index]))),
+            counted_tokens=counted_tokens(messages_now(request, steps[:index]), request.tools, model),
             reported_tokens=step.usage.input_tokens or None,
         )
         for index, step in enumerate(steps)

@@ -2,23 +2,24 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 
 import anyio.to_thread
 
 from windowpane.api.turns import CallList, CallRecord, CallView
 from windowpane.calls.ledger import RecordedCall
-from windowpane.context.ids import SessionId
+from windowpane.context.events import Recorded, RequestBuilt
+from windowpane.context.ids import BlobHash, SessionId
 from windowpane.context.items import ItemRef
 from windowpane.context.messages import Step, Usage
 from windowpane.context.request import Request, RequestMessage
 from windowpane.engine import Engine
-from windowpane.errors import TurnNotFoundError
 from windowpane.insight.past import steps_of
 from windowpane.insight.wire import BuiltCall, changes_of, spans_of
 from windowpane.models.prices import price
 from windowpane.request.messages import messages_now
-from windowpane.text.tokens import message_tokens, tool_tokens
+from windowpane.text.tokens import counted_tokens
 
 
 async def calls_of_session(engine: Engine, session_id: SessionId) -> CallList:
@@ -37,8 +38,8 @@ async def calls_of_turn(engine: Engine, session_id: SessionId, turn: int) -> Cal
         TurnNotFoundError: no such turn.
     """
     calls = await engine.calls.of_turn(session_id, turn)
-    built = await _built(engine, session_id, turn)
-    counted = {call.id: _counted(*built, call.step) for call in calls} if built else {}
+    builder = await _Builder.of(engine, session_id, turn)
+    counted = {call.id: built.counted for call in calls if (built := await builder.built(call)) is not None}
     return await _listed(engine, session_id, calls, counted)
 
 
@@ -51,19 +52,14 @@ async def call_of_turn(engine: Engine, session_id: SessionId, turn: int, number:
     """
     call = await engine.calls.one(session_id, turn, number)
     view = (await calls_of_turn(engine, session_id, turn)).calls[number - 1]
-    built = await _built(engine, session_id, turn)
-    messages: tuple[RequestMessage, ...] = ()
-    added, tools = 0, ()
-    texts: Mapping[ItemRef, str] = {}
+    built = await (await _Builder.of(engine, session_id, turn)).built(call)
+    messages, tools, added, as_built = (), (), 0, BuiltCall((), (), 0, {})
     if built is not None:
-        request, steps = built
-        messages, tools = messages_now(request, steps[: call.step - 1]), request.tools
-        before = messages_now(request, steps[: call.step - 2]) if call.step > 1 else ()
-        added = len(messages) - len(before)
-        texts = await _item_texts(engine, session_id, request)
+        messages, tools, added = built.messages, built.request.tools, built.added
+        texts = await _item_texts(engine, session_id, built.request)
+        as_built = BuiltCall(messages, tools, len(built.request.messages), texts)
     wire = await engine.calls.wire(session_id, call)
     body = wire.body.decode("utf-8", "replace") if wire and wire.body is not None else None
-    as_built = BuiltCall(messages, tools, len(built[0].messages) if built else 0, texts)
     return CallRecord(
         call=view,
         messages=messages,
@@ -76,6 +72,57 @@ async def call_of_turn(engine: Engine, session_id: SessionId, turn: int, number:
         spans=await anyio.to_thread.run_sync(spans_of, body, as_built) if body is not None else (),
         changes=await anyio.to_thread.run_sync(changes_of, body, as_built) if body is not None else (),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Built:
+    """What one call was built of: the request as it stood then, and the steps before."""
+
+    request: Request
+    steps: tuple[Step, ...]
+
+    @property
+    def messages(self) -> tuple[RequestMessage, ...]:
+        return messages_now(self.request, self.steps)
+
+    @property
+    def added(self) -> int:
+        """Return how many messages are new since the call of the step before."""
+        return (
+            len(self.messages) - len(messages_now(self.request, self.steps[:-1])) if self.steps else len(self.messages)
+        )
+
+    @property
+    def counted(self) -> int:
+        return counted_tokens(self.messages, self.request.tools, self.request.context.settings.model)
+
+
+class _Builder:
+    """Tells what the calls of a turn were built of. A turn has more than one request when the model asked for more."""
+
+    def __init__(self, engine: Engine, session_id: SessionId, turn: int, events: Sequence[Recorded]) -> None:
+        self._engine = engine
+        self._session_id = session_id
+        self._steps = steps_of(events, turn)
+        self._built = [
+            (entry.seq, entry.event.request)
+            for entry in events
+            if isinstance(entry.event, RequestBuilt) and entry.event.turn == turn
+        ]
+        self._read: dict[BlobHash, Request] = {}
+
+    @classmethod
+    async def of(cls, engine: Engine, session_id: SessionId, turn: int) -> "_Builder":
+        return cls(engine, session_id, turn, await engine.past.events(session_id, turn))
+
+    async def built(self, call: RecordedCall) -> _Built | None:
+        """Return what a call was built of, or None when that is not on record."""
+        name = next((name for seq, name in reversed(self._built) if seq < call.seq), None)
+        if name is None or call.purpose != "answer":
+            return None
+        if name not in self._read:
+            self._read[name] = await self._engine.past.read(self._session_id, name)
+        return _Built(self._read[name], self._steps[: call.step - 1])
 
 
 async def _listed(
@@ -117,20 +164,6 @@ async def _listed(
 
 def _cost(call: RecordedCall, url: str | None) -> Decimal | None:
     return None if call.usage is None else price(call.model, call.usage, at=call.started_at, url=url)
-
-
-async def _built(engine: Engine, session_id: SessionId, turn: int) -> tuple[Request, tuple[Step, ...]] | None:
-    """Return the request of a turn and its steps, or None when no request was recorded."""
-    try:
-        request = await engine.past.request(session_id, turn)
-    except TurnNotFoundError:
-        return None
-    return request, steps_of(await engine.past.events(session_id, turn), turn)
-
-
-def _counted(request: Request, steps: Sequence[Step], step: int) -> int:
-    messages = messages_now(request, steps[: step - 1])
-    return sum(map(message_tokens, messages)) + sum(map(tool_tokens, request.tools))
 
 
 async def _item_texts(engine: Engine, session_id: SessionId, request: Request) -> dict[ItemRef, str]:

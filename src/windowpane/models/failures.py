@@ -99,16 +99,43 @@ def _refused(error: Exception, called: Called, said: str) -> ours.ModelError | N
         return ours.ModelRateLimitedError(
             f"{called.name}: rate limit ({said}); {when}", retry_after_s=error.retry_after
         )
-    if isinstance(error, theirs.ModelContextWindowExceededError):
-        return ours.ModelRejectedError(
-            f"the request is too long for {called.name}: {said}; remove items, or choose a model with a larger window"
-        )
+    if isinstance(error, theirs.ModelContextWindowExceededError) or _is_too_long(error, said):
+        return _too_long(error, called, said)
     if isinstance(error, theirs.ModelHTTPError) and 400 <= error.status_code < 500 and error.status_code != 408:
         hint = f"; did you mean {error.suggested_model_id}?" if error.suggested_model_id else ""
         return ours.ModelRejectedError(f"{called.name} refused the request: {said}{hint}")
     if isinstance(error, theirs.ModelRequestRejectedError | theirs.UserError):
         return ours.ModelRejectedError(f"{called.name} refused the request: {said}")
     return None
+
+
+def _is_too_long(error: Exception, said: str) -> bool:
+    """Tell whether a server that speaks for many models refused a request for its length, in words of its own."""
+    return isinstance(error, theirs.ModelHTTPError) and error.status_code in (400, 413) and bool(_LONG.search(said))
+
+
+def _too_long(error: Exception, called: Called, said: str) -> ours.RequestTooLongError:
+    """Return the refusal with the two numbers that most servers give: how long it is, and how long it may be."""
+    body = error.body if isinstance(error, theirs.ModelAPIError) else None
+    numbers = [int(found.replace(",", "")) for found in _NUMBER.findall(f"{said} {body or ''}")]
+    counts = [number for number in numbers if number >= _SMALLEST_WINDOW and number not in (400, 413)]
+    known = len(set(counts)) >= 2
+    return ours.RequestTooLongError(
+        f"the request is too long for {called.name}: {said}; set context_window in agent.yaml to what the model takes, "
+        "remove items, or choose a model with a larger window",
+        reported_tokens=max(counts) if known else None,
+        window_tokens=min(counts) if known else None,
+    )
+
+
+_LONG = re.compile(
+    r"exceeds? (?:the |this )?(?:available |maximum |model.{0,20})?context|context (?:length|window|size)|"
+    r"(?:prompt|input|request) is too long|too many (?:input |prompt )?tokens|exceed_context_size",
+    re.IGNORECASE,
+)
+_NUMBER = re.compile(r"\b\d{1,3}(?:,\d{3})+\b|\b\d{3,8}\b")
+_SMALLEST_WINDOW = 256
+"""Smaller numbers in a refusal are not sizes; neither are the statuses 400 and 413."""
 
 
 def _unreachable(error: Exception, called: Called, said: str) -> ours.ModelError:

@@ -28,6 +28,7 @@ from windowpane.context.request import (
     RequestContext,
     RequestMessage,
     Tier,
+    counted_room,
 )
 from windowpane.context.session import SessionState
 from windowpane.request.fit import Fitted, Piece, fit
@@ -45,7 +46,17 @@ from windowpane.text.render import (
     render_references,
     render_rules,
 )
-from windowpane.text.tokens import MESSAGE_OVERHEAD_TOKENS, count, cut_to, message_tokens, tool_tokens
+from windowpane.text.tokens import (
+    MESSAGE_OVERHEAD_TOKENS,
+    TOOLS_OVERHEAD_TOKENS,
+    count,
+    counted_tokens,
+    cut_to,
+    family_of,
+    message_tokens,
+    tool_tokens,
+    tools_tokens,
+)
 from windowpane.tools.finder_tools import FINDER_REFS
 from windowpane.tools.names import offer
 
@@ -83,6 +94,7 @@ class Ingredients:
     notes: tuple[str, ...] = ()
     message_count: int = 0
     catalog: BlobHash | None = None
+    token_factor: float = 1.0
 
 
 def assemble(given: Ingredients) -> Request:
@@ -100,7 +112,8 @@ def assemble(given: Ingredients) -> Request:
     tools = {ref: offered_tool(sendable[ref], name) for ref, name in offered.items()}
     reply_tokens = given.settings.max_output_tokens or 0
     pieces = _pieces(given, entries, tools, history, sections)
-    pieces_tokens = given.window_tokens - reply_tokens - FRAME_TOKENS
+    pieces_tokens = counted_room(given.window_tokens - reply_tokens, given.token_factor) - FRAME_TOKENS
+    pieces_tokens -= TOOLS_OVERHEAD_TOKENS[family_of(given.settings.model)] if tools else 0
     placed = fit(pieces, pieces_tokens)
     fates = {fitted.piece.key: fitted for fitted in placed}
     taken = [_settle(entry, fates) for entry in entries]
@@ -121,9 +134,10 @@ def assemble(given: Ingredients) -> Request:
         budget=Budget(
             window_tokens=given.window_tokens,
             reply_tokens=reply_tokens,
-            used_tokens=sum(map(message_tokens, messages)) + sum(map(tool_tokens, sent_tools)),
+            used_tokens=counted_tokens(messages, sent_tools, given.settings.model),
             window_source=given.window_source,
             pieces_tokens=pieces_tokens,
+            token_factor=given.token_factor,
         ),
         message_count=given.message_count,
         degraded=given.notes + given.gathered.degraded + given.selection.degraded,
@@ -134,10 +148,10 @@ def assemble(given: Ingredients) -> Request:
     return Request(messages=messages, tools=sent_tools, context=context)
 
 
-def item_tokens(item: Item, offered_name: str = "") -> int:
-    """Return what sending all of an item takes."""
+def item_tokens(item: Item, offered_name: str = "", *, model: str = "") -> int:
+    """Return what sending all of an item takes, to a model if one is named."""
     if isinstance(item, Tool):
-        return tool_tokens(offered_tool(item, offered_name))
+        return tool_tokens(offered_tool(item, offered_name), family_of(model))
     return count(render_item(item)) + 2
 
 
@@ -272,6 +286,7 @@ def _pieces(
     ]
     message_cost = count(given.message) + MESSAGE_OVERHEAD_TOKENS
     pieces.append(Piece(key="the message", tier="must", rank=(1,), tokens=message_cost))
+    family = family_of(given.settings.model)
     for entry in entries:
         if not entry.sendable:
             continue
@@ -284,7 +299,7 @@ def _pieces(
                 key=str(entry.ref),
                 tier=tier,
                 rank=(-score, entry.priority, entry.ref.name),
-                tokens=tool_tokens(tools[entry.ref]) if entry.ref in tools else count(entry.text) + 2,
+                tokens=tool_tokens(tools[entry.ref], family) if entry.ref in tools else count(entry.text) + 2,
                 can_shorten=entry.ref.type == "reference" and tier != "must",
             )
         )
@@ -411,7 +426,7 @@ def _parts(
             )
         )
     if tools:
-        parts.append(Part(kind="tools", name=f"{len(tools)} offered", tokens=sum(map(tool_tokens, tools))))
+        parts.append(Part(kind="tools", name=f"{len(tools)} offered", tokens=tools_tokens(tools, given.settings.model)))
     parts += [
         Part(kind="history", name=past.key, tokens=0, status="left_out", reason=fates[past.key].reason)
         for past in history

@@ -13,6 +13,7 @@ import anyio.to_thread
 
 from windowpane import telemetry
 from windowpane.agents.base import Agent
+from windowpane.context.calls import SmallerWindow
 from windowpane.context.events import Event, ItemAdded, Recorded, RequestBuilt, ServerArrived, SessionItem
 from windowpane.context.fold import fold
 from windowpane.context.ids import BlobHash, new_request_id
@@ -38,6 +39,11 @@ from windowpane.request.settings import call_settings, search_settings, window_o
 from windowpane.text.blocks import Block, fetched_blocks, recall_block, resume_block, summary_block
 from windowpane.tools.base import ServerStatus
 
+LOWEST_FACTOR, HIGHEST_FACTOR = 0.5, 4.0
+"""A token factor outside these says more about the report than about the model."""
+
+BUILT_AGAIN = "the model refused the request as too long; it was built again for a smaller window"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestServices:
@@ -58,13 +64,15 @@ class BuiltRequest:
     added: tuple[Event, ...]
     items: dict[ItemRef, Item]
     catalog: KeptCatalog
+    smaller: SmallerWindow | None = None
 
     def to_append(self, session: SessionState) -> tuple[tuple[Event, ...], dict[BlobHash, str]]:
         """Return the events and the blobs that keep the request in the log of its session."""
         name, blobs = to_blobs(self.request, self.items)
         if session.catalog != self.catalog.name:
             blobs |= self.catalog.blobs
-        built = RequestBuilt(turn=self.request.context.turn, request=name, catalog=self.catalog.name)
+        turn = self.request.context.turn
+        built = RequestBuilt(turn=turn, request=name, catalog=self.catalog.name, smaller=self.smaller)
         return (*self.added, built), blobs
 
 
@@ -84,12 +92,13 @@ async def build_request(
     reply_options: ReplyOptions | None = None,
     search_web: bool = True,
     finders: bool = True,
+    smaller: SmallerWindow | None = None,
 ) -> BuiltRequest:
     """Return the request for the message of the session's open turn. Nothing is stored.
 
     `brought` are tools that the client runs itself, `reply_options` what it asks of the answer. Without `search_web` a
-    research turn's web search is announced in the record instead of made. Without `finders` the model
-    cannot ask for more than it is given, whatever the agent says.
+    research turn's web search is announced in the record instead of made. Without `finders` the model cannot ask for
+    more than it is given, whatever the agent says. `smaller`: the model refused the request before as too long.
 
     Raises:
         NoTurnRunningError: the session has no open turn.
@@ -101,7 +110,7 @@ async def build_request(
     found = await research(services.search_engine, settings.mode, turn.message, search_web=search_web)
     added = (*_mentioned(agent, session, turn.message), *_arrivals(session, servers), *found.added)
     session = _with_added(session, added, now)
-    window_tokens, window_source = window_of(agent, services.models.window_tokens(settings.model))
+    window_tokens, window_source = _window(services, agent, settings.model, smaller or session.smaller_window)
     items_count = sum(map(len, (agent.rules, agent.references, session.context_items, brought)))
     gathered = await _compute(items_count, gather, agent, servers, session, brought)
     recent = [entry for entry in session.recent if entry.turn is None or entry.turn < turn.turn]
@@ -109,7 +118,6 @@ async def build_request(
     gathered = with_finders(gathered, selection.left_out) if finders and agent.settings.finders else gathered
     history = recent_messages(recent, session.summary)
     recollection = await services.memory.recall(session, turn.message, history)
-    recalled = tuple(map(recall_block, recollection.recalled))
     catalog = await _compute(items_count, services.catalogs.of, agent, servers)
     ingredients = Ingredients(
         request_id=new_request_id(),
@@ -125,15 +133,35 @@ async def build_request(
         gathered=gathered,
         selection=selection,
         history=history,
-        blocks=(*await _blocks(session), *recalled),
-        notes=found.notes + recollection.degraded,
+        blocks=(*await _blocks(session), *map(recall_block, recollection.recalled)),
+        notes=(*found.notes, *recollection.degraded, *((BUILT_AGAIN,) if smaller else ())),
         catalog=catalog.name,
         message_count=session.message_count - 1,
+        token_factor=smaller.factor if smaller else learned_factor(session, settings.model),
     )
     request = await _compute(items_count, assemble, ingredients)
-    items = {held.ref: held.item for held in gathered.found if held.item is not None}
-    items |= {chosen.item.ref: chosen.item for chosen in selection.chosen}
-    return BuiltRequest(request=request, added=added, items=items, catalog=catalog)
+    items = _items(gathered, selection)
+    return BuiltRequest(request=request, added=added, items=items, catalog=catalog, smaller=smaller)
+
+
+def _items(gathered: Gathered, selection: Selection) -> dict[ItemRef, Item]:
+    held = {held.ref: held.item for held in gathered.found if held.item is not None}
+    return held | {chosen.item.ref: chosen.item for chosen in selection.chosen}
+
+
+def _window(services: RequestServices, agent: Agent, model: str, refused: SmallerWindow | None) -> tuple[int, str]:
+    """Return the size of the window in tokens, and who says so."""
+    known = refused if refused is not None and refused.model == model else None
+    return window_of(agent, services.models.window_tokens(model), known)
+
+
+def learned_factor(session: SessionState, model: str) -> float:
+    """Return how many tokens of a model one of our count is, as far as the session's calls have shown."""
+    refused, learned = session.smaller_window, session.token_factor
+    if refused is not None and refused.model == model and not refused.exact:
+        return refused.factor
+    known = learned.factor if learned is not None and learned.model == model else 1.0
+    return round(min(max(known, LOWEST_FACTOR), HIGHEST_FACTOR), 4)
 
 
 async def _compute(items_count: int, work: Callable[..., T], *given: Any) -> T:

@@ -16,7 +16,7 @@ from windowpane.request.assemble import offered_tool
 from windowpane.request.gather import gather
 from windowpane.request.selector import Selector
 from windowpane.request.settings import search_settings
-from windowpane.text.tokens import count, cut_to, tool_tokens
+from windowpane.text.tokens import count, cut_to, family_of, tool_tokens, tools_tokens
 from windowpane.tools.base import Toolbox
 from windowpane.tools.finder_tools import FIND_REFERENCES, FIND_TOOLS, MOST_FOUND
 from windowpane.tools.names import name_map
@@ -141,6 +141,7 @@ def _with_tools(request: Request, matches: Sequence[_Match], asked: Found, room_
     """Return the request with the found tools that there is room for, best first."""
     held = {item.ref: item for item in request.context.items}
     names = name_map([*(tool.ref for tool in request.tools), *(match.item.ref for match in matches)]).names
+    family = family_of(request.context.settings.model)
     listed: list[str] = []
     new: list[ContextItem] = []
     offers: list[OfferedTool] = []
@@ -154,13 +155,14 @@ def _with_tools(request: Request, matches: Sequence[_Match], asked: Found, room_
             continue
         offer = offered_tool(tool, names[tool.ref])
         # Keep going: a smaller tool further down may still fit.
-        fits = tool_tokens(offer) <= room_tokens
+        tokens = tool_tokens(offer, family)
+        fits = tokens <= room_tokens
         if fits:
-            room_tokens -= tool_tokens(offer)
+            room_tokens -= tokens
             offers.append(offer)
             listed.append(_tool_line(offer.offered_name, tool))
         items[tool.ref] = tool
-        new.append(_found_tool(tool, offer, replace(asked, score=match.score), fits=fits))
+        new.append(_found_tool(tool, offer, replace(asked, score=match.score), tokens if fits else None))
     after = _with_items(request, new, offers) if new else None
     if not listed:
         return FinderAnswer(text=f"No tool was found for {asked.query!r}. Try other words.", request=after, items=items)
@@ -168,7 +170,8 @@ def _with_tools(request: Request, matches: Sequence[_Match], asked: Found, room_
     return FinderAnswer(text=text, request=after, items=items)
 
 
-def _found_tool(tool: Tool, offer: OfferedTool, found: Found, *, fits: bool) -> ContextItem:
+def _found_tool(tool: Tool, offer: OfferedTool, found: Found, tokens: int | None) -> ContextItem:
+    fits = tokens is not None
     reason = f"asked for by the model in step {found.step}: {found.finder}({found.query!r})"
     return ContextItem(
         type="tool",
@@ -177,7 +180,7 @@ def _found_tool(tool: Tool, offer: OfferedTool, found: Found, *, fits: bool) -> 
         include_mode="agent",
         status="used" if fits else "over_budget",
         reason=reason if fits else f"{reason}; there was no room for it",
-        tokens=tool_tokens(offer) if fits else 0,
+        tokens=tokens or 0,
         hash=item_hash(tool),
         version=tool.version,
         offered_name=offer.offered_name if fits else None,
@@ -212,10 +215,12 @@ def _with_items(request: Request, items: Sequence[ContextItem], offers: Sequence
     context = request.context
     refs = {item.ref for item in items}
     tools = (*request.tools, *offers)
-    more_tokens = sum(map(tool_tokens, offers))
+    model = context.settings.model
+    all_tokens = tools_tokens(tools, model)
+    more_tokens = all_tokens - tools_tokens(request.tools, model)
     parts = context.parts
     if offers:
-        part = Part(kind="tools", name=f"{len(tools)} offered", tokens=sum(map(tool_tokens, tools)))
+        part = Part(kind="tools", name=f"{len(tools)} offered", tokens=all_tokens)
         parts = tuple(part if each.kind == "tools" else each for each in parts)
     return replace(
         request,

@@ -6,6 +6,7 @@ from typing import Any, get_type_hints
 from pydantic import TypeAdapter, ValidationError
 
 from windowpane.agents.base import Agent
+from windowpane.context.calls import SmallerWindow
 from windowpane.context.request import CallSettings
 from windowpane.context.session import SETTING_NAMES, SessionSettings, SessionState, ToolPermission
 from windowpane.errors import InvalidSettingError
@@ -52,8 +53,13 @@ def search_settings(agent: Agent, session: SessionState) -> Mapping[str, Any]:
     return {**agent.settings.search, **(session.settings.search or {})}
 
 
-def window_of(agent: Agent, model_window_tokens: int | None) -> tuple[int, str]:
-    """Return the size of the window in tokens, and who says so."""
+def window_of(agent: Agent, model_window_tokens: int | None, refused: SmallerWindow | None = None) -> tuple[int, str]:
+    """Return the size of the window in tokens, and who says so. `refused` is what a refusal of the model showed."""
+    tokens, source = _listed_window(agent, model_window_tokens)
+    return (refused.tokens, "refusal") if refused is not None and refused.tokens < tokens else (tokens, source)
+
+
+def _listed_window(agent: Agent, model_window_tokens: int | None) -> tuple[int, str]:
     if agent.settings.context_window:
         return agent.settings.context_window, "agent.yaml"
     if model_window_tokens:

@@ -1,7 +1,7 @@
 """Past requests of a session, as they were recorded."""
 
 from windowpane.context.events import Recorded
-from windowpane.context.ids import SessionId
+from windowpane.context.ids import BlobHash, SessionId
 from windowpane.context.request import Request, RequestContext
 from windowpane.errors import (
     TurnNotFoundError,
@@ -31,8 +31,15 @@ class PastRequests:
         Raises:
             TurnNotFoundError: no such turn, or nothing was recorded for it.
         """
-        body = await self._record_of(session_id, turn)
-        return rebuild(body, await self._store.blobs(session_id, texts_of(body)))
+        return await self._rebuilt(session_id, await self._record_of(session_id, turn))
+
+    async def read(self, session_id: SessionId, name: BlobHash) -> Request:
+        """Return the request that a blob of the session holds.
+
+        Raises:
+            BlobNotFoundError: it was erased.
+        """
+        return await self._rebuilt(session_id, await self._store.blob(session_id, name))
 
     async def events(self, session_id: SessionId, turn: int) -> list[Recorded]:
         """Return everything that happened from the start of a turn to the start of the next.
@@ -45,6 +52,9 @@ class PastRequests:
         if start is None:
             raise TurnNotFoundError(session_id, turn)
         return await self._store.read(session_id, after=start - 1, limit=None if end is None else end - start)
+
+    async def _rebuilt(self, session_id: SessionId, body: str) -> Request:
+        return rebuild(body, await self._store.blobs(session_id, texts_of(body)))
 
     async def _record_of(self, session_id: SessionId, turn: int) -> str:
         built = last_built(await self.events(session_id, turn), turn)

@@ -5,17 +5,22 @@ ours, so the difference is visible. The vocabulary is loaded at the first count.
 """
 
 import json
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, lru_cache
 from threading import Lock
-from typing import Protocol
+from typing import Literal, Protocol
 
 import anyio.to_thread
 
 from windowpane.context.identity_cache import cached_by_identity
 from windowpane.context.request import OfferedTool, RequestMessage
+from windowpane.text.functions import as_function
 
 MESSAGE_OVERHEAD_TOKENS = 4
 """What a message costs beyond its text: role and separators."""
+
+CALL_OVERHEAD_TOKENS = 4
+"""What a tool call costs beyond its name, arguments and id."""
 
 
 def count(text: str) -> int:
@@ -24,15 +29,58 @@ def count(text: str) -> int:
 
 
 def message_tokens(message: RequestMessage) -> int:
-    """Return what a message costs, tool calls included."""
-    calls = sum(count(call.offered_name) + count(call.arguments) for call in message.tool_calls)
-    return MESSAGE_OVERHEAD_TOKENS + count(message.content) + calls
+    """Return what a message costs, tool calls and their ids included."""
+    calls = sum(
+        count(call.offered_name) + count(call.arguments) + count(call.id) + CALL_OVERHEAD_TOKENS
+        for call in message.tool_calls
+    )
+    answers = count(message.tool_call_id) if message.tool_call_id else 0
+    return MESSAGE_OVERHEAD_TOKENS + count(message.content) + calls + answers
+
+
+Family = Literal["openai", "anthropic", "other"]
+"""How a provider shows tools to its models: as a namespace of functions, as JSON behind a prompt, or as JSON."""
+
+TOOLS_OVERHEAD_TOKENS: Mapping[Family, int] = {"openai": 9, "anthropic": 346, "other": 0}
+"""What the first tool costs beyond its own text."""
+
+
+def family_of(model: str) -> Family:
+    """Return how the provider of a model, `provider:model`, shows tools."""
+    provider = model.partition(":")[0].partition("-")[0]
+    return "openai" if provider in ("openai", "azure") else "anthropic" if provider == "anthropic" else "other"
+
+
+def counted_tokens(messages: Iterable[RequestMessage], tools: Sequence[OfferedTool], model: str) -> int:
+    """Return what the input of a call costs by our count."""
+    return sum(map(message_tokens, messages)) + tools_tokens(tools, model)
+
+
+def tools_tokens(tools: Sequence[OfferedTool], model: str) -> int:
+    """Return what offering tools costs together."""
+    family = family_of(model)
+    return sum(tool_tokens(tool, family) for tool in tools) + (TOOLS_OVERHEAD_TOKENS[family] if tools else 0)
+
+
+def tool_tokens(tool: OfferedTool, family: Family = "other") -> int:
+    """Return what offering a tool costs."""
+    sizes = _tool_sizes(tool)
+    if family not in sizes:
+        sizes[family] = _tool_size(tool, family)
+    return sizes[family]
 
 
 @cached_by_identity
-def tool_tokens(tool: OfferedTool) -> int:
-    """Return what offering a tool costs."""
-    return count(tool.offered_name) + count(tool.description) + count(json.dumps(tool.parameters)) + 8
+def _tool_sizes(tool: OfferedTool) -> dict[Family, int]:
+    """Return the sizes of a tool that were counted already."""
+    return {}
+
+
+def _tool_size(tool: OfferedTool, family: Family) -> int:
+    if family == "openai":
+        return count(as_function(tool.offered_name, tool.description, tool.parameters))
+    body = {"name": tool.offered_name, "description": tool.description, "input_schema": tool.parameters}
+    return count(json.dumps(body, ensure_ascii=False, separators=(", ", ": ")))
 
 
 def cut_to(text: str, budget_tokens: int) -> str:

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from functools import partial
 
 from windowpane.agents.base import Agent
+from windowpane.context.calls import SmallerWindow
 from windowpane.context.events import Recorded
 from windowpane.context.fold import fold
 from windowpane.context.items import Tool
@@ -86,12 +87,13 @@ class TurnRequests:
         patience: StorePatience,
         fence: int,
         finders: bool = True,
+        smaller: SmallerWindow | None = None,
     ) -> tuple[Request, Changed]:
         """Return a new request for the open turn, and the session after it was stored.
 
         `brought` are tools that the client runs itself, `reply_options` what it asks of the answer. A store that is
         away is waited for with `patience`. `fence` is the number of the turn's lease. Without `finders` the model
-        cannot ask for more than it is given.
+        cannot ask for more than it is given. `smaller` is for a turn whose first request was refused as too long.
 
         Raises:
             LeaseLostError: another worker has taken the session over.
@@ -102,7 +104,8 @@ class TurnRequests:
             # That may have taken seconds: what was changed meanwhile counts.
             state = await patience.retry(partial(self._sessions.state, state.id))
         build = partial(build_request, self._services, agent, toolbox.servers(), state)
-        built = await patience.retry(partial(build, brought=brought, reply_options=reply_options, finders=finders))
+        chosen = {"brought": brought, "reply_options": reply_options, "finders": finders, "smaller": smaller}
+        built = await patience.retry(partial(build, **chosen))
         events, blobs = built.to_append(state)
         stored = await append_patiently(
             self._sessions, state, open_turn(state).turn, events, patience, blobs, fence=fence

@@ -35,7 +35,7 @@ from windowpane.request.finders import FinderAnswer, Finders
 from windowpane.request.messages import messages_now
 from windowpane.request.record import to_blobs
 from windowpane.text.render import render_step
-from windowpane.text.tokens import count, cut_to, message_tokens
+from windowpane.text.tokens import count, counted_tokens, cut_to, message_tokens
 from windowpane.tools.base import Toolbox
 from windowpane.tools.finder_tools import FINDER_REFS
 from windowpane.tools.permissions import Verdict
@@ -84,7 +84,8 @@ async def run(turn: TurnRun, state: SessionState) -> SessionState:
                 # From the end: steps that an earlier version stored have no words of their own.
                 for earlier, own_words in zip(open_turn.steps[::-1], open_turn.own_words[::-1], strict=False):
                     turn.model.remember(earlier.text, own_words)
-                turn.calls.begin_step(len(open_turn.steps) + 1, turn.model.name)
+                counted = counted_tokens(messages, turn.request.tools, turn.model.name)
+                turn.calls.begin_step(len(open_turn.steps) + 1, turn.model.name, counted)
                 with (
                     recording(turn.calls),
                     telemetry.model_call(state.id, turn.request.context.settings, messages) as measured,

@@ -21,6 +21,7 @@ import structlog
 from windowpane import telemetry
 from windowpane.agents.base import Agent, Agents
 from windowpane.calls.recorder import CallRecorder
+from windowpane.context.calls import SmallerWindow
 from windowpane.context.events import (
     CancelRequested,
     Delta,
@@ -35,7 +36,13 @@ from windowpane.context.items import ItemRef, Tool
 from windowpane.context.messages import Outcome, Step
 from windowpane.context.request import ReplyOptions, Request
 from windowpane.context.session import SessionState, open_turn
-from windowpane.errors import LeaseLostError, SessionNotFoundError, StoreUnavailableError, WindowpaneError
+from windowpane.errors import (
+    LeaseLostError,
+    RequestTooLongError,
+    SessionNotFoundError,
+    StoreUnavailableError,
+    WindowpaneError,
+)
 from windowpane.live import Feed, SessionHubs
 from windowpane.memory.memory import Memory
 from windowpane.models.base import OpenModel
@@ -58,6 +65,7 @@ from windowpane.turn.log import append_patiently, crashed, failed
 from windowpane.turn.patience import PatientSets, StorePatience
 from windowpane.turn.requests import TurnRequests
 from windowpane.turn.run import TurnRun, run
+from windowpane.turn.shrink import smaller_window
 from windowpane.turn.sources import sources_of
 
 log = structlog.get_logger()
@@ -320,7 +328,7 @@ class Runner:
         """Run a turn; whatever it fails with is recorded as its end, if that is possible."""
         session_id = task.state.id
         try:
-            state = await run(await self._prepared(task), task.state)
+            state = await self._run_once_or_smaller(task)
             task.lost = task.outcome == "waiting" and not _waits(state, task.turn)
         except LeaseLostError as error:
             task.lose(error)
@@ -333,10 +341,23 @@ class Runner:
             log.exception("turn.crashed", session=session_id, turn=task.turn)
             await self._record_end(task, [crashed(task.turn)])
 
-    async def _prepared(self, task: TurnTask) -> TurnRun:
-        """Return what the turn works with: its request, stored, and then the model that it is for."""
+    async def _run_once_or_smaller(self, task: TurnTask) -> SessionState:
+        """Run a turn. A request that the model refuses as too long is made smaller, once."""
+        prepared = await self._prepared(task)
+        try:
+            return await run(prepared, task.state)
+        except RequestTooLongError as error:
+            smaller = smaller_window(prepared.request, open_turn(task.state), error)
+            log.info("turn.too_long", session=task.state.id, turn=task.turn, model=task.model, window=smaller.tokens)
+        return await run(await self._prepared(task, smaller), task.state)
+
+    async def _prepared(self, task: TurnTask, smaller: SmallerWindow | None = None) -> TurnRun:
+        """Return what the turn works with: its request, stored, and then the model that it is for.
+
+        With `smaller` the turn's request was refused as too long, and another is made for that window.
+        """
         agent = task.agent = task.agent or self._agents.current(task.state.agent)
-        request = await self._patience.retry(partial(self._requests.read, task.state))
+        request = None if smaller else await self._patience.retry(partial(self._requests.read, task.state))
         if request is None:
             request, stored = await self._requests.build_and_store(
                 task.state,
@@ -345,6 +366,7 @@ class Runner:
                 task.reply_options,
                 patience=self._patience,
                 fence=task.lease.fence,
+                smaller=smaller,
             )
             task.state = stored.state
             task.publish(stored.recorded)
@@ -358,7 +380,7 @@ class Runner:
             return TurnFinished(turn=task.turn, outcome="completed", sources=sources, related=related)
 
         task.model = request.context.settings.model
-        task.calls = CallRecorder(partial(self._append, task), purpose="answer", turn=task.turn)
+        task.calls = task.calls or CallRecorder(partial(self._append, task), purpose="answer", turn=task.turn)
         return TurnRun(
             number=task.turn,
             finished=finished,

@@ -180,13 +180,14 @@ export type Breach = {
   reason: string
 }
 
-/** The room there was, and how much of it was taken, in tokens. `pieces_tokens` is what all pieces could take together; None in records that do not say. */
+/** The room there was, and how much of it was taken, in tokens. `token_factor` is how many tokens of the model one of our own count has been so far: what is counted is divided into the window by it. `pieces_tokens` is what all pieces could take together, by our count; None in records that do not say. */
 export type Budget = {
   window_tokens: number
   reply_tokens: number
   used_tokens: number
   window_source: string
   pieces_tokens: number | null
+  token_factor: number
 }
 
 /** Candidates whose score was from `low` up to `low` + 0.1, and what share of them was needed. */
@@ -197,10 +198,12 @@ export type CalibrationStep = {
   share: number | null
 }
 
-/** An HTTP request to a provider ended. `status` is None when no answer began; `usage` is None when the provider reported none. `reason` says what went wrong, in a few words, without keys. */
+/** An HTTP request to a provider ended. `counted_tokens` is our own count of what was sent. `status` is None when no answer began; `usage` is None when the provider reported none. `reason` says what went wrong, in a few words, without keys. */
 export type CallEnded = {
   id: string
   turn: number | null
+  model: string
+  counted_tokens: number
   outcome: "complete" | "cut" | "error"
   status: number | null
   first_byte_ms: number | null
@@ -210,12 +213,14 @@ export type CallEnded = {
   type: "call.ended"
 }
 
-/** An HTTP request to a provider ended. `status` is None when no answer began; `usage` is None when the provider reported none. `reason` says what went wrong, in a few words, without keys. */
+/** An HTTP request to a provider ended. `counted_tokens` is our own count of what was sent. `status` is None when no answer began; `usage` is None when the provider reported none. `reason` says what went wrong, in a few words, without keys. */
 export type CallEndedEvent = {
   seq: number
   at: string
   id: string
   turn: number | null
+  model: string
+  counted_tokens: number
   outcome: "complete" | "cut" | "error"
   status: number | null
   first_byte_ms: number | null
@@ -1706,16 +1711,17 @@ export type Request = {
   context: RequestContext
 }
 
-/** What the model will be given is decided. `request` names the blob that holds all of it. `step` is the first model call that is given it: 1, or a later one when the model asked for more. `catalog` names the blob with what the agent had; None when that was not kept. */
+/** What the model will be given is decided. `request` names the blob that holds all of it. `step` is the first model call that is given it: 1, or a later one when the model asked for more. `catalog` names the blob with what the agent had; None when that was not kept. `smaller` is the window that a second request of a turn was built for, after the model had refused the first one as too long. */
 export type RequestBuilt = {
   turn: number
   request: string
   catalog: string | null
   step: number
+  smaller: SmallerWindow | null
   type: "request.built"
 }
 
-/** What the model will be given is decided. `request` names the blob that holds all of it. `step` is the first model call that is given it: 1, or a later one when the model asked for more. `catalog` names the blob with what the agent had; None when that was not kept. */
+/** What the model will be given is decided. `request` names the blob that holds all of it. `step` is the first model call that is given it: 1, or a later one when the model asked for more. `catalog` names the blob with what the agent had; None when that was not kept. `smaller` is the window that a second request of a turn was built for, after the model had refused the first one as too long. */
 export type RequestBuiltEvent = {
   seq: number
   at: string
@@ -1723,6 +1729,7 @@ export type RequestBuiltEvent = {
   request: string
   catalog: string | null
   step: number
+  smaller: SmallerWindow | null
   type: "request.built"
 }
 
@@ -2157,6 +2164,14 @@ export type SimilarTurn = {
   day: string
   message: string
   similarity: number
+}
+
+/** The window that a model turned out to have, when it refused a request that its listed window would take. `factor` is how many of its tokens one of ours was in that request. `exact` tells whether the model named its window and its count; otherwise `tokens` is a guess that holds with this factor alone. */
+export type SmallerWindow = {
+  model: string
+  tokens: number
+  factor: number
+  exact: boolean
 }
 
 /** A document that an answer could draw on. `score` is 1 for one that was in the session anyway. */
