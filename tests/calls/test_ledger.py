@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from windowpane.context.events import SummaryMade
 from windowpane.context.ids import SessionId
 from windowpane.context.messages import Usage
 from windowpane.engine import Engine
+from windowpane.models.prices import price
 from windowpane.testing import World, drain, tool
 from wire import anthropic_messages, google_gemini, openai_chat, openai_responses
 from wire.reply import WireCall, WireReply
@@ -196,3 +198,37 @@ async def test_the_result_of_a_tool_that_failed_reaches_the_provider_as_an_error
 
     results = server.asked[1].body["messages"][-1]["content"]
     assert [(part["tool_use_id"], part["is_error"]) for part in results] == [("c1", True), ("c2", False)]
+
+
+async def test_a_session_used_what_its_provider_counted_and_says_what_is_not_known(world: World) -> None:
+    world.write("agent.yaml", "model: anthropic:claude-haiku-4-5\nworking_context: false\n")
+    broken = anthropic_messages.frames(WireReply(("Half of", " it"), input_tokens=5000))
+    answers = [
+        anthropic_messages.problem(529, "busy", type_="overloaded_error"),
+        anthropic_messages.answer(WireReply(("One.",), input_tokens=100, output_tokens=10)),
+        Answer((*broken[:4], "cut")),
+        anthropic_messages.answer(WireReply(("Two.",), input_tokens=200, output_tokens=20)),
+    ]
+    async with running(*answers) as server:
+        world.environ = {"ANTHROPIC_BASE_URL": server.url, "ANTHROPIC_API_KEY": KEY}
+        async with world.pane() as pane:
+            session = await pane.sessions.create()
+            for message in ("One", "Two", "Three"):
+                await drain(pane.turn(session.id, message))
+                await pane.sessions.statistics(session.id)
+            found = await pane.sessions.statistics(session.id)
+            listed = await pane.sessions.calls(session.id)
+            first = await pane.turns.usage(session.id, 1)
+
+    assert found.usage == listed.usage == Usage(100 + 5000 + 200, 10 + 1 + 20)
+    assert (found.call_count, found.calls_without_usage, found.calls_without_price) == (4, 1, 3)
+    # A server that only speaks the protocol has no list price.
+    assert (found.cost_usd, first.cost_usd, first.usage) == (None, None, Usage(100, 10))
+
+
+def test_a_list_price_is_that_of_the_provider_alone() -> None:
+    used = Usage(1_000_000, 0)
+
+    assert price("anthropic:claude-haiku-4-5", used, url="https://api.anthropic.com/v1/messages") == Decimal(1)
+    assert price("anthropic:claude-haiku-4-5", used) == Decimal(1)
+    assert price("anthropic:claude-haiku-4-5", used, url="http://127.0.0.1:4000/v1/messages") is None

@@ -54,7 +54,9 @@ async def test_pages_come_in_are_counted_and_are_cleared(world: World) -> None:
         "has_summary": False,
         "usage": NO_USAGE,
         "cost_usd": None,
-        "turns_without_price": 1,
+        "call_count": 1,
+        "calls_without_usage": 1,
+        "calls_without_price": 0,
     }
     assert cleared.json() == {"items": [], "counts": {"web_search": 0, "page": 0}}
     assert (after["total_fetched_items"], after["message_count"]) == (0, 2)

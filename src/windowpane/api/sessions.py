@@ -160,8 +160,9 @@ class MessagePage:
 class Statistics:
     """What a session holds, true after every clear and delete.
 
-    `token_count` is our own count of what was said; `usage` is what providers reported. `cost_usd` covers the turns
-    whose price is known, and is null when none is; `turns_without_price` are the others.
+    `token_count` is our own count of what was said; `usage` is what providers reported for all `call_count` calls,
+    retries, broken answers and summaries included. `cost_usd` covers the calls whose usage and price are known, and
+    is null when there is none; `calls_without_usage` and `calls_without_price` are the others.
     """
 
     mode: Mode
@@ -173,7 +174,9 @@ class Statistics:
     has_summary: bool
     usage: Usage
     cost_usd: Decimal | None
-    turns_without_price: int
+    call_count: int
+    calls_without_usage: int
+    calls_without_price: int
 
 
 @dataclass(frozen=True, slots=True)

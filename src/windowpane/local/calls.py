@@ -28,7 +28,7 @@ async def calls_of_session(engine: Engine, session_id: SessionId) -> CallList:
     Raises:
         SessionNotFoundError: no such session.
     """
-    return await _listed(engine, session_id, await engine.calls.of_session(session_id), {})
+    return await priced(engine, session_id, await engine.calls.of_session(session_id))
 
 
 async def calls_of_turn(engine: Engine, session_id: SessionId, turn: int) -> CallList:
@@ -40,7 +40,7 @@ async def calls_of_turn(engine: Engine, session_id: SessionId, turn: int) -> Cal
     calls = await engine.calls.of_turn(session_id, turn)
     builder = await _Builder.of(engine, session_id, turn)
     counted = {call.id: built.counted for call in calls if (built := await builder.built(call)) is not None}
-    return await _listed(engine, session_id, calls, counted)
+    return await priced(engine, session_id, calls, counted)
 
 
 async def call_of_turn(engine: Engine, session_id: SessionId, turn: int, number: int) -> CallRecord:
@@ -125,9 +125,10 @@ class _Builder:
         return _Built(self._read[name], self._steps[: call.step - 1])
 
 
-async def _listed(
-    engine: Engine, session_id: SessionId, calls: Sequence[RecordedCall], counted: Mapping[str, int]
+async def priced(
+    engine: Engine, session_id: SessionId, calls: Sequence[RecordedCall], counted: Mapping[str, int] | None = None
 ) -> CallList:
+    """Return calls with their cost, and what they used together. `counted` is our own count of each, by id."""
     heads = await engine.calls.heads(session_id, calls)
     views = tuple(
         CallView(
@@ -147,7 +148,7 @@ async def _listed(
             duration_ms=call.duration_ms,
             usage=call.usage,
             cost_usd=_cost(call, heads[call.head].url if call.head and call.head in heads else None),
-            counted_tokens=counted.get(call.id),
+            counted_tokens=(counted or {}).get(call.id),
             reason=call.reason,
         )
         for number, call in enumerate(calls, 1)

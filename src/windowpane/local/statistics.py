@@ -7,8 +7,8 @@ from decimal import Decimal
 from weakref import WeakKeyDictionary
 
 from windowpane.api.sessions import Statistics
-from windowpane.api.turns import CallUsage, ContextDebug, TurnUsage
-from windowpane.context.fold import messages_of
+from windowpane.api.turns import CallList, CallUsage, ContextDebug, TurnUsage
+from windowpane.calls.ledger import calls_of
 from windowpane.context.ids import SessionId
 from windowpane.context.messages import AssistantMessage, Message, Step, Usage
 from windowpane.context.session import Mode, SessionState
@@ -16,9 +16,8 @@ from windowpane.engine import Engine
 from windowpane.errors import AgentNotFoundError, TurnNotFoundError
 from windowpane.insight.debug import context_debug
 from windowpane.insight.usage import analyse_usage, residuals
+from windowpane.local.calls import calls_of_turn, priced
 from windowpane.local.views import fetched_counts
-from windowpane.models.prices import price_of_steps
-from windowpane.request.record import context_of
 
 NOTHING = Usage()
 LOOK_BACK_MESSAGES = 200
@@ -41,7 +40,9 @@ async def statistics_of(engine: Engine, state: SessionState) -> Statistics:
         has_summary=state.summary is not None,
         usage=spent.usage,
         cost_usd=spent.cost_usd,
-        turns_without_price=spent.turns_without_price,
+        call_count=spent.call_count,
+        calls_without_usage=spent.without_usage,
+        calls_without_price=spent.without_price,
     )
 
 
@@ -69,6 +70,8 @@ async def usage_of(engine: Engine, session_id: SessionId, turn: int) -> TurnUsag
     request = await engine.past.request(session_id, turn)
     model, at = request.context.settings.model, request.context.timestamp
     steps = await _steps(engine, session_id, turn)
+    listed = await calls_of_turn(engine, session_id, turn)
+    answered = {call.step: call for call in listed.calls if call.outcome == "complete"}
     return TurnUsage(
         turn=turn,
         model=model,
@@ -80,12 +83,12 @@ async def usage_of(engine: Engine, session_id: SessionId, turn: int) -> TurnUsag
                 residual_tokens=residual.residual_tokens,
                 usage=step.usage,
                 latency_ms=step.latency_ms,
-                cost_usd=price_of_steps(model, [step], at=at),
+                cost_usd=answered[number].cost_usd if number in answered else None,
             )
-            for step, residual in zip(steps, residuals(request, steps), strict=True)
+            for number, (step, residual) in enumerate(zip(steps, residuals(request, steps), strict=True), 1)
         ),
-        usage=sum((step.usage for step in steps), Usage()),
-        cost_usd=price_of_steps(model, steps, at=at),
+        usage=listed.usage,
+        cost_usd=listed.cost_usd,
         conversation=analyse_usage(
             debug.conversation_context,
             messages_stored=debug.message_count,
@@ -105,13 +108,28 @@ def _mode(engine: Engine, state: SessionState) -> Mode:
 
 @dataclass(frozen=True, slots=True)
 class _Spent:
-    """What the finished turns after the erased ones, up to and including `through_turn`, cost."""
+    """What the calls after the erased turns, up to and including `through_turn`, cost."""
 
     erased: int
     through_turn: int
     usage: Usage = NOTHING
     cost_usd: Decimal | None = None
-    turns_without_price: int = 0
+    call_count: int = 0
+    without_usage: int = 0
+    without_price: int = 0
+
+    def plus(self, listed: CallList, through_turn: int) -> "_Spent":
+        """Return this and what further calls cost."""
+        costs = [cost for cost in (self.cost_usd, listed.cost_usd) if cost is not None]
+        return _Spent(
+            self.erased,
+            through_turn,
+            self.usage + listed.usage,
+            sum(costs, Decimal(0)) if costs else None,
+            self.call_count + len(listed.calls),
+            self.without_usage + listed.without_usage,
+            self.without_price + listed.without_price,
+        )
 
 
 _spendings: WeakKeyDictionary[Engine, OrderedDict[SessionId, _Spent]] = WeakKeyDictionary()
@@ -119,47 +137,27 @@ _spendings: WeakKeyDictionary[Engine, OrderedDict[SessionId, _Spent]] = WeakKeyD
 
 
 async def _spent(engine: Engine, state: SessionState) -> _Spent:
+    """Return what a session's calls cost. The last turn is not kept: a summary may still be made after it."""
     kept = _spendings.setdefault(engine, OrderedDict())
     erased = state.turn_starts.erased
     known = kept.pop(state.id, None)
-    if known is None or known.erased != erased or known.through_turn > state.turn_count:
+    if known is None or known.erased != erased or known.through_turn >= state.turn_count:
         known = _Spent(erased, erased)
-    last = state.turn_count - (state.open_turn is not None)
-    after = state.turn_starts.of(known.through_turn + 1)
-    if last > known.through_turn and after is not None:
-        events = await engine.store.read(state.id, after=after - 1)
-        answers = [answer for answer in _answers(messages_of(state.id, events)) if (answer.turn or 0) <= last]
-        prices = await _prices(engine, state.id, answers)
-        costs = [price for price in prices if price is not None]
-        known = _Spent(
-            erased,
-            last,
-            sum((answer.model_reply.usage for answer in answers), known.usage),
-            sum(costs, known.cost_usd or Decimal(0)) if costs else known.cost_usd,
-            known.turns_without_price + len(prices) - len(costs),
-        )
-    kept[state.id] = known
+    start = state.turn_starts.of(known.through_turn + 1)
+    if start is None:
+        return known
+    events = await engine.store.read(state.id, after=start - 1)
+    last = state.turn_starts.of(state.turn_count) or start
+    calls = calls_of(events)
+    before = await priced(engine, state.id, [call for call in calls if call.seq < last])
+    known = kept[state.id] = known.plus(before, state.turn_count - 1)
     while len(kept) > KEPT_SPENDINGS:
         kept.popitem(last=False)
-    return known
+    return known.plus(await priced(engine, state.id, [call for call in calls if call.seq >= last]), state.turn_count)
 
 
 def _answers(messages: Sequence[Message]) -> list[AssistantMessage]:
     return [message for message in messages if isinstance(message, AssistantMessage)]
-
-
-async def _prices(
-    engine: Engine, session_id: SessionId, answers: Sequence[AssistantMessage]
-) -> tuple[Decimal | None, ...]:
-    """Return what each answer cost, at the prices of its time; None where that is not known."""
-    records = await engine.store.blobs(session_id, [answer.request for answer in answers if answer.request])
-    models = {name: context_of(body).settings.model for name, body in records.items()}
-    return tuple(
-        price_of_steps(models[answer.request], answer.model_reply.steps, at=answer.at)
-        if answer.request and answer.request in models
-        else None
-        for answer in answers
-    )
 
 
 async def _steps(engine: Engine, session_id: SessionId, turn: int) -> tuple[Step, ...]:

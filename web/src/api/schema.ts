@@ -2213,7 +2213,7 @@ export type StageRow = {
   p99_ms: number
 }
 
-/** What a session holds, true after every clear and delete. `token_count` is our own count of what was said; `usage` is what providers reported. `cost_usd` covers the turns whose price is known, and is null when none is; `turns_without_price` are the others. */
+/** What a session holds, true after every clear and delete. `token_count` is our own count of what was said; `usage` is what providers reported for all `call_count` calls, retries, broken answers and summaries included. `cost_usd` covers the calls whose usage and price are known, and is null when there is none; `calls_without_usage` and `calls_without_price` are the others. */
 export type Statistics = {
   mode: "normal" | "thinking" | "research"
   message_count: number
@@ -2224,7 +2224,9 @@ export type Statistics = {
   has_summary: boolean
   usage: Usage
   cost_usd: string | null
-  turns_without_price: number
+  call_count: number
+  calls_without_usage: number
+  calls_without_price: number
 }
 
 /** One model call: what the model said, what it wanted to call, and what came back. */

@@ -84,7 +84,18 @@ def draw_statistics(session: str, found: "Statistics", *, as_json: bool) -> None
         "usage": f"{found.usage.input_tokens:,} in, {found.usage.output_tokens:,} out, reported by providers",
         "fetched": f"{counts.page:,} pages, {counts.web_search:,} search results",
         "summary": "yes" if found.has_summary else "no",
+        "calls": _calls(found),
         "cost": "unknown" if found.cost_usd is None else f"{found.cost_usd:.4f} US dollars",
     }
     for name, value in lines.items():
         screen.line(f"{name:<10}{value}")
+
+
+def _calls(found: "Statistics") -> str:
+    """Return how many calls there were, and of how many the usage or the price is not known."""
+    unknown = [
+        f"{count:,} without {what}"
+        for count, what in ((found.calls_without_usage, "reported usage"), (found.calls_without_price, "a price"))
+        if count
+    ]
+    return ", ".join((f"{found.call_count:,}", *unknown))
