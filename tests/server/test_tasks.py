@@ -29,6 +29,7 @@ KEPT = (
     "tokens.watch",
     "turn.cancel",
     "turn.lease",
+    "turn.words",
 )
 """Tasks that begin again when they fail, or when they are needed next."""
 

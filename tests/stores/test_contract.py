@@ -615,6 +615,27 @@ async def test_of_holders_who_write_at_once_only_the_last_one_does(store: Store)
     assert contents(await store.read(session)) == ["from 19"]
 
 
+async def test_the_words_of_an_incomplete_reply_are_written_over_fenced_and_erased(store: Store) -> None:
+    session = await begin(store)
+    old = await store.acquire(session, "a", 0) or 0
+    assert await store.partial(session) is None
+
+    await store.put_partial(session, b"one", fence=old)
+    await store.put_partial(session, b"one two" * 1000, fence=old)
+    first = await store.partial(session)
+    new = await store.acquire(session, "b", 600) or 0
+    await store.put_partial(session, b"late", fence=old)
+    second = await store.partial(session)
+    await store.put_partial(session, b"new", fence=new)
+    third = await store.partial(session)
+    await store.erase(session, [])
+    await store.put_partial(NOBODY, b"x", fence=new)
+
+    assert [first, second, third] == [b"one two" * 1000, b"one two" * 1000, b"new"]
+    assert await store.partial(session) is None
+    assert await store.partial(NOBODY) is None
+
+
 async def test_a_subscriber_gets_old_events_then_new_ones_and_the_end_when_the_session_is_deleted(
     store: Store,
 ) -> None:

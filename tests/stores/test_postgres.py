@@ -70,6 +70,7 @@ async def test_workers_that_start_at_once_on_an_empty_database_migrate_it_once()
             1,
             2,
             3,
+            4,
         ]
 
 

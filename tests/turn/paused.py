@@ -97,6 +97,12 @@ class PausedStore(Store):
     async def costs(self, owner: str, *, since: date) -> dict[date, Cost]:
         return await self._call(lambda: self._store.costs(owner, since=since))
 
+    async def put_partial(self, session_id: SessionId, body: bytes, *, fence: int) -> None:
+        await self._call(lambda: self._store.put_partial(session_id, body, fence=fence))
+
+    async def partial(self, session_id: SessionId) -> bytes | None:
+        return await self._call(lambda: self._store.partial(session_id))
+
     async def acquire(self, session_id: SessionId, holder: str, ttl_s: float) -> int | None:
         async def work() -> int | None:
             fence = await self._store.acquire(session_id, holder, ttl_s)

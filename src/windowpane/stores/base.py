@@ -230,6 +230,18 @@ class Store(Protocol):
         """Return the latest folded state, or None."""
         ...
 
+    async def put_partial(self, session_id: SessionId, body: bytes, *, fence: int) -> None:
+        """Keep the words of a reply that is not complete, in place of those kept before.
+
+        Does nothing when there is no such session, or when another took its lease since the one with this number. It
+        need not survive a power cut. What is kept goes with `erase` and `delete`.
+        """
+        ...
+
+    async def partial(self, session_id: SessionId) -> bytes | None:
+        """Return the words of a reply that is not complete, as they were kept last, or None."""
+        ...
+
     async def acquire(self, session_id: SessionId, holder: str, ttl_s: float) -> int | None:
         """Take or renew the session's one lease; None when another holder has it and it has not run out.
 

@@ -194,6 +194,14 @@ class ExpiringStore(Store):
         """Return the latest folded state, or None; see `Store.snapshot`."""
         return await self._store.snapshot(session_id)
 
+    async def put_partial(self, session_id: SessionId, body: bytes, *, fence: int) -> None:
+        """Keep the words of a reply that is not complete; see `Store.put_partial`."""
+        await self._store.put_partial(session_id, body, fence=fence)
+
+    async def partial(self, session_id: SessionId) -> bytes | None:
+        """Return the words of a reply that is not complete, or None; see `Store.partial`."""
+        return await self._store.partial(session_id)
+
     async def acquire(self, session_id: SessionId, holder: str, ttl_s: float) -> int | None:
         """Take or renew the session's one lease; see `Store.acquire`."""
         deadline = anyio.current_time() + _ARCHIVING_S

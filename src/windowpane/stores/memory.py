@@ -35,6 +35,7 @@ class _Session:
     erased_seq: int = 0
     lease: tuple[str, datetime] | None = None
     fence: int = 0
+    partial: bytes | None = None
 
 
 class MemoryStore(Store):
@@ -145,7 +146,7 @@ class MemoryStore(Store):
                 session.log[seq - 1] = (at, _ERASED)
         for blob_hash in blobs:
             session.blobs.pop(blob_hash, None)
-        session.snapshot = None
+        session.snapshot = session.partial = None
         session.erased_seq = session.row.last_seq
 
     async def blobs(self, session_id: SessionId, hashes: Sequence[BlobHash]) -> dict[BlobHash, str]:
@@ -174,6 +175,19 @@ class MemoryStore(Store):
         self._check_open()
         session = self._sessions.get(session_id)
         return session.snapshot if session else None
+
+    async def put_partial(self, session_id: SessionId, body: bytes, *, fence: int) -> None:
+        """Keep the words of a reply that is not complete; see `Store.put_partial`."""
+        self._check_open()
+        session = self._sessions.get(session_id)
+        if session is not None and session.fence <= fence:
+            session.partial = body
+
+    async def partial(self, session_id: SessionId) -> bytes | None:
+        """Return the words of a reply that is not complete, or None; see `Store.partial`."""
+        self._check_open()
+        session = self._sessions.get(session_id)
+        return session.partial if session else None
 
     async def acquire(self, session_id: SessionId, holder: str, ttl_s: float) -> int | None:
         """Take or renew the session's one lease; see `Store.acquire`."""

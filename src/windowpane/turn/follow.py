@@ -16,6 +16,7 @@ from windowpane.supervise import supervised
 from windowpane.turn.lease import Leases
 from windowpane.turn.log import append_to_turn, interrupted
 from windowpane.turn.patience import StorePatience
+from windowpane.turn.words import kept_words
 
 
 class Follower:
@@ -70,7 +71,8 @@ class Follower:
         if lease is not None:
             # One that was taken over meanwhile is closed by the worker that has it.
             with suppress(LeaseLostError):
-                await append_to_turn(self._sessions, session_id, turn, [end], fence=lease.fence)
+                said = await kept_words(self._sessions.store, await self._sessions.state(session_id))
+                await append_to_turn(self._sessions, session_id, turn, [*said, end], fence=lease.fence)
             await self._leases.release(session_id, lease)
 
     async def _attend(self, session_id: SessionId, turn: int) -> None:

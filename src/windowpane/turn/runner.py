@@ -67,6 +67,7 @@ from windowpane.turn.requests import TurnRequests
 from windowpane.turn.run import TurnRun, run
 from windowpane.turn.shrink import smaller_window
 from windowpane.turn.sources import sources_of
+from windowpane.turn.words import KEEP_EVERY_S, keep_words, kept_words
 
 log = structlog.get_logger()
 
@@ -191,14 +192,20 @@ class Runner:
             ApprovalPendingError: the turn before waits for a decision.
             LeaseLostError: another worker has taken the session over. Nothing was stored.
         """
+        said: list[Event] = []
 
         def begin(now: SessionState) -> list[Event]:
             if key and now.turn_keys.of(key) is not None:
                 return []
-            return [*closing_events(now), *opening_events(now, message, resumed=self._requests.resumes(now), key=key)]
+            return [
+                *(said if now.open_turn == state.open_turn else ()),
+                *closing_events(now),
+                *opening_events(now, message, resumed=self._requests.resumes(now), key=key),
+            ]
 
         try:
             agent = self._agents.current(state.agent)
+            said = await kept_words(self._sessions.store, state)
             changed = await self._sessions.change(state.id, begin, unread=True, fence=lease.fence)
         except BaseException:
             await self._leases.release(state.id, lease)
@@ -310,6 +317,7 @@ class Runner:
             with task.scope:
                 async with anyio.create_task_group() as watch:
                     watch.start_soon(keep_running, "turn.lease", partial(self._keep_lease, task))
+                    watch.start_soon(keep_running, "turn.words", partial(self._keep_words, task))
                     watch.start_soon(keep_running, "turn.cancel", partial(self._heed_cancel, task))
                     await self._run(task)
                     watch.cancel_scope.cancel()
@@ -464,6 +472,16 @@ class Runner:
         await self._leases.keep(task.state.id, task.lease)
         task.lost = True
         task.scope.cancel()
+
+    async def _keep_words(self, task: TurnTask) -> None:
+        """Keep what the turn says while it says it. The stream does not wait for that."""
+        kept = (0, "")
+        while True:
+            await anyio.sleep(KEEP_EVERY_S)
+            turn, text = task.state.open_turn, "".join(task.said)
+            if turn is not None and text and kept != (said := (len(turn.steps), text)):
+                await keep_words(self._sessions.store, task.state, turn, text, task.lease.fence)
+                kept = said
 
     async def _heed_cancel(self, task: TurnTask) -> None:
         """Stop the turn when any process asks for that in the log."""

@@ -56,6 +56,9 @@ KNOWN_SESSIONS = 10_000
 _IN_A_THREAD = 2**19
 """From so many bytes on, sealing would hold up others."""
 
+_PARTIAL = 0
+"""Stands for the place of a snapshot where the words of an incomplete reply are sealed; no snapshot is of place 0."""
+
 T = TypeVar("T")
 
 log = structlog.get_logger()
@@ -225,6 +228,28 @@ class EncryptedStore(Store):
             log.warning("snapshot.ignored", session=session_id, why="it is damaged")
             return None
         return Snapshot(found.seq, body)
+
+    async def put_partial(self, session_id: SessionId, body: bytes, *, fence: int) -> None:
+        """Keep the words of a reply that is not complete; see `Store.put_partial`."""
+        known = self._sessions.get(session_id)
+        if known is None or known.writing is None:
+            return
+        key = known.writing
+        sealed = await _worked(lambda: seal_snapshot(key, session_id, _PARTIAL, body), len(body))
+        await self.inner.put_partial(session_id, sealed, fence=fence)
+
+    async def partial(self, session_id: SessionId) -> bytes | None:
+        """Return the words of a reply that is not complete, or None; see `Store.partial`."""
+        sealed = await self.inner.partial(session_id)
+        if sealed is None:
+            return None
+        key_id = sealed.partition(b".")[0].decode("ascii", "replace")
+        try:
+            keys = await self._data_keys(session_id, {key_id})
+            return await _worked(lambda: unseal_snapshot(keys[key_id], session_id, _PARTIAL, sealed), len(sealed))
+        except (DamagedSealError, StoreCorruptError, SessionNotFoundError):
+            log.warning("partial.ignored", session=session_id, why="it is damaged")
+            return None
 
     async def acquire(self, session_id: SessionId, holder: str, ttl_s: float) -> int | None:
         """Take or renew the session's one lease; see `Store.acquire`."""

@@ -177,6 +177,26 @@ async def snapshot(db: DriverConnection, session_id: SessionId) -> Snapshot | No
     return found and Snapshot(found[0], unpack(found[1]))
 
 
+async def put_partial(db: DriverConnection, session_id: SessionId, body: bytes, fence: int) -> None:
+    """Keep the words of a reply that is not complete, unless another took the lease since."""
+    await db.execute(
+        """INSERT INTO windowpane.partial
+           SELECT id, $2 FROM windowpane.session WHERE id = $1 AND fence <= $3 FOR SHARE
+           ON CONFLICT (session) DO UPDATE SET body = excluded.body""",
+        name_in_sql(session_id),
+        pack(body),
+        fence,
+    )
+
+
+async def partial(db: DriverConnection, session_id: SessionId) -> bytes | None:
+    """Return the words of a reply that is not complete, or None."""
+    found: bytes | None = await db.fetchval(
+        "SELECT body FROM windowpane.partial WHERE session = $1", name_in_sql(session_id)
+    )
+    return None if found is None else unpack(found)
+
+
 async def acquire(db: DriverConnection, session_id: SessionId, holder: str, ttl_s: float) -> int | None:
     """Take or renew the session's lease and return its fence; 0 when another has it."""
     return await db.fetchval(

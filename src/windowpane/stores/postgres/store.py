@@ -142,6 +142,14 @@ class PostgresStore(Store):
         """Return the latest folded state, or None; see `Store.snapshot`."""
         return await self._run(lambda db: log.snapshot(db, session_id), session_id)
 
+    async def put_partial(self, session_id: SessionId, body: bytes, *, fence: int) -> None:
+        """Keep the words of a reply that is not complete; see `Store.put_partial`."""
+        await self._run(lambda db: log.put_partial(db, session_id, body, fence), session_id)
+
+    async def partial(self, session_id: SessionId) -> bytes | None:
+        """Return the words of a reply that is not complete, or None; see `Store.partial`."""
+        return await self._run(lambda db: log.partial(db, session_id), session_id)
+
     async def acquire(self, session_id: SessionId, holder: str, ttl_s: float) -> int | None:
         """Take or renew the session's one lease; see `Store.acquire`."""
         found = await self._run(lambda db: log.acquire(db, session_id, holder, ttl_s), session_id, holder)

@@ -3,9 +3,9 @@
 All keys of a session carry the same `{…}` tag, so in a cluster they are on one server and one step can change them
 together:
 
-    prefix:{s:id}            a hash: owner, agent, where the log stands, when it was used, who holds the lease
-                             and under which number (fence), and where each append with an idempotency
-                             key stands
+    prefix:{s:id}            a hash: owner, agent, where the log stands, when it was used, who holds the lease,
+                             and under which number (fence), where each append with an idempotency
+                             key stands, and the words of an incomplete reply (partial)
     prefix:{s:id}:log        the stream of events
     prefix:{s:id}:blobs      a hash: texts by their hash
     prefix:{s:id}:snapshot   a hash: the folded state and where it stands

@@ -45,9 +45,12 @@ TOUCH = _about_session("touch")
 DELETE = _about_session("delete")
 ERASE = _about_session("erase")
 PUT_SNAPSHOT = _about_session("put_snapshot")
+PUT_PARTIAL = _about_session("put_partial")
 ACQUIRE = _about_session("acquire")
 RELEASE = _about_session("release")
 DROP = Script(_lua("drop").encode())
 
-BODIES = {one.sha: one.body for one in (APPEND, TOUCH, DELETE, ERASE, PUT_SNAPSHOT, ACQUIRE, RELEASE, DROP)}
+BODIES = {
+    one.sha: one.body for one in (APPEND, TOUCH, DELETE, ERASE, PUT_SNAPSHOT, PUT_PARTIAL, ACQUIRE, RELEASE, DROP)
+}
 """Every script by its name."""

@@ -33,7 +33,7 @@ from windowpane.errors import (
 from windowpane.stores.append import Append, check_name
 from windowpane.stores.base import Appended, Cost, SessionPage, SessionRow, Snapshot, Store
 from windowpane.stores.clock import from_us, to_us
-from windowpane.stores.codec import decode_event, encode_event
+from windowpane.stores.codec import encode_event
 from windowpane.stores.cursor import check_limit, parse_cursor
 from windowpane.stores.packing import pack, unpack
 from windowpane.stores.redis import scripts
@@ -50,6 +50,7 @@ from windowpane.stores.redis.rewrite import AofRewrite
 from windowpane.stores.redis.scripts import Script
 from windowpane.stores.redis.url import parse_redis_url
 from windowpane.stores.redis.wakeups import CHECK_EVERY_S, Wakeups
+from windowpane.stores.redis.wording import append_words, recorded, stored
 from windowpane.stores.watch import Watchers
 
 ANSWER_S = 10.0
@@ -144,8 +145,8 @@ class RedisStore(Store):
         commands = self._append_commands(append, operation, seen_at)
         (reply,) = await self._open_nodes().run(self._keys.row(session_id), commands)
         match reply:
-            case [b"appended" | b"found", bytes(stored), *unlisted]:
-                first, last, at, by = _stored(stored)
+            case [b"appended" | b"found", bytes(where), *unlisted]:
+                first, last, at, by = stored(where)
                 # Found by another attempt of the same call, it is not repeated.
                 appended = Appended(first, last, from_us(at), repeated=by != operation)
             case [b"fenced"]:
@@ -195,7 +196,7 @@ class RedisStore(Store):
                         pass
                     case _:
                         raise StoreRolledBackError(session_id, start, last)
-            log = _recorded(entries)
+            log = recorded(entries)
             # The session began between the two commands.
             if log or last <= start:
                 break
@@ -305,6 +306,17 @@ class RedisStore(Store):
             case _:
                 return None
 
+    async def put_partial(self, session_id: SessionId, body: bytes, *, fence: int) -> None:
+        """Keep the words of a reply that is not complete; see `Store.put_partial`."""
+        await self._change(scripts.PUT_PARTIAL, session_id, b"%d" % fence, pack(body))
+
+    async def partial(self, session_id: SessionId) -> bytes | None:
+        """Return the words of a reply that is not complete, or None; see `Store.partial`."""
+        check_name(session_id)
+        row = self._keys.row(session_id)
+        (found,) = await self._open_nodes().run(row, (b"HGET", row, b"partial"), reads=True)
+        return unpack(found) if isinstance(found, bytes) else None
+
     async def acquire(self, session_id: SessionId, holder: str, ttl_s: float) -> int | None:
         """Take or renew the session's one lease, by the server's clock; see `Store.acquire`."""
         check_name(holder)
@@ -409,7 +421,7 @@ class RedisStore(Store):
         """
         mark = b"op:" + operation if append.key is None else b"key:" + append.key.encode()
         since = b"%d" % (self._server_clock.now() - _CLOCKS_APART_US)
-        words = _append_words(append, seen_at)
+        words = append_words(append, seen_at)
         row = self._keys.row(append.session_id)
 
         def commands(attempted: bool) -> list[Command]:
@@ -449,46 +461,6 @@ class RedisStore(Store):
 
     def _unexpected(self, reply: Reply) -> StoreCorruptError:
         return StoreCorruptError(f"Redis at {self._url}", f"it answered {reply!r:.100}")
-
-
-def _append_words(append: Append, seen_at: int | None) -> tuple[bytes, ...]:
-    """Return what `lua/append.lua` is given about the append itself."""
-    begins, moved = append.begins, append.original_times is not None
-    return (
-        b"" if append.fence is None else b"%d" % append.fence,
-        b"" if append.expected_seq is None else b"%d" % append.expected_seq,
-        b"" if seen_at is None else b"%d" % seen_at,
-        b"" if begins is None else b"1",
-        b"" if begins is None else begins.owner.encode(),
-        b"" if begins is None else begins.agent.encode(),
-        b"%d" % append.touched(0) if moved else b"",
-        b"%d" % len(append.bodies),
-        *append.bodies,
-        *((b"%d" % at for at in append.times(0)) if moved else ()),
-        *(word for name, text in append.blobs.items() for word in (name.encode(), _packed(text))),
-    )
-
-
-def _stored(where: bytes) -> tuple[int, int, int, bytes]:
-    """Return an append's first and last event, its time, and the number of the operation that stored it."""
-    first, last, at, by = where.split(b" ")
-    return int(first), int(last), int(at), by
-
-
-def _packed(text: str) -> bytes:
-    return pack(text.encode("utf-8", "surrogatepass"))
-
-
-def _recorded(entries: Reply) -> list[Recorded]:
-    found: list[Recorded] = []
-    if isinstance(entries, list):
-        for entry in entries:
-            match entry:
-                case [bytes(seq), [b"a", bytes(at), b"o", bytes(), b"e", bytes(body)]]:
-                    found.append(Recorded(int(seq[:-2]), from_us(int(at)), decode_event(body)))
-                case _:
-                    raise StoreCorruptError("the log in Redis", f"it holds {entry!r:.100}")
-    return found
 
 
 async def _server_us(nodes: Nodes) -> int:

@@ -63,6 +63,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             PRIMARY KEY (owner, day)) WITHOUT ROWID""",
     ),
     ("ALTER TABLE session ADD COLUMN fence INTEGER NOT NULL DEFAULT 0",),
+    ("CREATE TABLE partial (session INTEGER PRIMARY KEY, body BLOB NOT NULL)",),
 )
 SCHEMA = len(MIGRATIONS)
 

@@ -23,7 +23,8 @@ Row = tuple[str, str, str, int, int, int]
 
 _COLUMNS = "id, owner, agent, last_seq, created_at, touched_at"
 _CUSHION = bytes(PAGE_BYTES)
-"""Stands before a snapshot, so that its text lies in pages of its own, which SQLite zeroes when they are freed."""
+"""Stands before a snapshot and a partial reply, so that their text lies in pages of its own. SQLite zeroes these when
+they are freed."""
 
 
 def append(db: sqlite3.Connection, append: Append) -> Appended:
@@ -160,6 +161,7 @@ def delete(db: sqlite3.Connection, session_id: SessionId) -> None:
         "DELETE FROM event WHERE session = ?",
         "DELETE FROM append_key WHERE session = ?",
         "DELETE FROM snapshot WHERE session = ?",
+        "DELETE FROM partial WHERE session = ?",
         "DELETE FROM lease WHERE session = ?",
         "DELETE FROM session WHERE pk = ?",
     ):
@@ -187,6 +189,7 @@ def erase(db: sqlite3.Connection, session_id: SessionId, seqs: Sequence[int], bl
         db.execute("UPDATE event SET text = NULL WHERE session = ? AND seq = ?", (session, seq))
     _forget_blobs(db, session, blobs)
     db.execute("DELETE FROM snapshot WHERE session = ?", (session,))
+    db.execute("DELETE FROM partial WHERE session = ?", (session,))
     db.execute("UPDATE session SET erased_seq = last_seq WHERE pk = ?", (session,))
 
 
@@ -247,6 +250,23 @@ def snapshot(db: sqlite3.Connection, session_id: SessionId) -> Snapshot | None:
         "SELECT seq, body FROM snapshot JOIN session ON session.pk = snapshot.session WHERE id = ?", (session_id,)
     ).fetchone()
     return found and Snapshot(found[0], unpack(found[1][len(_CUSHION) :]))
+
+
+def put_partial(db: sqlite3.Connection, session_id: SessionId, body: bytes, fence: int) -> None:
+    """Keep the words of a reply that is not complete, unless another took the lease since."""
+    db.execute(
+        """INSERT INTO partial SELECT pk, ? FROM session WHERE id = ? AND fence <= ?
+           ON CONFLICT (session) DO UPDATE SET body = excluded.body""",
+        (_CUSHION + pack(body), session_id, fence),
+    )
+
+
+def partial(db: sqlite3.Connection, session_id: SessionId) -> bytes | None:
+    """Return the words of a reply that is not complete, or None."""
+    found: tuple[bytes] | None = db.execute(
+        "SELECT body FROM partial JOIN session ON session.pk = partial.session WHERE id = ?", (session_id,)
+    ).fetchone()
+    return found and unpack(found[0][len(_CUSHION) :])
 
 
 def acquire(db: sqlite3.Connection, session_id: SessionId, holder: str, ttl_s: float) -> int | None:

@@ -32,5 +32,6 @@ for number = 7 + count, #ARGV do
   redis.call('HDEL', blobs, ARGV[number])
 end
 redis.call('DEL', snapshot)
+redis.call('HDEL', row, 'partial')
 redis.call('HSET', row, 'erased', seq)
 return {'erased'}
