@@ -38,7 +38,7 @@ from windowpane.settings import Settings
 from windowpane.wiring import open_store
 from wire import openai_chat
 from wire.reply import WireReply
-from wire.server import Answer, WireServer, running
+from wire.server import Answer, Step, WireServer, running
 
 ROOM_BYTES = 8 * 2**20
 
@@ -288,7 +288,8 @@ async def servers(folder: Path, store_url: str, how_many: int = 2) -> AsyncGener
 AGENT = {"model": "openai-chat:gpt-4o", "search": {"enabled": False}, "working_context": False}
 
 
-def _half(then: asyncio.Event) -> Answer:
+def half(then: Step) -> Answer:
+    """Return an answer of which only the beginning comes by itself."""
     first, said, *rest = openai_chat.frames(WireReply(text=("So far.", " And on.")))
     return Answer((first, said, then, *rest, openai_chat.DONE))
 
@@ -311,7 +312,7 @@ async def outage(
         servers(directory, store_url + (kind.hasty if hasty else "")) as both,
     ):
         go_on = asyncio.Event()
-        both.wire.add(*[_half(go_on)] * turns, *[openai_chat.answer(WireReply(text=("Hello.",)))] * turns)
+        both.wire.add(*[half(go_on)] * turns, *[openai_chat.answer(WireReply(text=("Hello.",)))] * turns)
         first, late = [[await both.session() for _ in range(turns)] for _ in range(2)]
         async with AsyncExitStack() as stack, anyio.create_task_group() as tasks:
             begun = [
@@ -337,7 +338,7 @@ async def paused_server(
     """Stop a server in the middle of turns, and let the other continue their sessions; then let the first go on."""
     async with fault(kind, directory) as (store_url, _), servers(directory, store_url) as both:
         go_on = asyncio.Event()
-        both.wire.add(*[_half(go_on)] * turns, *[openai_chat.answer(WireReply(text=("Hello.",)))] * turns)
+        both.wire.add(*[half(go_on)] * turns, *[openai_chat.answer(WireReply(text=("Hello.",)))] * turns)
         sessions = [await both.session() for _ in range(turns)]
         async with AsyncExitStack() as stack:
             begun = [
