@@ -36,6 +36,9 @@ DEADLINE_S = 120.0
 TRANSCRIPT_TOKENS = 8000
 """How much of the conversation the model reads: half for what is new, half for what came before."""
 
+OUTPUT_TOKENS = 1000
+"""How much the model may write: several times what a summary takes."""
+
 EARLIER_MESSAGE_TOKENS = 80
 FACT_CHARACTERS = 160
 
@@ -70,6 +73,9 @@ async def summarise(
             written = _read(await _ask(model, _messages(due, earlier)))
     except ModelError as error:
         log.info("summary.extracted", model=model.name, code=error.code)
+    else:
+        if written is None:
+            log.info("summary.dropped", model=model.name, why="too late, or not a summary")
     return extracted if written is None else _merged(due, earlier, extracted, written, model.name, limits)
 
 
@@ -135,7 +141,7 @@ def _spoken(message: Spoken, most_tokens: int) -> str:
 
 
 async def _ask(model: ChatModel, messages: Sequence[RequestMessage]) -> Step | None:
-    settings = CallSettings(model=model.name)
+    settings = CallSettings(model=model.name, max_output_tokens=OUTPUT_TOKENS)
     async with aclosing(model.stream(messages, [RECORD_SUMMARY], settings)) as events:
         async for event in events:
             if isinstance(event, ModelStep):
