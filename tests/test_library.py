@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ import windowpane
 from windowpane.api.pane import Pane
 from windowpane.testing import Reply, ScriptedModel, World, serving
 
+BY_SDK = Path(__file__).parent / "tools" / "servers" / "by_sdk.py"
 HEAVY = {"anyio", "fastapi", "httpx2", "mcp", "numpy", "pydantic", "pydantic_ai", "starlette", "structlog"}
 
 
@@ -58,6 +60,26 @@ async def test_a_pane_that_is_opened_warm_has_its_search_loaded_before_the_first
     assert progress[0] == progress[1] > 0
 
 
+async def test_a_warm_pane_indexes_the_tools_of_an_agent_when_a_session_of_it_is_opened(tmp_path: Path) -> None:
+    folder = tmp_path / "agents" / "clerk"
+    (folder / "prompts").mkdir(parents=True)
+    (folder / "prompts" / "core.md").write_text("You are a clerk.")
+    (folder / "agent.yaml").write_text("model: echo\n")
+    servers = {"notes": {"command": sys.executable, "args": [str(BY_SDK), "stdio"], "include": "agent"}}
+    (folder / "mcp.json").write_text(json.dumps({"mcpServers": servers}))
+    async with windowpane.open(agents=tmp_path / "agents", store="memory:", data=tmp_path, warm=True) as pane:
+        session = await pane.sessions.create()
+        with anyio.fail_after(120):
+            while pane.indexing is None:  # noqa: ASYNC110 (it is not announced)
+                await anyio.sleep(0.05)
+        progress = pane.indexing
+        request = await pane.preview(session.id, "Please add two numbers")
+
+    assert progress is not None
+    assert progress[0] == progress[1] > 0
+    assert (len(request.context.candidates) > 0, request.context.degraded) == (True, ())
+
+
 def test_a_script_calls_the_same_methods_without_await(tmp_path: Path) -> None:
     windowpane.init_agent(tmp_path / "agents" / "guide")
     with windowpane.open_sync(agents=tmp_path / "agents", store="memory:", data=tmp_path) as pane:
@@ -91,7 +113,7 @@ async def test_a_preview_and_a_search_need_no_provider_key(tmp_path: Path, monke
             await pane.models.check("openai:gpt-5-mini")
 
     assert request.context.settings.model == "openai:gpt-5-mini"
-    assert [str(item.ref) for item in found]
+    assert [str(item.ref) for item in found.items]
 
 
 async def test_the_small_world_is_a_pane_for_tests(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ there is one way to do each thing.
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing, suppress
 from dataclasses import replace
+from functools import partial
 from typing import Self
 
 import anyio
@@ -98,6 +99,7 @@ class Engine:
     ) -> None:
         self.store = store
         self._warm = warm
+        self._warmed: set[str] = set()
         self.agents, self.models = agents, models
         self._selector = selector or NoSelector()
         self._states = Sessions(store, touch_every_s=touch_every_s)
@@ -122,21 +124,15 @@ class Engine:
             leases=self._leases,
             patience=StorePatience(store_patience_s),
         )
-        self.sessions = SessionLifecycle(self._states, agents, self._toolboxes, self._memory, self._runner)
+        self.sessions = SessionLifecycle(
+            self._states, agents, self._toolboxes, self._memory, self._runner, self._warm_agent
+        )
         self.conversations = Conversations(self._states, agents, self._memory, self._leases)
         self.items = SessionItems(self._states, agents, self._toolboxes)
         self.agent_items = AgentItems(self._states, agents, self._toolboxes, self._selector, self._memory)
         self.past = PastRequests(self._states)
         self.calls = PastCalls(self._states, self.past)
-        self.prepared = PreparedTurns(
-            sessions=self._states,
-            agents=agents,
-            toolboxes=self._toolboxes,
-            requests=self._requests,
-            working=self.working,
-            leases=self._leases,
-            runner=self._runner,
-        )
+        self.prepared = self._prepared_turns()
 
     async def __aenter__(self) -> Self:
         async with AsyncExitStack() as opening:
@@ -343,6 +339,23 @@ class Engine:
     def indexing(self) -> tuple[int, int] | None:
         """Return how many passages are embedded, and out of how many; None while nothing was searched."""
         return self._selector.progress if isinstance(self._selector, HybridSelector) else None
+
+    def _prepared_turns(self) -> PreparedTurns:
+        return PreparedTurns(
+            sessions=self._states,
+            agents=self.agents,
+            toolboxes=self._toolboxes,
+            requests=self._requests,
+            working=self.working,
+            leases=self._leases,
+            runner=self._runner,
+        )
+
+    def _warm_agent(self, name: str) -> None:
+        """Have an agent's search loaded in the background when its first session is opened, if this process warms."""
+        if self._warm and name not in self._warmed:
+            self._warmed.add(name)
+            self._tasks.start_soon(supervised, "search.warm", partial(self.agent_items.warm_agent, name))
 
     def _turn_requests(
         self, search_engine: SearchEngine | None, settle_s: float, resume_after_s: float

@@ -325,7 +325,7 @@ async def test_a_preview_and_a_search_need_no_provider_key(world: World, over_ht
         failed = await pane.ask(session, "When is my refund?")
 
     assert request.context.settings.model == "openai:gpt-5-mini"
-    assert [str(item.ref) for item in found] == ["reference:billing"]
+    assert [str(item.ref) for item in found.items] == ["reference:billing"]
     assert answer.structured_content is not None
     assert [item["item"] for item in answer.structured_content["items"]] == ["rule:tone", "files:read"]
     assert failed.outcome == "failed"

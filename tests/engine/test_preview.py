@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from fetch.site import page, running_site
+from windowpane.api.agents import FoundItems
 from windowpane.context.ids import RequestId, SessionId
 from windowpane.context.request import Request
 from windowpane.engine import Engine
@@ -104,6 +105,6 @@ async def test_a_preview_and_a_search_need_no_key_of_the_provider(world: World) 
 
     assert (preview.context.settings.model, preview.context.budget.window_tokens) == ("openai:gpt-5-mini", 400_000)
     assert preview.context.budget.window_source == "model"
-    assert found == ()
+    assert found == FoundItems(())
     assert timeless(preview) == timeless(sent)
     assert getattr(last, "content", "") == "openai:gpt-5-mini needs a key: set OPENAI_API_KEY"

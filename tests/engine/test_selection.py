@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 
 import windowpane
+from windowpane.api.agents import FoundItems
 from windowpane.api.replay import WhatIf
 from windowpane.context.items import reference_ref, rule_ref, tool_ref
 from windowpane.errors import InvalidSettingError
+from windowpane.insight.explain import explain
 from windowpane.insight.past import past_turn
 from windowpane.insight.replay import rerun
 from windowpane.request.hybrid_selector import HybridSelector
@@ -108,8 +110,8 @@ async def test_items_can_be_searched_without_a_session(library: World) -> None:
         found = await engine.agent_items.search("pane", "resize a photo", refs)
         none = await engine.agent_items.search("pane", "resize a photo", refs, top_n=0, include_score=1.01)
 
-    assert [(str(item.ref), item.include_mode) for item in found] == [("reference:printing", "agent")]
-    assert none == ()
+    assert [(str(item.ref), item.include_mode) for item in found.items] == [("reference:printing", "agent")]
+    assert none == FoundItems(())
 
 
 @pytest.mark.spec("S1.100", "S1.113")
@@ -132,10 +134,17 @@ async def test_without_the_model_words_decide_and_the_record_says_so(library: Wo
         session = await engine.sessions.create()
         await drain(engine.turn(session.id, "refund for invoices and payments"))
         context = await engine.past.context(session.id, 1)
+        preview = await engine.preview(session.id, "refund for invoices and payments")
+        found = await engine.agent_items.search("pane", "refund for invoices", [reference_ref("billing")])
+        past = await past_turn(engine, session.id, 1)
+        again = await rerun(engine, past, WhatIf(search={"text": {"floor": 0.2}}))
 
     assert [str(item.ref) for item in context.items if item.include_mode == "agent"] == ["reference:billing"]
     assert len(context.degraded) == 1
     assert context.degraded[0].startswith("matched by keywords only: ")
+    assert [str(item.ref) for item in found.items] == ["reference:billing"]
+    shown = (found, preview.context, again, explain(past, reference_ref("billing")))
+    assert [one.degraded for one in shown] == [context.degraded] * 4
 
 
 async def test_who_can_wait_for_the_search_to_start_misses_nothing(library: World) -> None:

@@ -131,9 +131,13 @@ class ServerList:
 
 @dataclass(frozen=True, slots=True)
 class FoundItems:
-    """Items that a query needs, best first, each with its evidence."""
+    """Items that a query needs, best first, each with its evidence.
+
+    `degraded` says what was less good than it should be: only words were compared, a language is not the model's.
+    """
 
     items: tuple[ContextItem, ...]
+    degraded: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

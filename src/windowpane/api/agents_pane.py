@@ -8,6 +8,7 @@ from windowpane.api.agents import (
     AgentSummary,
     AgentView,
     FileView,
+    FoundItems,
     ItemDetail,
     ItemList,
     PromptView,
@@ -19,7 +20,6 @@ from windowpane.api.evaluation import Evaluation, Proposal
 from windowpane.api.suggestions import Applied, Edit, SuggestionList
 from windowpane.context.agents import Problem
 from windowpane.context.items import Domain, IncludeMode, ItemRef, ItemType, Reference, Rule
-from windowpane.context.request import ContextItem
 
 
 class AgentsApi(Protocol):
@@ -183,7 +183,7 @@ class AgentsApi(Protocol):
         top_k: int = 20,
         top_n: int = 5,
         include_score: float = 0.7,
-    ) -> tuple[ContextItem, ...]:
+    ) -> FoundItems:
         """Return which of an agent's items, or of these, a query needs, best first. No model is called.
 
         At most `top_n` are found, and beyond that all of at least `include_score`.

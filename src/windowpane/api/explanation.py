@@ -64,7 +64,8 @@ class Explanation:
     """Why an item was in a request or not. `changes` would have turned that round, the smallest first.
 
     `tokens` is what all of the item takes, None when that is not known. `compared` is how many candidates its score was
-    ranked among. `mode` is how the item came in, or else how the agent includes it.
+    ranked among. `mode` is how the item came in, or else how the agent includes it. `degraded` says what was less good
+    than it should be in the request that its score comes from.
     """
 
     ref: ItemRef
@@ -78,6 +79,7 @@ class Explanation:
     tokens: int | None
     room: RoomState
     changes: tuple[Change, ...]
+    degraded: tuple[str, ...] = ()
 
     @property
     def smallest(self) -> Change | None:

@@ -28,7 +28,6 @@ from windowpane.api.suggestions import Applied, Edit, SuggestionList
 from windowpane.client.connection import Connection, agent_path, item_path, keyed, matching, part
 from windowpane.context.agents import Problem
 from windowpane.context.items import Domain, IncludeMode, ItemRef, ItemType, Reference, Rule
-from windowpane.context.request import ContextItem
 
 
 class RemoteAgents:
@@ -184,12 +183,12 @@ class RemoteAgents:
         top_k: int = 20,
         top_n: int = 5,
         include_score: float = 0.7,
-    ) -> tuple[ContextItem, ...]:
+    ) -> FoundItems:
         """Return which of an agent's items, or of these, a query needs, best first."""
         body: dict[str, Any] = {"query": query, "top_k": top_k, "top_n": top_n, "include_score": include_score}
         if items is not None:
             body["items"] = [asdict(as_ref(item)) for item in items]
-        return (await self._server.send(FoundItems, "POST", f"{agent_path(agent)}/search", body)).items
+        return await self._server.send(FoundItems, "POST", f"{agent_path(agent)}/search", body)
 
     async def tests(self, agent: str) -> ContextTests:
         """Return the context tests in an agent's folder, and what is wrong with their files."""

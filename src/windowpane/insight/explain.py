@@ -180,6 +180,7 @@ class _Explainer:
             tokens=want.tokens if want else None,
             room=RoomState(pieces_tokens=self._context.budget.pieces_tokens, left_tokens=self._left.get(str(ref))),
             changes=tuple(sorted(changes, key=self._size)),
+            degraded=self._context.degraded if evidence is not None else (),
         )
 
     @cached_property

@@ -82,7 +82,8 @@ def decided_again(past: PastTurn, search: Mapping[str, Any]) -> Rerun:
         for domain, candidates in scored(past.context).items()
         for choice in candidates.under(settings.of(domain))
     ]
-    return _finished(past, past.context.query.text, settings, outcomes, measured=False)
+    query, degraded = past.context.query.text, past.context.degraded
+    return _finished(past, query, settings, outcomes, measured=False, degraded=degraded)
 
 
 def _settings(past: PastTurn, changes: Mapping[str, Any]) -> SearchSettings:
@@ -181,7 +182,7 @@ def _finished(
     outcomes: list[ReplayedItem],
     *,
     measured: bool,
-    degraded: tuple[str, ...] = (),
+    degraded: tuple[str, ...],
     items: Mapping[ItemRef, Item] | None = None,
 ) -> Rerun:
     kept = _kept(past, outcomes, items or {})

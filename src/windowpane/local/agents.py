@@ -9,7 +9,16 @@ from typing import Any
 
 import anyio.to_thread
 
-from windowpane.api.agents import AgentSummary, AgentView, FileView, ItemCounts, ItemList, ItemView, ServerView
+from windowpane.api.agents import (
+    AgentSummary,
+    AgentView,
+    FileView,
+    FoundItems,
+    ItemCounts,
+    ItemList,
+    ItemView,
+    ServerView,
+)
 from windowpane.api.analytics import Filters
 from windowpane.api.context_tests import ContextTest, ContextTests, Report
 from windowpane.api.evaluation import Evaluation, Proposal
@@ -18,7 +27,6 @@ from windowpane.api.suggestions import Applied, Edit, SuggestionList
 from windowpane.context.agents import Problem
 from windowpane.context.ids import content_hash
 from windowpane.context.items import Domain, IncludeMode, Item, ItemRef, ItemType
-from windowpane.context.request import ContextItem
 from windowpane.errors import InvalidInputError
 from windowpane.insight.analytics.report import counted_turns, item_rows
 from windowpane.insight.analytics.suggest import apply, suggestions
@@ -109,7 +117,7 @@ class LocalAgents(LocalAgentFiles):
         top_k: int = 20,
         top_n: int = 5,
         include_score: float = 0.7,
-    ) -> tuple[ContextItem, ...]:
+    ) -> FoundItems:
         """Return which of an agent's items, or of these, a query needs, best first."""
         if items is None:
             items = tuple(item.ref for item in await self._engine.agent_items.of(agent))

@@ -6,6 +6,7 @@ from typing import Any
 import anyio.to_thread
 
 from windowpane.agents.base import Agents
+from windowpane.api.agents import FoundItems
 from windowpane.context.ids import SessionId
 from windowpane.context.items import Item, ItemRef, Tool, item_hash
 from windowpane.context.messages import Message
@@ -57,7 +58,7 @@ class AgentItems:
         top_k: int = 20,
         top_n: int = 5,
         include_score: float = 0.7,
-    ) -> tuple[ContextItem, ...]:
+    ) -> FoundItems:
         """Return which of these items a query needs, best first, each with its evidence. Unknown items are passed over.
 
         `top_k` candidates are looked at in detail, at most `top_n` are returned, and beyond that every one that scores
@@ -67,7 +68,7 @@ class AgentItems:
         wanted = [known[ref] for ref in dict.fromkeys(items) if ref in known]
         settings = {"top_k": top_k, "top_n": top_n, "include_score": include_score}
         selection = await self._selector.select(query, (), wanted, settings)
-        return tuple(
+        found = tuple(
             ContextItem(
                 type=chosen.item.ref.type,
                 name=chosen.item.name,
@@ -81,6 +82,7 @@ class AgentItems:
             )
             for chosen in selection.chosen
         )
+        return FoundItems(found, selection.degraded)
 
     async def select(
         self, message: str, candidates: Sequence[Item], search: Mapping[str, Any], *, recent: Sequence[Message] = ()
@@ -98,6 +100,18 @@ class AgentItems:
         Nothing is kept of them.
         """
         return await self._memory.nearness(message, texts)
+
+    async def warm_agent(self, agent_name: str) -> None:
+        """Load the search and index everything that could be selected from an agent, its tools included.
+
+        Nothing is loaded where the agent has nothing to select, or its search is off. The work is done in threads.
+        """
+        agent = await anyio.to_thread.run_sync(self._agents.current, agent_name)
+        await self.servers(agent_name, settle_s=WARM_S)
+        candidates = [item for item in await self.of(agent_name) if item.include == "agent"]
+        if candidates:
+            await anyio.to_thread.run_sync(count, WARMING)
+            await self._selector.select(WARMING, (), candidates, {**agent.settings.search, "deadline_s": WARM_S})
 
     async def warm(self) -> None:
         """Load what the first message would wait for: the embedding model and the tokenizer.

@@ -1,6 +1,6 @@
 """Sessions: create, read, list, change, delete, export, import, fork."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -64,14 +64,22 @@ class SessionLifecycle:
     """Sessions as a whole, whatever is in them."""
 
     def __init__(
-        self, sessions: Sessions, agents: Agents, toolboxes: Toolboxes, memory: Memory, turns: RunningTurns
+        self,
+        sessions: Sessions,
+        agents: Agents,
+        toolboxes: Toolboxes,
+        memory: Memory,
+        turns: RunningTurns,
+        opened: Callable[[str], None],
     ) -> None:
+        """Take what sessions need. `opened` is told the agent of every session that a caller creates or opens."""
         self._states = sessions
         self._store = sessions.store
         self._agents = agents
         self._toolboxes = toolboxes
         self._memory = memory
         self._turns = turns
+        self._opened = opened
 
     async def create(
         self,
@@ -108,7 +116,9 @@ class SessionLifecycle:
             items=always_items(found) + tuple(item for server in ready for item in always_tools(server)),
             servers=tuple(server.name for server in ready),
         )
-        return (await self._states.create(session_id or new_session_id(), [created, *past_events(past)])).state
+        state = (await self._states.create(session_id or new_session_id(), [created, *past_events(past)])).state
+        self._opened(state.agent)
+        return state
 
     async def get(self, session_id: SessionId) -> SessionState:
         """Return a session as it is now. A turn in it that its worker left behind is closed before long.
@@ -118,6 +128,7 @@ class SessionLifecycle:
         """
         state = await self._states.state(session_id)
         self._turns.attend(state)
+        self._opened(state.agent)
         return state
 
     async def check_owner(self, session_id: SessionId, owner: str) -> None:

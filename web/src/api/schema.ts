@@ -792,7 +792,7 @@ export type Evidence = {
   floor: number | null
 }
 
-/** Why an item was in a request or not. `changes` would have turned that round, the smallest first. `tokens` is what all of the item takes, None when that is not known. `compared` is how many candidates its score was ranked among. `mode` is how the item came in, or else how the agent includes it. */
+/** Why an item was in a request or not. `changes` would have turned that round, the smallest first. `tokens` is what all of the item takes, None when that is not known. `compared` is how many candidates its score was ranked among. `mode` is how the item came in, or else how the agent includes it. `degraded` says what was less good than it should be in the request that its score comes from. */
 export type Explanation = {
   ref: ItemRef
   included: boolean
@@ -805,6 +805,7 @@ export type Explanation = {
   tokens: number | null
   room: RoomState
   changes: Change[]
+  degraded: string[]
 }
 
 /** Everything that the agent had at the time of the turn, and why it was in the request or not. */
@@ -970,9 +971,10 @@ export type Found = {
   pages: number[]
 }
 
-/** Items that a query needs, best first, each with its evidence. */
+/** Items that a query needs, best first, each with its evidence. `degraded` says what was less good than it should be: only words were compared, a language is not the model's. */
 export type FoundItems = {
   items: ContextItem[]
+  degraded: string[]
 }
 
 /** A function of the client's, offered to the model beside the agent's own tools. */

@@ -84,7 +84,7 @@ async def search_agent_items(pane: Reading, agent: AgentName, search: Search) ->
 
     Items that the agent does not have are passed over. No model is called.
     """
-    found = await pane.agents.search(
+    return await pane.agents.search(
         agent,
         search.query,
         items=search.items,
@@ -92,7 +92,6 @@ async def search_agent_items(pane: Reading, agent: AgentName, search: Search) ->
         top_n=search.top_n,
         include_score=search.include_score,
     )
-    return FoundItems(found)
 
 
 class DomainChanges(BaseModel):

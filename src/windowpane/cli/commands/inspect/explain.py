@@ -8,6 +8,7 @@ import typer
 from windowpane.cli.connect import on_pane
 from windowpane.cli.lookup import find_item, find_session
 from windowpane.cli.options import Json, SessionArgument, TurnArgument, new_app
+from windowpane.cli.render_request import draw_degraded
 from windowpane.cli.terminal import Screen, counted
 
 if TYPE_CHECKING:
@@ -72,6 +73,7 @@ def draw_explanation(screen: Screen, found: "Explanation") -> None:
         changes = [change.text for change in found.changes if change.effect == effect]
         if changes:
             screen.line(f"  {words}: {'; or '.join(changes)}")
+    draw_degraded(screen, found.degraded)
 
 
 def _draw_all(screen: Screen, found: "tuple[Explanation, ...]") -> None:
@@ -84,6 +86,7 @@ def _draw_all(screen: Screen, found: "tuple[Explanation, ...]") -> None:
             screen.line(f"  {one.ref}{score}: {one.reason}{turned}")
         if not rows:
             screen.line("  none", "dim")
+    draw_degraded(screen, dict.fromkeys(note for one in found for note in one.degraded))
 
 
 def _verdict(found: "Explanation") -> str:
