@@ -2,6 +2,7 @@
 
     export WINDOWPANE_BENCH_DATA=/path/to/data
     python bench/selection_quality.py            # the shipped parameters
+    python bench/selection_quality.py --sizes    # by the size of the pool, general requests, changes of topic
     python bench/selection_quality.py --crossed  # fitted on half of the sets, the other half reported, then swapped
     python bench/selection_quality.py --fit      # prints the parameters to ship
 
@@ -14,9 +15,12 @@ import json
 import os
 import re
 import tempfile
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import product
+from math import log
 from pathlib import Path
 from typing import Any
 
@@ -29,11 +33,13 @@ from windowpane.search.base import Measurements, SearchQuery
 from windowpane.search.corpus import Corpus
 from windowpane.search.documents import Document
 from windowpane.search.embedding.minilm import MiniLM
-from windowpane.search.embedding.vectors import Key, Stored, VectorCache, stored, vector_key
-from windowpane.search.query import query
-from windowpane.search.select import CALIBRATION, Calibration, evidence, select
-from windowpane.search.settings import SelectSettings
+from windowpane.search.embedding.vectors import SCALE, Key, Stored, VectorCache, stored, vector_key
+from windowpane.search.follow_up import finds_enough, goes_on, repeats
+from windowpane.search.query import LONGEST_EARLIER_CHARS, alone, with_turns
+from windowpane.search.select import CALIBRATION, FEWEST, Calibration, evidence, select
+from windowpane.search.settings import SearchSettings, SelectSettings
 
+HERE = Path(__file__).parent
 HALVES = (
     ("metatool_single", "metatool_multi", "metatool_aware", "sgd", "cursorrules"),
     ("apibank", "bfcl_multiturn", "bfcl_pool", "banking77", "stackfaq"),
@@ -94,14 +100,41 @@ class Texts:
         return [found[vector_key(self.model, text)] for text in texts]
 
 
-class BenchSet:
+class BenchPool:
+    """Documents that can be searched for messages."""
+
+    def __init__(self, name: str, documents: tuple[Document, ...], texts: Texts) -> None:
+        self.name = name
+        self.documents = documents
+        self._texts = texts
+        self.corpus = Corpus(documents[0].domain, documents, texts.model)
+        self.corpus.fill(texts.load(self.corpus.texts))
+
+    def measure(self, search: SearchQuery) -> Measurements:
+        return self.corpus.measure(search, self._texts.of(search.texts))
+
+    def search(self, message: str, history: Sequence[Utterance]) -> tuple[SearchQuery, Measurements]:
+        """Search for a message as the selector does, with the turn before it where it is a follow-up."""
+        asked = alone(message, history)
+        found = self.measure(asked)
+        mixed = with_turns(message, history)
+        if mixed is None or finds_enough([found]):
+            return asked, found
+        latest = history[-1].text.strip()[-LONGEST_EARLIER_CHARS:]
+        first, second = (vector.astype(np.float64) for vector in self._texts.of((message, latest or message)))
+        if history[-1].role == "assistant" and repeats([self.measure(SearchQuery(latest))]):
+            mixed = with_turns(message, history, answers=False) or mixed
+        together = self.measure(mixed)
+        nearness = float(first @ second) / (SCALE * SCALE)
+        return (mixed, together) if goes_on(mixed, nearness, [found], [together]) else (asked, found)
+
+
+class BenchSet(BenchPool):
     """One set, measured."""
 
     def __init__(self, folder: Path, texts: Texts) -> None:
-        self.name = folder.name
-        self._texts = texts
         rows = [json.loads(line) for line in (folder / "items.jsonl").open()]
-        self.documents = tuple(_document(row, self.name in NAME_HIDDEN) for row in rows)
+        super().__init__(folder.name, tuple(_document(row, folder.name in NAME_HIDDEN) for row in rows), texts)
         positions = {row["id"]: i for i, row in enumerate(rows)}
         self.queries = [
             BenchQuery(
@@ -111,19 +144,14 @@ class BenchSet:
             )
             for row in (json.loads(line) for line in (folder / "queries.jsonl").open())
         ]
-        domain = self.documents[0].domain
-        self.corpus = Corpus(domain, self.documents, texts.model)
-        self.corpus.fill(texts.load(self.corpus.texts))
-        self.searches = [query(q.text, q.history) for q in self.queries]
-        texts.load([text for search in self.searches for text in search.texts])
-        self.measured = [self.measure(search) for search in self.searches]
+        texts.load([text for q in self.queries for text in alone(q.text).texts])
+        found = [self.search(q.text, q.history) for q in self.queries]
+        self.searches = [search for search, _ in found]
+        self.measured = [measured for _, measured in found]
 
-    @property
-    def silent_count(self) -> int:
-        return sum(not q.gold for q in self.queries)
-
-    def measure(self, search: SearchQuery) -> Measurements:
-        return self.corpus.measure(search, self._texts.of(search.texts))
+    def among(self, documents: Sequence[Document]) -> BenchPool:
+        """Return a pool with these documents instead."""
+        return BenchPool(self.name, tuple(documents), self._texts)
 
 
 def _document(row: dict[str, Any], name_hidden: bool) -> Document:
@@ -180,14 +208,9 @@ def plain_fusion(bench: BenchSet) -> Answers:
     return rankings, [ranked[:5] for ranked in rankings]
 
 
-def ours(
-    bench: BenchSet,
-    settings: SelectSettings,
-    calibration: Calibration = CALIBRATION,
-    *,
-    words_alone: bool = False,
-) -> Answers:
+def ours(bench: BenchSet, calibration: Calibration = CALIBRATION, *, words_alone: bool = False) -> Answers:
     """Answer as Windowpane does."""
+    settings = SearchSettings().of(bench.documents[0].domain)
     ranked: list[list[int]] = []
     taken: list[list[int]] = []
     for measured, search in zip(bench.measured, bench.searches, strict=True):
@@ -241,43 +264,69 @@ def selection_figures(taken: Sequence[Sequence[int]], queries: Sequence[BenchQue
 # Fitting, from what `select.evidence` says and nothing else.
 
 Rows = NDArray[np.float64]
-Foreign = dict[str, list[Measurements]]
-CONSIDERED = 2
-"""Candidates that are learnt from: the best two, where it is decided whether one, several or none are taken."""
-GAP_COLUMN = {4: 2, 2: 1}
-NOTHING = SearchQuery("")
+SIZES = (10, 50, 200, 1000, 4000)
+QUERIES_PER_POOL = 60
+GENERAL_PER_POOL = 40
 
 
-def fit(sets: Sequence[BenchSet], foreign: Foreign) -> Calibration:
-    """Return the weights that fit these sets best; every set counts the same, its foreign queries half of that."""
-    base, slopes = _fitted(sets, foreign, words_alone=False)
-    words_base, words_slopes = _fitted(sets, foreign, words_alone=True)
-    return Calibration(*(round(value, 2) for value in (base, *slopes, words_base, *words_slopes)))
+@dataclass(frozen=True)
+class PooledQuery:
+    """One query measured in a pool of a given size; `general` ones need nothing."""
+
+    name: str
+    size: int
+    general: bool
+    search: SearchQuery
+    measured: Measurements
+    gold: frozenset[int]
 
 
-def _fitted(sets: Sequence[BenchSet], foreign: Foreign, *, words_alone: bool) -> tuple[float, tuple[float, ...]]:
-    rows: list[Rows] = []
-    labels: list[NDArray[np.bool_]] = []
-    weights: list[Rows] = []
+def pooled(
+    sets: Sequence[BenchSet], fill: Mapping[str, Sequence[Document]], requests: Sequence[str]
+) -> list[PooledQuery]:
+    """Return queries of every set in pools of several sizes: some of its items, or all of them and others."""
+    rng = np.random.default_rng(0)
+    found: list[PooledQuery] = []
+    for bench, size in product(sets, SIZES):
+        others = [doc for doc in fill[bench.documents[0].domain] if doc not in bench.documents]
+        for _ in range(3 if size < 200 else 1):
+            own = rng.permutation(len(bench.documents))[:size]
+            more = rng.permutation(len(others))[: max(size - len(own), 0)]
+            pool = bench.among([*(bench.documents[int(i)] for i in own), *(others[int(i)] for i in more)])
+            places = {int(i): place for place, i in enumerate(own)}
+            fitting = [q for q in bench.queries if q.gold <= places.keys() and (q.gold or _learnable(bench, q))]
+            for i in rng.permutation(len(fitting))[:QUERIES_PER_POOL]:
+                q = fitting[int(i)]
+                gold = frozenset(places[position] for position in q.gold)
+                found.append(PooledQuery(bench.name, size, False, *pool.search(q.text, q.history), gold))
+            for i in rng.permutation(len(requests))[:GENERAL_PER_POOL]:
+                asked = alone(requests[int(i)])
+                found.append(PooledQuery(bench.name, size, True, asked, pool.measure(asked), frozenset()))
+    return [query for query in found if not query.search.small_talk]
 
-    def learn(measured: Measurements, share: float, gold: frozenset[int], weight: float) -> None:
-        found = evidence(without_meaning(measured) if words_alone else measured, share)
-        top = np.argsort(found[:, GAP_COLUMN[found.shape[1]]], kind="stable")[:CONSIDERED]
-        rows.append(found[top])
-        labels.append(np.isin(top, list(gold)))
-        weights.append(np.full(len(top), weight))
 
-    for bench in sets:
-        own = [
-            (measured, search.context_share, q.gold)
-            for measured, search, q in zip(bench.measured, bench.searches, bench.queries, strict=True)
-            if not search.small_talk and (q.gold or bench.name not in SILENCE_UNLEARNABLE)
-        ]
-        for measured, share, gold in own:
-            learn(measured, share, gold, 1 / len(own))
-        for measured in foreign[bench.name]:
-            learn(measured, 0.0, frozenset(), 0.5 / len(foreign[bench.name]))
-    return _logistic(np.concatenate(rows), np.concatenate(labels), np.concatenate(weights))
+def _learnable(bench: BenchSet, query: BenchQuery) -> bool:
+    return bool(query.gold) or bench.name not in SILENCE_UNLEARNABLE
+
+
+def fit(queries: Sequence[PooledQuery]) -> Calibration:
+    """Return the weights of need that fit these queries best: whether the first item of the order is needed.
+
+    Every set and size counts the same, its general requests half of that.
+    """
+    groups = Counter((q.name, q.size, q.general) for q in queries)
+    rows = np.array([_need(q) for q in queries])
+    first = [select(q.measured, q.search, SelectSettings()).order[0] for q in queries]
+    labels = np.array([place in q.gold for place, q in zip(first, queries, strict=True)])
+    weights = np.array([(0.5 if q.general else 1.0) / groups[q.name, q.size, q.general] for q in queries])
+    base, slopes = _logistic(rows, labels, weights)
+    names = ("base", "per_meaning", "per_words", "per_log_count", "per_context")
+    return replace(CALIBRATION, **{name: round(v, 2) for name, v in zip(names, (base, *slopes), strict=True)})
+
+
+def _need(query: PooledQuery) -> list[float]:
+    meaning, words, _ = evidence(query.measured).T
+    return [float(meaning.max()), float(words.max()), log(max(len(meaning), FEWEST)), query.search.context_share]
 
 
 def _logistic(x: Rows, y: NDArray[np.bool_], weight: Rows, ridge: float = 1e-3) -> tuple[float, tuple[float, ...]]:
@@ -297,39 +346,6 @@ def _logistic(x: Rows, y: NDArray[np.bool_], weight: Rows, ridge: float = 1e-3) 
             break
     slopes = beta[1:] / spread
     return float(beta[0] - slopes @ mean), tuple(float(slope) for slope in slopes)
-
-
-def fitted_floor(sets: Sequence[BenchSet], foreign: Foreign, calibration: Calibration) -> float:
-    """Return the lowest floor with 80 per cent of correct silence: the mean over sets that have such queries, and over
-    foreign queries as one more set.
-    """
-    own = [bench for bench in sets if bench.name not in SILENCE_UNLEARNABLE and bench.silent_count >= ENOUGH_SILENT]
-    for floor in np.arange(0.05, 0.5, 0.01):
-        settings = SelectSettings(floor=round(float(floor), 2))
-        silence = [selection_figures(ours(bench, settings, calibration)[1], bench.queries)["silence"] for bench in own]
-        other = [foreign_silence(foreign[bench.name], settings, calibration) for bench in sets]
-        if np.mean([*silence, np.mean(other)]) >= 80:
-            return settings.floor
-    return 0.5
-
-
-def foreign_silence(foreign: Sequence[Measurements], settings: SelectSettings, calibration: Calibration) -> float:
-    """Return how often nothing is taken for queries of other sets, which need nothing here."""
-    return 100 * float(np.mean([not select(m, NOTHING, settings, calibration).kept for m in foreign]))
-
-
-def foreign_queries(sets: Sequence[BenchSet], each: int = 40) -> Foreign:
-    """Return for every set some queries of the sets that it shares nothing with, measured."""
-    rng = np.random.default_rng(0)
-    found: Foreign = {}
-    for bench in sets:
-        others = [other for other in sets if other.name.split("_")[0] != bench.name.split("_")[0]]
-        found[bench.name] = [
-            bench.measure(query(other.queries[int(i)].text))
-            for other in others
-            for i in rng.choice(len(other.queries), each, replace=False)
-        ]
-    return found
 
 
 # Tables.
@@ -356,11 +372,83 @@ def _shown(value: float) -> str:
     return "–" if np.isnan(value) else f"{value:.1f}"
 
 
+def report_sizes(queries: Sequence[PooledQuery], calibrations: Mapping[str, Calibration]) -> None:
+    """Print what is selected by the size of the pool; `calibrations` are by set."""
+    print("\n| items | size | F1 | recall | all needed | taken | silent though needed | general: silent | taken |")
+    print("|---|---|---|---|---|---|---|---|---|")
+    for domain, size in product(("text", "tool"), SIZES):
+        own = [q for q in queries if q.size == size and q.measured.domain == domain]
+        settings = SearchSettings().of(domain)
+        taken = [
+            {
+                q.measured.keys.index(key)
+                for key, _ in select(q.measured, q.search, settings, calibrations[q.name]).taken
+            }
+            for q in own
+        ]
+        needed = [(t, q.gold) for t, q in zip(taken, own, strict=True) if q.gold]
+        general = [t for t, q in zip(taken, own, strict=True) if q.general]
+        values = (
+            100 * np.mean([2 * len(t & g) / (len(t) + len(g)) for t, g in needed]),
+            100 * np.mean([len(t & g) / len(g) for t, g in needed]),
+            100 * np.mean([g <= t for t, g in needed]),
+            np.mean([len(t) for t, _ in needed]),
+            100 * np.mean([not t for t, _ in needed]),
+            100 * np.mean([not t for t in general]),
+            np.mean([len(t) for t in general]),
+        )
+        print(f"| {domain} | {size} | " + " | ".join(_shown(float(value)) for value in values) + " |", flush=True)
+
+
+def report_topics(texts: Texts) -> None:
+    """Print how often a follow-up finds its item, and how often a change of topic carries the old one along."""
+    rows = [json.loads(line) for line in (HERE / "data" / "topics.jsonl").read_text(encoding="utf-8").splitlines()]
+    requests = general_requests()
+    documents = tuple(
+        Document(ItemRef("reference", row["name"]), row["name"], row["description"], row["text"]) for row in rows
+    )
+    pool = BenchPool("topics", documents, texts)
+    rng = np.random.default_rng(0)
+    print("\n| after an answer that | message | right | old item taken |\n|---|---|---|---|")
+    for quoted in (False, True):
+        cases: dict[str, list[tuple[bool, bool]]] = {"follow-up": [], "another topic": [], "general request": []}
+        for place, row in enumerate(rows):
+            answer = f"{row['answer']} {row['text']}" if quoted else row["answer"]
+            history = (Utterance("user", row["question"]), Utterance("assistant", answer))
+            others = [int(i) for i in rng.permutation(len(rows)) if i != place][:2]
+            asked = [("follow-up", text, {place}) for text in row["follow_ups"]]
+            asked += [("another topic", rows[i]["question"], {i}) for i in others]
+            asked += [("general request", requests[int(i)], set[int]()) for i in rng.permutation(len(requests))[:2]]
+            for kind, text, gold in asked:
+                search, measured = pool.search(text, history)
+                kept = {measured.keys.index(key) for key, _ in select(measured, search, SelectSettings()).taken}
+                cases[kind].append((gold <= kept if gold else not kept, place in kept))
+        for kind, found in cases.items():
+            right, old = (100 * float(np.mean(column)) for column in zip(*found, strict=True))
+            repeats_it = "repeats the item" if quoted else "does not"
+            print(f"| {repeats_it} | {kind} | {right:.0f} | {'–' if kind == 'follow-up' else f'{old:.0f}'} |")
+
+
+def general_requests() -> list[str]:
+    """Return requests that need nothing."""
+    return (HERE / "data" / "general_requests.txt").read_text(encoding="utf-8").splitlines()
+
+
+def filling(data: Path, sets: Iterable[BenchSet]) -> dict[str, list[Document]]:
+    """Return items to fill large pools with: real tools that no query needs, and the same as references."""
+    rows = [json.loads(line) for line in (data / "toucan_mcp_pool" / "items.jsonl").open()][:4000]
+    tools = [_document(row, False) for row in rows]
+    texts = [doc for bench in sets for doc in bench.documents if doc.domain == "text"]
+    as_texts = [replace(doc, key=ItemRef("reference", f"{doc.key.server} {doc.key.name}")) for doc in tools]
+    return {"tool": tools, "text": [*texts, *as_texts]}
+
+
 def main() -> None:
     """Print tables for the sets in the data folder."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--fit", action="store_true")
     parser.add_argument("--crossed", action="store_true")
+    parser.add_argument("--sizes", action="store_true")
     arguments = parser.parse_args()
     if "WINDOWPANE_BENCH_DATA" not in os.environ:
         print("Selection quality skipped: WINDOWPANE_BENCH_DATA does not name a folder with the data.")
@@ -370,26 +458,25 @@ def main() -> None:
     texts = Texts(Path(cache))
     sets = {name: BenchSet(data / name, texts) for half in HALVES for name in half if (data / name).is_dir()}
     everything = [*sets.values()]
-    if arguments.fit:
-        foreign = foreign_queries(everything)
-        calibration = fit(everything, foreign)
-        print(calibration)
-        print("floor", fitted_floor(everything, foreign, calibration))
+    if arguments.fit or arguments.crossed or arguments.sizes:
+        queries = pooled(everything, filling(data, everything), general_requests())
+        if arguments.fit:
+            print(fit(queries))
+        if arguments.sizes:
+            report_sizes(queries, dict.fromkeys(sets, CALIBRATION))
+            report_topics(texts)
+        if arguments.crossed:
+            crossed = {name: fit([q for q in queries if q.name not in half]) for half in HALVES for name in half}
+            for half in HALVES:
+                print(crossed[half[0]])
+            report_sizes(queries, crossed)
+            for name, bench in sets.items():
+                report(f"{name}, fitted on the other half", [bench], partial(ours, calibration=crossed[name]))
         return
-    if arguments.crossed:
-        halves = [[sets[name] for name in half] for half in HALVES]
-        for train, test in (halves, halves[::-1]):
-            foreign = foreign_queries(train)
-            calibration = fit(train, foreign)
-            settings = SelectSettings(floor=fitted_floor(train, foreign, calibration))
-            print(calibration, settings)
-            report("Fitted on the other half", test, partial(ours, settings=settings, calibration=calibration))
-        return
-    settings = SelectSettings()
     report("The original's algorithm", everything, partial(original, texts=texts))
-    report("Words alone", everything, partial(ours, settings=settings, words_alone=True))
+    report("Words alone", everything, partial(ours, words_alone=True))
     report("Plain fusion, five items", everything, plain_fusion)
-    report("Windowpane", everything, partial(ours, settings=settings))
+    report("Windowpane", everything, ours)
 
 
 if __name__ == "__main__":

@@ -47,12 +47,15 @@ def settings_page() -> str:
     from windowpane.context.session import SessionSettings
     from windowpane.models.provider import SETUPS
     from windowpane.request.settings import RANGES
-    from windowpane.search.settings import PRESETS, SearchSettings, SelectSettings
+    from windowpane.search.settings import PRESETS, TOOL_PRESETS, SearchSettings, SelectSettings
 
-    presets = [
-        [f"`{name}`", *(f"`{_plain(getattr(preset, key.name))}`" for key in fields(SelectSettings))]
-        for name, preset in PRESETS.items()
-    ]
+    presets, tool_presets = (
+        [
+            [f"`{name}`", *(f"`{_plain(getattr(preset, key.name))}`" for key in fields(SelectSettings))]
+            for name, preset in table.items()
+        ]
+        for table in (PRESETS, TOOL_PRESETS)
+    )
     providers = [
         [f"`{name}:…`", ", ".join(f"`{key}`" for key in setup.key_variables), _code(setup.url_variable)]
         for name, setup in SETUPS.items()
@@ -83,9 +86,13 @@ Keys of `search`, in `agent.yaml` and in a session's settings. They hold for rul
 
 {_table(["key", "value", "default", "meaning"], _keys(SelectSettings))}
 
-`preset` sets all of them at once. Keys beside it change the preset.
+`preset` sets all of them at once. Keys beside it change the preset. For rules and references:
 
 {_table(["preset", *(f"`{key.name}`" for key in fields(SelectSettings))], presets)}
+
+For tools, of which more are taken:
+
+{_table(["preset", *(f"`{key.name}`" for key in fields(SelectSettings))], tool_presets)}
 
 Two keys hold for the whole search.
 

@@ -76,10 +76,12 @@ async def test_a_tool_that_was_left_out_can_be_found_and_called_in_the_same_turn
         why = await pane.explain(session.id, 1, "clock:get_time")
 
     finders = ["windowpane__find_tools", "windowpane__find_references", "windowpane__read_reference"]
-    found = [*finders, "clock__get_time"]
+    found = [*finders, "clock__get_time", "mail__send"]
     assert [[tool.offered_name for tool in call.tools] for call in office.model.calls] == [finders, found, found]
     assert _result(asked, "find") == (
-        "Found 1. You can call them now:\n- clock__get_time (server clock): Get the current time in a city"
+        "Found 2. You can call them now:\n"
+        "- clock__get_time (server clock): Get the current time in a city\n"
+        "- mail__send (server mail): Send an email to a person"
     )
     assert [call.id for call in waiting.approvals] == ["time"]
     assert (answered.outcome, answered.text) == ("completed", "It is noon.")
@@ -125,7 +127,7 @@ async def test_the_request_is_recorded_again_with_the_step_that_it_is_for(office
     built = [e.event for e in events if isinstance(e, Recorded) and isinstance(e.event, RequestBuilt)]
     assert [event.step for event in built] == [1, 2]
     assert context.budget.used_tokens == sum(part.tokens for part in context.parts)
-    assert next(part.name for part in context.parts if part.kind == "tools") == "4 offered"
+    assert next(part.name for part in context.parts if part.kind == "tools") == "5 offered"
     finder = context.item(tool_ref("windowpane", "find_tools"))
     assert finder is not None
     assert finder.reason == "built in: lets the model ask for tools that were not sent"
@@ -135,7 +137,7 @@ async def test_the_request_is_recorded_again_with_the_step_that_it_is_for(office
         "reference:salaries": "not_in_session",
         "clock:get_time": "asked_for",
         "clock:set_alarm": "not_in_session",
-        "mail:send": "small_talk",
+        "mail:send": "asked_for",
         "windowpane:find_references": "always",
         "windowpane:find_tools": "always",
         "windowpane:read_reference": "always",

@@ -69,7 +69,7 @@ async def test_each_message_gets_the_items_it_needs_and_no_others(library: World
     library.says("In five days.", "To 3000 pixels.", "Hello.")
     async with library.engine() as engine:
         session = await engine.sessions.create()
-        for message in ("When do I get my refund for the invoice?", "How do I resize a photo before printing?", "Hi!"):
+        for message in ("When is the refund for my invoice paid?", "How do I resize a photo before printing?", "Hi!"):
             await drain(engine.turn(session.id, message))
         contexts = [await engine.past.context(session.id, turn) for turn in (1, 2, 3)]
 
@@ -202,7 +202,7 @@ async def test_an_agent_without_candidates_never_loads_the_model(world: World, t
 async def test_what_a_message_asks_by_itself_decides_and_the_turn_before_only_where_it_goes_on(library: World) -> None:
     library.says("A refund takes five days.", "Shakespeare.", "On matte paper.", "At 300 dpi.")
     messages = (
-        "When do I get my refund?",
+        "When is my refund paid?",
         "Who wrote Hamlet?",
         "How are photos printed?",
         "and how large should they be?",

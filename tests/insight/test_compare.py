@@ -42,7 +42,7 @@ def test_an_item_that_entered_is_named_with_its_reason_and_one_that_left_too() -
         ItemChange(
             ref=BILLING.ref,
             happened="left",
-            reason="weak match: 0.03 (minimum 0.20)",
+            reason="weak match: 0.03 (minimum 0.25)",
             tokens=-chosen.tokens,
         ),
     )

@@ -66,7 +66,7 @@ def test_an_evaluation_counts_what_was_taken_and_what_was_needed() -> None:
         question("three", (0.35, False), (0.1, False), small_talk=True),
     ]
 
-    found = evaluate("pane", asked, SearchSettings())
+    found = evaluate("pane", asked, SearchSettings(SelectSettings(floor=0.2, share_of_best=0.6)))
 
     assert found.whole == measured(3, needed=4, selected=3, hits=2)
     assert (found.whole.precision, found.whole.recall, found.whole.f1) == (0.6667, 0.5, 0.5714)

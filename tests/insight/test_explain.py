@@ -31,8 +31,8 @@ RESIZE = Reference("resize", "Resize by the corner.", include="agent")
 OTHERS = tuple(Reference(f"other-{i:02}", f"Text {i}.", include="agent") for i in range(20))
 LIBRARY = Scene(
     items=(CROP, RESIZE, *OTHERS),
-    near={CROP.ref: (0.62, 0.5), RESIZE.ref: (0.57, 0.36)}
-    | {o.ref: (0.05 + i / 400, 0.0) for i, o in enumerate(OTHERS)},
+    near={CROP.ref: (0.62, 0.5), RESIZE.ref: (0.5, 0.2)} | {o.ref: (0.05 + i / 400, 0.0) for i, o in enumerate(OTHERS)},
+    search=SearchSettings(SelectSettings(floor=0.2, share_of_best=0.6)),
 )
 
 
@@ -119,7 +119,9 @@ def test_every_kind_of_change_is_named_in_words() -> None:
 
 
 def test_several_settings_are_named_together_where_one_is_not_enough() -> None:
-    strict = replace(LIBRARY, search=SearchSettings(SelectSettings(top_n=1, floor=0.9, include_score=1.0)))
+    strict = replace(
+        LIBRARY, search=SearchSettings(SelectSettings(top_n=1, floor=0.9, include_score=1.0, share_of_best=0.6))
+    )
 
     found = explain(played(strict), RESIZE.ref)
 

@@ -180,10 +180,17 @@ def test_a_preset_and_single_settings_can_be_tried_for_all_or_for_one_group() ->
         "top_k": 20,
         "top_n": 3,
         "include_score": 0.7,
-        "floor": 0.35,
-        "share_of_best": 0.75,
+        "floor": 0.4,
+        "share_of_best": 0.6,
     }
-    assert conservative["tools"] == {**conservative["text"], "top_n": 9}
+    assert conservative["tools"] == {
+        "enabled": True,
+        "top_k": 20,
+        "top_n": 9,
+        "include_score": 1.0,
+        "floor": 0.15,
+        "share_of_best": 0.3,
+    }
     with pytest.raises(InvalidSettingError, match=r"search.flor: unknown setting"):
         decided_again(past, {"flor": 0.1})
     with pytest.raises(InvalidSettingError, match=r"search.text: must be a mapping"):

@@ -87,20 +87,20 @@ def test_a_higher_include_score_forces_fewer_items_in() -> None:
 
 @pytest.mark.spec("S1.71")
 def test_every_candidate_comes_back_with_what_decided() -> None:
-    choices = select(measured({**NOISE, "crop": (0.55, 0.4), "resize": (0.45, 0.1)}), QUERY, SelectSettings())
+    choices = select(measured({**NOISE, "crop": (0.45, 0.25), "resize": (0.3, 0.0)}), QUERY, SelectSettings())
     first, second, *rest = choices
 
     assert len(choices) == len(NOISE) + 2 == len(rest) + 2
     assert (first.key, first.kept, first.rank, first.code) == (reference_ref("crop"), True, 1, "relevant")
-    assert (first.meaning, first.words, first.passage and first.passage.text) == (0.55, 0.4, "crop")
+    assert (first.meaning, first.words, first.passage and first.passage.text) == (0.45, 0.25, "crop")
     assert first.reason == f"good match: {first.score:.2f} (minimum {first.cut_off:.2f}), number 1 of 42"
     assert (second.key, second.kept, second.code) == (reference_ref("resize"), False, "below_floor")
-    assert second.reason == f"weak match: {second.score:.2f} (minimum 0.20)"
+    assert second.reason == f"weak match: {second.score:.2f} (minimum 0.25)"
     assert rest[-1].passage is None
 
 
 def test_small_talk_selects_nothing_unless_it_is_certain() -> None:
-    given = measured({**NOISE, "image-sizes": (0.5, 0.4)})
+    given = measured({**NOISE, "image-sizes": (0.45, 0.25)})
     small_talk = SearchQuery("thanks", small_talk=True, reason="the message is small talk")
 
     choices = select(given, small_talk, SelectSettings())

@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from windowpane.errors import InvalidSettingError
-from windowpane.search.settings import PRESETS, SearchSettings, SelectSettings, search_settings
+from windowpane.search.settings import PRESETS, TOOL_PRESETS, SearchSettings, SelectSettings, search_settings
 
 
 @pytest.mark.spec("S1.40")
@@ -27,7 +27,8 @@ def test_each_domain_may_change_what_both_share() -> None:
 
     assert (settings.of("text").top_n, settings.of("tool").top_n) == (4, 8)
     assert (settings.of("text").enabled, settings.of("tool").enabled) == (True, False)
-    assert settings.of("tool").floor == PRESETS["conservative"].floor
+    assert settings.of("text").floor == PRESETS["conservative"].floor
+    assert settings.of("tool").floor == TOOL_PRESETS["conservative"].floor
 
 
 @pytest.mark.spec("S1.100")

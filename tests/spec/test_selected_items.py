@@ -196,5 +196,5 @@ def test_an_agents_preset_is_what_its_turns_are_recorded_with(pane: Product, pre
 
     context = pane.preview(pane.session(folder), REFUND)["context"]
 
-    floors = {"aggressive": 0.1, "conservative": 0.35}
+    floors = {"aggressive": 0.15, "conservative": 0.4}
     assert {candidate["evidence"]["floor"] for candidate in context["candidates"]} == {floors[preset]}

@@ -15,10 +15,10 @@ from windowpane.search.base import Measurements, SearchQuery
 from windowpane.search.select import calibrated
 from windowpane.search.topic import BEGINS_CONNECTED, POINTS_BACK, content_words
 
-OWN_SCORE = 0.5
+OWN_SCORE = 0.85
 """A message whose best item scores this much by itself is searched for by itself."""
 
-LIKELY = 0.3
+LIKELY = 0.25
 """From here on a message that finds little by itself is taken for a follow-up."""
 
 REPEATED = 0.85

@@ -1,9 +1,11 @@
 """Choose the few items that a message needs, and say for each why or why not.
 
 Meaning and words are put on one scale, as distances from the other candidates, and
-added. From that comes a score between 0 and 1: roughly the chance that the item is
-needed, so that 0.4 means the same for every query. An item is taken when its score
-reaches the cut-off. The cut-off is a share of the best score and never below the floor:
+added: that is the order. From the nearest meaning, the most words and the number of candidates
+comes the score of the first, between 0 and 1: roughly the chance that it is needed, so that 0.4
+means the same for every query and every pool. The others score less, the further they are behind; tools
+lose less than texts, because a missing tool costs the task and a spare one a few tokens. An item is taken
+when its score reaches the cut-off. The cut-off is a share of the best score and never below the floor:
 a clear winner stands alone, equals come together, and where nothing is relevant nothing
 is taken. At most `top_n` are taken, except that whatever reaches `include_score` always is.
 
@@ -14,6 +16,7 @@ scores are rounded, so the same measurements give the same choice, bit for bit.
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from math import log
 from typing import Literal
 
 import numpy as np
@@ -37,33 +40,53 @@ SCORE_DECIMALS = 4
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """Weights of the evidence for one item, as in a logistic regression.
+    """Weights of the evidence.
 
-    Few and monotone on purpose: nearer, more words, less far behind the best; and a follow-up is likelier to need
-    something than a first message. The second half is used where no meaning was measured.
+    The first three put the candidates of a query in order: nearer, more words, less far behind the best. The next five
+    say how likely the first is needed, as in a logistic regression: the nearest meaning, the most words, the logarithm
+    of the number of candidates (among many, something is always near), and the share of context: a follow-up is
+    likelier to need something than a first message. `behind_text` and `behind_tools` are what a step behind the first
+    takes away. The last three are used where no meaning was measured.
     """
 
+    order_meaning: float
+    order_words: float
+    order_gap: float
     base: float
     per_meaning: float
     per_words: float
-    per_gap: float
+    per_log_count: float
     per_context: float
+    behind_text: float
+    behind_tools: float
     words_base: float
     words_per_words: float
     words_per_gap: float
 
 
-# Printed by `python bench/selection_quality.py --fit`.
+# Printed by `python bench/selection_quality.py --fit`, but for the order and for what being behind takes away: those
+# were chosen by hand (docs/lab-notes.md).
 CALIBRATION = Calibration(
-    base=-4.11,
-    per_meaning=4.52,
-    per_words=4.47,
-    per_gap=-1.54,
-    per_context=2.07,
+    order_meaning=4.52,
+    order_words=4.47,
+    order_gap=-1.54,
+    base=-2.85,
+    per_meaning=7.06,
+    per_words=6.48,
+    per_log_count=-0.52,
+    per_context=1.16,
+    behind_text=0.8,
+    behind_tools=0.35,
     words_base=-3.98,
     words_per_words=8.83,
     words_per_gap=-1.2,
 )
+
+FEWEST = 10
+"""Fewer candidates are judged like so many: there is no telling from two or three what is usual."""
+
+COMPANION = 0.3
+"""How much nearer in the order a tool comes when the first is of its server: tools are often used together."""
 
 # What candidates usually look like. With few of them this steadies the scale; with hundreds it vanishes.
 _USUAL_COUNT = 10
@@ -215,26 +238,37 @@ def calibrated(measured: Measurements, context_share: float, calibration: Calibr
     """Return the score of every candidate, between 0 and 1, in the order they were measured."""
     if not len(measured.keys):
         return np.zeros(0)
-    features = evidence(measured, context_share)
+    features = evidence(measured)
     weights = calibration
     if features.shape[1] == 2:
         words, gap = features.T
         return _chance(weights.words_base + weights.words_per_words * words + weights.words_per_gap * gap)
-    meaning, words, gap, context = features.T
-    return _chance(
+    meaning, words, gap = features.T
+    order = weights.order_meaning * meaning + weights.order_words * words + weights.order_gap * gap
+    if measured.domain == "tool":
+        order = order + COMPANION * _companions(measured, order)
+    need = (
         weights.base
-        + weights.per_meaning * meaning
-        + weights.per_words * words
-        + weights.per_gap * gap
-        + weights.per_context * context
+        + weights.per_meaning * meaning.max()
+        + weights.per_words * words.max()
+        + weights.per_log_count * log(max(len(meaning), FEWEST))
+        + weights.per_context * context_share
     )
+    behind = weights.behind_tools if measured.domain == "tool" else weights.behind_text
+    return _chance(need - behind * (order.max() - order))
 
 
-def evidence(measured: Measurements, context_share: float) -> Floats:
+def _companions(measured: Measurements, order: Floats) -> NDArray[np.bool_]:
+    """Return which tools are of the server that has the first of them."""
+    servers = {measured.keys[position].server for position in np.flatnonzero(order == order.max())} - {None, ""}
+    return np.array([key.server in servers for key in measured.keys], bool)
+
+
+def evidence(measured: Measurements) -> Floats:
     """Return what the score is made of, one row for each candidate.
 
-    The columns are meaning, words, how far behind the best, and the share of context; where no meaning was measured
-    at all, only words and how far behind.
+    The columns are meaning, words and how far behind the best; where no meaning was measured at all, only words and how
+    far behind.
     """
     words = measured.words
     from_words, _, _ = _standardised(words, *_USUAL_WORDS)
@@ -248,7 +282,7 @@ def evidence(measured: Measurements, context_share: float) -> Floats:
     distance = from_words.copy()
     distance[known] = from_meaning
     fused = MEANING_SHARE * distance + (1 - MEANING_SHARE) * from_words
-    return np.column_stack([meaning, words, fused.max() - fused, np.full(len(fused), context_share)])
+    return np.column_stack([meaning, words, fused.max() - fused])
 
 
 _WHOLE = 1_000_000

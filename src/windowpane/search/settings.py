@@ -3,7 +3,7 @@
     search:
       preset: conservative        # aggressive | normal | conservative
       top_n: 4                    # changes the preset for both domains
-      tools: {top_n: 8}           # changes it for tools alone; `text` is for rules and references
+      tools: {top_n: 6}           # changes it for tools alone; `text` is for rules and references
       deadline_s: 0.5
       context: off                # auto | off: whether a follow-up is searched for with the turn before it
 
@@ -20,7 +20,7 @@ from windowpane.errors import InvalidSettingError
 
 @dataclass(frozen=True, slots=True)
 class SelectSettings:
-    """How freely the items of one domain are taken. The defaults are the preset `normal`."""
+    """How freely the items of one domain are taken. The defaults are the preset `normal` of rules and references."""
 
     enabled: bool = True
     """Whether items are selected at all."""
@@ -30,10 +30,25 @@ class SelectSettings:
     """How many items are included at most, beside those that reach `include_score`."""
     include_score: float = 0.7
     """An item with this score or more is always included."""
-    floor: float = 0.2
+    floor: float = 0.25
     """An item with a lower score is never included."""
-    share_of_best: float = 0.6
+    share_of_best: float = 0.35
     """An item is included only if it scores at least this share of the best score."""
+
+
+PRESETS: Mapping[str, SelectSettings] = {
+    "aggressive": SelectSettings(top_n=8, floor=0.15, share_of_best=0.2),
+    "normal": SelectSettings(),
+    "conservative": SelectSettings(top_n=3, floor=0.4, share_of_best=0.6),
+}
+"""Aggressive takes more on weaker evidence, conservative less."""
+
+TOOL_PRESETS: Mapping[str, SelectSettings] = {
+    "aggressive": SelectSettings(top_n=15, include_score=1.0, floor=0.04, share_of_best=0.02),
+    "normal": SelectSettings(top_n=10, include_score=1.0, floor=0.06, share_of_best=0.05),
+    "conservative": SelectSettings(top_n=5, include_score=1.0, floor=0.15, share_of_best=0.3),
+}
+"""The presets of tools: a missing tool costs the task, a spare one some tokens. `top_n` is the most that are taken."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +56,7 @@ class SearchSettings:
     """The settings of one search: a set for each domain, and how long it may wait for vectors."""
 
     text: SelectSettings = SelectSettings()
-    tools: SelectSettings = SelectSettings()
+    tools: SelectSettings = TOOL_PRESETS["normal"]
     deadline_s: float = 1.0
     """How long a search may wait for embeddings, in seconds. After that, keywords decide alone."""
     context: Literal["auto", "off"] = "auto"
@@ -57,14 +72,6 @@ class SearchSettings:
         return self.text.enabled or self.tools.enabled
 
 
-PRESETS: Mapping[str, SelectSettings] = {
-    "aggressive": SelectSettings(top_n=8, floor=0.1, share_of_best=0.4),
-    "normal": SelectSettings(),
-    "conservative": SelectSettings(top_n=3, floor=0.35, share_of_best=0.75),
-}
-"""Aggressive takes more on weaker evidence, conservative less."""
-
-
 def search_settings(given: Mapping[str, Any]) -> SearchSettings:
     """Return the settings that a mapping describes; what it does not name stays as the preset has it.
 
@@ -75,8 +82,10 @@ def search_settings(given: Mapping[str, Any]) -> SearchSettings:
     deadline_s = _number("deadline_s", given.pop("deadline_s", SearchSettings().deadline_s), 0, 60)
     context = _context(given.pop("context", SearchSettings().context))
     by_domain = {name: _mapping(name, given.pop(name, {})) for name in ("text", "tools")}
-    common = _changed(SelectSettings(), given, "")
-    text, tools = (_changed(common, changes, f"{name}.") for name, changes in by_domain.items())
+    text, tools = (
+        _changed(_changed(presets["normal"], given, "", presets), by_domain[name], f"{name}.", presets)
+        for name, presets in (("text", PRESETS), ("tools", TOOL_PRESETS))
+    )
     return SearchSettings(text, tools, deadline_s, context)
 
 
@@ -94,15 +103,17 @@ _LIMITS: Mapping[str, tuple[float, float]] = {
 }
 
 
-def _changed(settings: SelectSettings, changes: Mapping[str, Any], where: str) -> SelectSettings:
+def _changed(
+    settings: SelectSettings, changes: Mapping[str, Any], where: str, presets: Mapping[str, SelectSettings]
+) -> SelectSettings:
     changes = dict(changes)
     preset = changes.pop("preset", None)
     if preset is not None:
-        if not isinstance(preset, str) or preset not in PRESETS:
+        if not isinstance(preset, str) or preset not in presets:
             raise InvalidSettingError(
-                f"search.{where}preset", f"unknown preset {preset!r}; available: {', '.join(PRESETS)}"
+                f"search.{where}preset", f"unknown preset {preset!r}; available: {', '.join(presets)}"
             )
-        settings = replace(PRESETS[preset], enabled=settings.enabled)
+        settings = replace(presets[preset], enabled=settings.enabled)
     known = {field.name for field in fields(SelectSettings)}
     for name, value in changes.items():
         if name not in known:
