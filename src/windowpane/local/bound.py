@@ -41,6 +41,16 @@ class Bound:
             self._known.add(session_id)
         return SessionId(session_id)
 
+    async def to_read(self, session_id: str) -> SessionId:
+        """Return a session's id, if it is the owner's. A turn in it whose worker is gone is closed before.
+
+        Raises:
+            SessionNotFoundError: there is no such session, or it is another owner's; the error does not tell which.
+        """
+        own = await self.own(session_id)
+        await self.engine.sessions.close_abandoned(own)
+        return own
+
     async def also_in(self, session_id: str | None, agent: str) -> SessionId | None:
         """Return the id of the session that receives an item of an agent as well, or None when none is to.
 

@@ -82,7 +82,7 @@ class LocalSessions:
 
     async def get(self, session_id: str) -> SessionView:
         """Return a session as it is now."""
-        return session_view(await self._state(session_id))
+        return session_view(await self._engine.sessions.get(await self._bound.to_read(session_id)))
 
     async def update(
         self,
@@ -123,7 +123,7 @@ class LocalSessions:
 
     async def export(self, session_id: str) -> SessionExport:
         """Return a session as one document."""
-        return await self._engine.sessions.export(await self._bound.own(session_id))
+        return await self._engine.sessions.export(await self._bound.to_read(session_id))
 
     async def import_(self, document: SessionExport, *, name: str | None = None, key: str | None = None) -> SessionView:
         """Store an exported session as a new one."""
@@ -142,7 +142,7 @@ class LocalSessions:
 
     async def messages(self, session_id: str, *, before: int | None = None, limit: int = 50) -> MessagePage:
         """Return the latest messages before a sequence number, oldest first."""
-        own = await self._bound.own(session_id)
+        own = await self._bound.to_read(session_id)
         found = await self._engine.conversations.messages(own, before=before, limit=limit + 1)
         page = found[-limit:]
         # A failed turn can end in two messages with one sequence number; a page must not part them.

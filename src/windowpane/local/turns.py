@@ -39,7 +39,7 @@ class LocalTurns:
 
     async def get(self, session_id: str, turn: int) -> TurnRecord:
         """Return a turn with everything that happened in it."""
-        own = await self._bound.own(session_id)
+        own = await self._bound.to_read(session_id)
         events = await self._events(own, turn)
         return TurnRecord(**await self._facts(own, turn, events), events=tuple(events))
 

@@ -47,6 +47,10 @@ class RunningTurns(Protocol):
         """Close a turn before long that its worker left behind."""
         ...
 
+    async def close_now(self, state: SessionState) -> None:
+        """Close a turn that its worker left behind, if that is known by now."""
+        ...
+
     def drop(self, session_id: SessionId) -> None:
         """Stop a turn without a record, because its session is about to be deleted."""
         ...
@@ -130,6 +134,14 @@ class SessionLifecycle:
         self._turns.attend(state)
         self._opened(state.agent)
         return state
+
+    async def close_abandoned(self, session_id: SessionId) -> None:
+        """Close a turn whose worker is gone, for a caller who reads it then: what it had said is in the log.
+
+        Raises:
+            SessionNotFoundError: no such session.
+        """
+        await self._turns.close_now(await self._states.state(session_id))
 
     async def check_owner(self, session_id: SessionId, owner: str) -> None:
         """Make sure that a session belongs to an owner.

@@ -7,7 +7,7 @@ from functools import partial
 import anyio
 import anyio.abc
 
-from windowpane.context.events import Event, Live, TurnFinished
+from windowpane.context.events import Live, TurnFinished
 from windowpane.context.ids import SessionId
 from windowpane.context.session import SessionState
 from windowpane.errors import LeaseLostError, SessionNotFoundError, StoreUnavailableError
@@ -18,6 +18,9 @@ from windowpane.turn.log import append_to_turn, interrupted
 from windowpane.turn.patience import StorePatience
 from windowpane.turn.words import kept_words
 
+CLOSE_WITHIN_S = 1.0
+"""How long a reader waits until a turn that was left behind is closed. A store may be slow to write."""
+
 
 class Follower:
     """Follows turns of other workers."""
@@ -27,6 +30,7 @@ class Follower:
         self._leases = leases
         self._patience = patience
         self._attended: set[SessionId] = set()
+        self._closing: dict[SessionId, anyio.Event] = {}
         self._tasks: anyio.abc.TaskGroup
 
     def open_in(self, tasks: anyio.abc.TaskGroup) -> None:
@@ -65,14 +69,31 @@ class Follower:
         self._attended.add(state.id)
         self._tasks.start_soon(supervised, "turn.attend", partial(self._attend, state.id, turn.turn))
 
-    async def close_if_abandoned(self, session_id: SessionId, turn: int, end: Event) -> None:
-        """End a turn with an event if no worker holds its session."""
+    async def close_now(self, state: SessionState) -> None:
+        """Close the session's open turn if its worker is gone by now, and wait for that a moment."""
+        turn = state.open_turn
+        if turn is None or turn.waits:
+            return
+        if (closed := self._closing.get(state.id)) is None:
+            closed = self._closing[state.id] = anyio.Event()
+            self._tasks.start_soon(supervised, "turn.close", partial(self._close, state.id, turn.turn, closed))
+        with anyio.move_on_after(CLOSE_WITHIN_S):
+            await closed.wait()
+
+    async def close_if_abandoned(self, session_id: SessionId, turn: int, end: TurnFinished) -> None:
+        """End a turn with an event if no worker holds its session. One that waits is not interrupted."""
         lease = await self._leases.take_now(session_id)
-        if lease is not None:
-            # One that was taken over meanwhile is closed by the worker that has it.
-            with suppress(LeaseLostError):
-                said = await kept_words(self._sessions.store, await self._sessions.state(session_id))
-                await append_to_turn(self._sessions, session_id, turn, [*said, end], fence=lease.fence)
+        if lease is None:
+            return
+        try:
+            state = await self._sessions.state(session_id)
+            waits = state.open_turn is not None and state.open_turn.waits
+            if not (waits and end.outcome == "interrupted"):
+                said = await kept_words(self._sessions.store, state)
+                # One that was taken over meanwhile is closed by the worker that has it.
+                with suppress(LeaseLostError):
+                    await append_to_turn(self._sessions, session_id, turn, [*said, end], fence=lease.fence)
+        finally:
             await self._leases.release(session_id, lease)
 
     async def _attend(self, session_id: SessionId, turn: int) -> None:
@@ -84,6 +105,13 @@ class Follower:
                         pass
         finally:
             self._attended.discard(session_id)
+
+    async def _close(self, session_id: SessionId, turn: int, closed: anyio.Event) -> None:
+        try:
+            await self.close_if_abandoned(session_id, turn, interrupted(turn))
+        finally:
+            del self._closing[session_id]
+            closed.set()
 
     async def _news(self, session_id: SessionId, after: int) -> bool:
         """Wait for something new in the log, but not longer than a lease lasts; tell whether there is."""

@@ -67,7 +67,7 @@ from windowpane.turn.requests import TurnRequests
 from windowpane.turn.run import TurnRun, run
 from windowpane.turn.shrink import smaller_window
 from windowpane.turn.sources import sources_of
-from windowpane.turn.words import KEEP_EVERY_S, keep_words, kept_words
+from windowpane.turn.words import keep_said, kept_words
 
 log = structlog.get_logger()
 
@@ -260,6 +260,11 @@ class Runner:
         """Close the session's open turn when its worker is gone, also if no client follows it."""
         if state.id not in self._running:
             self._follower.attend(state)
+
+    async def close_now(self, state: SessionState) -> None:
+        """Close the session's open turn if its worker is gone by now."""
+        if state.id not in self._running:
+            await self._follower.close_now(state)
 
     async def cancel(self, session_id: SessionId, turn: int) -> None:
         """Stop a turn that was asked to stop: here, or, when no worker runs it, by closing it."""
@@ -475,13 +480,7 @@ class Runner:
 
     async def _keep_words(self, task: TurnTask) -> None:
         """Keep what the turn says while it says it. The stream does not wait for that."""
-        kept = (0, "")
-        while True:
-            await anyio.sleep(KEEP_EVERY_S)
-            turn, text = task.state.open_turn, "".join(task.said)
-            if turn is not None and text and kept != (said := (len(turn.steps), text)):
-                await keep_words(self._sessions.store, task.state, turn, text, task.lease.fence)
-                kept = said
+        await keep_said(self._sessions.store, lambda: (task.state, "".join(task.said)), task.lease.fence)
 
     async def _heed_cancel(self, task: TurnTask) -> None:
         """Stop the turn when any process asks for that in the log."""

@@ -5,6 +5,9 @@ another left behind puts them into the log, as a reply that was interrupted.
 """
 
 import json
+from collections.abc import Callable
+
+import anyio
 
 from windowpane.context.events import Event, ModelReplied
 from windowpane.context.messages import Step
@@ -14,6 +17,18 @@ from windowpane.text.tokens import count
 
 KEEP_EVERY_S = 2.0
 """How often the words of a reply are kept while it streams, at most."""
+
+
+async def keep_said(store: Store, said: Callable[[], tuple[SessionState, str]], fence: int) -> None:
+    """Keep what a turn says, again and again, as `said` tells it with the session as it was stored last."""
+    kept = (0, "")
+    while True:
+        await anyio.sleep(KEEP_EVERY_S)
+        state, text = said()
+        turn = state.open_turn
+        if turn is not None and text and kept != (now := (len(turn.steps), text)):
+            await keep_words(store, state, turn, text, fence)
+            kept = now
 
 
 async def keep_words(store: Store, state: SessionState, turn: OpenTurn, text: str, fence: int) -> None:
