@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Generator
 
@@ -7,7 +8,7 @@ import pytest
 from playwright.sync_api import Locator, Page, Route, expect
 
 from browser import desk
-from browser.place import Place
+from browser.place import Place, tool_call
 from browser.sight import Sight
 
 SUMMARY = "5 rules (3 agent, 2 always), 2 references (1 agent, 1 manual), 3 tools (all manual)"
@@ -212,6 +213,48 @@ def test_a_turn_tells_its_parts_what_was_left_out_what_differs_and_what_could_ha
     page.get_by_role("link", name="Context of turn 1").click()
     expect(page).to_have_url(re.compile(r"/t/1$"))
     expect(page.get_by_text(SUMMARY)).to_be_visible()
+
+
+def test_every_call_of_a_turn_is_shown_as_built_and_as_sent(desktop: Sight, place: Place) -> None:
+    session = desk.at_desk(place, "Calling")
+    place.model.says("Let me look.", calls=(tool_call("call_1", "notes__list_notes"),), tokens=(1761, 32, 1024))
+    place.ask(session, "What is in my notes? 👋", "One note.", tokens=(2140, 7, 0))
+    page = desktop.page
+    desktop.goto(f"/s/{session}/t/1")
+    calls = section(page, "Calls")
+    expect(calls.locator("summary").first).to_contain_text("2 calls · 3,901 tokens in, 39 out · cost unknown")
+    strip = calls.get_by_role("list", name="Calls").get_by_role("button")
+    time = r"[\d.]+ m?s · cost unknown"
+    expect(strip).to_have_text(
+        [
+            re.compile(rf"^\s*1 · answer, step 1\s*1,761 in \(1,024 cached\), 32 out\s*{time}\s*$"),
+            re.compile(rf"^\s*2 · answer, step 2\s*2,140 in, 7 out\s*{time}\s*$"),
+        ]
+    )
+
+    strip.nth(1).click()
+    one = calls.get_by_role("region", name="Call 2")
+    expect(one).to_contain_text(re.compile(r"2 messages added to step 1, \d+ tokens"))
+    added = one.get_by_role("list", name="New messages").get_by_role("listitem")
+    expect(added).to_have_count(2)
+    expect(added.first).to_contain_text("Let me look.")
+    expect(added.nth(1).locator("summary")).to_contain_text(re.compile(r"result of notes__list_notes\s*\d+ tokens"))
+    expect(added.nth(1).locator("pre")).to_contain_text("welcome")
+    desktop.shoot("calls-as-built")
+
+    one.get_by_role("button", name="As sent", exact=True).click()
+    body = one.get_by_label("Body as sent")
+    assert json.loads(body.text_content() or "") == place.model.asked[-1]
+    assert body.evaluate("box => box.scrollWidth <= box.clientWidth")
+    expect(body.locator(".message", has_text="What is in my notes? 👋")).to_be_visible()
+    one.get_by_text(re.compile(r"^\d+ owners; choose one")).click()
+    one.get_by_role("list", name="Owners", exact=True).get_by_role("button", name="Item: rule:house-style").click()
+    expect(body.locator(".chosen")).to_have_text("Write plainly.")
+    desktop.shoot("calls-as-sent")
+
+    one.get_by_role("button", name=re.compile(r"^Changes \(\d+\)$")).click()
+    expect(one.get_by_role("row", name=re.compile(r"^stream\s*setting of the protocol nothing true"))).to_be_visible()
+    desktop.shoot("calls-changes")
 
 
 @pytest.mark.spec("S0.86", "S0.87", "S1.81", "S1.96", "S1.97")

@@ -10,6 +10,7 @@ import pytest
 from calls.test_ledger import PROVIDERS, Provider
 from windowpane.api.turns import CallRecord
 from windowpane.testing import World, drain, tool
+from windowpane.text.tokens import message_tokens
 from wire.reply import WireCall, WireReply
 from wire.server import running
 
@@ -55,6 +56,7 @@ async def test_every_byte_of_a_call_has_an_owner(world: World, provider: Provide
 
     assert [(call.number, call.step, call.outcome) for call in listed.calls] == [(1, 1, "complete"), (2, 2, "complete")]
     assert (first.added, second.added) == (len(first.messages), 2)
+    assert second.message_tokens == tuple(map(message_tokens, second.messages))
     for record, asked in ((first, server.asked[1]), (second, server.asked[2])):
         assert record.body is not None
         assert record.body == asked.raw.decode()

@@ -213,13 +213,15 @@ class WireChange:
 class CallRecord:
     """One call whole: as built, and as sent.
 
-    `messages` and `tools` are as built; the last `added` messages are new since the call before. `head` and `body`
-    are as sent, null when the wire was not seen; `erased` tells that the body was kept and has been erased. `spans`
-    say whose each stretch of the body is, and `changes` what the client library made different.
+    `messages` and `tools` are as built; the last `added` messages are new since the call before. `message_tokens` is
+    our own count of each message. `head` and `body` are as sent, null when the wire was not seen; `erased` tells that
+    the body was kept and has been erased. `spans` say whose each stretch of the body is, and `changes` what the client
+    library made different.
     """
 
     call: CallView
     messages: tuple[RequestMessage, ...]
+    message_tokens: tuple[int, ...]
     added: int
     tools: tuple[OfferedTool, ...]
     head: WireHead | None

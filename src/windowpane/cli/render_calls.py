@@ -48,16 +48,13 @@ def call_line(call: "CallView") -> str:
 
 def draw_call(screen: Screen, record: "CallRecord") -> None:
     """Print a call as it was built. Messages that are new since the call before are marked with a plus."""
-    # Not at the top: the tokenizer takes a while to load.
-    from windowpane.text.tokens import message_tokens
-
     screen.line(call_line(record.call), "bold")
     old = len(record.messages) - record.added
     for place, message in enumerate(record.messages):
         mark = "+" if place >= old else " "
         called = f", answers {message.tool_call_id}" if message.tool_call_id else ""
         failed = ", failed" if message.is_error else ""
-        tokens = counted(message_tokens(message), "token")
+        tokens = counted(record.message_tokens[place], "token")
         screen.line(f"─{mark}─ {message.role} ({message.part}{called}{failed}, {tokens})", "bold")
         screen.write(message.content)
         screen.line()

@@ -19,7 +19,7 @@ from windowpane.insight.past import steps_of
 from windowpane.insight.wire import BuiltCall, changes_of, spans_of
 from windowpane.models.prices import price
 from windowpane.request.messages import messages_now
-from windowpane.text.tokens import counted_tokens
+from windowpane.text.tokens import counted_tokens, message_tokens
 
 
 async def calls_of_session(engine: Engine, session_id: SessionId) -> CallList:
@@ -63,6 +63,7 @@ async def call_of_turn(engine: Engine, session_id: SessionId, turn: int, number:
     return CallRecord(
         call=view,
         messages=messages,
+        message_tokens=tuple(map(message_tokens, messages)),
         added=added,
         tools=tools,
         head=wire.head if wire else None,

@@ -239,10 +239,11 @@ export type CallList = {
   without_price: number
 }
 
-/** One call whole: as built, and as sent. `messages` and `tools` are as built; the last `added` messages are new since the call before. `head` and `body` are as sent, null when the wire was not seen; `erased` tells that the body was kept and has been erased. `spans` say whose each stretch of the body is, and `changes` what the client library made different. */
+/** One call whole: as built, and as sent. `messages` and `tools` are as built; the last `added` messages are new since the call before. `message_tokens` is our own count of each message. `head` and `body` are as sent, null when the wire was not seen; `erased` tells that the body was kept and has been erased. `spans` say whose each stretch of the body is, and `changes` what the client library made different. */
 export type CallRecord = {
   call: CallView
   messages: RequestMessage[]
+  message_tokens: number[]
   added: number
   tools: OfferedTool[]
   head: WireHead | null

@@ -26,7 +26,14 @@ const item = (type: ContextItem['type'], tokens: number): ContextItem => ({
   offered_name: null,
   found: null,
 })
-const budget = { window_tokens: 1000, reply_tokens: 100, used_tokens: 0, window_source: '', pieces_tokens: null }
+const budget = {
+  window_tokens: 1000,
+  reply_tokens: 100,
+  used_tokens: 0,
+  window_source: '',
+  pieces_tokens: null,
+  token_factor: 1,
+}
 
 test('parts are put together in the groups that people know, and what is selected counts as what it is', () => {
   const parts = [

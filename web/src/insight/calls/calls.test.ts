@@ -1,0 +1,84 @@
+import { expect, test } from 'vitest'
+import type { CallList, CallView, Usage, WireSpan } from '../../api/schema.ts'
+import { kindsOf, ownersOf, stretchesOf, togetherText, usageText } from './calls.ts'
+
+const BODY = '{"model":"m","messages":["Grüße 👋🏽","Tone"]}'
+const span = (start: number, end: number, kind: WireSpan['kind'], owner: string): WireSpan => ({
+  start,
+  end,
+  kind,
+  owner,
+})
+const SPANS = [
+  span(0, 1, 'mapping', 'JSON'),
+  span(1, 12, 'setting', 'model'),
+  span(12, 25, 'mapping', 'JSON'),
+  span(25, 35, 'message', 'message'),
+  span(35, 36, 'mapping', 'JSON'),
+  span(36, 42, 'item', 'rule:tone'),
+  span(42, 44, 'mapping', 'JSON'),
+]
+const used = (input: number, output: number, cached = 0): Usage => ({
+  input_tokens: input,
+  output_tokens: output,
+  cache_read_tokens: cached,
+  cache_write_tokens: 0,
+})
+const listed = (count: number, more: Partial<CallList>): CallList => ({
+  calls: Array<CallView>(count),
+  usage: used(0, 0),
+  cost_usd: null,
+  without_usage: 0,
+  without_price: 0,
+  ...more,
+})
+
+test('a body is cut by characters, also where a character takes two places', () => {
+  const stretches = stretchesOf(BODY, SPANS)
+
+  expect(stretches).toEqual([
+    { text: '{', kind: 'mapping', owner: 'JSON' },
+    { text: '"model":"m"', kind: 'setting', owner: 'model' },
+    { text: ',"messages":[', kind: 'mapping', owner: 'JSON' },
+    { text: '"Grüße 👋🏽"', kind: 'message', owner: 'message' },
+    { text: ',', kind: 'mapping', owner: 'JSON' },
+    { text: '"Tone"', kind: 'item', owner: 'rule:tone' },
+    { text: ']}', kind: 'mapping', owner: 'JSON' },
+  ])
+  expect(stretches.map(({ text }) => text).join('')).toBe(BODY)
+})
+
+test('the owners of a body have all of its bytes', () => {
+  const owners = ownersOf(stretchesOf(BODY, SPANS))
+
+  expect(owners).toEqual([
+    { kind: 'message', owner: 'message', bytes: 18 },
+    { kind: 'mapping', owner: 'JSON', bytes: 17 },
+    { kind: 'setting', owner: 'model', bytes: 11 },
+    { kind: 'item', owner: 'rule:tone', bytes: 6 },
+  ])
+  expect(kindsOf(owners)).toEqual([
+    { kind: 'message', title: 'Message', bytes: 18 },
+    { kind: 'item', title: 'Item', bytes: 6 },
+    { kind: 'setting', title: 'Setting', bytes: 11 },
+    { kind: 'mapping', title: 'Client library', bytes: 17 },
+  ])
+  expect(owners.reduce((sum, { bytes }) => sum + bytes, 0)).toBe(new TextEncoder().encode(BODY).length)
+})
+
+test('a sum says how many calls are unknown, and what is unknown is never nothing', () => {
+  expect(togetherText(listed(0, {}))).toBe('none recorded')
+  expect(togetherText(listed(1, { without_usage: 1 }))).toBe('1 call · tokens unknown · cost unknown')
+  expect(togetherText(listed(2, { usage: used(3900, 40), without_price: 2 }))).toBe(
+    '2 calls · 3,900 tokens in, 40 out · cost unknown',
+  )
+  expect(
+    togetherText(listed(4, { usage: used(3900, 40), cost_usd: '0.012', without_usage: 1, without_price: 1 })),
+  ).toBe('4 calls · 3,900 tokens in, 40 out (1 call unknown) · $0.012 (2 calls unknown)')
+})
+
+test('a call says what was reported for it', () => {
+  expect(usageText({ usage: null })).toBe('tokens unknown')
+  expect(usageText({ usage: used(1761, 32) })).toBe('1,761 in, 32 out')
+  expect(usageText({ usage: used(1761, 32, 1024) })).toBe('1,761 in (1,024 cached), 32 out')
+})

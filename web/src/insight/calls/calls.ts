@@ -1,0 +1,83 @@
+/** Calls as people read them: their sum, and a body cut into the stretches of its owners. */
+
+import type { CallList, CallView, WireSpan } from '../../api/schema.ts'
+import { inDigits } from '../../context/parts.ts'
+import { dollars } from '../../ui/money.ts'
+import { counted } from '../../ui/words.ts'
+
+export type OwnerKind = WireSpan['kind']
+export type Stretch = { text: string; kind: OwnerKind; owner: string }
+export type Owner = { kind: OwnerKind; owner: string; bytes: number }
+export type KindShare = { kind: OwnerKind; title: string; bytes: number }
+
+export const KIND_TITLES: Record<OwnerKind, string> = {
+  message: 'Message',
+  item: 'Item',
+  tool: 'Tool',
+  setting: 'Setting',
+  step: 'Earlier step',
+  model: 'Model’s own words',
+  mapping: 'Client library',
+}
+
+export const OUTCOMES: Record<CallView['outcome'], string> = {
+  complete: 'complete',
+  cut: 'cut off',
+  error: 'failed',
+  retried: 'failed, tried again',
+  running: 'running',
+  lost: 'end unknown',
+}
+
+/** Return a body as its stretches. The server counts characters, of which some take two places in a string here. */
+export function stretchesOf(body: string, spans: readonly WireSpan[]): Stretch[] {
+  let character = 0
+  let place = 0
+  return spans.map(({ end, kind, owner }) => {
+    const start = place
+    for (; character < end; character++) place += body.codePointAt(place)! > 0xffff ? 2 : 1
+    return { text: body.slice(start, place), kind, owner }
+  })
+}
+
+/** Return what each owner has of a body, the largest first. */
+export function ownersOf(stretches: readonly Stretch[]): Owner[] {
+  const encoder = new TextEncoder()
+  const found = new Map<string, Owner>()
+  for (const { text, kind, owner } of stretches) {
+    const key = `${kind} ${owner}`
+    const before = found.get(key)?.bytes ?? 0
+    found.set(key, { kind, owner, bytes: before + encoder.encode(text).length })
+  }
+  return [...found.values()].sort((one, other) => other.bytes - one.bytes)
+}
+
+/** Return what each kind of owner has of a body, always in the same order. */
+export function kindsOf(owners: readonly Owner[]): KindShare[] {
+  return (Object.keys(KIND_TITLES) as OwnerKind[])
+    .map((kind) => ({
+      kind,
+      title: KIND_TITLES[kind],
+      bytes: owners.filter((owner) => owner.kind === kind).reduce((sum, { bytes }) => sum + bytes, 0),
+    }))
+    .filter(({ bytes }) => bytes > 0)
+}
+
+/** Return the calls in one line. What is unknown is said, and never counted as nothing. */
+export function togetherText({ calls, usage, cost_usd, without_usage, without_price }: CallList): string {
+  if (!calls.length) return 'none recorded'
+  const unknown = (count: number) => (count ? ` (${counted(count, 'call')} unknown)` : '')
+  const tokens =
+    without_usage === calls.length
+      ? 'tokens unknown'
+      : `${inDigits(usage.input_tokens)} tokens in, ${inDigits(usage.output_tokens)} out${unknown(without_usage)}`
+  const cost = cost_usd === null ? 'cost unknown' : `${dollars(cost_usd)}${unknown(without_usage + without_price)}`
+  return [counted(calls.length, 'call'), tokens, cost].join(' · ')
+}
+
+/** Return what the provider reported for one call. */
+export function usageText({ usage }: Pick<CallView, 'usage'>): string {
+  if (usage === null) return 'tokens unknown'
+  const cached = usage.cache_read_tokens ? ` (${inDigits(usage.cache_read_tokens)} cached)` : ''
+  return `${inDigits(usage.input_tokens)} in${cached}, ${inDigits(usage.output_tokens)} out`
+}
