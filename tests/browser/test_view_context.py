@@ -181,7 +181,7 @@ def test_a_turn_tells_its_parts_what_was_left_out_what_differs_and_what_could_ha
 
     out = section(page, "Not included")
     albums = out.get_by_role("listitem").filter(has=page.get_by_role("link", name="albums"))
-    expect(albums).to_contain_text("manual item; it was not added to this session")
+    expect(albums).to_contain_text("never in this session: it was removed by hand")
     expect(albums).to_contain_text("add it by hand")
     left = out.get_by_role("listitem").filter(has=page.get_by_role("button", name=re.compile("^Try top_n"))).first
     expect(left).to_contain_text("What would have included it")
@@ -240,6 +240,7 @@ def test_every_call_of_a_turn_is_shown_as_built_and_as_sent(desktop: Sight, plac
     expect(added.first).to_contain_text("Let me look.")
     expect(added.nth(1).locator("summary")).to_contain_text(re.compile(r"result of notes__list_notes\s*\d+ tokens"))
     expect(added.nth(1).locator("pre")).to_contain_text("welcome")
+    added.last.scroll_into_view_if_needed()
     desktop.shoot("calls-as-built")
 
     one.get_by_role("button", name="As sent", exact=True).click()
