@@ -84,6 +84,15 @@ def test_every_error_has_a_status() -> None:
         "unknown_item": 404,
         "unknown_model": 422,
         "error": 500,
+        "call_not_found": 404,
+        "cost_limit_reached": 429,
+        "encryption_key": 500,
+        "lease_lost": 409,
+        "request_too_long": 502,
+        "store_encrypted": 500,
+        "store_not_encrypted": 500,
+        "store_replaced": 503,
+        "wrong_encryption_key": 500,
     }
 
 

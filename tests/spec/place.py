@@ -26,6 +26,9 @@ from wire.reply import WireReply
 from wire.server import WireServer, running
 
 MODEL = "openai-chat:gpt-4o"
+DEADLINE_S = 60
+"""The longest that a search may wait for vectors."""
+
 TOOL_SERVER = Path(__file__).parent / "tool_server.py"
 
 
@@ -52,7 +55,7 @@ class Folder:
 
     def agent(self, **settings: Any) -> None:
         """Write `agent.yaml`, in JSON, which is YAML."""
-        given = {"model": MODEL, "working_context": False, "search": {"deadline_s": PATIENCE_S}} | settings
+        given = {"model": MODEL, "working_context": False, "search": {"deadline_s": DEADLINE_S}} | settings
         self.write("agent.yaml", json.dumps(given))
 
     def rule(self, name: str, text: str, **front: Any) -> None:

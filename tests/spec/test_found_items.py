@@ -36,6 +36,7 @@ def offered(body: dict[str, Any]) -> list[str]:
 @pytest.mark.spec("S0.3", "S0.5", "S0.6", "S0.23", "S0.26", "S2.33")
 def test_the_next_call_of_the_turn_offers_what_was_found_and_it_runs_with_its_approval(pane: Product) -> None:
     session = pane.session(office(pane, "asking"))
+    before = len(pane.wire.asked)
 
     waiting = pane.ask(
         session,
@@ -44,7 +45,7 @@ def test_the_next_call_of_the_turn_offers_what_was_found_and_it_runs_with_its_ap
         calling("time", "clock__get_current_time", text="Tokyo"),
         "It is noon.",
     )
-    bodies = [asked.body for asked in pane.wire.asked]
+    bodies = [asked.body for asked in pane.wire.asked[before:]]
     done = pane.ok(pane.http.post(f"/api/sessions/{session}/approvals", json={"decisions": {"time": "allow_once"}}))
     record = pane.get(f"/sessions/{session}/turns/1")["request_context"]
     why = pane.get(f"/sessions/{session}/turns/1/explain/tool/get_current_time", server="clock")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from spec.place import PATIENCE_S, Folder, Product, selected, texts
+from spec.place import DEADLINE_S, Folder, Product, selected, texts
 
 REFUND = "When do I get my refund for the invoice?"
 RESIZE = "How do I resize a photo before printing?"
@@ -158,7 +158,7 @@ def test_a_sessions_search_settings_are_laid_over_its_agents_and_both_change_wha
     session = pane.session(folder)
     other = pane.session(folder)
 
-    folder.agent(search={"deadline_s": PATIENCE_S, "floor": 1, "include_score": 1})
+    folder.agent(search={"deadline_s": DEADLINE_S, "floor": 1, "include_score": 1})
     by_agent = pane.ask(session, REFUND)["request_context"]
     pane.patch(session, settings={"search": {"floor": 0.2}})
     by_session = pane.ask(session, REFUND)["request_context"]
@@ -192,7 +192,7 @@ def test_a_search_takes_its_settings_from_the_call(pane: Product) -> None:
 @pytest.mark.parametrize("preset", ["aggressive", "conservative"])
 def test_an_agents_preset_is_what_its_turns_are_recorded_with(pane: Product, preset: str) -> None:
     folder = library(pane, f"preset-{preset}")
-    folder.agent(search={"deadline_s": PATIENCE_S, "preset": preset})
+    folder.agent(search={"deadline_s": DEADLINE_S, "preset": preset})
 
     context = pane.preview(pane.session(folder), REFUND)["context"]
 
