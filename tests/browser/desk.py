@@ -50,6 +50,7 @@ def settings(place: Place, gate: Path | None = None) -> str:
     return f"""description: Looks after photos.
 model: {MODEL}
 working_context: false
+finders: false
 search: {{text: {{floor: 0, share_of_best: 0, top_n: 4, include_score: 1}}}}
 mcpServers:
   notes:
