@@ -21,6 +21,10 @@ class Paraphrases:
     """Takes everything about money for the same, and everything else for something of its own."""
 
     model = "paraphrases"
+    language = None
+
+    async def vocabulary(self) -> dict[str, int]:
+        return {}
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
         money = [any(word in text.lower() for word in ("refund", "money")) for text in texts]
