@@ -204,6 +204,8 @@ async def test_an_agents_items_can_be_searched_without_a_session(world: World) -
     best = found.json()["items"][0]
     assert (best["type"], best["name"], best["include_mode"]) == ("reference", "tides", "agent")
     assert best["evidence"]["score"] > 0
-    assert none.json() == among.json() == {"items": []}
+    assert none.json() == {"items": [], "degraded": []}
+    assert among.json()["items"] == []
+    assert found.json()["degraded"] == ["matched by keywords only: no embedding model is configured"]
     assert [response.status_code for response in bad] == [422] * 4
     assert unknown.status_code == 404
