@@ -115,7 +115,10 @@ def _encrypted(kind: Kind) -> Kind:
     return replace(kind, name=f"{kind.name}-encrypted", open=opened, shared=kind.name == "sqlite", serve=None)
 
 
-KINDS = (*PLAIN_KINDS, *(_encrypted(kind) for kind in PLAIN_KINDS if kind.name != "expiring"))
+ENCRYPTED = frozenset(("sqlite", "postgres", "redis"))
+"""Encryption is a layer above any store; it is tried above one of each engine."""
+
+KINDS = (*PLAIN_KINDS, *(_encrypted(kind) for kind in PLAIN_KINDS if kind.name in ENCRYPTED))
 
 
 def created(owner: str = "ana", agent: str = "pane") -> SessionCreated:
