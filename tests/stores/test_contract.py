@@ -395,7 +395,7 @@ async def test_deleting_a_session_leaves_nothing_of_it_and_nothing_of_others_goe
 
     await store.append(deleted, [created("bob")], expected_seq=0)
     assert await store.snapshot(deleted) is None
-    assert await store.acquire(deleted, "somebody else", 600)
+    assert await store.acquire(deleted, "another worker", 600)
     assert (await store.append(deleted, [said("x")], key="k")).repeated is False
 
 
