@@ -11,7 +11,7 @@ import pytest
 from windowpane.api.turns import TurnView
 from windowpane.context.events import Event, Recorded, TurnFinished, TurnStarted
 from windowpane.context.ids import SessionId
-from windowpane.context.turn_keys import TurnKeys
+from windowpane.context.session import TurnKeys
 from windowpane.errors import KeyReusedError, WindowpaneError
 from windowpane.local.pane import LocalPane
 from windowpane.models.scripted import Call, Reply

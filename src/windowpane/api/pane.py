@@ -12,10 +12,9 @@ from datetime import date
 from typing import Any, Literal, Protocol
 
 from windowpane.api.agents_pane import AgentsApi, ModelsApi
-from windowpane.api.analytics import Dashboard, Listed
+from windowpane.api.analytics import CostLimitsView, Dashboard, Listed
 from windowpane.api.comparison import Comparison
 from windowpane.api.context_tests import SavedTest
-from windowpane.api.costs import CostLimitsView
 from windowpane.api.explanation import Explanation
 from windowpane.api.export import SessionExport
 from windowpane.api.replay import Rebuilt, Rerun, WhatIf

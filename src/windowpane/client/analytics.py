@@ -3,8 +3,7 @@
 from datetime import date
 from typing import Any
 
-from windowpane.api.analytics import Dashboard, Listed
-from windowpane.api.costs import CostLimitsView
+from windowpane.api.analytics import CostLimitsView, Dashboard, Listed
 from windowpane.api.suggestions import Similar
 from windowpane.client.connection import Connection, given, session_path
 

@@ -57,10 +57,10 @@ from windowpane.context.session import (
     OpenTurn,
     SessionSettings,
     SessionState,
+    TurnKeys,
     TurnStarts,
 )
 from windowpane.context.sets import MAX_ITEM_CHARACTERS, is_absolute
-from windowpane.context.turn_keys import TurnKeys
 from windowpane.errors import StoreEncryptedError
 
 RECENT_MESSAGES = 64

@@ -4,8 +4,7 @@ from datetime import date
 
 import anyio.to_thread
 
-from windowpane.api.analytics import Dashboard, Filters, Listed
-from windowpane.api.costs import CostLimitsView
+from windowpane.api.analytics import CostLimitsView, Dashboard, Filters, Listed
 from windowpane.api.suggestions import Similar
 from windowpane.insight.analytics.report import as_csv, dashboard
 from windowpane.insight.analytics.sharing import similar

@@ -14,7 +14,7 @@ from decimal import Decimal
 
 import structlog
 
-from windowpane.api.costs import CostLimitView, Period
+from windowpane.api.analytics import CostLimitView, Period
 from windowpane.context.ids import owner_of
 from windowpane.context.messages import Step
 from windowpane.context.request import CallSettings, OfferedTool, RequestMessage

@@ -11,9 +11,8 @@ from typing import Annotated, TypedDict
 from fastapi import APIRouter, Depends, Path, Query, Response
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictStr
 
-from windowpane.api.analytics import Dashboard, Listed
+from windowpane.api.analytics import CostLimitsView, Dashboard, Listed
 from windowpane.api.context_tests import ContextTest
-from windowpane.api.costs import CostLimitsView
 from windowpane.api.evaluation import Evaluation, Tuning
 from windowpane.api.suggestions import Applied, Edit, Similar, SuggestionList
 from windowpane.api.turns import TurnUse

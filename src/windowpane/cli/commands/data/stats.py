@@ -12,7 +12,7 @@ from windowpane.cli.terminal import Screen
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from windowpane.api.costs import CostLimitView
+    from windowpane.api.analytics import CostLimitView
     from windowpane.api.pane import Pane
     from windowpane.api.sessions import Statistics
 
