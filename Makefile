@@ -9,7 +9,7 @@ export NODE_USE_SYSTEM_CA := 1
 unexport PYTHONDONTWRITEBYTECODE
 WEB := $(shell find web -name node_modules -prune -o -type f -print)
 
-.PHONY: serve page types test test-fast test-pythons check docs docs-tables bench fuzz screenshots spec lock clean
+.PHONY: serve page types test test-fast test-pythons test-web check check-python check-types check-web docs docs-tables bench fuzz screenshots spec lock clean
 serve: .venv/installed ## run the server with the example agent
 	$(BIN)/windowpane serve
 
@@ -19,10 +19,14 @@ page: .venv/installed ## build the page again, if its sources changed
 types: .venv/installed ## write the page's types from the HTTP API
 	$(BIN)/python web/typescript.py
 
-test: .venv/tested-with check docs ## run every check and every test
-	cd web && npm test
+# Three workers for two processors: a third of the time a test waits for a process, a browser or a database.
+WORKERS := $(shell expr $$(getconf _NPROCESSORS_ONLN) + $$(getconf _NPROCESSORS_ONLN) / 2)
+
+test: .venv/tested-with ## run every check and every test
+	$(MAKE) --jobs 2 --output-sync check-types check-web check-python docs test-web
 	mkdir -p build
-	$(BIN)/python -m slipcover --fail-under 0 --json --out build/coverage.json -m pytest -n auto --dist loadfile
+	$(BIN)/python -m slipcover --fail-under 0 --json --out build/coverage.json \
+		-m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 	$(BIN)/python -m slipcover --merge build/coverage.json --out build/coverage.json > build/coverage.txt; \
 		floor=$$?; grep summary build/coverage.txt; exit $$floor
 
@@ -33,13 +37,22 @@ test-fast: .venv/tested-with ## the tests that need no browser and start no proc
 test-pythons: .venv/tested-with ## run the tests on every supported Python that is installed
 	sh tests/pythons.sh
 
-check: .venv/tested-with ## lint, types, layers, generated pages
+check: check-python check-types check-web ## lint, types, layers, generated pages
+
+check-python: .venv/tested-with
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
-	$(BIN)/pyright
 	$(BIN)/lint-imports
 	$(BIN)/python docs/generate.py --check
+
+check-types: .venv/tested-with
+	$(BIN)/pyright
+
+check-web: .venv/tested-with
 	cd web && npm run check
+
+test-web: .venv/tested-with
+	cd web && npm test
 
 docs: .venv/tested-with ## build the documentation as a searchable site; the server offers it under /docs/guide
 	rm -rf src/windowpane/guide

@@ -9,16 +9,31 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+import socket
+import sys
+from collections.abc import AsyncGenerator, Callable, Generator
+from contextlib import asynccontextmanager, contextmanager
 from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
+
+import anyio
+import anyio.abc
 
 from patience import PATIENCE_S
 
 _forks = multiprocessing.get_context("forkserver")
-_forks.set_forkserver_preload(["windowpane.server.process.run", "windowpane.mcp_server.run", "bpe_openai"])
+_forks.set_forkserver_preload(
+    [
+        "windowpane.server.process.run",
+        "windowpane.mcp_server.run",
+        "windowpane.stores.encrypted.store",
+        "windowpane.stores.postgres.store",
+        "windowpane.stores.redis.store",
+        "bpe_openai",
+    ]
+)
 
 
 class Forked:
@@ -65,6 +80,67 @@ def forked(run: Callable[..., None], *arguments: Any, log: Path) -> Generator[Fo
         yield process
     finally:
         process.kill()
+
+
+class Talking:
+    """A running process whose standard input and output are connected to this one."""
+
+    def __init__(self, process: BaseProcess, stdin: anyio.abc.ByteStream, stdout: anyio.abc.ByteStream) -> None:
+        self._process = process
+        self.stdin = stdin
+        self.stdout = stdout
+
+    @property
+    def returncode(self) -> int | None:
+        """Return how it ended; None while it runs."""
+        return self._process.exitcode
+
+    def kill(self) -> None:
+        """End it at once, as kill -9 does."""
+        self._process.kill()
+
+    async def wait(self) -> int:
+        """Wait for its end and return the exit code; a negative one is the signal that ended it."""
+        if self._process.exitcode is None:
+            await anyio.wait_readable(self._process.sentinel)
+        self._process.join()
+        assert self._process.exitcode is not None
+        return self._process.exitcode
+
+
+@asynccontextmanager
+async def talking(run: Callable[..., None], *arguments: str) -> AsyncGenerator[Talking]:
+    """Run a function in a process until the block ends."""
+    # One for each direction: a process that ends before it has read everything would cut off what it said, too.
+    (asks, asked), (hears, heard) = socket.socketpair(), socket.socketpair()
+    with asked, heard:
+        process = _forks.Process(target=_talk, args=(run, arguments, asked, heard, dict(os.environ)))
+        process.start()
+    connect = anyio.abc.SocketStream.from_socket
+    async with await connect(asks) as stdin, await connect(hears) as stdout:
+        one = Talking(process, stdin, stdout)
+        try:
+            yield one
+        finally:
+            one.kill()
+            with anyio.CancelScope(shield=True):
+                await one.wait()
+
+
+def _talk(
+    run: Callable[..., None],
+    arguments: tuple[str, ...],
+    stdin: socket.socket,
+    stdout: socket.socket,
+    environ: dict[str, str],
+) -> None:
+    os.environ.clear()
+    os.environ.update(environ)
+    os.dup2(stdin.detach(), 0)
+    os.dup2(stdout.detach(), 1)
+    # A child of the fork server reads from nowhere.
+    sys.stdin = os.fdopen(0)
+    run(*arguments)
 
 
 def _run(

@@ -12,8 +12,9 @@ from pathlib import Path
 import httpx2
 import pytest
 
+from patience import PATIENCE_S
+
 REPOSITORY = Path(__file__).parents[1]
-READY_S = 60
 
 
 @pytest.fixture(scope="module")
@@ -50,12 +51,12 @@ def server(installed: Path, tmp_path: Path) -> Generator[str]:
     reader = threading.Thread(target=listen)
     reader.start()
     try:
-        assert said.wait(READY_S)
+        assert said.wait(PATIENCE_S)
         yield address[0]
     finally:
         process.terminate()
-        process.wait(READY_S)
-        reader.join(READY_S)
+        process.wait(PATIENCE_S)
+        reader.join(PATIENCE_S)
         assert process.stdout is not None
         process.stdout.close()
 
@@ -71,7 +72,7 @@ def test_the_package_is_imported_from_the_wheel_and_its_help_names_the_commands(
 
 
 def test_the_wheel_serves_its_page_and_answers_a_chat(server: str) -> None:
-    with httpx2.Client(base_url=server, timeout=READY_S) as client:
+    with httpx2.Client(base_url=server, timeout=PATIENCE_S) as client:
         health = client.get("/healthz")
         page = client.get("/")
         session = client.post("/api/sessions", json={}).json()["id"]

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from patience import PATIENCE_S
 from windowpane.agents.agent import WRITE_CORE
 from windowpane.agents.base import Agent, Prompts
 from windowpane.agents.folder import AgentFolder, FolderAgents
@@ -379,7 +380,7 @@ def test_threads_that_read_while_files_change_see_only_whole_files(tmp_path: Pat
             beside.rename(folder / "rules" / f"r{n}.md")
     stop.set()
     for thread in threads:
-        thread.join(timeout=60)
+        thread.join(timeout=PATIENCE_S)
 
     assert odd == []
     assert {rule.text for rule in agents.current("agent").rules} == {"29"}

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from browser.place import MODEL, READY_S, Place
+from browser.place import MODEL, Place
+from patience import PATIENCE_S
 
 AGENT = "desk"
 TOOLS = ("list_notes", "read_note", "search_notes")
@@ -36,7 +37,7 @@ def write_desk(place: Place) -> None:
         file = place.folder / "agents" / AGENT / name
         if not file.is_file() or file.read_text() != wanted:
             place.write(name, wanted, AGENT)
-    deadline = time.monotonic() + READY_S
+    deadline = time.monotonic() + PATIENCE_S
     while not is_ready(place):
         assert time.monotonic() < deadline, "the server does not see the agent"
         time.sleep(0.2)

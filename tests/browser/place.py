@@ -24,12 +24,12 @@ from typing import Any
 
 import httpx2
 
+from patience import PATIENCE_S
 from windowpane.agents.init import init_agent
 from wire import openai_chat
 from wire.reply import WireCall, WireReply
 from wire.server import Answer, Step, WireServer, running
 
-READY_S = 60
 AGENT = "pane"
 MODEL = "openai:gpt-4o"
 
@@ -151,7 +151,7 @@ def running_place(folder: Path, *, ends_with: signal.Signals = signal.SIGINT) ->
     with (
         speaking() as model,
         serving(folder, model, ends_with=ends_with) as url,
-        httpx2.Client(base_url=url, timeout=60) as http,
+        httpx2.Client(base_url=url, timeout=PATIENCE_S) as http,
     ):
         yield Place(url, model, folder, http)
 
@@ -172,12 +172,12 @@ def speaking() -> Generator[Model]:
 
     thread = threading.Thread(target=asyncio.run, args=(speak(),), daemon=True)
     thread.start()
-    assert ready.wait(READY_S)
+    assert ready.wait(PATIENCE_S)
     try:
         yield found[0]
     finally:
         found[0].loop.call_soon_threadsafe(ends[0].set)
-        thread.join(READY_S)
+        thread.join(PATIENCE_S)
 
 
 @contextmanager
@@ -211,8 +211,8 @@ def serving(
         yield _address(process, said, came)
     finally:
         process.send_signal(ends_with)
-        process.wait(READY_S)
-        reader.join(READY_S)
+        process.wait(PATIENCE_S)
+        reader.join(PATIENCE_S)
         assert process.stdout is not None
         process.stdout.close()
 
@@ -223,7 +223,7 @@ def _address(process: subprocess.Popen[str], said: list[str], came: threading.Ev
             if found := re.search(r"http://127\.0\.0\.1:\d+", line):
                 return found[0]
         assert process.poll() is None, "".join(said)
-        assert came.wait(READY_S), "".join(said)
+        assert came.wait(PATIENCE_S), "".join(said)
         came.clear()
 
 

@@ -27,7 +27,8 @@ SCREENS: dict[Screen, dict[str, Any]] = {
     },
 }
 AXE = files("axe_playwright_python") / "axe.min.js"
-PATIENCE_MS = 30_000
+PATIENCE_MS = 120_000
+"""What a page shows comes from a server that runs already, so this is not the patience with a start."""
 expect.set_options(timeout=PATIENCE_MS)
 
 

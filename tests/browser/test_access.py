@@ -136,9 +136,7 @@ def test_neither_the_context_of_a_turn_nor_the_panel_breaks_a_rule_of_access(loo
     shown.get_by_text("As a table").click()
     look(looking, "panel")
     if looking.narrow:
-        box = shown.bounding_box()
-        assert box is not None
-        assert (box["x"], box["width"]) == (0, 390)
+        looking.await_value(lambda: (box := shown.bounding_box()) and (box["x"], box["width"]), (0, 390))
 
 
 def _panel(page: Page, narrow: bool) -> Locator:

@@ -10,6 +10,7 @@ from playwright.sync_api import Browser, expect
 
 from browser.place import Place, serving, speaking
 from browser.sight import seeing
+from patience import PATIENCE_S
 
 
 def test_a_server_that_dies_in_the_middle_of_an_answer_is_gone_on_with_and_nothing_is_lost(
@@ -20,7 +21,7 @@ def test_a_server_that_dies_in_the_middle_of_an_answer_is_gone_on_with_and_nothi
         model = stack.enter_context(speaking())
         first_server = ExitStack()
         url = first_server.enter_context(serving(tmp_path, model, ends_with=signal.SIGKILL, WINDOWPANE_LEASE_S="3"))
-        place = Place(url, model, tmp_path, stack.enter_context(httpx2.Client(base_url=url, timeout=60)))
+        place = Place(url, model, tmp_path, stack.enter_context(httpx2.Client(base_url=url, timeout=PATIENCE_S)))
         session = place.new_session("Lasting")
         place.ask(session, "One", "First answer")
         sight = stack.enter_context(seeing(browser, url))

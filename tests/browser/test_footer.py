@@ -33,11 +33,13 @@ def test_the_footer_shows_what_the_session_works_on_as_it_changes(phone: Sight, 
     expect(links.nth(5)).to_have_attribute("href", re.compile(r"applet=git-diff&repo=%2Fsrv%2Fa(%20|\+)b$"))
     expect(page.get_by_text("b.md")).to_have_count(1)
     assert not page.url.endswith("git-diff")
-    box, writing = footer.bounding_box(), page.get_by_role("textbox", name="Message").bounding_box()
-    assert box is not None
-    assert writing is not None
-    assert box["y"] > writing["y"]
-    assert box["height"] < 40
+    writing = page.get_by_role("textbox", name="Message")
+
+    def one_line_below() -> bool:
+        box, above = footer.bounding_box(), writing.bounding_box()
+        return box is not None and above is not None and box["y"] > above["y"] and box["height"] < 40
+
+    phone.await_value(one_line_below, True)
     phone.shoot("footer")
 
     place.call("PATCH", f"/api/sessions/{session}", {"context": None})

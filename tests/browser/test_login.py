@@ -11,6 +11,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from browser.place import Place, serving, speaking
 from browser.sight import Sight, seeing
+from patience import PATIENCE_S
 from windowpane.callers import TokenFile
 
 
@@ -24,7 +25,7 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Generator[Place]:
     with (
         speaking() as model,
         serving(folder, model, ends_with=signal.SIGKILL, WINDOWPANE_REQUIRE_TOKEN="true") as url,
-        httpx2.Client(base_url=url, headers=head, timeout=60) as client,
+        httpx2.Client(base_url=url, headers=head, timeout=PATIENCE_S) as client,
     ):
         yield Place(url, model, folder, client)
 
@@ -103,7 +104,10 @@ def test_who_may_only_look_is_told_so_and_loses_nothing(browser: Browser, guarde
     _, chat = tokens.create("eve", ["chat"])
     _, read = tokens.create("eve", ["read"])
     mine = httpx2.post(
-        f"{guarded.url}/api/sessions", json={"agent": "pane"}, headers={"Authorization": f"Bearer {chat}"}, timeout=60
+        f"{guarded.url}/api/sessions",
+        json={"agent": "pane"},
+        headers={"Authorization": f"Bearer {chat}"},
+        timeout=PATIENCE_S,
     )
     with seeing(browser, guarded.url) as sight:
         unexpected(sight)

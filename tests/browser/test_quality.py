@@ -67,10 +67,10 @@ def test_more_than_a_thousand_messages_are_read_to_the_first_one_while_the_foote
     expect(page.get_by_role("button", name="Show earlier messages")).to_have_count(0)
     box.evaluate("box => box.scrollTo(0, 0)")
     expect(page.get_by_text("Where is photo 0?", exact=True)).to_be_in_viewport()
-    assert footer.bounding_box() == below
+    desktop.await_value(footer.bounding_box, below)
     page.get_by_role("button", name="Go to the newest message").click()
     expect(page.get_by_text(f"Where is photo {LONG - 2}?")).to_be_in_viewport()
-    assert footer.bounding_box() == below
+    desktop.await_value(footer.bounding_box, below)
 
 
 def test_two_tabs_of_one_browser_agree(desktop: Sight, place: Place) -> None:

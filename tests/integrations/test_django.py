@@ -16,6 +16,7 @@ from django.conf import settings as django_settings
 from django.test import Client, override_settings
 from django.urls import include, path
 
+from patience import PATIENCE_S
 from windowpane.errors import InvalidInputError, InvalidSettingError
 from windowpane.integrations.django import ContextManager, ContextMode, PromptBuilder, get_context_manager
 from windowpane.integrations.django.conf import settings
@@ -289,7 +290,7 @@ def test_sessions_of_two_owners_are_two_sessions(manager: ContextManager) -> Non
 def test_workers_share_sessions_and_lose_nothing(folder: Path) -> None:
     script = [sys.executable, str(Path(__file__).parent / "django_worker.py"), str(folder)]
     workers = [subprocess.Popen([*script, name]) for name in ("one", "two")]
-    ended = [worker.wait(timeout=120) for worker in workers]
+    ended = [worker.wait(timeout=PATIENCE_S) for worker in workers]
 
     assert ended == [0, 0]
     assert get_context_manager().get_session_stats("s")["message_count"] == 20

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from tests.search.endpoint import Endpoint
 
+from patience import PATIENCE_S
 from windowpane.search.embedding.cached import CachedEmbedder
 from windowpane.search.embedding.remote import RemoteEmbedder
 
@@ -13,7 +14,7 @@ pytestmark = pytest.mark.anyio
 
 @pytest.fixture
 async def client() -> AsyncIterator[httpx2.AsyncClient]:
-    async with httpx2.AsyncClient(timeout=30) as client:
+    async with httpx2.AsyncClient(timeout=PATIENCE_S) as client:
         yield client
 
 

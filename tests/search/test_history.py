@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.search.endpoint import Endpoint
 
+from patience import PATIENCE_S
 from windowpane.context.ids import SessionId
 from windowpane.context.messages import AssistantMessage, Message, ModelReply, Step, SystemMessage, UserMessage
 from windowpane.search.base import SearchQuery
@@ -35,7 +36,7 @@ TALK = (
 
 @pytest.fixture
 async def client() -> AsyncIterator[httpx2.AsyncClient]:
-    async with httpx2.AsyncClient(timeout=30) as client:
+    async with httpx2.AsyncClient(timeout=PATIENCE_S) as client:
         yield client
 
 

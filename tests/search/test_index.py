@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from tests.search.endpoint import Endpoint
 
+from patience import PATIENCE_S
 from windowpane.context.items import Item, ItemRef, Reference, Rule, Tool
 from windowpane.search.base import SearchQuery, SearchResult
 from windowpane.search.embedding.base import Vectors
@@ -28,7 +29,7 @@ ITEMS: tuple[Item, ...] = (
 
 @pytest.fixture
 async def client() -> AsyncIterator[httpx2.AsyncClient]:
-    async with httpx2.AsyncClient(timeout=30) as client:
+    async with httpx2.AsyncClient(timeout=PATIENCE_S) as client:
         yield client
 
 
@@ -199,7 +200,7 @@ async def test_a_slow_embedder_does_not_keep_the_reply_waiting_and_is_ready_for_
     async with ItemIndex(RemoteEmbedder(client, endpoint.url, "m")) as index:
         docs = index.documents(ITEMS)
 
-        with anyio.fail_after(10):
+        with anyio.fail_after(PATIENCE_S):
             first = await index.search(SearchQuery("resize"), docs, deadline_s=0.05)
         endpoint.behaviour = "good"
         endpoint.go_on.set()
@@ -227,7 +228,7 @@ async def test_what_is_not_indexed_in_time_is_judged_by_words_and_indexed_in_the
         endpoint.behaviour = "slow"
         first = await index.search(SearchQuery("resize"), index.documents(ITEMS), deadline_s=0.05)
         endpoint.go_on.set()
-        with anyio.fail_after(10):
+        with anyio.fail_after(PATIENCE_S):
             await finished.wait()
         requests = len(endpoint.requests)
         second = await index.search(SearchQuery("resize"), index.documents(ITEMS))

@@ -14,6 +14,7 @@ import httpx2
 import uvicorn
 from fastapi import FastAPI
 
+from patience import PATIENCE_S
 from windowpane.agents.folder import FolderAgents
 from windowpane.engine import Engine
 from windowpane.fetch.pages import Pages
@@ -41,7 +42,7 @@ def engine_of(world: World, pages: Pages | None = None) -> Engine:
 async def served(world: World, pages: Pages | None = None, **options: Any) -> AsyncGenerator[httpx2.AsyncClient]:
     async with (
         listening(create_app(engine_of(world, pages), **options)) as address,
-        httpx2.AsyncClient(base_url=address, timeout=60) as client,
+        httpx2.AsyncClient(base_url=address, timeout=PATIENCE_S) as client,
     ):
         yield client
 

@@ -10,6 +10,7 @@ import pytest
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed
 
+from patience import PATIENCE_S
 from server.guests import guarded
 from server.place import EVENTS, events_in, new_session, problem, problem_in, served
 from windowpane.callers import TokenFile
@@ -191,7 +192,7 @@ async def test_a_revoked_token_ends_what_it_has_open(world: World) -> None:
             ended.append("answer")
 
         talking = anyio.Event()
-        with anyio.fail_after(60):
+        with anyio.fail_after(PATIENCE_S):
             async with (
                 place.client.stream("GET", path, headers=headers) as stream,
                 connect(address, additional_headers=headers) as socket,

@@ -15,6 +15,7 @@ from urllib.parse import quote
 import httpx2
 import pytest
 
+from patience import PATIENCE_S
 from server.place import new_session
 from windowpane.server.bookmarklet import BOOKMARKLET, SCRIPT
 
@@ -115,5 +116,5 @@ def functions() -> str:
 
 def run(script: str) -> Any:
     assert NODE is not None
-    done = subprocess.run([NODE, "-e", script], capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run([NODE, "-e", script], capture_output=True, text=True, check=True, timeout=PATIENCE_S)
     return json.loads(done.stdout)

@@ -9,6 +9,7 @@ import anyio
 import httpx2
 from jsonschema import Draft202012Validator
 
+from patience import PATIENCE_S
 from server.place import events_in, new_session, served
 from windowpane.api.wire import unflat, wire
 from windowpane.context.events import (
@@ -112,7 +113,7 @@ async def test_every_event_that_a_watcher_is_sent_is_one_of_the_union_in_the_des
 
     async with client.stream("GET", f"/api/sessions/{session}/events?after=0") as response:
         events = events_in(response)
-        with anyio.fail_after(60):
+        with anyio.fail_after(PATIENCE_S):
             sent = [(await anext(events)).data for _ in range(len(EVENTS) + 2)]
             await client.delete(f"/api/sessions/{session}")
             sent.append((await anext(events)).data)

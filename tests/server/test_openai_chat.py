@@ -13,6 +13,7 @@ import openai
 import pytest
 from openai.types.chat import ChatCompletionToolParam
 
+from patience import PATIENCE_S
 from server.place import engine_of, events_in, listening, new_session, served
 from windowpane.context.messages import Usage
 from windowpane.errors import ModelRateLimitedError, ModelUnavailableError
@@ -415,7 +416,7 @@ async def test_a_stream_that_nobody_reads_any_more_stops_a_turn_that_nobody_coul
                 break
         await stream.close()
 
-        with anyio.fail_after(60):
+        with anyio.fail_after(PATIENCE_S):
             async with http.stream("GET", f"/api/sessions/{session}/events?after=0") as watched:
                 async for event in events_in(watched):
                     if event.event == "turn.finished":

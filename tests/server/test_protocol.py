@@ -19,6 +19,7 @@ from starlette.routing import Route
 from websockets.sync.client import connect
 
 from forked import forked
+from patience import PATIENCE_S
 from server.serving import serve_with_token
 from windowpane.server.process.logs import REPEATS, REPEATS_WITHIN_S, Throttle
 from windowpane.server.process.protocol import MAX_HEAD_BYTES, LimitedProtocol
@@ -53,7 +54,7 @@ def served(protocol: type[LimitedProtocol]) -> Generator[tuple[str, int]]:
 
 def told(address: tuple[str, int], *parts: bytes) -> bytes:
     """Send these parts, and return all that the server says until it hangs up."""
-    with socket.create_connection(address, timeout=60) as connection:
+    with socket.create_connection(address, timeout=PATIENCE_S) as connection:
         try:
             for part in parts:
                 connection.sendall(part)
@@ -109,12 +110,12 @@ def test_a_request_that_stops_half_way_is_not_held_for_ever(sent: bytes, status:
 
 
 def test_a_slow_body_that_goes_on_arrives_and_one_that_never_ends_does_not() -> None:
-    with served(Impatient) as address, socket.create_connection(address, timeout=60) as connection:
+    with served(Impatient) as address, socket.create_connection(address, timeout=PATIENCE_S) as connection:
         connection.sendall(HEAD + b"Content-Length: 3\r\n\r\n")
         for byte in (b"a", b"b", b"c"):
             connection.sendall(byte)
         whole = connection.recv(65536)
-        with socket.create_connection(address, timeout=60) as endless:
+        with socket.create_connection(address, timeout=PATIENCE_S) as endless:
             endless.sendall(HEAD + b"Transfer-Encoding: chunked\r\n\r\n")
             endless.settimeout(0.1)
             heard = b""

@@ -14,6 +14,7 @@ from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
 from forked import Forked, forked
+from patience import PATIENCE_S
 from server.place import engine_of
 from server.serving import serve as serve_scripted
 from windowpane.callers import TokenFile, token_needed_at
@@ -29,7 +30,7 @@ def process(folder: Path, *replies: tuple[str, str]) -> Generator[tuple[Forked, 
     """Run a server in a process of its own."""
     with (
         forked(serve_scripted, folder, replies, log=folder / "log") as running,
-        httpx2.Client(base_url=running.said, timeout=60) as client,
+        httpx2.Client(base_url=running.said, timeout=PATIENCE_S) as client,
     ):
         yield running, client
 

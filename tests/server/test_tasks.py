@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import anyio
 import httpx2
@@ -78,10 +78,19 @@ def long_lived() -> dict[str, asyncio.Task[Any]]:
 
 
 async def kill(name: str) -> None:
-    """Let whatever a task waits for at this moment raise an error that no part expects."""
+    """Let whatever a task waits for at this moment raise an error that no part expects.
+
+    Only the task is told: what it waits for may belong to a thread, which will set a result of its own.
+    """
     while (waits_for := awaited_by(name)) is None:  # noqa: ASYNC110 - tasks tell no one that they began
         await anyio.sleep(0.01)
-    waits_for.set_exception(RuntimeError(f"{name} was killed"))
+    loop = asyncio.get_running_loop()
+    failed = loop.create_future()
+    failed.set_exception(RuntimeError(f"{name} was killed"))
+    for wake_up, context in cast("list[tuple[Any, Any]]", getattr(waits_for, "_callbacks")):  # noqa: B009 - private
+        if wake_up.__self__ is long_lived()[name]:
+            waits_for.remove_done_callback(wake_up)
+            loop.call_soon(wake_up, failed, context=context)
 
 
 def awaited_by(name: str) -> asyncio.Future[Any] | None:

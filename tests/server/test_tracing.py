@@ -10,6 +10,7 @@ from threading import Thread
 
 import pytest
 
+from patience import PATIENCE_S
 from windowpane.errors import InvalidSettingError
 from windowpane.server.process.tracing import configure_tracing
 
@@ -52,7 +53,12 @@ def collector() -> Generator[tuple[str, list[tuple[str, bytes]]]]:
 def select(**environ: str) -> str:
     given = {name: value for name, value in os.environ.items() if not name.startswith("OTEL_")}
     ended = subprocess.run(
-        [sys.executable, "-c", SELECT], env=given | environ, capture_output=True, text=True, check=True, timeout=120
+        [sys.executable, "-c", SELECT],
+        env=given | environ,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=PATIENCE_S,
     )
     return ended.stdout
 
@@ -91,6 +97,8 @@ def test_an_exporter_that_is_none_is_a_clear_error(monkeypatch: pytest.MonkeyPat
 def test_the_sdk_is_not_loaded_unless_spans_are_sent() -> None:
     code = "import sys, windowpane.server.app; print([name for name in sys.modules if 'opentelemetry.sdk' in name])"
 
-    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
+    loaded = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=PATIENCE_S
+    )
 
     assert loaded.stdout == "[]\n"

@@ -14,6 +14,7 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed
 from websockets.typing import Origin
 
+from patience import PATIENCE_S
 from server.place import SentEvent, engine_of, events_in, listening, new_session, served
 from windowpane.context.events import MessageAdded
 from windowpane.context.ids import SessionId
@@ -23,7 +24,7 @@ from windowpane.testing import World
 
 
 async def taken(events: AsyncIterator[SentEvent], count: int) -> list[SentEvent]:
-    with anyio.fail_after(60):
+    with anyio.fail_after(PATIENCE_S):
         return [await anext(events) for _ in range(count)]
 
 
@@ -197,7 +198,10 @@ async def test_the_last_event_that_a_browser_saw_goes_before_the_address_it_reco
 async def test_a_listener_that_does_not_read_is_told_and_loses_no_stored_event(world: World) -> None:
     """Its connection takes no more than fits into buffers; the session goes on, and the log has the rest."""
     engine = engine_of(world)
-    async with listening(create_app(engine)) as address, httpx2.AsyncClient(base_url=address, timeout=60) as client:
+    async with (
+        listening(create_app(engine)) as address,
+        httpx2.AsyncClient(base_url=address, timeout=PATIENCE_S) as client,
+    ):
         session = SessionId(await new_session(client))
         async with connect(socket_address(client, session), compression=None) as socket:
             socket.transport.pause_reading()  # pyright: ignore[reportAttributeAccessIssue]  # it is one that can

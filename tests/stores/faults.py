@@ -169,4 +169,6 @@ async def _begun(place: Place, keyed: Literal["keyed", "plain"] = "keyed") -> Wr
 
 async def _verdict(writers: Writers) -> Verdict:
     async with writers.place.open() as store:
-        return check(writers.history, await store.read(writers.session))
+        log = await store.read(writers.session)
+        assert (await store.row(writers.session)).last_seq == len(log)
+        return check(writers.history, log)

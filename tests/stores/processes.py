@@ -1,4 +1,4 @@
-"""Other processes that use a store, for tests: `python -m stores.processes KIND PLACE WORK ARGUMENT…`.
+"""Other processes that use a store, for tests.
 
 A process says "ready" when its store is open, then one line for each thing that happened.
 """
@@ -10,6 +10,7 @@ import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from itertools import count
 from pathlib import Path
 
@@ -17,6 +18,7 @@ import anyio
 import anyio.abc
 from anyio.streams.buffered import BufferedByteReceiveStream
 
+from forked import Talking, talking
 from stores.checker import Try
 from stores.kinds import KINDS, Kind, contents, said
 from windowpane.context.ids import SessionId
@@ -39,26 +41,37 @@ class Place:
     @asynccontextmanager
     async def process(self, work: str, *arguments: str, skew_s: float = 0) -> AsyncGenerator["Running"]:
         """Run another process that has opened the store. Its clock may be wrong."""
-        program = ("stores.skewed", str(skew_s)) if skew_s else ("stores.processes",)
-        command = [sys.executable, "-m", *program, self.kind.name, self.name, work, *arguments]
-        path = os.pathsep.join(filter(None, (str(_TESTS), os.environ.get("PYTHONPATH"))))
-        async with await anyio.open_process(command, env={**os.environ, "PYTHONPATH": path}, stderr=None) as one:
-            assert one.stdin is not None
-            assert one.stdout is not None
-            running = Running(one, one.stdin, BufferedByteReceiveStream(one.stdout))
-            try:
-                assert await running.line() == "ready"
-                yield running
-            finally:
-                if one.returncode is None:
-                    one.kill()
+        start = partial(_skewed, skew_s) if skew_s else _forked
+        async with start(self.kind.name, self.name, work, *arguments) as running:
+            assert await running.line() == "ready"
+            yield running
+
+
+@asynccontextmanager
+async def _forked(*arguments: str) -> AsyncGenerator["Running"]:
+    async with talking(run, *arguments) as process:
+        yield Running(process, process.stdin, BufferedByteReceiveStream(process.stdout))
+
+
+@asynccontextmanager
+async def _skewed(skew_s: float, *arguments: str) -> AsyncGenerator["Running"]:
+    command = [sys.executable, "-m", "stores.skewed", str(skew_s), *arguments]
+    path = os.pathsep.join(filter(None, (str(_TESTS), os.environ.get("PYTHONPATH"))))
+    async with await anyio.open_process(command, env={**os.environ, "PYTHONPATH": path}, stderr=None) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            yield Running(process, process.stdin, BufferedByteReceiveStream(process.stdout))
+        finally:
+            if process.returncode is None:
+                process.kill()
 
 
 @dataclass(frozen=True, slots=True)
 class Running:
     """Another process."""
 
-    process: anyio.abc.Process
+    process: Talking | anyio.abc.Process
     stdin: anyio.abc.ByteSendStream
     stdout: BufferedByteReceiveStream
 
@@ -103,12 +116,6 @@ async def append(store: Store, session: str, writer: str, how_many: str) -> None
     await told_to_go_on()
     for number in range(int(how_many)):
         await store.append(SessionId(session), [said(f"{writer}:{number}")])
-
-
-async def append_until_killed(store: Store, session: str, writer: str) -> None:
-    for number in count():
-        appended = await store.append(SessionId(session), [said(f"{writer}:{number}"), said(f"{writer}:{number}")])
-        say(f"{appended.first_seq} {writer}:{number}")
 
 
 async def write_until_told(store: Store, session: str, writer: str, callers: str, size: str, keyed: str) -> None:
@@ -184,7 +191,7 @@ async def fill(store: Store, session: str, file_bytes: str) -> None:
 
 
 WORK: Mapping[str, Callable[..., Awaitable[None]]] = {
-    work.__name__: work for work in (append, append_until_killed, write_until_told, list_until_told, watch, hold, fill)
+    work.__name__: work for work in (append, write_until_told, list_until_told, watch, hold, fill)
 }
 
 
@@ -205,5 +212,6 @@ async def main(kind_name: str, place: str, work: str, *arguments: str) -> None:
         await WORK[work](store, *arguments)
 
 
-if __name__ == "__main__":
-    anyio.run(lambda: main(*sys.argv[1:]))
+def run(*arguments: str) -> None:
+    """Do the work that is named in a process of its own."""
+    anyio.run(lambda: main(*arguments))

@@ -30,8 +30,6 @@ if __name__ == "__main__":
     # Compiled code looks at the class's size, finds it larger, and copes.
     warnings.filterwarnings("ignore", message="datetime.datetime size changed")
 
-    import anyio
+    from stores.processes import run
 
-    from stores.processes import main
-
-    anyio.run(lambda: main(*sys.argv[2:]))
+    run(*sys.argv[2:])

@@ -8,6 +8,7 @@ from datetime import UTC, date, datetime, timedelta
 import anyio
 import pytest
 
+from patience import PATIENCE_S
 from stores.kinds import begin, contents, created, events, said
 from windowpane.context.events import Erased, HistoryCleared, Recorded
 from windowpane.context.ids import BlobHash, SessionId, content_hash, new_session_id
@@ -643,7 +644,7 @@ async def test_a_subscriber_gets_old_events_then_new_ones_and_the_end_when_the_s
     await store.append(session, [said("old")])
     stream = store.subscribe(session, after=1)
 
-    with anyio.fail_after(60):
+    with anyio.fail_after(PATIENCE_S):
         assert contents([await anext(stream)]) == ["old"]
         await store.append(session, [said("new")])
         assert contents([await anext(stream)]) == ["new"]
@@ -670,7 +671,7 @@ async def test_every_subscriber_gets_every_event_once_and_in_order_while_many_ap
         for _ in range(20):
             await store.append(session, [said("x"), said("y")])
 
-    with anyio.fail_after(60):
+    with anyio.fail_after(PATIENCE_S):
         async with anyio.create_task_group() as tasks:
             for after in seen:
                 tasks.start_soon(watch, after)
@@ -684,7 +685,7 @@ async def test_a_subscriber_is_not_woken_by_its_neighbours_session_and_misses_no
     session, neighbour = await begin(store), await begin(store)
     stream: AsyncIterator[Recorded] = store.subscribe(session, after=1)
 
-    with anyio.fail_after(60):
+    with anyio.fail_after(PATIENCE_S):
         waiting = asyncio.ensure_future(anext(stream))
         await store.append(neighbour, [said("not for you")])
         await store.append(session, [said("for you")])
@@ -700,7 +701,7 @@ async def test_closing_the_store_ends_subscriptions_and_refuses_everything_after
 
     await store.__aexit__(None, None, None)
 
-    with anyio.fail_after(60):
+    with anyio.fail_after(PATIENCE_S):
         assert await waiting is None
     for ask in (store.read(session), store.append(session, [said("x")]), store.sessions()):
         with pytest.raises(StoreUnavailableError, match="closed"):
