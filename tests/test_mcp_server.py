@@ -33,6 +33,7 @@ from windowpane.engine import Engine
 from windowpane.errors import InvalidSettingError
 from windowpane.mcp_server.run import run_mcp
 from windowpane.mcp_server.server import create_server
+from windowpane.serving.protocol import MAX_HEAD_BYTES
 from windowpane.settings import Settings
 from windowpane.wiring import open_engine
 
@@ -283,6 +284,45 @@ async def test_over_http_a_page_of_another_name_is_refused(url: str) -> None:
         reply = await stream.receive()
 
     assert reply.startswith(b"HTTP/1.1 421 ")
+
+
+GARBAGE = {
+    "nothing": b"",
+    "half an object": b'{"jsonrpc": "2.0", "id": 1',
+    "no text": b"\xff\xfe\x00",
+    "a list": b"[1, 2]",
+    "a null": b"null",
+    "no method": b'{"jsonrpc": "2.0", "id": 1}',
+    "a very deep list": b"[" * 100_000,
+    "a very long number": b'{"jsonrpc": "2.0", "method": "ping", "id": ' + b"9" * 10_000 + b"}",
+    "a very long message": b'{"jsonrpc": "2.0", "method": "ping", "id": "' + b"x" * 2**23 + b'"}',
+}
+RAW = {
+    "no HTTP": (b"\x16\x03\x01\x02\x00" * 100 + b"\r\n\r\n", b"HTTP/1.1 400"),
+    "a head that is too long": (b"POST /mcp HTTP/1.1\r\nX: " + b"x" * MAX_HEAD_BYTES + b"\r\n\r\n", b"HTTP/1.1 431"),
+}
+
+
+async def test_over_http_garbage_is_refused_and_the_server_goes_on(settings: Settings, url: str) -> None:
+    headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+    address = url.removeprefix("http://").removesuffix("/mcp").split(":")
+    async with httpx2.AsyncClient(headers=headers, timeout=PATIENCE_S) as http:
+        refused = {what: (await http.post(url, content=body)).status_code for what, body in GARBAGE.items()}
+        unknown = (await http.post(url, content=b"{}", headers={"Mcp-Session-Id": "\x7f'--"})).status_code
+    raw: dict[str, bytes] = {}
+    for what, (sent, _) in RAW.items():
+        async with await anyio.connect_tcp(address[0], int(address[1])) as stream:
+            await stream.send(sent)
+            raw[what] = (await stream.receive())[:12]
+    async with open_engine(settings) as engine:
+        session = (await engine.sessions.create()).id
+    async with connected(settings, url, "http") as client:
+        alive = await ask(client, "get_relevant_context", session_id=session)
+
+    assert refused == {**dict.fromkeys(GARBAGE, 400), "a very long message": 413}
+    assert unknown in (400, 404)
+    assert raw == {what: status for what, (_, status) in RAW.items()}
+    assert alive == ("No context stored for this session", False)
 
 
 def test_a_port_that_is_taken_is_said(settings: Settings) -> None:

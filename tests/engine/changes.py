@@ -14,7 +14,7 @@ import anyio
 
 from windowpane.context.ids import SessionId
 from windowpane.context.sets import ChangeMode
-from windowpane.server.process.logs import configure_logging
+from windowpane.serving.logs import configure_logging
 from windowpane.stores.sqlite.store import SQLiteStore
 from windowpane.testing import World
 

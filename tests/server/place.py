@@ -20,7 +20,7 @@ from windowpane.engine import Engine
 from windowpane.fetch.pages import Pages
 from windowpane.models.provider import PydanticModels
 from windowpane.server.app import create_app
-from windowpane.server.process import sockets
+from windowpane.serving import sockets
 from windowpane.testing import World
 
 VOLATILE = ("at", "created_at", "updated_at", "timestamp", "latency_ms", "version", "folder")

@@ -21,10 +21,10 @@ from websockets.sync.client import connect
 from forked import forked
 from patience import PATIENCE_S
 from server.serving import serve_with_token
-from windowpane.server.process.logs import REPEATS, REPEATS_WITHIN_S, Throttle
-from windowpane.server.process.protocol import MAX_HEAD_BYTES, LimitedProtocol
-from windowpane.server.process.sockets import listening
 from windowpane.server.process.workers import SERVER
+from windowpane.serving.logs import REPEATS, REPEATS_WITHIN_S, Throttle
+from windowpane.serving.protocol import MAX_HEAD_BYTES, LimitedProtocol
+from windowpane.serving.sockets import listening
 
 
 class Impatient(LimitedProtocol):

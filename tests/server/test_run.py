@@ -20,7 +20,7 @@ from server.serving import serve as serve_scripted
 from windowpane.callers import TokenFile, token_needed_at
 from windowpane.errors import InvalidSettingError, StoreCorruptError
 from windowpane.server.process.run import run, serve
-from windowpane.server.process.sockets import listening
+from windowpane.serving.sockets import listening
 from windowpane.settings import Settings
 from windowpane.testing import World
 

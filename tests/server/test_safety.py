@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from server.guests import guarded
 from server.place import EVENTS, events_in, new_session, problem, problem_in, served
 from windowpane.server.middleware.limits import Allowance
-from windowpane.server.process.logs import configure_logging
+from windowpane.serving.logs import configure_logging
 from windowpane.testing import World
 
 HEADERS = {

@@ -36,7 +36,7 @@ def settings(**given: Any) -> "Settings":
     """
     from pydantic import ValidationError
 
-    from windowpane.server.process.logs import configure_logging
+    from windowpane.serving.logs import configure_logging
     from windowpane.settings import Settings
 
     try:

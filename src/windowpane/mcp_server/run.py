@@ -11,9 +11,10 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from windowpane.callers import TokenFile, token_needed_at
-from windowpane.errors import InvalidSettingError
 from windowpane.mcp_server.callers import Gate
 from windowpane.mcp_server.server import create_server
+from windowpane.serving.protocol import SERVER
+from windowpane.serving.sockets import address_of, listening
 from windowpane.settings import Settings
 from windowpane.wiring import open_engine
 
@@ -56,17 +57,9 @@ def run_mcp(
 
 
 async def _serve_http(app: ASGIApp, host: str, port: int, on_ready: Callable[[str], None] | None) -> None:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    try:
-        listener = socket.create_server((host, port), family=family, backlog=128)
-    except OSError as error:
-        raise InvalidSettingError("port", f"cannot listen on {host} port {port}: {error.strerror}") from None
-    config = uvicorn.Config(
-        app, log_config=None, access_log=False, server_header=False, timeout_graceful_shutdown=GRACE_S
-    )
-    with listener:
-        name = f"[{host}]" if ":" in host else host
-        address = f"http://{name}:{listener.getsockname()[1]}/mcp"
+    config = uvicorn.Config(app, timeout_graceful_shutdown=GRACE_S, **SERVER)
+    with listening(host, port) as listener:
+        address = f"{address_of(listener)}/mcp"
         async with anyio.create_task_group() as tasks:
             web = _Web(config, lambda: on_ready(address) if on_ready else None)
             tasks.start_soon(_stop_on_signal, web)

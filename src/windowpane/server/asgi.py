@@ -14,9 +14,9 @@ from fastapi import FastAPI
 
 from windowpane.server.app import begin_to_stop
 from windowpane.server.process.configure import app_for
-from windowpane.server.process.logs import configure_logging
 from windowpane.server.process.tracing import configure_tracing
 from windowpane.server.process.workers import stop_with_parent
+from windowpane.serving.logs import configure_logging
 from windowpane.settings import Settings
 from windowpane.wiring import load_everything, open_engine
 

@@ -19,10 +19,10 @@ from windowpane.callers import TokenFile, token_needed_at
 from windowpane.engine import Engine
 from windowpane.server.app import begin_to_stop
 from windowpane.server.process.configure import app_for
-from windowpane.server.process.logs import configure_logging
-from windowpane.server.process.sockets import address_of, listening
 from windowpane.server.process.tracing import configure_tracing
-from windowpane.server.process.workers import SERVER
+from windowpane.serving.logs import configure_logging
+from windowpane.serving.protocol import SERVER
+from windowpane.serving.sockets import address_of, listening
 from windowpane.settings import Settings
 from windowpane.wiring import load_everything, open_engine
 

@@ -15,7 +15,6 @@ from multiprocessing.connection import wait
 from pathlib import Path
 from threading import Thread
 from time import monotonic, sleep
-from typing import Any
 
 import structlog
 import uvicorn
@@ -24,9 +23,9 @@ from uvicorn.supervisors import Multiprocess
 
 from windowpane.callers import TokenFile, token_needed_at
 from windowpane.errors import InvalidSettingError, StoreUnavailableError
-from windowpane.server.process.logs import configure_logging
-from windowpane.server.process.protocol import LimitedProtocol
-from windowpane.server.process.sockets import address_of, listening
+from windowpane.serving.logs import configure_logging
+from windowpane.serving.protocol import SERVER
+from windowpane.serving.sockets import address_of, listening
 from windowpane.settings import Settings
 
 log = structlog.get_logger()
@@ -36,19 +35,6 @@ STILL_S = 120
 
 REMARK_EVERY_S = 15
 """How often a start that takes long is remarked upon."""
-
-MAX_SOCKET_MESSAGE_BYTES = 4096
-SERVER: dict[str, Any] = {
-    "http": LimitedProtocol,
-    "ws": "websockets-sansio",
-    # Clients send nothing on a socket, and to compress for each listener costs more than it saves.
-    "ws_max_size": MAX_SOCKET_MESSAGE_BYTES,
-    "ws_per_message_deflate": False,
-    "log_config": None,
-    "access_log": False,
-    "server_header": False,
-}
-"""How every server process is set up."""
 
 
 def run_workers(settings: Settings, on_ready: Callable[[str], None] | None = None) -> None:

@@ -131,3 +131,17 @@ class LimitedProtocol(HttpToolsProtocol):
         )
         self.transport.write(head.encode("ascii") + body)
         self.transport.close()
+
+
+MAX_SOCKET_MESSAGE_BYTES = 4096
+SERVER: dict[str, Any] = {
+    "http": LimitedProtocol,
+    "ws": "websockets-sansio",
+    # Clients send nothing on a socket, and to compress for each listener costs more than it saves.
+    "ws_max_size": MAX_SOCKET_MESSAGE_BYTES,
+    "ws_per_message_deflate": False,
+    "log_config": None,
+    "access_log": False,
+    "server_header": False,
+}
+"""How every server process is set up."""
