@@ -156,3 +156,28 @@ async def test_nobody_looks_back_at_the_sessions_of_others_or_writes_tests_witho
     assert [problem_in(response)["code"] for response in (foreign, compared)] == ["session_not_found"] * 2
     assert problem_in(written)["code"] == "scope_needed"
     assert not (world.root / "pane" / "tests").exists()
+
+
+async def test_turns_are_listed_in_brief_with_what_each_was_given_and_cost(world: World) -> None:
+    async with served(world) as client:
+        base = await talked(client, REFUND, "And on which paper is a photo printed?", "Thanks")
+        page = await answer(await client.get(f"{base}/turns?limit=2"))
+        rest = await answer(await client.get(f"{base}/turns", params={"first": page["next"]}))
+        beyond = await answer(await client.get(f"{base}/turns?first=9"))
+        contexts = [await answer(await client.get(f"{base}/turns/{turn}/context")) for turn in (1, 2)]
+        calls = [await answer(await client.get(f"{base}/turns/{turn}/calls")) for turn in (1, 2)]
+        none = await client.get("/api/sessions/ses_none/turns")
+
+    turns = page["turns"]
+    assert ([one["turn"] for one in turns], page["next"]) == ([1, 2], 3)
+    assert ([one["turn"] for one in rest["turns"]], rest["next"], beyond) == ([3], None, {"turns": [], "next": None})
+    for brief, context, made in zip(turns, contexts, calls, strict=True):
+        assert brief["context_tokens"] == context["budget"]["used_tokens"]
+        assert sum(part["tokens"] for part in brief["parts"]) == sum(part["tokens"] for part in context["parts"])
+        assert [(one["type"], one["name"], one["include_mode"]) for one in brief["items"]] == [
+            (one["type"], one["name"], one["include_mode"]) for one in context["items"]
+        ]
+        assert brief["left_out"] == len(context["candidates"])
+        assert (brief["usage"], brief["calls"], brief["outcome"]) == (made["usage"], 1, "completed")
+    assert [one["name"] for one in turns[0]["items"] if one["score"]] == ["billing"]
+    assert none.status_code == 404

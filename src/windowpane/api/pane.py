@@ -29,7 +29,17 @@ from windowpane.api.sessions import (
     Statistics,
 )
 from windowpane.api.suggestions import Similar
-from windowpane.api.turns import CallList, CallRecord, ContextDebug, ItemUse, SentItem, TurnRecord, TurnUsage, TurnView
+from windowpane.api.turns import (
+    CallList,
+    CallRecord,
+    ContextDebug,
+    ItemUse,
+    SentItem,
+    TurnReceipts,
+    TurnRecord,
+    TurnUsage,
+    TurnView,
+)
 from windowpane.context.events import Live, SessionItem, WatchEvent
 from windowpane.context.fetched import Fetched, FetchedKind
 from windowpane.context.items import ItemRef, Tool
@@ -226,6 +236,14 @@ class SessionsApi(Protocol):
 
 class TurnsApi(Protocol):
     """Past turns: what a turn was given and did, why, and what would have come of other settings."""
+
+    async def receipts(self, session_id: str, *, first: int = 1, limit: int = 50) -> TurnReceipts:
+        """Return turns in brief, from `first` on: what each was given, and what it cost.
+
+        Raises:
+            SessionNotFoundError: no such session.
+        """
+        ...
 
     async def get(self, session_id: str, turn: int) -> TurnRecord:
         """Return a turn with everything that happened in it.

@@ -6,7 +6,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Literal
 
-from windowpane.context.events import SessionItem
+from windowpane.context.events import Branch, SessionItem
 from windowpane.context.fetched import FetchedKind
 from windowpane.context.ids import BlobHash, SessionId
 from windowpane.context.items import ItemRef
@@ -63,7 +63,7 @@ class SessionView:
     """A session as it is now. `settings` are its own; null: as the agent has it.
 
     `title` is its name, or how its conversation begins. `excluded` are items that were removed or excluded by hand, and
-    are not selected for its requests.
+    are not selected for its requests. `branch_of` is where a session that was forked began.
     """
 
     id: SessionId
@@ -89,6 +89,7 @@ class SessionView:
     created_at: datetime | None
     updated_at: datetime | None
     open_turn: OpenTurnView | None
+    branch_of: Branch | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,9 +8,9 @@ from typing import Any, Literal
 
 from windowpane.api.wire import FlatEvent
 from windowpane.context.calls import CallPurpose, WireHead
-from windowpane.context.items import ItemRef
+from windowpane.context.items import IncludeMode, ItemRef, ItemType
 from windowpane.context.messages import Message, Outcome, ToolCall, Usage
-from windowpane.context.request import ContextItem, OfferedTool, RequestContext, RequestMessage
+from windowpane.context.request import ContextItem, OfferedTool, PartKind, RequestContext, RequestMessage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,6 +182,64 @@ class CallList:
     cost_usd: Decimal | None
     without_usage: int
     without_price: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReceiptItem:
+    """An item of a turn's request in brief. `sent` is false when the model was not given it."""
+
+    type: ItemType
+    name: str
+    server: str | None
+    include_mode: IncludeMode
+    score: float | None
+    tokens: int
+    sent: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PartTokens:
+    """What one kind of part takes of a request."""
+
+    kind: PartKind
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnReceipt:
+    """What a turn's model was given and what that cost, in brief.
+
+    `context_tokens` is our own count of the request; `usage` and `cost_usd` are of all calls of the turn, as a
+    `CallList` has them. `left_out` counts the items that were considered and not sent. `summarised` tells that a
+    summary stood for earlier messages.
+    """
+
+    turn: int
+    at: datetime
+    outcome: Outcome | Literal["waiting", "running"]
+    model: str
+    context_tokens: int
+    window_tokens: int
+    reply_tokens: int
+    parts: tuple[PartTokens, ...]
+    items: tuple[ReceiptItem, ...]
+    left_out: int
+    summarised: bool
+    degraded: bool
+    calls: int
+    usage: Usage
+    cost_usd: Decimal | None
+    without_usage: int
+    without_price: int
+    duration_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class TurnReceipts:
+    """Turns in their order, those left out whose request is not on record. `next` continues the list; null: its end."""
+
+    turns: tuple[TurnReceipt, ...]
+    next: int | None
 
 
 OwnerKind = Literal["message", "item", "tool", "setting", "step", "model", "mapping"]

@@ -7,7 +7,17 @@ from windowpane.api.context_tests import SavedTest
 from windowpane.api.explanation import Explanation, ExplanationList
 from windowpane.api.refs import as_ref
 from windowpane.api.replay import Rebuilt, Rerun, WhatIf
-from windowpane.api.turns import CallList, CallRecord, ContextDebug, ItemUse, SentItem, TurnRecord, TurnUsage, TurnUse
+from windowpane.api.turns import (
+    CallList,
+    CallRecord,
+    ContextDebug,
+    ItemUse,
+    SentItem,
+    TurnReceipts,
+    TurnRecord,
+    TurnUsage,
+    TurnUse,
+)
 from windowpane.client.connection import Connection, item_path, session_path
 from windowpane.context.items import ItemRef
 from windowpane.context.request import Request, RequestContext
@@ -18,6 +28,12 @@ class RemoteTurns:
 
     def __init__(self, connection: Connection) -> None:
         self._server = connection
+
+    async def receipts(self, session_id: str, *, first: int = 1, limit: int = 50) -> TurnReceipts:
+        """Return turns in brief, from `first` on: what each was given, and what it cost."""
+        return await self._server.get(
+            TurnReceipts, f"{session_path(session_id)}/turns", {"first": first, "limit": limit}
+        )
 
     async def get(self, session_id: str, turn: int) -> TurnRecord:
         """Return a turn with everything that happened in it."""

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from windowpane.context.calls import CallOutcome, CallPurpose, SmallerWindow
 from windowpane.context.fetched import Fetched, FetchedKind
-from windowpane.context.ids import Actor, BlobHash
+from windowpane.context.ids import Actor, BlobHash, SessionId
 from windowpane.context.items import ItemRef, SessionMode
 from windowpane.context.messages import Decision, Outcome, Source, Step, ToolCall, ToolResult, Usage
 from windowpane.context.sets import ContextSets
@@ -27,9 +27,20 @@ class SessionItem:
     mode: SessionMode
 
 
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """Where a session that was forked began: before which turn of which session."""
+
+    session: SessionId
+    turn: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionCreated:
-    """A session began, with every `always` item of its agent. `servers` are the tool servers that were ready."""
+    """A session began, with every `always` item of its agent. `servers` are the tool servers that were ready.
+
+    `branch_of` is set for a session that was forked.
+    """
 
     agent: str
     owner: str
@@ -37,6 +48,7 @@ class SessionCreated:
     settings: Mapping[str, Any]
     items: tuple[SessionItem, ...]
     servers: tuple[str, ...] = ()
+    branch_of: Branch | None = None
     type: Literal["session.created"] = "session.created"
 
 

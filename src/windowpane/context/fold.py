@@ -122,6 +122,7 @@ def _(event: SessionCreated, state: SessionState, recorded: Recorded) -> Session
         settings=_changed(SessionSettings(), event.settings),
         context_items=event.items,
         servers=frozenset(event.servers),
+        branch_of=event.branch_of,
     )
 
 

@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 from windowpane.context.calls import SmallerWindow, TokenFactor
 from windowpane.context.events import (
+    Branch,
     FileMark,
     SessionItem,
 )
@@ -223,6 +224,7 @@ class SessionState:
     owner: str = ""
     name: str = ""
     opening: str = ""
+    branch_of: Branch | None = None
     settings: SessionSettings = SessionSettings()
     context_items: tuple[SessionItem, ...] = ()
     removed: frozenset[ItemRef] = frozenset()

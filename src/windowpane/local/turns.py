@@ -11,7 +11,17 @@ from windowpane.api.context_tests import SavedTest
 from windowpane.api.explanation import Explanation
 from windowpane.api.refs import as_ref
 from windowpane.api.replay import Rebuilt, Rerun, WhatIf
-from windowpane.api.turns import CallList, CallRecord, ContextDebug, ItemUse, SentItem, TurnRecord, TurnUsage, TurnView
+from windowpane.api.turns import (
+    CallList,
+    CallRecord,
+    ContextDebug,
+    ItemUse,
+    SentItem,
+    TurnReceipts,
+    TurnRecord,
+    TurnUsage,
+    TurnView,
+)
 from windowpane.context.events import Erased, ModelReplied, Recorded, TurnFinished
 from windowpane.context.fold import messages_of
 from windowpane.context.ids import SessionId
@@ -26,6 +36,7 @@ from windowpane.insight.replay import rebuilt, rerun
 from windowpane.insight.use import use
 from windowpane.local.bound import Bound
 from windowpane.local.calls import call_of_turn, calls_of_turn
+from windowpane.local.receipts import receipts_of
 from windowpane.local.statistics import debug_of, usage_of
 from windowpane.request.record import context_of, last_built
 
@@ -36,6 +47,10 @@ class LocalTurns:
     def __init__(self, bound: Bound) -> None:
         self._bound = bound
         self._engine = bound.engine
+
+    async def receipts(self, session_id: str, *, first: int = 1, limit: int = 50) -> TurnReceipts:
+        """Return turns in brief, from `first` on: what each was given, and what it cost."""
+        return await receipts_of(self._engine, await self._bound.own(session_id), first, limit)
 
     async def get(self, session_id: str, turn: int) -> TurnRecord:
         """Return a turn with everything that happened in it."""

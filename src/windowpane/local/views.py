@@ -133,6 +133,7 @@ def _facts(state: SessionState) -> dict[str, Any]:
         "created_at": state.created_at,
         "updated_at": state.updated_at,
         "open_turn": _open_view(state.open_turn) if state.open_turn else None,
+        "branch_of": state.branch_of,
     }
 
 

@@ -14,6 +14,7 @@ from pydantic import ValidationError
 from windowpane.api.export import ExportedEvent, SessionExport
 from windowpane.context.events import (
     ApprovalDecided,
+    Branch,
     Event,
     FetchedAdded,
     Recorded,
@@ -118,7 +119,10 @@ def before_turn(document: SessionExport, turn: int | None) -> SessionExport:
     start = len(document.events) + 1 if turn == state.turn_count + 1 else state.turn_starts.of(turn)
     if start is None:
         raise TurnNotFoundError(document.id, turn)
-    kept = document.events[: start - 1]
+    first, *others = document.events[: start - 1]
+    if isinstance(first.event, SessionCreated):
+        first = replace(first, event=replace(first.event, branch_of=Branch(document.id, turn)))
+    kept = (first, *others)
     names = needed_texts(kept, document.blobs)
     return replace(
         document, events=kept, blobs={name: document.blobs[name] for name in names if name in document.blobs}

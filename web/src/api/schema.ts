@@ -173,6 +173,12 @@ export type AudioPart = {
   [more: string]: unknown
 }
 
+/** Where a session that was forked began: before which turn of which session. */
+export type Branch = {
+  session: string
+  turn: number
+}
+
 /** An item that is not where the test wants it, and why. */
 export type Breach = {
   ref: ItemRef
@@ -411,6 +417,7 @@ export type ChangedSession = {
   created_at: string | null
   updated_at: string | null
   open_turn: OpenTurnView | null
+  branch_of: Branch | null
   reply: string
   warnings: string[]
 }
@@ -1507,6 +1514,12 @@ export type PartRow = {
   cut: number
 }
 
+/** What one kind of part takes of a request. */
+export type PartTokens = {
+  kind: "core" | "site" | "user_context" | "time_context" | "override" | "rules" | "references" | "tools" | "summary" | "history" | "recall" | "resume" | "fetched" | "selected" | "message"
+  tokens: number
+}
+
 /** The stretch of an item's indexed text that matched the query. */
 export type Passage = {
   text: string
@@ -1675,6 +1688,17 @@ export type Rebuilt = {
   messages: number
   tools: number
   used_tokens: number
+}
+
+/** An item of a turn's request in brief. `sent` is false when the model was not given it. */
+export type ReceiptItem = {
+  type: "rule" | "reference" | "tool"
+  name: string
+  server: string | null
+  include_mode: "always" | "manual" | "agent"
+  score: number | null
+  tokens: number
+  sent: boolean
 }
 
 /** What became of one candidate: in the turn, and now. `fits` is None for one that was not selected. */
@@ -2010,7 +2034,7 @@ export type SessionContextEvent = {
   }
 }
 
-/** A session began, with every `always` item of its agent. `servers` are the tool servers that were ready. */
+/** A session began, with every `always` item of its agent. `servers` are the tool servers that were ready. `branch_of` is set for a session that was forked. */
 export type SessionCreated = {
   agent: string
   owner: string
@@ -2018,10 +2042,11 @@ export type SessionCreated = {
   settings: Record<string, unknown>
   items: SessionItem[]
   servers: string[]
+  branch_of: Branch | null
   type: "session.created"
 }
 
-/** A session began, with every `always` item of its agent. `servers` are the tool servers that were ready. */
+/** A session began, with every `always` item of its agent. `servers` are the tool servers that were ready. `branch_of` is set for a session that was forked. */
 export type SessionCreatedEvent = {
   seq: number
   at: string
@@ -2031,6 +2056,7 @@ export type SessionCreatedEvent = {
   settings: Record<string, unknown>
   items: SessionItem[]
   servers: string[]
+  branch_of: Branch | null
   type: "session.created"
 }
 
@@ -2101,7 +2127,7 @@ export type SessionUpdatedEvent = {
   type: "session.updated"
 }
 
-/** A session as it is now. `settings` are its own; null: as the agent has it. `title` is its name, or how its conversation begins. `excluded` are items that were removed or excluded by hand, and are not selected for its requests. */
+/** A session as it is now. `settings` are its own; null: as the agent has it. `title` is its name, or how its conversation begins. `excluded` are items that were removed or excluded by hand, and are not selected for its requests. `branch_of` is where a session that was forked began. */
 export type SessionView = {
   id: string
   name: string
@@ -2126,6 +2152,7 @@ export type SessionView = {
   created_at: string | null
   updated_at: string | null
   open_turn: OpenTurnView | null
+  branch_of: Branch | null
 }
 
 /** A change of one set of the working context. No items with mode `replace` clears the set. */
@@ -2489,6 +2516,34 @@ export type TurnFinishedEvent = {
   sources: Source[]
   related: string[]
   type: "turn.finished"
+}
+
+/** What a turn's model was given and what that cost, in brief. `context_tokens` is our own count of the request; `usage` and `cost_usd` are of all calls of the turn, as a `CallList` has them. `left_out` counts the items that were considered and not sent. `summarised` tells that a summary stood for earlier messages. */
+export type TurnReceipt = {
+  turn: number
+  at: string
+  outcome: "completed" | "failed" | "cancelled" | "interrupted" | "waiting" | "running"
+  model: string
+  context_tokens: number
+  window_tokens: number
+  reply_tokens: number
+  parts: PartTokens[]
+  items: ReceiptItem[]
+  left_out: number
+  summarised: boolean
+  degraded: boolean
+  calls: number
+  usage: Usage
+  cost_usd: string | null
+  without_usage: number
+  without_price: number
+  duration_ms: number
+}
+
+/** Turns in their order, those left out whose request is not on record. `next` continues the list; null: its end. */
+export type TurnReceipts = {
+  turns: TurnReceipt[]
+  next: number | null
 }
 
 /** A turn with everything that happened from its start to the start of the next. */
@@ -3138,6 +3193,12 @@ export interface Operations {
     body: undefined
     answer: SummaryView
   }
+  list_turns: {
+    path: { session_id: string }
+    query: { first?: number; limit?: number }
+    body: undefined
+    answer: TurnReceipts
+  }
   read_turn: {
     path: { session_id: string; turn: number }
     query: Record<string, never>
@@ -3366,6 +3427,7 @@ export const OPERATIONS = {
   read_statistics: ["GET", "/api/sessions/{session_id}/statistics"],
   read_summary: ["GET", "/api/sessions/{session_id}/summary"],
   refresh_summary: ["POST", "/api/sessions/{session_id}/summary"],
+  list_turns: ["GET", "/api/sessions/{session_id}/turns"],
   read_turn: ["GET", "/api/sessions/{session_id}/turns/{turn}"],
   list_calls: ["GET", "/api/sessions/{session_id}/turns/{turn}/calls"],
   get_call: ["GET", "/api/sessions/{session_id}/turns/{turn}/calls/{number}"],

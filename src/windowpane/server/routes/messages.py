@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query
 
 from windowpane.api.sessions import MessagePage, SessionView
-from windowpane.api.turns import SentItem, TurnRecord
+from windowpane.api.turns import SentItem, TurnReceipts, TurnRecord
 from windowpane.context.request import Request, RequestContext
 from windowpane.server.dependencies import Chatting, Reading
 from windowpane.server.parameters import LARGEST_SEQ, Id, Kind, Name, Server, TurnNumber, ref_of
@@ -35,6 +35,17 @@ async def remove_message(
 ) -> SessionView:
     """Take back, and erase, a message that was added without a turn a short while ago."""
     return await pane.sessions.remove_message(session_id, seq)
+
+
+@router.get("/turns", summary="List turns in brief", responses=problems(404))
+async def list_turns(
+    pane: Reading,
+    session_id: Id,
+    first: Annotated[int, Query(ge=1, le=2**31, description="The first turn to list.")] = 1,
+    limit: Annotated[int, Query(ge=1, le=200)] = 50,
+) -> TurnReceipts:
+    """Return what each turn's model was given and what that cost, in brief. `next` is the `first` of the next page."""
+    return await pane.turns.receipts(session_id, first=first, limit=limit)
 
 
 @router.get("/turns/{turn}", summary="Read a turn", responses=problems(404))
