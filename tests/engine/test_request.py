@@ -286,9 +286,53 @@ async def test_always_items_that_alone_exceed_the_window_fail_before_any_model_c
     assert isinstance(error, ErrorMessage)
     assert error.code == "context_too_large"
     assert "rule:endless (300" in error.content
+    assert "in its window of 1500 tokens (agent.yaml) (375 are reserved for the reply: `max_output_tokens`)" in (
+        error.content
+    )
     assert "Remove or shorten one" in error.content
     last = events[-1]
     assert getattr(last, "event", None).__class__ is TurnFinished
+
+
+async def test_a_small_window_keeps_a_quarter_for_the_reply_and_has_no_working_context(world: World) -> None:
+    world.write("agent.yaml", "model: scripted:test\ncontext_window: 2048\n")
+    world.says("Hello.")
+
+    async with world.engine() as engine:
+        session = await engine.sessions.create()
+        await drain(engine.turn(session.id, "hi"))
+        context = await engine.past.context(session.id, 1)
+
+    assert (context.budget.window_tokens, context.budget.reply_tokens) == (2048, 512)
+    assert context.settings.max_output_tokens == 2048 - context.budget.used_tokens
+    assert world.model.calls[0].settings == context.settings
+    left_out = "the window has 2,048 tokens, and below 8,000 it is left out"
+    assert [(part.kind, part.name, part.status, part.reason) for part in context.parts] == [
+        ("core", "core", "used", ""),
+        ("core", "boundary", "used", ""),
+        ("message", "", "used", ""),
+        ("core", "working_context", "left_out", left_out),
+    ]
+    assert context.items == ()
+
+
+async def test_a_request_without_a_session_is_not_asked_to_keep_notes(world: World) -> None:
+    world.write("agent.yaml", "model: scripted:test\n")
+    world.says("Hello.", "Hello.")
+
+    async with world.engine() as engine:
+        listed = await engine.sessions.create()
+        once = await engine.sessions.create(listed=False)
+        for session in (listed, once):
+            await drain(engine.turn(session.id, "hi"))
+        contexts = [await engine.past.context(session.id, 1) for session in (listed, once)]
+
+    notes = [[(p.status, p.reason) for p in c.parts if p.name == "working_context"] for c in contexts]
+    assert notes == [[("used", "")], [("left_out", "a request without a session has nothing to be resumed")]]
+    assert [[item.name for item in context.items] for context in contexts] == [
+        ["get_relevant_context", "set_relevant_context"],
+        [],
+    ]
 
 
 async def test_a_turn_without_a_record_says_that_there_is_none(world: World) -> None:

@@ -10,6 +10,7 @@ from windowpane.context.ids import SessionId
 from windowpane.context.messages import UserMessage
 from windowpane.context.session import SessionSettings, SessionState
 from windowpane.request.resume import WORKING_CONTEXT_TEXT, is_taken_up_again, resume_text
+from windowpane.text.tokens import count
 
 NOON = datetime(2030, 1, 1, 12, tzinfo=UTC)
 
@@ -126,18 +127,17 @@ def test_before_its_first_message_a_session_is_as_old_as_it_is() -> None:
 def test_the_prompt_asks_the_model_to_keep_its_working_context() -> None:
     assert [line for line in WORKING_CONTEXT_TEXT.splitlines() if line.startswith(("#", "-"))] == [
         "# Working context",
-        "- read or edit a file that is central to the task: a spec, a configuration, a source file;",
-        "- start on a design, a spec or notes;",
-        "- work with particular endpoints, ports or applets;",
-        "- are about to finish, so that the next session begins where this one ended.",
+        "- read or edit a file central to the task;",
+        "- start on a design, spec or notes;",
+        "- work with endpoints, ports or applets;",
+        "- are about to finish.",
     ]
     for words in (
         "You MUST",
-        "windowpane__set_relevant_context",
-        "windowpane__get_relevant_context",
         'set_relevant_context("files", ["/absolute/path"], "merge")',
         "get_relevant_context()",
         "see it change as you work",
         "Do not minimise these calls",
     ):
         assert words in WORKING_CONTEXT_TEXT
+    assert count(WORKING_CONTEXT_TEXT) <= 101

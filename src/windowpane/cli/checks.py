@@ -30,6 +30,7 @@ from windowpane.errors import (
 from windowpane.models.base import ModelStep
 from windowpane.models.environment import OLLAMA_URL, SETUPS
 from windowpane.request.prompt.sections import build_prompt
+from windowpane.request.settings import window_of
 from windowpane.settings import Settings, without_password
 from windowpane.stores.detect import refuse_sealed
 from windowpane.tools.base import ServerStatus
@@ -147,8 +148,8 @@ async def _model(engine: Engine, agent: Agent, *, ask: bool) -> Finding:
         if url and (unreachable := await _unreachable(url)):
             return Finding(subject, "broken", unreachable, f"start the server, or correct its address or {where}")
         if not ask:
-            tokens = engine.models.window_tokens(name)
-            size = f"{tokens:,} tokens" if tokens else "a window of unknown size"
+            tokens, source = window_of(agent, engine.models.window_tokens(name))
+            size = f"a window of {tokens:,} tokens ({source})"
             reached = f", {url} answers" if url else ""
             return Finding(subject, "good", f"set up, with {size}{reached}; --ask sends it a message")
         request = [RequestMessage(role="user", content="Answer with the one word: ready", part="message")]

@@ -38,7 +38,7 @@ from windowpane.context.events import (
     TurnFinished,
     TurnStarted,
 )
-from windowpane.context.ids import SessionId, owner_of
+from windowpane.context.ids import SessionId, is_unlisted, owner_of
 from windowpane.context.items import BUILT_IN_SERVER
 from windowpane.context.messages import (
     ApprovalMessage,
@@ -118,6 +118,7 @@ def _(event: SessionCreated, state: SessionState, recorded: Recorded) -> Session
         state,
         agent=event.agent,
         owner=owner_of(event.owner),
+        listed=not is_unlisted(event.owner),
         name=event.name,
         settings=_changed(SessionSettings(), event.settings),
         context_items=event.items,

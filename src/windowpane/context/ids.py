@@ -54,6 +54,11 @@ def unlisted(owner: str) -> str:
     return owner + _UNLISTED
 
 
+def is_unlisted(name: str) -> bool:
+    """Tell whether a session with this owner's name is one that no list shows."""
+    return name.endswith(_UNLISTED)
+
+
 def owner_of(name: str) -> str:
     """Return whose session it is, listed or not."""
     return name.removesuffix(_UNLISTED)

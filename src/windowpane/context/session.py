@@ -216,12 +216,16 @@ def _digest(key: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionState:
-    """Everything about a session that the next turn needs. `opening` is how its conversation begins, in a few words."""
+    """Everything about a session that the next turn needs. `opening` is how its conversation begins, in a few words.
+
+    One that is not `listed` was made for a single request.
+    """
 
     id: SessionId
     seq: int = 0
     agent: str = ""
     owner: str = ""
+    listed: bool = True
     name: str = ""
     opening: str = ""
     branch_of: Branch | None = None

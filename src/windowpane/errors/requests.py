@@ -39,11 +39,15 @@ class ContextTooLargeError(InvalidInputError):
 
     code = "context_too_large"
 
-    def __init__(self, needed_tokens: int, room_tokens: int, largest: tuple[str, ...]) -> None:
+    def __init__(
+        self, needed_tokens: int, room_tokens: int, largest: tuple[str, ...], *, window: str = "", reply_tokens: int = 0
+    ) -> None:
+        reserved = f" ({reply_tokens} are reserved for the reply: `max_output_tokens`)" if reply_tokens else ""
+        whole = f" in its window of {window}{reserved}" if window else ""
         super().__init__(
-            f"what must be sent takes {needed_tokens} tokens and the model has room for {room_tokens}; "
+            f"what must be sent takes {needed_tokens} tokens and the model has room for {max(room_tokens, 0)}{whole}; "
             f"the largest parts are {', '.join(largest)}. "
-            "Remove or shorten one, or choose a model with a larger window."
+            "Remove or shorten one, or choose a model with a larger window (`context_window` in agent.yaml states it)."
         )
         self.needed_tokens = needed_tokens
         self.room_tokens = room_tokens

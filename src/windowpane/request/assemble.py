@@ -31,6 +31,7 @@ from windowpane.context.request import (
     counted_room,
 )
 from windowpane.context.session import SessionState
+from windowpane.errors import ContextTooLargeError
 from windowpane.request.fit import Fitted, Piece, fit
 from windowpane.request.gather import Gathered
 from windowpane.request.prompt.sections import Section
@@ -66,6 +67,9 @@ LATEST_MESSAGES = 5
 FRAME_TOKENS = 160
 """Set aside for headings and the boundary lines around what was selected, so that adding them breaks no budget."""
 
+REPLY_SHARE = 0.25
+"""How much of the window is reserved for the reply at most, whatever `max_output_tokens` says."""
+
 BOUNDARY_TOKENS = 40
 """What a block costs beyond its text: the message and its boundary lines."""
 
@@ -95,6 +99,7 @@ class Ingredients:
     message_count: int = 0
     catalog: BlobHash | None = None
     token_factor: float = 1.0
+    no_working_context: str = ""
 
 
 def assemble(given: Ingredients) -> Request:
@@ -110,22 +115,23 @@ def assemble(given: Ingredients) -> Request:
     sections = _sections(given, code)
     sendable = {entry.ref: entry.item for entry in entries if isinstance(entry.item, Tool)}
     tools = {ref: offered_tool(sendable[ref], name) for ref, name in offered.items()}
-    reply_tokens = given.settings.max_output_tokens or 0
+    reply_tokens = min(given.settings.max_output_tokens or 0, int(given.window_tokens * REPLY_SHARE))
     pieces = _pieces(given, entries, tools, history, sections)
     pieces_tokens = counted_room(given.window_tokens - reply_tokens, given.token_factor) - FRAME_TOKENS
     pieces_tokens -= TOOLS_OVERHEAD_TOKENS[family_of(given.settings.model)] if tools else 0
-    placed = fit(pieces, pieces_tokens)
+    placed = _fitted(given, pieces, pieces_tokens, reply_tokens)
     fates = {fitted.piece.key: fitted for fitted in placed}
     taken = [_settle(entry, fates) for entry in entries]
     blocks = [block for block in given.blocks if fates[block.key].kept]
     messages = _messages(given, code, sections, taken, history, [_settled(block, fates) for block in blocks], fates)
     sent_tools = tuple(tools[entry.ref] for entry in taken if entry.ref in tools and entry.sent)
+    used_tokens = counted_tokens(messages, sent_tools, given.settings.model)
     context = RequestContext(
         id=given.request_id,
         turn=given.turn,
         timestamp=given.now,
         agent=given.agent.name,
-        settings=given.settings,
+        settings=_limited(given, used_tokens, reply_tokens),
         query=given.selection.query,
         items=tuple(_record(entry, tools.get(entry.ref)) for entry in taken),
         candidates=given.selection.left_out,
@@ -134,7 +140,7 @@ def assemble(given: Ingredients) -> Request:
         budget=Budget(
             window_tokens=given.window_tokens,
             reply_tokens=reply_tokens,
-            used_tokens=counted_tokens(messages, sent_tools, given.settings.model),
+            used_tokens=used_tokens,
             window_source=given.window_source,
             pieces_tokens=pieces_tokens,
             token_factor=given.token_factor,
@@ -146,6 +152,28 @@ def assemble(given: Ingredients) -> Request:
         catalog=given.catalog,
     )
     return Request(messages=messages, tools=sent_tools, context=context)
+
+
+def _fitted(given: Ingredients, pieces: Sequence[Piece], room_tokens: int, reply_tokens: int) -> tuple[Fitted, ...]:
+    try:
+        return fit(pieces, room_tokens)
+    except ContextTooLargeError as error:
+        raise ContextTooLargeError(
+            error.needed_tokens,
+            error.room_tokens,
+            error.largest,
+            window=f"{given.window_tokens} tokens ({given.window_source})",
+            reply_tokens=reply_tokens,
+        ) from None
+
+
+def _limited(given: Ingredients, used_tokens: int, reply_tokens: int) -> CallSettings:
+    """Return the settings with a reply no longer than what the window has left: strict servers refuse more."""
+    asked = given.settings.max_output_tokens
+    if asked is None or asked <= reply_tokens:
+        return given.settings
+    left = given.window_tokens - int(used_tokens * given.token_factor)
+    return replace(given.settings, max_output_tokens=max(reply_tokens, min(asked, left)))
 
 
 def item_tokens(item: Item, offered_name: str = "", *, model: str = "") -> int:
@@ -425,6 +453,9 @@ def _parts(
                 evidence=block.evidence if block else None,
             )
         )
+    if given.no_working_context:
+        why = given.no_working_context
+        parts.append(Part(kind="core", name="working_context", tokens=0, status="left_out", reason=why))
     if tools:
         parts.append(Part(kind="tools", name=f"{len(tools)} offered", tokens=tools_tokens(tools, given.settings.model)))
     parts += [

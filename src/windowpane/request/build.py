@@ -35,7 +35,7 @@ from windowpane.request.record import to_blobs
 from windowpane.request.research import research
 from windowpane.request.resume import resume_text
 from windowpane.request.selector import Selection, Selector
-from windowpane.request.settings import call_settings, search_settings, window_of
+from windowpane.request.settings import call_settings, no_working_context, search_settings, window_of
 from windowpane.text.blocks import Block, fetched_blocks, recall_block, resume_block, summary_block
 from windowpane.tools.base import ServerStatus
 
@@ -96,9 +96,8 @@ async def build_request(
 ) -> BuiltRequest:
     """Return the request for the message of the session's open turn. Nothing is stored.
 
-    `brought` are tools that the client runs itself, `reply_options` what it asks of the answer. Without `search_web` a
-    research turn's web search is announced in the record instead of made. Without `finders` the model cannot ask for
-    more than it is given, whatever the agent says. `smaller`: the model refused the request before as too long.
+    `brought` are tools that the client runs, `reply_options` what it asks of the answer. Without `search_web` a search
+    is announced, not made; without `finders` the model cannot ask for more; `smaller`: it refused a longer request.
 
     Raises:
         NoTurnRunningError: the session has no open turn.
@@ -111,8 +110,9 @@ async def build_request(
     added = (*_mentioned(agent, session, turn.message), *_arrivals(session, servers), *found.added)
     session = _with_added(session, added, now)
     window_tokens, window_source = _window(services, agent, settings.model, smaller or session.smaller_window)
+    no_notes = no_working_context(agent, session, window_tokens)
     items_count = sum(map(len, (agent.rules, agent.references, session.context_items, brought)))
-    gathered = await _compute(items_count, gather, agent, servers, session, brought)
+    gathered = await _compute(items_count, gather, agent, servers, session, brought, not no_notes)
     recent = [entry for entry in session.recent if entry.turn is None or entry.turn < turn.turn]
     selection = await _selected(services.selector, agent, session, recent, gathered)
     gathered = with_finders(gathered, selection.left_out) if finders and agent.settings.finders else gathered
@@ -129,7 +129,8 @@ async def build_request(
         settings=settings,
         window_tokens=window_tokens,
         window_source=window_source,
-        sections=build_prompt(agent, session.settings, now=now),
+        sections=build_prompt(agent, session.settings, now=now, working_context=not no_notes),
+        no_working_context=no_notes,
         gathered=gathered,
         selection=selection,
         history=history,
@@ -139,8 +140,7 @@ async def build_request(
         message_count=session.message_count - 1,
         token_factor=smaller.factor if smaller else learned_factor(session, settings.model),
     )
-    request = await _compute(items_count, assemble, ingredients)
-    items = _items(gathered, selection)
+    request, items = await _compute(items_count, assemble, ingredients), _items(gathered, selection)
     return BuiltRequest(request=request, added=added, items=items, catalog=catalog, smaller=smaller)
 
 

@@ -50,9 +50,13 @@ class Gathered:
 
 
 def gather(
-    agent: Agent, servers: Iterable[ServerStatus], session: SessionState, brought: Sequence[Tool] = ()
+    agent: Agent,
+    servers: Iterable[ServerStatus],
+    session: SessionState,
+    brought: Sequence[Tool] = (),
+    working_context: bool = True,
 ) -> Gathered:
-    """Return what the session holds and what could be selected beyond it."""
+    """Return what the session holds and what could be selected beyond it. Its notes may be left out."""
     servers = tuple(servers)
     ready = {server.name: server for server in servers if server.state == "ready"}
     # By name, all of them at once: an agent may have ten thousand.
@@ -68,7 +72,7 @@ def gather(
         absent=tuple(_absent(item, session) for item in outside if _is_absent(item, session)),
         built_in=tuple(
             HeldItem(tool.ref, "always", tool, "used", "built in: lets the model record what it is working on")
-            for tool in (CONTEXT_TOOLS if agent.settings.working_context else ())
+            for tool in (CONTEXT_TOOLS if working_context and agent.settings.working_context else ())
         ),
         brought=tuple(HeldItem(tool.ref, "manual", tool, "used", "provided and run by the client") for tool in brought),
         degraded=tuple(

@@ -10,26 +10,19 @@ from datetime import datetime, timedelta
 from windowpane.context.session import SessionState
 from windowpane.context.sets import ContextSets
 from windowpane.request.file_marks import FileState
-from windowpane.tools.context_tools import GET_TOOL, SET_TOOL
-from windowpane.tools.names import offered_name
 
 RESUME_AFTER_S = 30 * 60.0
 """How long a session is left alone before its next message takes it up again."""
 
-WORKING_CONTEXT_TEXT = f"""# Working context
+WORKING_CONTEXT_TEXT = """# Working context
 
-You MUST keep a note of what this session is working on, with `{offered_name(SET_TOOL.ref)}`. The people you work with \
-see it change as you work and steer by it, and after a pause it is how you know where you were.
-
-Call it whenever you:
-- read or edit a file that is central to the task: a spec, a configuration, a source file;
-- start on a design, a spec or notes;
-- work with particular endpoints, ports or applets;
-- are about to finish, so that the next session begins where this one ended.
-
-`set_relevant_context("files", ["/absolute/path"], "merge")` adds a file to the note. When you take a session up \
-again, `get_relevant_context()`, offered as `{offered_name(GET_TOOL.ref)}`, returns what is noted. Do not minimise \
-these calls: a note that was not made is something that the user has to explain to you again."""
+You MUST note what you work on: `set_relevant_context("files", ["/absolute/path"], "merge")` adds, \
+`get_relevant_context()` reads after a pause. Note it when you:
+- read or edit a file central to the task;
+- start on a design, spec or notes;
+- work with endpoints, ports or applets;
+- are about to finish.
+Do not minimise these calls: people see it change as you work."""
 """The section of the system block that asks the model to keep its working context."""
 
 

@@ -14,6 +14,8 @@ from windowpane.request.prompt.clock import known_zone, parse_user_time
 from windowpane.search.settings import search_settings as parsed_search_settings
 
 DEFAULT_WINDOW_TOKENS = 32_768
+WORKING_CONTEXT_WINDOW_TOKENS = 8_000
+"""In a smaller window the room is needed for the conversation, not for notes about it."""
 MAX_SETTING_CHARACTERS = 100_000
 RANGES: dict[str, tuple[float, float]] = {
     "temperature": (0, 2),
@@ -65,6 +67,17 @@ def _listed_window(agent: Agent, model_window_tokens: int | None) -> tuple[int, 
     if model_window_tokens:
         return model_window_tokens, "model"
     return DEFAULT_WINDOW_TOKENS, "assumed"
+
+
+def no_working_context(agent: Agent, session: SessionState, window_tokens: int) -> str:
+    """Return why the model is not asked to keep a working context though its agent wants it to; empty when it is."""
+    if not agent.settings.working_context:
+        return ""
+    if not session.listed:
+        return "a request without a session has nothing to be resumed"
+    if window_tokens < WORKING_CONTEXT_WINDOW_TOKENS:
+        return f"the window has {window_tokens:,} tokens, and below {WORKING_CONTEXT_WINDOW_TOKENS:,} it is left out"
+    return ""
 
 
 def checked_changes(changes: Mapping[str, Any], time_zone: str | None = None) -> dict[str, Any]:

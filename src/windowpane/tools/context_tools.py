@@ -16,22 +16,13 @@ from windowpane.tools.base import ServerConfig, ServerStatus, Toolbox, ToolOutpu
 
 NOTHING_STORED = "No context stored for this session"
 
-SET_DESCRIPTION = f"""Note what this session is working on. It is shown to the people who watch, and to you on resume.
-
-Modes: "replace" (default) makes the items the whole set; with no items it deletes the set. "merge" adds to it, \
-without duplicates, and keeps the most recently mentioned {MAX_PER_SET}.
-Sets: files (absolute paths), applet (its slug, then "key=value"), endpoints (URLs), ports. Other names are allowed.
-
-Examples:
-- set_name "files", items ["/srv/spec.md"], mode "merge"
-- set_name "applet", items ["git-diff", "path=/srv"]
-- set_name "ports", items []
-
+SET_DESCRIPTION = f"""Note what this session works on. You see it on resume, people at once.
+"replace" (default) sets a set, [] deletes it; "merge" adds.
+Sets: files (absolute paths), applet (slug, then "key=value"), endpoints, ports, others.
+Examples: "files", ["/srv/a.md"], "merge"; "ports", [].
 Max {MAX_PER_SET} items per set, {MAX_TOTAL} items total across all sets."""
 
-GET_DESCRIPTION = """Read what this session was working on. Use it on resume to remember.
-
-Without set_name it returns every set, with it that set alone."""
+GET_DESCRIPTION = "Read what was noted: one set or all. Use it on resume."
 
 SET_TOOL = Tool(
     server=BUILT_IN_SERVER,
@@ -40,22 +31,9 @@ SET_TOOL = Tool(
     parameters={
         "type": "object",
         "properties": {
-            "set_name": {
-                "type": "string",
-                "description": "Name of the set: files, applet, endpoints, ports, or another.",
-            },
-            "items": {
-                "type": "array",
-                "items": {"type": "string"},
-                "maxItems": MAX_PER_SET,
-                "description": "What the set shall hold, or what to add to it.",
-            },
-            "mode": {
-                "type": "string",
-                "enum": ["replace", "merge"],
-                "default": "replace",
-                "description": "replace the set, or merge with what it has.",
-            },
+            "set_name": {"type": "string"},
+            "items": {"type": "array", "items": {"type": "string"}, "maxItems": MAX_PER_SET},
+            "mode": {"type": "string", "enum": ["replace", "merge"], "default": "replace"},
         },
         "required": ["set_name", "items"],
     },
@@ -65,10 +43,7 @@ GET_TOOL = Tool(
     server=BUILT_IN_SERVER,
     name="get_relevant_context",
     description=GET_DESCRIPTION,
-    parameters={
-        "type": "object",
-        "properties": {"set_name": {"type": "string", "description": "One set; leave it out for all."}},
-    },
+    parameters={"type": "object", "properties": {"set_name": {"type": "string"}}},
     permission="not_required",
 )
 CONTEXT_TOOLS = (GET_TOOL, SET_TOOL)

@@ -44,22 +44,24 @@ class Section:
     text: str
 
 
-def build_prompt(agent: Agent, settings: SessionSettings, *, now: datetime) -> tuple[Section, ...]:
-    """Return the sections of the system block, in order.
+def build_prompt(
+    agent: Agent, settings: SessionSettings, *, now: datetime, working_context: bool = True
+) -> tuple[Section, ...]:
+    """Return the sections of the system block, in order. Without `working_context` that section is left out.
 
     Raises:
         MissingCorePromptError: the agent has no core prompt.
     """
-    return tuple(_sections(agent, settings, now))
+    return tuple(_sections(agent, settings, now, working_context and agent.settings.working_context))
 
 
-def _sections(agent: Agent, settings: SessionSettings, now: datetime) -> Iterator[Section]:
+def _sections(agent: Agent, settings: SessionSettings, now: datetime, working_context: bool) -> Iterator[Section]:
     if agent.prompts.core is None or not agent.prompts.core.strip():
         raise MissingCorePromptError(agent.name, f"{agent.folder}/prompts/core.md")
     yield Section("core", "core", agent.prompts.core)
     if text := MODE_TEXTS.get(settings.mode or agent.settings.mode):
         yield Section("core", "mode", text)
-    if agent.settings.working_context:
+    if working_context:
         yield Section("core", "working_context", WORKING_CONTEXT_TEXT)
     url = settings.current_url or ""
     yield from _site(agent.prompts, url)
