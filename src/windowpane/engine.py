@@ -42,6 +42,7 @@ from windowpane.request.catalog import Catalogs
 from windowpane.request.hybrid_selector import HybridSelector
 from windowpane.request.resume import RESUME_AFTER_S
 from windowpane.request.selector import NoSelector, Selector
+from windowpane.search.base import Nearness
 from windowpane.search.history import HistoryIndex
 from windowpane.sessions.agent_items import AgentItems
 from windowpane.sessions.conversation import Conversations, check_message, check_tools
@@ -92,12 +93,14 @@ class Engine:
         pages: PageReader | None = None,
         search_engine: SearchEngine | None = None,
         history: HistoryIndex | None = None,
+        nearness: Nearness | None = None,
         touch_every_s: float | None = None,
         store_patience_s: float = STORE_PATIENCE_S,
         cost_limits: CostLimits | None = None,
         warm: bool = False,
     ) -> None:
         self.store = store
+        self.nearness = nearness
         self._warm = warm
         self._warmed: set[str] = set()
         self.agents, self.models = agents, models

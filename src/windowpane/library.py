@@ -50,7 +50,7 @@ async def open(  # noqa: A001 – `windowpane.open` is how it is written
     analytics = AnalyticsStore(chosen.analytics_file)
     try:
         async with open_engine(chosen, warm=warm) as engine:
-            updater = AnalyticsUpdater(engine.store, analytics)
+            updater = AnalyticsUpdater(engine.store, analytics, engine.nearness)
             yield LocalPane(engine, owner=owner, updater=updater, start_s=START_S)
     finally:
         analytics.close()

@@ -51,7 +51,8 @@ def suggested(world: World, *rows: ItemRow, turns: int = 100) -> list[Suggestion
 
 def unused(ref: ItemRef, tokens: int = 100, **more: Any) -> ItemRow:
     whole = tokens * 100
-    return row(ref, included=100, tokens=whole, used=0, used_share=0.0, unused_tokens=whole, **more)
+    counts = {"unused_tokens": whole} if ref.type == "tool" else {"no_trace": 100, "no_trace_tokens": whole}
+    return row(ref, included=100, tokens=whole, used=0, used_share=0.0, **counts, **more)
 
 
 @pytest.mark.spec("S0.93", "S0.94", "S1.108", "S1.111")
@@ -70,7 +71,19 @@ def test_what_is_always_there_and_seldom_used_is_to_be_demoted(world: World) -> 
         "`agent` it is sent only when needed. That no trace was found does not prove that it is of no use."
     )
     assert (pay.kind, pay.edit) == ("demote", Edit(ref=PAY.ref, settings={"include": "agent"}))
-    assert "there was no call of it" in pay.why
+    assert pay.why == (
+        "In 100 requests, there was no call of it in the answers, at 50 tokens each time. With include mode "
+        "`agent` it is sent only when needed."
+    )
+
+
+def test_what_was_never_compared_or_probably_used_is_no_reason_to_suggest_anything(world: World) -> None:
+    tokens = {"included": 100, "tokens": 10_000}
+    by_words_alone = row(reference_ref("billing"), used_share=0.0, **tokens)
+    in_other_words = row(reference_ref("billing"), probably=50, no_trace=50, no_trace_tokens=5000, **tokens)
+
+    assert suggested(world, by_words_alone) == []
+    assert suggested(world, in_other_words) == []
 
 
 def test_a_rule_that_is_always_there_is_never_to_be_removed_for_want_of_a_trace(world: World) -> None:
@@ -112,7 +125,7 @@ def test_what_people_add_by_hand_again_and_again_is_to_be_promoted(world: World)
 
 
 def test_little_evidence_suggests_nothing(world: World) -> None:
-    few = row(reference_ref("billing"), included=19, tokens=1900, used_share=0.0, unused_tokens=1900)
+    few = row(reference_ref("billing"), included=19, tokens=1900, used_share=0.0, no_trace=19, no_trace_tokens=1900)
     once = row(reference_ref("hidden"), added_by_hand=2)
     often = row(reference_ref("billing"), included=100, tokens=100, used=50, used_share=0.5)
     gone = unused(reference_ref("gone"))

@@ -95,8 +95,10 @@ def test_every_item_that_was_sent_is_judged_by_the_record_alone() -> None:
 
     assert use(past) == (
         ItemUse(ref=rule_ref("tone"), used=False),
-        ItemUse(ref=reference_ref("billing"), used=True, how="quoted", trace="a refund reaches the bank"),
+        ItemUse(
+            ref=reference_ref("billing"), used=True, how="quoted", trace="a refund reaches the bank", verdict="used"
+        ),
         ItemUse(ref=reference_ref("prices"), used=False),
-        ItemUse(ref=tool_ref("bank", "look_up"), used=True, how="called", trace="bank__look_up"),
-        ItemUse(ref=tool_ref("bank", "pay"), used=False),
+        ItemUse(ref=tool_ref("bank", "look_up"), used=True, how="called", trace="bank__look_up", verdict="used"),
+        ItemUse(ref=tool_ref("bank", "pay"), used=False, verdict="not_called"),
     )

@@ -54,14 +54,16 @@ class Spent:
 class Quality:
     """How well the selection chose. Shares are None where nothing was counted.
 
-    `selected` counts items that the selection took in, `selected_used` those of them in which the answer left a trace.
-    `missed` counts items that the user added by hand right after an answer, or named in the message: what was needed
-    and not selected. So `precision` is the share of the selected that was used, and `recall` the share of the needed
-    that was selected, as far as that can be told.
+    `selected` counts items that the selection took in, `selected_used` those of them of which the answer has a trace,
+    `selected_probably` those that it is near to in meaning without one. `missed` counts items that the user added by
+    hand right after an answer, or named in the message: what was needed and not selected. So `precision` is the share
+    of the selected that was used for sure or probably, and `recall` the share of the needed that was selected. At least
+    so much: an item can be of use and leave no trace.
     """
 
     selected: int = 0
     selected_used: int = 0
+    selected_probably: int = 0
     missed: int = 0
     precision: float | None = None
     recall: float | None = None
@@ -130,11 +132,14 @@ class ItemRow:
     """One item over time.
 
     `included` counts the requests that it was sent in, `by_mode` how it came into them; `tokens` and `cost_usd` are
-    what it took there. `used` counts those in which the answer left a trace of it, `by_use` in what way;
-    `unused_tokens` is what it took in the others. `considered` counts the selections in which it was a candidate,
-    `selected` those that took it, `not_sent` the requests that it should have been in and was not (no room, server
-    down, …). `added_by_hand` and `removed_by_hand` count what people did after an answer. `scores` are its scores as a
-    candidate, in ten equal steps from 0 to 1: how often it was selected and how often not.
+    what it took there. `used` counts those in which the answer left a trace of it, `by_use` in what way, and `probably`
+    those in which the answer is near to it in meaning without one; `used_share` is the share of both, so at least so
+    much was of use. `no_trace` counts those in which neither was found, with `no_trace_tokens`: that does not prove
+    that it was of no use. What is left was not compared. `unused_tokens` is what a tool took in requests in which it
+    was not called. `considered` counts the selections in which it was a candidate, `selected` those that took it,
+    `not_sent` the requests that it should have been in and was not (no room, server down, …). `added_by_hand` and
+    `removed_by_hand` count what people did after an answer. `scores` are its scores as a candidate, in ten
+    equal steps from 0 to 1: how often it was selected and how often not.
     """
 
     ref: ItemRef
@@ -146,6 +151,9 @@ class ItemRow:
     used: int = 0
     by_use: Mapping[str, int] = field(default_factory=dict[str, int])
     used_share: float | None = None
+    probably: int = 0
+    no_trace: int = 0
+    no_trace_tokens: int = 0
     unused_tokens: int = 0
     considered: int = 0
     selected: int = 0

@@ -118,14 +118,29 @@ How = Literal["called", "cited", "quoted", "drawn_upon"]
 """In what way an item was used."""
 
 
+Verdict = Literal["used", "probably", "no_trace", "not_called", "unknown"]
+"""What can be told of an item's use.
+
+`used`: the answer shows it. `probably`: the answer has no words of it, but says something very near to it.
+`no_trace`: neither was found, which does not prove that it was of no use. `not_called`: a tool that was not called.
+`unknown`: no words of it are in the answer, and its meaning could not be compared.
+"""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ItemUse:
-    """Whether one item that was sent was used, how, and by what words of the answer one can see it."""
+    """Whether one item that was sent was used, how, and by what words of the answer one can see it.
+
+    `used` is true for the verdict `used` alone. `nearness` is the cosine between the item and the answer where they are
+    nearest; None where it was not needed or could not be measured.
+    """
 
     ref: ItemRef
     used: bool
     how: How | None = None
     trace: str = ""
+    verdict: Verdict = "unknown"
+    nearness: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,4 +74,5 @@ async def open_pane(
     given = settings(store_url=store_url)
     with closing(AnalyticsStore(given.analytics_file)) as analytics:
         async with open_engine(given, on_progress=show_indexing, warm=warm) as engine:
-            yield LocalPane(engine, owner=owner, updater=AnalyticsUpdater(engine.store, analytics), start_s=START_S)
+            updater = AnalyticsUpdater(engine.store, analytics, engine.nearness)
+            yield LocalPane(engine, owner=owner, updater=updater, start_s=START_S)

@@ -7,8 +7,11 @@ The rules are plain, so that they can be checked by hand, and look only at what 
   **drawn upon** when the answer says enough that stands in it and nowhere else in the request. Rare words say more than
   common ones, two side by side more than two apart, and an identifier, an address or a long number is enough alone.
 
-What an item only does to the form of an answer ("be brief") leaves no such trace. "Not used" therefore means that no
-trace was found; suggestions that follow from it say so.
+- A rule or reference of which no such words are found was **probably** used when the answer says something very near to
+  it (`insight/probable.py`). Where that cannot be measured, its use is unknown.
+
+What an item only does to the form of an answer ("be brief") leaves no such trace. That none was found therefore never
+means "not used"; only a tool that was not called was not used.
 """
 
 import json
@@ -59,11 +62,11 @@ def use(past: PastTurn) -> tuple[ItemUse, ...]:
     """Return for every item that the model was given whether the answer made use of it, in the order of the record."""
     sent = [item for item in past.context.items if item.sent]
     called = {call.ref: call.offered_name for step in past.steps for call in step.tool_calls if call.ref is not None}
-    texts = {item.ref: _text_of(past, item.hash) for item in sent if item.type != "tool" and item.hash is not None}
+    texts = texts_sent(past)
     around = [message.content for message in past.request.messages if message.part not in _HOLDS_ITEMS]
     around += [f"{tool.description} {json.dumps(tool.parameters)}" for tool in past.request.tools]
     around += [result.content for step in past.steps for result in step.results]
-    judged = {found.ref: found for found in uses(texts, _written(past), around, spoken=_spoken(past))}
+    judged = {found.ref: found for found in uses(texts, _written(past), around, spoken=reply_text(past))}
     return tuple(
         _of_tool(item.ref, called.get(item.ref))
         if item.type == "tool"
@@ -72,10 +75,21 @@ def use(past: PastTurn) -> tuple[ItemUse, ...]:
     )
 
 
+def texts_sent(past: PastTurn) -> dict[ItemRef, str]:
+    """Return the texts of the rules and references that a turn's model was given."""
+    sent = (item for item in past.context.items if item.sent and item.type != "tool")
+    return {item.ref: _text_of(past, item.hash) for item in sent if item.hash is not None}
+
+
+def reply_text(past: PastTurn) -> str:
+    """Return what the model said to the user, in all steps of a turn."""
+    return "\n".join(step.text for step in past.steps)
+
+
 def page_used(past: PastTurn, page: RequestMessage) -> bool:
     """Tell whether the answer made use of a fetched page, by the rules for items; its address counts as its name."""
     address = page.name.partition(" ")[2]
-    if address and address in _spoken(past):
+    if address and address in reply_text(past):
         return True
     around = [message.content for message in past.request.messages if message != page]
     (found,) = uses({reference_ref("page"): page.content}, _written(past), around, spoken="")
@@ -109,15 +123,15 @@ def _verdict(ref: ItemRef, said: "_Signs", only: set[Sign], spoken: str, elsewhe
     """Return whether a text was used, from the signs that it shares with the answer and nothing else does."""
     cited = _cited(ref.name, spoken, elsewhere)
     if cited:
-        return ItemUse(ref=ref, used=True, how="cited", trace=cited)
+        return ItemUse(ref=ref, used=True, how="cited", trace=cited, verdict="used")
     quoted = next((run for run in said.runs if run in only), None)
     if quoted:
-        return ItemUse(ref=ref, used=True, how="quoted", trace=" ".join(quoted))
+        return ItemUse(ref=ref, used=True, how="quoted", trace=" ".join(quoted), verdict="used")
     single = [token for stem, token in said.stems.items() if stem in only]
     pairs = sum(pair in only for pair in said.pairs)
     if sum(map(worth, single)) + PER_PAIR * pairs < ENOUGH:
         return ItemUse(ref=ref, used=False)
-    return ItemUse(ref=ref, used=True, how="drawn_upon", trace=", ".join(single))
+    return ItemUse(ref=ref, used=True, how="drawn_upon", trace=", ".join(single), verdict="used")
 
 
 def _cited(name: str, spoken: str, elsewhere: Sequence[str]) -> str:
@@ -140,7 +154,9 @@ def _cited(name: str, spoken: str, elsewhere: Sequence[str]) -> str:
 
 
 def _of_tool(ref: ItemRef, name: str | None) -> ItemUse:
-    return ItemUse(ref=ref, used=name is not None, how="called" if name else None, trace=name or "")
+    if name is None:
+        return ItemUse(ref=ref, used=False, verdict="not_called")
+    return ItemUse(ref=ref, used=True, how="called", trace=name, verdict="used")
 
 
 def _text_of(past: PastTurn, name: BlobHash) -> str:
@@ -149,13 +165,9 @@ def _text_of(past: PastTurn, name: BlobHash) -> str:
     return str(json.loads(body)["text"]) if body else ""
 
 
-def _spoken(past: PastTurn) -> str:
-    return "\n".join(step.text for step in past.steps)
-
-
 def _written(past: PastTurn) -> str:
     """Return everything that the model wrote: to the user, and into tool calls."""
-    return "\n".join((_spoken(past), *(call.arguments for step in past.steps for call in step.tool_calls)))
+    return "\n".join((reply_text(past), *(call.arguments for step in past.steps for call in step.tool_calls)))
 
 
 @dataclass(frozen=True)

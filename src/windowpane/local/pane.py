@@ -65,7 +65,7 @@ class LocalPane:
         start_s: float = 0,
     ) -> None:
         self.engine = engine
-        self._bound = Bound(engine, owner, updater or AnalyticsUpdater(engine.store, AnalyticsStore()))
+        self._bound = Bound(engine, owner, updater or AnalyticsUpdater(engine.store, AnalyticsStore(), engine.nearness))
         self._start_s = start_s
         self._started: set[SessionId] = set()
 

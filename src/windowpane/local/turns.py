@@ -32,8 +32,8 @@ from windowpane.insight.compare import compare
 from windowpane.insight.context_tests import keep_turn, render_test
 from windowpane.insight.explain import explain, explain_all
 from windowpane.insight.past import past_turn
+from windowpane.insight.probable import judged
 from windowpane.insight.replay import rebuilt, rerun
-from windowpane.insight.use import use
 from windowpane.local.bound import Bound
 from windowpane.local.calls import call_of_turn, calls_of_turn
 from windowpane.local.receipts import receipts_of
@@ -137,7 +137,7 @@ class LocalTurns:
     async def use(self, session_id: str, turn: int) -> tuple[ItemUse, ...]:
         """Return which items of a turn's request its answer made use of."""
         past = await past_turn(self._engine, await self._bound.own(session_id), turn, with_catalog=False)
-        return await anyio.to_thread.run_sync(use, past)
+        return await judged(self._engine.nearness, past)
 
     async def save_test(self, session_id: str, turn: int, *, name: str = "") -> SavedTest:
         """Write a context test that a turn passes into its agent's folder."""

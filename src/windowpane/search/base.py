@@ -1,7 +1,8 @@
 """The values that a search takes and gives."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -87,6 +88,14 @@ class PassageFinder:
     def _best_by_words(self, chunks: tuple[Chunk, ...]) -> int:
         shared = [len(self.query_words.intersection(self.words(chunk.text))) for chunk in chunks]
         return shared.index(max(shared))
+
+
+class Nearness(Protocol):
+    """Measures how near texts are in meaning."""
+
+    async def nearest(self, text: str, others: Sequence[str], *, deadline_s: float) -> Sequence[float | None]:
+        """Return for each other text the cosine of its passage and the text's that are nearest; None: not measured."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ import structlog
 from windowpane.context.items import Domain, Item
 from windowpane.errors import EmbedderError
 from windowpane.search.base import Measurements, SearchQuery, SearchResult
+from windowpane.search.chunks import chunks
 from windowpane.search.corpus import DECIMALS, Corpus
 from windowpane.search.documents import DOMAINS, Document, document
 from windowpane.search.embedding.base import Embedder
@@ -147,6 +148,44 @@ class ItemIndex:
                 first, second = (vector.astype(np.float64) for vector in vectors)
                 return round(float(first @ second) / (SCALE * SCALE), DECIMALS)
         return None
+
+    async def nearest(
+        self, text: str, others: Sequence[str], *, deadline_s: float = DEADLINE_S
+    ) -> tuple[float | None, ...]:
+        """Return for each other text the cosine of its passage and the text's that are nearest.
+
+        None for one that cannot be measured in time, or that is not in the model's language. The passages of the others
+        are kept on disk like those of items; the text's are not.
+        """
+        own = [] if self._embedder is None or self._foreign(text) else [chunk.text for chunk in chunks(text)]
+        theirs = [[] if self._foreign(other) else [chunk.text for chunk in chunks(other)] for other in others]
+        kept = [passage for passages in theirs for passage in passages]
+        vectors: dict[str, Stored] = {}
+        with anyio.move_on_after(deadline_s):
+            if own and kept:
+                vectors = await self._vectors_of(kept, kept=True)
+                vectors |= await self._vectors_of(own, kept=False) if vectors else {}
+        if not all(passage in vectors for passage in own):
+            return (None,) * len(theirs)
+        return tuple(_cosine(own, passages, vectors) for passages in theirs)
+
+    async def _vectors_of(self, texts: Sequence[str], *, kept: bool) -> dict[str, Stored]:
+        """Return the vectors of texts, as many as can be had; with `kept`, by way of the disk."""
+        model = self._embedder.model if self._embedder is not None else ""
+        keys = {vector_key(model, text): text for text in texts}
+        cache = self._cache if kept else None
+        found: dict[Key, Stored] = {}
+        if cache is not None:
+            found |= await anyio.to_thread.run_sync(cache.read, list(keys))
+        missing = [text for key, text in keys.items() if key not in found]
+        for start in range(0, len(missing), TEXTS_AT_ONCE):
+            made = await self._embed(missing[start : start + TEXTS_AT_ONCE])
+            if made is None:
+                break
+            found |= made
+            if cache is not None:
+                await anyio.to_thread.run_sync(cache.write, made)
+        return {text: found[key] for key, text in keys.items() if key in found}
 
     async def _corpus(self, domain: Domain, docs: tuple[Document, ...]) -> Corpus:
         """Return the corpus of one domain, made only when its documents are not those of an earlier search."""
@@ -311,6 +350,15 @@ def _worse(before: Trouble | None, why: str, now: float) -> Trouble:
     """Return the trouble after one more failure: each pause is twice as long as the one before."""
     pause_s = FIRST_RETRY_S if before is None else min(2 * before.pause_s, LAST_RETRY_S)
     return Trouble(why, pause_s, now + pause_s)
+
+
+def _cosine(own: Sequence[str], theirs: Sequence[str], vectors: Mapping[str, Stored]) -> float | None:
+    """Return the cosine of the nearest two passages, or None where none of theirs has a vector."""
+    known = [vectors[text] for text in theirs if text in vectors]
+    if not known or not own:
+        return None
+    first, second = (np.stack(some).astype(np.float64) for some in ([vectors[text] for text in own], known))
+    return round(float((first @ second.T).max()) / (SCALE * SCALE), DECIMALS)
 
 
 def _taken(kept: list[Corpus], documents: tuple[Document, ...]) -> Corpus | None:

@@ -173,7 +173,7 @@ def create_app(
     app.state.guide = guide_folder
     app.state.looking = Looking()
     app.state.once = Once()
-    app.state.updater = AnalyticsUpdater(engine.store, AnalyticsStore(analytics_file))
+    app.state.updater = AnalyticsUpdater(engine.store, AnalyticsStore(analytics_file), engine.nearness)
     _add_routes(app)
     return app
 

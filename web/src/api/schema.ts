@@ -1179,7 +1179,7 @@ export type ItemRemovedEvent = {
   type: "item.removed"
 }
 
-/** One item over time. `included` counts the requests that it was sent in, `by_mode` how it came into them; `tokens` and `cost_usd` are what it took there. `used` counts those in which the answer left a trace of it, `by_use` in what way; `unused_tokens` is what it took in the others. `considered` counts the selections in which it was a candidate, `selected` those that took it, `not_sent` the requests that it should have been in and was not (no room, server down, …). `added_by_hand` and `removed_by_hand` count what people did after an answer. `scores` are its scores as a candidate, in ten equal steps from 0 to 1: how often it was selected and how often not. */
+/** One item over time. `included` counts the requests that it was sent in, `by_mode` how it came into them; `tokens` and `cost_usd` are what it took there. `used` counts those in which the answer left a trace of it, `by_use` in what way, and `probably` those in which the answer is near to it in meaning without one; `used_share` is the share of both, so at least so much was of use. `no_trace` counts those in which neither was found, with `no_trace_tokens`: that does not prove that it was of no use. What is left was not compared. `unused_tokens` is what a tool took in requests in which it was not called. `considered` counts the selections in which it was a candidate, `selected` those that took it, `not_sent` the requests that it should have been in and was not (no room, server down, …). `added_by_hand` and `removed_by_hand` count what people did after an answer. `scores` are its scores as a candidate, in ten equal steps from 0 to 1: how often it was selected and how often not. */
 export type ItemRow = {
   ref: ItemRef
   agent: string
@@ -1190,6 +1190,9 @@ export type ItemRow = {
   used: number
   by_use: Record<string, number>
   used_share: number | null
+  probably: number
+  no_trace: number
+  no_trace_tokens: number
   unused_tokens: number
   considered: number
   selected: number
@@ -1208,12 +1211,14 @@ export type ItemText = {
   text: string
 }
 
-/** Whether one item that was sent was used, how, and by what words of the answer one can see it. */
+/** Whether one item that was sent was used, how, and by what words of the answer one can see it. `used` is true for the verdict `used` alone. `nearness` is the cosine between the item and the answer where they are nearest; None where it was not needed or could not be measured. */
 export type ItemUse = {
   ref: ItemRef
   used: boolean
   how: "called" | "cited" | "quoted" | "drawn_upon" | null
   trace: string
+  verdict: "used" | "probably" | "no_trace" | "not_called" | "unknown"
+  nearness: number | null
 }
 
 /** An item that an agent makes available. Tools have no priority; only tools have a permission. `tokens` is what sending all of it takes. */
@@ -1641,10 +1646,11 @@ export type Proposal = {
   better: boolean
 }
 
-/** How well the selection chose. Shares are None where nothing was counted. `selected` counts items that the selection took in, `selected_used` those of them in which the answer left a trace. `missed` counts items that the user added by hand right after an answer, or named in the message: what was needed and not selected. So `precision` is the share of the selected that was used, and `recall` the share of the needed that was selected, as far as that can be told. */
+/** How well the selection chose. Shares are None where nothing was counted. `selected` counts items that the selection took in, `selected_used` those of them of which the answer has a trace, `selected_probably` those that it is near to in meaning without one. `missed` counts items that the user added by hand right after an answer, or named in the message: what was needed and not selected. So `precision` is the share of the selected that was used for sure or probably, and `recall` the share of the needed that was selected. At least so much: an item can be of use and leave no trace. */
 export type Quality = {
   selected: number
   selected_used: number
+  selected_probably: number
   missed: number
   precision: number | null
   recall: number | null

@@ -6,7 +6,7 @@ item that is added by hand right after an answer is one that the answer had need
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -44,6 +44,9 @@ SCORE_PARTS = 10_000
 LATENCY_BASE = 1.1
 """Times are counted in steps, each so much longer than the one before."""
 
+Judge = Callable[[PastTurn], Sequence[ItemUse]]
+"""Tells which items a turn's answer made use of."""
+
 Key = tuple[str | int, ...]
 """A row: the table, owner, day, agent, model, and what else tells rows of that table apart."""
 
@@ -78,6 +81,7 @@ class Counts:
     owner: str
     agent: str
     progress: Progress
+    judge: Judge = use
     rows: dict[Key, Counter[str]] = field(default_factory=dict[Key, Counter[str]])
     lessons: dict[int, Lesson] = field(default_factory=dict[int, Lesson])
     texts_bytes: int = 0
@@ -137,14 +141,15 @@ def count_events(
     progress: Progress,
     events: Sequence[Recorded],
     texts: Mapping[BlobHash, str],
+    judge: Judge = use,
 ) -> Counts:
     """Return what the settled part of some events adds.
 
     `events` follow `progress`; `texts` hold the records of their turns and of the turn before, with what they name. A
-    turn whose record is not there any more is counted without it.
+    turn whose record is not there any more is counted without it. `judge` tells which items an answer made use of.
     """
     through = settled(events)
-    made = Counts(owner, agent, progress)
+    made = Counts(owner, agent, progress, judge)
     turns = {stretch.events[0].seq: stretch for stretch in stretches(events) if stretch.events[-1].seq <= through}
     before = _past(session_id, Stretch(progress.turn, (), progress.record), texts)
     for entry in events:
@@ -293,7 +298,7 @@ def _nano_per_token(past: PastTurn, at: datetime) -> float:
 
 def _count_items(made: Counts, day: int, past: PastTurn, per_token: float) -> None:
     context, model = past.context, past.context.settings.model
-    uses = {found.ref: found for found in use(past)}
+    uses = {found.ref: found for found in made.judge(past)}
     for item in context.items:
         _count_item(made, day, item, uses.get(item.ref), model, per_token)
     for candidate in context.candidates:
@@ -305,7 +310,8 @@ def _count_items(made: Counts, day: int, past: PastTurn, per_token: float) -> No
     used = tuple(ref for ref, found in uses.items() if found.used)
     selected = [item for item in context.items if item.selected and item.sent]
     hits = sum(item.ref in used for item in selected)
-    made.add("turn", day, model, selected=len(selected), selected_used=hits)
+    probably = sum(uses[item.ref].verdict == "probably" for item in selected if item.ref in uses)
+    made.add("turn", day, model, selected=len(selected), selected_used=hits, selected_probably=probably)
     if used or selected or context.candidates:
         made.learn(Lesson(turn=past.turn, seq=past.seq, day=day, used=used))
 
@@ -315,13 +321,16 @@ def _count_item(made: Counts, day: int, item: ContextItem, found: ItemUse | None
     if not item.sent:
         made.add("item", day, model, name, not_sent=1)
     else:
-        used = found is not None and found.used
+        verdict = found.verdict if found is not None else "unknown"
         counters = {
             "included": 1,
             item.include_mode: 1,
             "tokens": item.tokens,
             "cost_nano": round(item.tokens * per_token),
-            "unused_tokens": 0 if used else item.tokens,
+            "probably": int(verdict == "probably"),
+            "no_trace": int(verdict == "no_trace"),
+            "no_trace_tokens": item.tokens if verdict == "no_trace" else 0,
+            "unused_tokens": item.tokens if verdict == "not_called" else 0,
         }
         if found is not None and found.how is not None:
             counters |= {"used": 1, found.how: 1}

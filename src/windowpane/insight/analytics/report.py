@@ -223,12 +223,14 @@ def _dollars(nano: int) -> Decimal:
 
 def _quality(counts: Counter[str]) -> Quality:
     selected, used, missed = counts["selected"], counts["selected_used"], counts["missed"]
+    probably = counts["selected_probably"]
     return Quality(
         selected=selected,
         selected_used=used,
+        selected_probably=probably,
         missed=missed,
-        precision=_share(used, selected),
-        recall=_share(used, used + missed),
+        precision=_share(used + probably, selected),
+        recall=_share(used + probably, used + probably + missed),
     )
 
 
@@ -307,7 +309,10 @@ def _item_row(
         cost_usd=_dollars(counts["cost_nano"]),
         used=counts["used"],
         by_use={how: counts[how] for how in get_args(How) if counts[how]},
-        used_share=_share(counts["used"], counts["included"]),
+        used_share=_share(counts["used"] + counts["probably"], counts["included"]),
+        probably=counts["probably"],
+        no_trace=counts["no_trace"],
+        no_trace_tokens=counts["no_trace_tokens"],
         unused_tokens=counts["unused_tokens"],
         considered=counts["considered"],
         selected=counts["selected"],

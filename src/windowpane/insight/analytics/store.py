@@ -23,7 +23,7 @@ from windowpane.errors import StoreUnavailableError
 from windowpane.insight.analytics.count import SCORE_STEPS, Counts, Lesson, Progress, item_key
 from windowpane.stores.file_lock import FileLock
 
-VERSION = 1
+VERSION = 2
 BUSY_S = 30.0
 
 KEPT_LESSONS = 20_000
@@ -77,6 +77,7 @@ TABLES: Mapping[str, Table] = {
             "tool_errors",
             "selected",
             "selected_used",
+            "selected_probably",
             "missed",
             "compared",
             "prefix_bytes",
@@ -101,6 +102,9 @@ TABLES: Mapping[str, Table] = {
             "cited",
             "quoted",
             "drawn_upon",
+            "probably",
+            "no_trace",
+            "no_trace_tokens",
             "unused_tokens",
             "considered",
             "selected",

@@ -5,7 +5,8 @@ counted, what it would save, and names the settings that change; applying one ch
 gives back the settings that undo it.
 
 That no trace of an item was found does not show that it is of no use: what only shapes an answer leaves none. Rules do
-that for a living, so one that is always there is never suggested for removal because no trace of it was found.
+that for a living, so one that is always there is never suggested for removal because no trace of it was found. Of a
+reference, only requests count in which its words and its meaning were both looked for; of a tool, its calls.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -33,6 +34,7 @@ OFTEN_BY_HAND = 3
 LONG_TOKENS = 400
 """From this size on, an item is worth shortening."""
 
+NOTHING_FOUND = "neither its words nor its meaning were found in the answers"
 NO_PROOF = "That no trace was found does not prove that it is of no use"
 
 
@@ -72,17 +74,20 @@ def apply(agent: Agent, edit: Edit, *, revision: str) -> Applied:
 def _about(agent: Agent, item: Item, row: ItemRow, turns: int) -> Iterator[Suggestion]:
     always = item.include == "always"
     each = row.tokens // row.included if row.included else 0
-    seldom = row.included >= ENOUGH_REQUESTS and (row.used_share or 0.0) <= SELDOM
-    rule = item.ref.type == "rule"
-    noun = "call" if isinstance(item, Tool) else "trace"
-    counted = f"In {row.included:,} requests, {_times(row.used, noun)} of it in the answers"
+    rule, tool = item.ref.type == "rule", isinstance(item, Tool)
+    used, compared = row.used + row.probably, row.included if tool else row.used + row.probably + row.no_trace
+    seldom = compared >= ENOUGH_REQUESTS and used <= SELDOM * compared
+    spared = row.unused_tokens if tool else row.no_trace_tokens
+    proof = "" if tool else f" {NO_PROOF}."
     if seldom and always and not rule:
-        why = f"{counted}, at {each:,} tokens each time. With include mode `agent` it is sent only when needed."
-        yield _suggestion(agent, "demote", row, f"{why} {NO_PROOF}.", row.unused_tokens, {"include": "agent"})
-    elif seldom and item.include == "agent" and not rule and not row.used:
-        why = f"The selection took it {row.selected:,} times and no answer made use of it. {NO_PROOF}."
-        change: Mapping[str, Setting] = {"include": "manual"} if isinstance(item, Tool) else {"enabled": False}
-        yield _suggestion(agent, "remove", row, why, row.unused_tokens, change)
+        counted = f"In {compared:,} requests, {_times(used, 'call' if tool else 'trace')} of it in the answers"
+        why = f"{counted}, at {each:,} tokens each time. With include mode `agent` it is sent only when needed.{proof}"
+        yield _suggestion(agent, "demote", row, why, spared, {"include": "agent"})
+    elif seldom and item.include == "agent" and not rule and not used:
+        outcome = "it was never called" if tool else NOTHING_FOUND
+        why = f"The selection took it {row.selected:,} times and {outcome}.{proof}"
+        change: Mapping[str, Setting] = {"include": "manual"} if tool else {"enabled": False}
+        yield _suggestion(agent, "remove", row, why, spared, change)
     if each >= LONG_TOKENS and row.included >= ENOUGH_REQUESTS and not isinstance(item, Tool):
         why = f"It takes {each:,} tokens in each of {row.included:,} requests. Half as long it would save half of that."
         if rule and not row.used:
@@ -114,7 +119,7 @@ def _promotions(agent: Agent, item: Item, row: ItemRow, turns: int) -> Iterator[
             f"It was added by hand {row.added_by_hand:,} times and selected {row.selected:,} times: "
             "the selection does not see that it is needed."
             if by_hand
-            else f"It was in {row.included:,} of {turns:,} requests and used in {row.used:,}. "
+            else f"It was in {row.included:,} of {turns:,} requests and used in {row.used + row.probably:,}. "
             "Always there, it stands where prompt caches keep it."
         )
         missing = max(turns - row.included, 0)

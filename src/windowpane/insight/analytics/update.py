@@ -13,14 +13,20 @@ from functools import partial
 from math import inf
 
 import anyio
+import anyio.from_thread
 import anyio.to_thread
 
+from windowpane.api.turns import ItemUse
 from windowpane.context.events import Recorded
 from windowpane.context.ids import BlobHash, SessionId, owner_of
 from windowpane.errors import SessionNotFoundError
 from windowpane.insight.analytics.count import Counts, Progress, blobs_needed, count_events, stretches
 from windowpane.insight.analytics.store import AnalyticsStore, Standing
+from windowpane.insight.past import PastTurn
+from windowpane.insight.probable import with_meaning
+from windowpane.insight.use import use
 from windowpane.request.record import texts_of
+from windowpane.search.base import Nearness
 from windowpane.stores.base import SessionRow, Store
 
 WITHIN_S = 2.0
@@ -58,10 +64,14 @@ class _Listed:
 
 
 class AnalyticsUpdater:
-    """Counts what happens in a store's sessions into an analytics store."""
+    """Counts what happens in a store's sessions into an analytics store.
 
-    def __init__(self, store: Store, analytics: AnalyticsStore) -> None:
+    Without `nearness` it is not told which items were probably used.
+    """
+
+    def __init__(self, store: Store, analytics: AnalyticsStore, nearness: Nearness | None = None) -> None:
         self.analytics = analytics
+        self._nearness = nearness
         self._store = store
         self._lock = anyio.Lock()
         self._listed: _Listed | None = None
@@ -167,7 +177,12 @@ class AnalyticsUpdater:
         for body in texts.values():
             names |= dict.fromkeys(texts_of(body))
         texts |= await self._store.blobs(row.id, list(names))
-        return await _in_thread(count_events, row.id, owner_of(row.owner), row.agent, progress, events, texts)
+        owner = owner_of(row.owner)
+        return await _in_thread(count_events, row.id, owner, row.agent, progress, events, texts, self._judged)
+
+    def _judged(self, past: PastTurn) -> Sequence[ItemUse]:
+        # Counting runs in a thread; the embedding model is awaited where everything else is.
+        return anyio.from_thread.run(with_meaning, self._nearness, past, use(past))
 
 
 def _is_counted(row: SessionRow, known: Standing | None) -> bool:

@@ -18,7 +18,7 @@ const day = (name: string, turns: number, precision: number | null): DayRow => (
   sessions: 1,
   active_sessions: 1,
   spent: { ...nothing, turns },
-  quality: { selected: 0, selected_used: 0, missed: 0, precision, recall: null },
+  quality: { selected: 0, selected_used: 0, selected_probably: 0, missed: 0, precision, recall: null },
   prefix: { compared: 0, kept_share: null, cached_share: null },
 })
 const measure = (name: string) => MEASURES.find((one) => one.name === name)!
@@ -89,8 +89,8 @@ test('parts are added up in groups, the largest first', () => {
 
 test('items are ordered by what matters', () => {
   const rows = [
-    { tokens: 1, unused_tokens: 9 },
-    { tokens: 5, unused_tokens: 2 },
+    { tokens: 1, no_trace_tokens: 4, unused_tokens: 5 },
+    { tokens: 5, no_trace_tokens: 2, unused_tokens: 0 },
   ] as ItemRow[]
 
   expect(ordered(rows, 'tokens').map(({ tokens }) => tokens)).toEqual([5, 1])

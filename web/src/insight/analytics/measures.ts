@@ -81,7 +81,7 @@ export const MEASURES: readonly Measure[] = [
   {
     name: 'precision',
     title: 'Selected and used',
-    about: 'Share of selected items that the answer called, quoted or reused',
+    about: 'Share of selected items that the answer called, quoted or reused, surely or probably',
     of: ({ quality }) => quality.precision,
     text: share,
     most: 1,
@@ -162,9 +162,14 @@ export function partShares(rows: readonly PartRow[]): PartShare[] {
   return [...found.values()].filter(({ tokens }) => tokens > 0).sort((one, other) => other.tokens - one.tokens)
 }
 
+/** What an item took in requests whose answers show no trace of it: that does not prove that it was of no use. */
+export function withoutTrace(row: ItemRow): number {
+  return row.no_trace_tokens + row.unused_tokens
+}
+
 export const ORDERS = {
   tokens: ['Most tokens', (row: ItemRow) => row.tokens],
-  unused: ['Most tokens without use', (row: ItemRow) => row.unused_tokens],
+  unused: ['Most tokens without a trace', (row: ItemRow) => withoutTrace(row)],
   included: ['Most included', (row: ItemRow) => row.included],
   used: ['Most used', (row: ItemRow) => row.used],
   missed: ['Most added by hand', (row: ItemRow) => row.added_by_hand],

@@ -79,7 +79,7 @@ def draw_dashboard(screen: Screen, found: "Dashboard") -> None:
     )
     screen.line(f"Cost: {spent.cost_usd:.4f} US dollars{unpriced}")
     screen.line(
-        f"Selection: {quality.selected:,} selected, {_percent(quality.precision)} of them used; "
+        f"Selection: {quality.selected:,} selected, at least {_percent(quality.precision)} of them used; "
         f"{quality.missed:,} added by hand"
     )
     screen.line(f"Prompt cache stability: {_percent(found.prefix.kept_share)}")
@@ -105,7 +105,9 @@ def _draw_list(screen: Screen, title: str, lines: Sequence[str]) -> None:
 
 def _item_line(row: "ItemRow") -> str:
     by_hand = f", added by hand {row.added_by_hand:,}×" if row.added_by_hand else ""
-    return f"{row.ref}: in {counted(row.included, 'request')}, {row.tokens:,} tokens, used {row.used:,}×{by_hand}"
+    probably = f", probably {row.probably:,}× more" if row.probably else ""
+    used = f"used {row.used:,}×{probably}{by_hand}"
+    return f"{row.ref}: in {counted(row.included, 'request')}, {row.tokens:,} tokens, {used}"
 
 
 def _percent(share: float | None) -> str:
