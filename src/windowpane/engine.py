@@ -221,21 +221,33 @@ class Engine:
         async for event in self._runner.follow(session_id, turn):
             yield event
 
-    async def answer_calls(self, session_id: SessionId, results: Sequence[ToolResult]) -> AsyncGenerator[Live]:
+    async def answer_calls(
+        self,
+        session_id: SessionId,
+        results: Sequence[ToolResult],
+        *,
+        brought: Sequence[Tool] = (),
+        reply_options: ReplyOptions | None = None,
+    ) -> AsyncGenerator[Live]:
         """Give the results of tools that the caller brought along, and yield what the turn does then.
 
-        A result that does not fit the window is cut. Calls without a result keep waiting.
+        A result that does not fit the window is cut. Calls without a result keep waiting. A turn that has a request
+        goes on with it; `brought` and `reply_options` are for one that began elsewhere and gets its first one now.
 
         Raises:
             SessionNotFoundError: no such session.
             NoResultAwaitedError: no call waits for one, or one of the ids is not a waiting call's.
             SessionBusyError: another caller is changing it at this moment.
+            CostLimitError: the turn has no request yet, and the owner's model calls have cost as much as they may.
         """
+        check_tools(len(brought))
         lease = await self._leases.take(session_id)
         try:
             state = await self._states.state(session_id)
             check_results(state, results)
             request = await self._requests.read(state)
+            if request is None:
+                await self.costs.check(state.owner)
 
             def given(now: SessionState) -> list[Event]:
                 check_results(now, results)
@@ -250,31 +262,7 @@ class Engine:
         except BaseException:
             await self._leases.release(session_id, lease)
             raise
-        turn = self._runner.launch(changed.state, lease, changed.recorded)
-        async for event in self._runner.follow(session_id, turn):
-            yield event
-
-    async def carry_on(
-        self, session_id: SessionId, *, brought: Sequence[Tool] = (), reply_options: ReplyOptions | None = None
-    ) -> AsyncGenerator[Live]:
-        """Run on with a turn that began elsewhere, in a session that was created with such a past.
-
-        Raises:
-            SessionNotFoundError: no such session.
-            NoTurnRunningError: there is no such turn.
-            SessionBusyError: another caller is changing it at this moment.
-            CostLimitError: the owner's model calls have cost as much as they may.
-        """
-        lease = await self._leases.take(session_id)
-        try:
-            state = await self._states.state(session_id)
-            open_turn(state)
-            check_tools(len(brought))
-            await self.costs.check(state.owner)
-        except BaseException:
-            await self._leases.release(session_id, lease)
-            raise
-        turn = self._runner.launch(state, lease, brought=brought, reply_options=reply_options)
+        turn = self._runner.launch(changed.state, lease, changed.recorded, brought=brought, reply_options=reply_options)
         async for event in self._runner.follow(session_id, turn):
             yield event
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -15,11 +16,13 @@ from openai.types.chat import ChatCompletionToolParam
 
 from patience import PATIENCE_S
 from server.place import engine_of, events_in, listening, new_session, served
+from windowpane.context.ids import SessionId
 from windowpane.context.messages import Usage
 from windowpane.errors import ModelRateLimitedError, ModelUnavailableError
 from windowpane.models.scripted import Call, Reply
 from windowpane.server.app import create_app
 from windowpane.server.openai.one_off import Once
+from windowpane.stores.memory import MemoryStore
 from windowpane.testing import World, tool
 
 WEATHER: ChatCompletionToolParam = {
@@ -245,6 +248,41 @@ async def test_a_conversation_with_calls_goes_on_where_nobody_remembers_it(world
     assert sent[0] == [("user", "Weather?"), ("assistant", ""), ("tool", "12 degrees, rain")]
     assert sent[1] == [*sent[0], ("assistant", "Rain."), ("user", "So?")]
     assert [c.offered_name for c in world.model.calls[0].messages[-2].tool_calls] == ["client__weather"]
+
+
+class ReadMeanwhile(MemoryStore):
+    """A store in which another reader looks at a session just before its lease is taken for the first time."""
+
+    look: Callable[[SessionId], Awaitable[None]] | None = None
+
+    async def acquire(self, session_id: SessionId, holder: str, ttl_s: float) -> int | None:
+        if look := self.look:
+            self.look = None
+            await look(session_id)
+        return await super().acquire(session_id, holder, ttl_s)
+
+
+@pytest.mark.parametrize("call_id", ["theirs", "ses_forgotten.theirs"])
+async def test_a_turn_that_goes_on_with_results_is_not_closed_by_a_reader_who_comes_before_its_worker(
+    tmp_path: Path, call_id: str
+) -> None:
+    world = World(root=tmp_path, store=(store := ReadMeanwhile()))
+    world.says("Rain.")
+    engine = engine_of(world)
+    store.look = engine.sessions.close_abandoned
+    call = {"id": call_id, "type": "function", "function": {"name": "weather", "arguments": "{}"}}
+    messages: list[Any] = [
+        {"role": "user", "content": "Weather?"},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": call_id, "content": "12 degrees, rain"},
+    ]
+    async with (
+        listening(create_app(engine)) as address,
+        openai.AsyncOpenAI(base_url=f"{address}/v1", api_key="any", max_retries=0) as client,
+    ):
+        answer = await client.chat.completions.create(model="pane", messages=messages, tools=[WEATHER])
+
+    assert (store.look, answer.choices[0].message.content) == (None, "Rain.")
 
 
 async def test_a_tool_that_needs_a_person_is_denied_where_nobody_can_be_asked(world: World) -> None:

@@ -8,6 +8,7 @@ the earlier messages in it; no list shows it, its id is in the response, and it 
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 from typing import Any, Literal
 
 from windowpane.context.events import (
@@ -123,11 +124,10 @@ async def _answering(pane: LocalPane, owner: str, once: Once, asked: ClientReque
         return await begun(waiting.id, engine.answer_calls(waiting.id, _results(asked.said)), once=True)
     state = await _made(engine, owner, asked)
     await once.made(engine, owner)
-    live = (
-        _continued(engine, state.id, asked)
-        if state.open_turn is None
-        else engine.carry_on(state.id, brought=asked.brought, reply_options=asked.reply_options)
-    )
+    if asked.said[-1].role != "tool":
+        return await begun(state.id, _continued(engine, state.id, asked), once=True)
+    results = [ToolResult(entry.call_id, entry.text) for entry in _last_results(asked.said)]
+    live = engine.answer_calls(state.id, results, brought=asked.brought, reply_options=asked.reply_options)
     return await begun(state.id, live, once=True)
 
 
@@ -155,12 +155,13 @@ def _continued(engine: Engine, session_id: SessionId, asked: ClientRequest) -> A
 
 def _results(said: Sequence[ClientMessage]) -> list[ToolResult]:
     """Return the results that the conversation ends with, for the calls as the session knows them."""
-    results: list[ToolResult] = []
-    for entry in reversed(said):
-        if entry.role != "tool":
-            break
-        results.insert(0, ToolResult(_split(entry.call_id)[1], entry.text))
-    return results
+    return [ToolResult(_split(entry.call_id)[1], entry.text) for entry in _last_results(said)]
+
+
+def _last_results(said: Sequence[ClientMessage]) -> list[ClientMessage]:
+    """Return the tools' messages that the conversation ends with."""
+    last = list(takewhile(lambda entry: entry.role == "tool", reversed(said)))
+    return last[::-1]
 
 
 def _split(client_id: str) -> tuple[str, str]:
@@ -186,7 +187,9 @@ async def _made(engine: Engine, owner: str, asked: ClientRequest) -> SessionStat
     goes_on = asked.said[-1].role == "tool"
     past = exchanges(asked.said if goes_on else asked.said[:-1])
     if goes_on:
-        past[-1] = replace(past[-1], finished=False)
+        # The turn waits for these results, and is given them: so it is not taken for one that its worker left behind.
+        steps = past[-1].steps
+        past[-1] = replace(past[-1], steps=(*steps[:-1], replace(steps[-1], results=())), finished=False)
         if not past[-1].message:
             raise UnsupportedError(
                 "messages", "A tool's result needs the user's message that led to it.", "invalid_value"
