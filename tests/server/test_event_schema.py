@@ -97,6 +97,7 @@ EVENTS: tuple[Event, ...] = (
         reason="changed",
         context={"files": ("/srv/a.md",)},
         set_name="files",
+        actor="model",
         marks={"/srv/a.md": FileMark("0" * 64, AT)},
     ),
     HistoryCleared(turns=1),
@@ -133,14 +134,7 @@ async def test_the_log_has_no_event_that_this_test_does_not_send() -> None:
 async def test_a_stored_event_is_the_same_after_its_way_over_the_wire() -> None:
     stored = [Recorded(seq, AT, event) for seq, event in enumerate((CREATED, *EVENTS), 1)]
 
-    # Files are marked for the model's sake, and who watches is not told.
-    unmarked = [
-        Recorded(one.seq, one.at, SessionContext(reason="changed", context={"files": ("/srv/a.md",)}, set_name="files"))
-        if isinstance(one.event, SessionContext)
-        else one
-        for one in stored
-    ]
-    assert [unflat(wire(one)) for one in stored] == unmarked
+    assert [unflat(wire(one)) for one in stored] == stored
 
 
 async def test_a_turns_record_has_its_events_by_the_same_description(world: World) -> None:

@@ -297,4 +297,6 @@ async def test_a_captured_applet_and_a_session_taken_up_again_are_told_to_those_
         "at": resumed.data["at"],
         "type": "session.context",
         "data": {"reason": "resume", "context": context},
+        "actor": "system",
+        "marks": {},
     }

@@ -1,7 +1,7 @@
 """Events on the wire: a stored event is one JSON object, `{seq, at, …event}`.
 
-Two differ from the log: `session.context` has its content in `data`, and `message.removed` calls the number of the
-message that it removes `removed`, since `seq` is its own.
+Two differ from the log: `session.context` has its content in `data`, with who changed it and the marks of its files
+beside, and `message.removed` calls the number of the message that it removes `removed`, since `seq` is its own.
 """
 
 from datetime import datetime
@@ -25,7 +25,12 @@ _EVENT: TypeAdapter[Event] = TypeAdapter(Annotated[Event, Field(discriminator="t
 
 def flat(recorded: Recorded) -> dict[str, Any]:
     """Return a stored event as one JSON object."""
-    return {"seq": recorded.seq, "at": recorded.at.isoformat(), **_body(recorded.event)}
+    event = recorded.event
+    more: dict[str, Any] = {}
+    if isinstance(event, SessionContext):
+        stored = _EVENT.dump_python(event, mode="json")
+        more = {"actor": stored["actor"], "marks": stored["marks"]}
+    return {"seq": recorded.seq, "at": recorded.at.isoformat(), **_body(event), **more}
 
 
 def unflat(body: dict[str, Any]) -> Recorded:

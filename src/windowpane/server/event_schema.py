@@ -21,6 +21,8 @@ PLACE: Schema = {
     "at": {"type": "string", "format": "date-time", "title": "At", "description": "When it was written."},
 }
 """What every stored event says beside its own fields."""
+LOGGED = ("actor", "marks")
+"""What a working context says when it is stored, and not when a watcher begins with it."""
 
 
 def with_events(schema: Schema) -> Schema:
@@ -55,10 +57,10 @@ def _stored(event: type, known: Schema) -> Schema:
             "setName": {"type": "string", "title": "Set Name", "description": "The set that changed, if it was one."},
         }
         inner = {"type": "object", "properties": data, "required": ["reason", "context"]}
-        properties = {"type": properties["type"], "data": inner}
+        properties = {"type": properties["type"], "data": inner, **{name: properties[name] for name in LOGGED}}
     if event is MessageRemoved:
         properties = {"removed": properties.pop("seq"), **properties}
-    optional = PLACE if event is SessionContext else {}
+    optional = (*PLACE, *LOGGED) if event is SessionContext else ()
     return _whole({**own, "title": f"{name}Event", "properties": {**PLACE, **properties}}, optional)
 
 

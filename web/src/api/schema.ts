@@ -2038,6 +2038,8 @@ export type SessionContextEvent = {
     context: Record<string, string[]>
     setName?: string
   }
+  actor?: "user" | "model" | "system"
+  marks?: Record<string, FileMark>
 }
 
 /** A session began, with every `always` item of its agent. `servers` are the tool servers that were ready. `branch_of` is set for a session that was forked. */
