@@ -287,7 +287,8 @@ def _history(given: Ingredients, with_tools: bool) -> list[_Past]:
 
 
 def _code(given: Ingredients, history: Sequence[_Past]) -> str:
-    past = (part.content for entry in history for part in entry.rendered)
+    said = [part for entry in history for part in entry.rendered]
+    past = (*(part.content for part in said), *(call.arguments for part in said for call in part.tool_calls))
     items = (item.text for item in (*given.agent.rules, *given.agent.references))
     others = (block.text for block in given.blocks)
     sections = (section.text for section in given.sections)

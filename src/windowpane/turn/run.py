@@ -34,7 +34,7 @@ from windowpane.models.base import ChatModel, ModelStep, ModelText
 from windowpane.request.finders import FinderAnswer, Finders
 from windowpane.request.messages import messages_now
 from windowpane.request.record import to_blobs
-from windowpane.text.render import render_step
+from windowpane.text.render import render_step, without_code
 from windowpane.text.tokens import count, counted_tokens, cut_to, message_tokens
 from windowpane.tools.base import Toolbox
 from windowpane.tools.finder_tools import FINDER_REFS
@@ -283,7 +283,8 @@ async def _called(turn: TurnRun, run_tool: RunTool) -> tuple[str, bool]:
 
 
 def fitted(request: Request, open_turn: OpenTurn, content: str) -> str:
-    """Return as much of a result as the window still has room for."""
+    """Return as much of a result as the window still has room for, without the code of the system's own lines."""
+    content = without_code(request.messages, content)
     room = max(_room(request, open_turn) - count(TOO_LONG), 0)
     if count(content) <= room:
         return content
