@@ -4,7 +4,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from stores.kinds import KINDS, Kind
+from stores.kinds import ENGINES, KINDS, Kind
 from stores.processes import Place
 from windowpane.stores.base import Store
 
@@ -12,6 +12,14 @@ from windowpane.stores.base import Store
 @pytest.fixture(params=KINDS, ids=lambda kind: kind.name)
 async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Store]:
     """Every store, open and empty."""
+    kind: Kind = request.param
+    async with kind.open(kind.fresh(tmp_path)) as opened:
+        yield opened
+
+
+@pytest.fixture(params=ENGINES, ids=lambda kind: kind.name)
+async def any_engine(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Store]:
+    """A store of every engine, open and empty."""
     kind: Kind = request.param
     async with kind.open(kind.fresh(tmp_path)) as opened:
         yield opened

@@ -120,6 +120,9 @@ ENCRYPTED = frozenset(("sqlite", "postgres", "redis"))
 
 KINDS = (*PLAIN_KINDS, *(_encrypted(kind) for kind in PLAIN_KINDS if kind.name in ENCRYPTED))
 
+ENGINES = tuple(kind for kind in KINDS if kind.name in {"memory", "sqlite", "postgres", "redis", "sqlite-encrypted"})
+"""One store of each engine, and an encrypted one: for what is built above stores and asks for their contract alone."""
+
 
 def created(owner: str = "ana", agent: str = "pane") -> SessionCreated:
     return SessionCreated(agent=agent, owner=owner, settings={}, items=())

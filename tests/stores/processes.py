@@ -10,9 +10,7 @@ import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from functools import partial
 from itertools import count
-from pathlib import Path
 
 import anyio
 import anyio.abc
@@ -21,11 +19,10 @@ from anyio.streams.buffered import BufferedByteReceiveStream
 from forked import Talking, talking
 from stores.checker import Try
 from stores.kinds import KINDS, Kind, contents, said
+from stores.skewed import set_clock
 from windowpane.context.ids import SessionId
 from windowpane.errors import StoreError, StoreUnavailableError
 from windowpane.stores.base import Store
-
-_TESTS = Path(__file__).parents[1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,37 +38,17 @@ class Place:
     @asynccontextmanager
     async def process(self, work: str, *arguments: str, skew_s: float = 0) -> AsyncGenerator["Running"]:
         """Run another process that has opened the store. Its clock may be wrong."""
-        start = partial(_skewed, skew_s) if skew_s else _forked
-        async with start(self.kind.name, self.name, work, *arguments) as running:
+        async with talking(run, str(skew_s), self.kind.name, self.name, work, *arguments) as process:
+            running = Running(process, process.stdin, BufferedByteReceiveStream(process.stdout))
             assert await running.line() == "ready"
             yield running
-
-
-@asynccontextmanager
-async def _forked(*arguments: str) -> AsyncGenerator["Running"]:
-    async with talking(run, *arguments) as process:
-        yield Running(process, process.stdin, BufferedByteReceiveStream(process.stdout))
-
-
-@asynccontextmanager
-async def _skewed(skew_s: float, *arguments: str) -> AsyncGenerator["Running"]:
-    command = [sys.executable, "-m", "stores.skewed", str(skew_s), *arguments]
-    path = os.pathsep.join(filter(None, (str(_TESTS), os.environ.get("PYTHONPATH"))))
-    async with await anyio.open_process(command, env={**os.environ, "PYTHONPATH": path}, stderr=None) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        try:
-            yield Running(process, process.stdin, BufferedByteReceiveStream(process.stdout))
-        finally:
-            if process.returncode is None:
-                process.kill()
 
 
 @dataclass(frozen=True, slots=True)
 class Running:
     """Another process."""
 
-    process: Talking | anyio.abc.Process
+    process: Talking
     stdin: anyio.abc.ByteSendStream
     stdout: BufferedByteReceiveStream
 
@@ -212,6 +189,8 @@ async def main(kind_name: str, place: str, work: str, *arguments: str) -> None:
         await WORK[work](store, *arguments)
 
 
-def run(*arguments: str) -> None:
-    """Do the work that is named in a process of its own."""
+def run(skew_s: str, *arguments: str) -> None:
+    """Do the work that is named in a process of its own, whose clock may be wrong."""
+    if float(skew_s):
+        set_clock(float(skew_s))
     anyio.run(lambda: main(*arguments))

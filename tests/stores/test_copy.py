@@ -21,6 +21,11 @@ T = TypeVar("T")
 
 
 @pytest.fixture
+def store(any_engine: Store) -> Store:
+    return any_engine
+
+
+@pytest.fixture
 async def target(tmp_path: Path) -> AsyncIterator[Store]:
     async with SQLiteStore(tmp_path / "target.db") as opened:
         yield opened

@@ -57,6 +57,11 @@ async def swept(store: ExpiringStore) -> list[SessionId]:
     return [one.row.id for one in await store.sweep()]
 
 
+@pytest.fixture
+def store(any_engine: Store) -> Store:
+    return any_engine
+
+
 @pytest.fixture(params=["memory", "sqlite"])
 async def archive(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Store]:
     async with MemoryStore() if request.param == "memory" else SQLiteStore(tmp_path / "archive.db") as opened:

@@ -25,6 +25,11 @@ LONG_AGO = datetime(2024, 2, 29, 12, 0, 0, 7, tzinfo=UTC)
 
 
 @pytest.fixture
+def store(any_engine: Store) -> Store:
+    return any_engine
+
+
+@pytest.fixture
 async def other(tmp_path: Path) -> AsyncIterator[Store]:
     """A store to copy_session sessions to, beside every kind of store to copy_session them from."""
     async with SQLiteStore(tmp_path / "other.db") as opened:
