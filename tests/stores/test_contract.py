@@ -592,6 +592,26 @@ async def test_an_append_under_a_lease_that_another_took_since_stores_nothing(st
     assert await store.blobs(session, [content_hash(text)]) == {}
 
 
+async def test_what_another_who_took_the_lease_since_may_use_is_not_erased(store: Store) -> None:
+    session = await begin(store)
+    text = "a text of the new holder's turn"
+    old = await store.acquire(session, "a", 0)
+    await store.append(session, [said("kept")], blobs={content_hash(text): text}, fence=old)
+    new = await store.acquire(session, "b", 600)
+
+    with pytest.raises(LeaseLostError) as caught:
+        await store.erase(session, [2], blobs=[content_hash(text)], fence=old)
+
+    assert caught.value.session_id == session
+    assert contents(await store.read(session)) == ["kept"]
+    assert await store.blobs(session, [content_hash(text)]) == {content_hash(text): text}
+    with pytest.raises(SessionNotFoundError):
+        await store.erase(NOBODY, [1], fence=new)
+    await store.erase(session, [2], blobs=[content_hash(text)], fence=new)
+    assert events(await store.read(session)) == [created(), Erased()]
+    assert await store.blobs(session, [content_hash(text)]) == {}
+
+
 async def test_a_lease_that_ran_out_and_that_no_other_took_still_writes(store: Store) -> None:
     session = await begin(store)
 

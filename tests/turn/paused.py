@@ -79,8 +79,15 @@ class PausedStore(Store):
     async def blob_hashes(self, session_id: SessionId) -> list[BlobHash]:
         return await self._call(lambda: self._store.blob_hashes(session_id))
 
-    async def erase(self, session_id: SessionId, seqs: Sequence[int], *, blobs: Sequence[BlobHash] = ()) -> None:
-        await self._call(lambda: self._store.erase(session_id, seqs, blobs=blobs))
+    async def erase(
+        self,
+        session_id: SessionId,
+        seqs: Sequence[int],
+        *,
+        blobs: Sequence[BlobHash] = (),
+        fence: int | None = None,
+    ) -> None:
+        await self._call(lambda: self._store.erase(session_id, seqs, blobs=blobs, fence=fence))
 
     async def blobs(self, session_id: SessionId, hashes: Sequence[BlobHash]) -> dict[BlobHash, str]:
         return await self._call(lambda: self._store.blobs(session_id, hashes))

@@ -7,7 +7,7 @@ session over, and the first wakes up: while the second is in the middle of its t
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -15,7 +15,7 @@ from typing import Any, Literal
 import anyio
 import pytest
 
-from stores.kinds import KINDS, Kind
+from stores.kinds import ENGINES, Kind
 from turn.paused import Moment, PausedStore
 from windowpane.context.events import Event, ToolReturned, TurnFinished, TurnStarted
 from windowpane.context.ids import SessionId
@@ -32,6 +32,9 @@ CALLS = Reply(calls=(Call("files__read", "{}", "c1"),))
 MANY = 40
 FEWEST_CALLS = 8
 """A turn that calls a tool asks its store at least so often."""
+
+FEWEST_CLEARING = 5
+"""Clearing asks its store at least so often."""
 
 Wakes = Literal["meanwhile", "afterwards"]
 """When the first worker wakes up: in the middle of the second one's turn, or after it."""
@@ -141,9 +144,9 @@ def check_laws(events: list[Event], *callers: Caller) -> None:
     assert sorted(set(known)) == [(number, messages[number], outcomes[number]) for number in outcomes]
 
 
-@pytest.fixture(params=KINDS, ids=lambda kind: kind.name)
+@pytest.fixture(params=ENGINES, ids=lambda kind: kind.name)
 def kind(request: pytest.FixtureRequest) -> Kind:
-    """Every store."""
+    """A store of every engine."""
     return request.param
 
 
@@ -252,3 +255,34 @@ async def test_history_is_not_cleared_in_the_middle_of_a_turn_by_a_worker_that_s
             workers.paused.go_on()
 
         check_laws([entry.event for entry in await workers.store.read(session)], caller)
+
+
+async def test_the_texts_of_another_workers_turn_are_not_erased_by_a_worker_that_slept_while_it_cleared(
+    kind: Kind, tmp_path: Path
+) -> None:
+    async with two_workers(kind, tmp_path) as workers:
+        for nth in range(1, MANY):
+            session = await workers.session()
+            caller = Caller("Second")
+            cleared = anyio.Event()
+            workers.paused.pause(nth, "before")
+
+            async def clear(session: SessionId = session, cleared: anyio.Event = cleared) -> None:
+                with suppress(LeaseLostError):
+                    await workers.first.conversations.clear(session)
+                cleared.set()
+
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(clear)
+                if not await stopped(workers.paused, Caller("", told=cleared)):
+                    break
+                await workers.paused.let_lease_run_out(session)
+                await caller.send(workers.second, session)
+                workers.paused.go_on()
+
+            assert caller.outcome == "completed"
+            state = await workers.second.sessions.get(session)
+            # Cleared as a whole, after its end, or what was sent can be read: neither its record nor a text is gone.
+            if state.turn_starts.of(1) is not None:
+                assert await workers.second.past.context(session, 1)
+    assert nth > FEWEST_CLEARING

@@ -125,6 +125,7 @@ class Conversations:
         Raises:
             SessionNotFoundError: no such session.
             SessionBusyError: a turn is running.
+            LeaseLostError: another worker has taken the session over meanwhile; clear it again.
         """
         lease = await self._leases.take(session_id)
         try:
@@ -140,11 +141,11 @@ class Conversations:
             texts = [text for body in bodies for text in texts_of(body)]
             texts += await self._catalog_texts(session_id, events)
             texts += await self._call_texts(session_id, events)
-            await self._store.erase(session_id, gone, blobs=[*records, *dict.fromkeys(texts)])
+            await self._store.erase(session_id, gone, blobs=[*records, *dict.fromkeys(texts)], fence=lease.fence)
         finally:
             await self._leases.release(session_id, lease)
-        self._states.forget(session_id)
-        self._memory.forget(session_id)
+            self._states.forget(session_id)
+            self._memory.forget(session_id)
         return await self._states.state(session_id)
 
     async def sum_up(self, session_id: SessionId) -> SessionState:

@@ -195,8 +195,20 @@ class Store(Protocol):
         """
         ...
 
-    async def erase(self, session_id: SessionId, seqs: Sequence[int], *, blobs: Sequence[BlobHash] = ()) -> None:
-        """Replace events with `Erased` and forget blobs and the snapshot, for good. The numbering stays."""
+    async def erase(
+        self,
+        session_id: SessionId,
+        seqs: Sequence[int],
+        *,
+        blobs: Sequence[BlobHash] = (),
+        fence: int | None = None,
+    ) -> None:
+        """Replace events with `Erased` and forget blobs and the snapshot, for good. The numbering stays.
+
+        Raises:
+            SessionNotFoundError: no such session.
+            LeaseLostError: another took the lease since the one with the number `fence`. Nothing was erased.
+        """
         ...
 
     async def blob(self, session_id: SessionId, blob_hash: BlobHash) -> str:

@@ -167,9 +167,16 @@ class ExpiringStore(Store):
         await self._delete_archived(row.id)
         return True
 
-    async def erase(self, session_id: SessionId, seqs: Sequence[int], *, blobs: Sequence[BlobHash] = ()) -> None:
+    async def erase(
+        self,
+        session_id: SessionId,
+        seqs: Sequence[int],
+        *,
+        blobs: Sequence[BlobHash] = (),
+        fence: int | None = None,
+    ) -> None:
         """Replace events with `Erased` and forget blobs, in the archive too; see `Store.erase`."""
-        await self._or_restored(session_id, lambda: self._store.erase(session_id, seqs, blobs=blobs))
+        await self._or_restored(session_id, lambda: self._store.erase(session_id, seqs, blobs=blobs, fence=fence))
         if self._archive is not None:
             # In this order: who copies at this moment compares afterwards and finds what was erased here.
             with suppress(SessionNotFoundError):

@@ -137,9 +137,18 @@ class MemoryStore(Store):
         await self.delete(row.id)
         return True
 
-    async def erase(self, session_id: SessionId, seqs: Sequence[int], *, blobs: Sequence[BlobHash] = ()) -> None:
+    async def erase(
+        self,
+        session_id: SessionId,
+        seqs: Sequence[int],
+        *,
+        blobs: Sequence[BlobHash] = (),
+        fence: int | None = None,
+    ) -> None:
         """Replace events with `Erased` and forget blobs and the snapshot, for good; see `Store.erase`."""
         session = self._session(session_id)
+        if fence is not None and fence < session.fence:
+            raise LeaseLostError(session_id)
         for seq in seqs:
             if 1 <= seq <= len(session.log):
                 at, _ = session.log[seq - 1]

@@ -173,9 +173,16 @@ class EncryptedStore(Store):
         self._sessions.pop(row.id, None)
         return True
 
-    async def erase(self, session_id: SessionId, seqs: Sequence[int], *, blobs: Sequence[BlobHash] = ()) -> None:
+    async def erase(
+        self,
+        session_id: SessionId,
+        seqs: Sequence[int],
+        *,
+        blobs: Sequence[BlobHash] = (),
+        fence: int | None = None,
+    ) -> None:
         """Replace events with `Erased` and forget blobs and the snapshot, for good; see `Store.erase`."""
-        await self.inner.erase(session_id, seqs, blobs=list(self._names(session_id, blobs)))
+        await self.inner.erase(session_id, seqs, blobs=list(self._names(session_id, blobs)), fence=fence)
 
     async def blobs(self, session_id: SessionId, hashes: Sequence[BlobHash]) -> dict[BlobHash, str]:
         """Return those of the texts that are stored with the session; see `Store.blobs`."""

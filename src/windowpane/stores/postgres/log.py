@@ -6,6 +6,7 @@ is done twice (see `connections.py`), except `add_cost`. A session that does not
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, date, datetime
+from typing import Literal
 
 from windowpane.context.events import Erased, Recorded
 from windowpane.context.ids import BlobHash, SessionId
@@ -127,13 +128,25 @@ async def delete_idle(db: DriverConnection, idle: SessionRow, holder: str | None
     )
 
 
-async def erase(db: DriverConnection, session_id: SessionId, seqs: Sequence[int], blobs: Sequence[BlobHash]) -> bool:
-    """Empty events; forget blobs and the snapshot."""
+async def erase(
+    db: DriverConnection,
+    session_id: SessionId,
+    seqs: Sequence[int],
+    blobs: Sequence[BlobHash],
+    fence: int | None,
+) -> Literal["erased", "fenced", "missing"]:
+    """Empty events; forget blobs and the snapshot. Return what became of that."""
     return await db.fetchval(
-        "SELECT windowpane.erase($1, $2, $3)",
+        """WITH known AS (SELECT fence FROM windowpane.session WHERE id = $1 FOR UPDATE)
+           SELECT CASE
+               WHEN (SELECT fence FROM known) > $4::bigint THEN 'fenced'
+               WHEN windowpane.erase($1, $2, $3) THEN 'erased'
+               ELSE 'missing'
+           END""",
         name_in_sql(session_id),
         [within_bigint(seq) for seq in seqs],
         [name_in_sql(blob_hash) for blob_hash in blobs],
+        fence,
     )
 
 

@@ -16,7 +16,7 @@ import anyio
 
 from windowpane.context.events import Recorded
 from windowpane.context.ids import BlobHash, SessionId
-from windowpane.errors import SessionNotFoundError, StoreUnavailableError
+from windowpane.errors import LeaseLostError, SessionNotFoundError, StoreUnavailableError
 from windowpane.stores.append import Append, check_name
 from windowpane.stores.base import Appended, Cost, SessionPage, SessionRow, Snapshot, Store
 from windowpane.stores.cursor import check_limit, parse_cursor
@@ -121,10 +121,19 @@ class PostgresStore(Store):
         check_name(holder or "")
         return await self._remove(row.id, partial(log.delete_idle, idle=row, holder=holder)) or False
 
-    async def erase(self, session_id: SessionId, seqs: Sequence[int], *, blobs: Sequence[BlobHash] = ()) -> None:
+    async def erase(
+        self,
+        session_id: SessionId,
+        seqs: Sequence[int],
+        *,
+        blobs: Sequence[BlobHash] = (),
+        fence: int | None = None,
+    ) -> None:
         """Replace events with `Erased` and forget blobs and the snapshot, for good; see `Store.erase`."""
-        found = await self._run(lambda db: log.erase(db, session_id, seqs, blobs), session_id, *blobs)
-        _of(session_id, found or None)
+        became = await self._run(lambda db: log.erase(db, session_id, seqs, blobs, fence), session_id, *blobs)
+        if became == "fenced":
+            raise LeaseLostError(session_id)
+        _of(session_id, became if became == "erased" else None)
 
     async def blobs(self, session_id: SessionId, hashes: Sequence[BlobHash]) -> dict[BlobHash, str]:
         """Return those of the texts that are stored with the session; see `Store.blobs`."""

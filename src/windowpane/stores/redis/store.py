@@ -251,15 +251,25 @@ class RedisStore(Store):
         as_seen = (b"%d" % row.last_seq, b"%d" % to_us(row.touched_at))
         return await self._delete(row.id, b"1", *as_seen, b"" if holder is None else b"h" + holder.encode())
 
-    async def erase(self, session_id: SessionId, seqs: Sequence[int], *, blobs: Sequence[BlobHash] = ()) -> None:
+    async def erase(
+        self,
+        session_id: SessionId,
+        seqs: Sequence[int],
+        *,
+        blobs: Sequence[BlobHash] = (),
+        fence: int | None = None,
+    ) -> None:
         """Replace events with `Erased` and forget blobs and the snapshot, for good; see `Store.erase`.
 
         As with `delete`, the append-only file follows.
         """
         for name in blobs:
             check_name(name)
+        held = b"" if fence is None else b"%d" % fence
         words = (b"%d" % len(seqs), *(b"%d" % seq for seq in seqs), *(name.encode() for name in blobs))
-        reply = await self._change(scripts.ERASE, session_id, _ERASED, *words)
+        reply = await self._change(scripts.ERASE, session_id, _ERASED, held, *words)
+        if reply == [b"fenced"]:
+            raise LeaseLostError(session_id)
         if reply != [b"erased"]:
             raise self._refused(session_id, reply)
         self._rewrite.ask()

@@ -180,9 +180,18 @@ def delete_idle(db: sqlite3.Connection, row: SessionRow, holder: str | None) -> 
     return idle is not None
 
 
-def erase(db: sqlite3.Connection, session_id: SessionId, seqs: Sequence[int], blobs: Sequence[BlobHash]) -> None:
+def erase(
+    db: sqlite3.Connection,
+    session_id: SessionId,
+    seqs: Sequence[int],
+    blobs: Sequence[BlobHash],
+    fence: int | None,
+) -> None:
     """Replace events with `Erased`; forget blobs and the snapshot."""
     session = _session(db, session_id)
+    (held,) = db.execute("SELECT fence FROM session WHERE pk = ?", (session,)).fetchone()
+    if fence is not None and fence < held:
+        raise LeaseLostError(session_id)
     kept: set[int] = {seq for (seq,) in db.execute("SELECT seq FROM event WHERE session = ?", (session,))}
     for seq in kept.intersection(seqs):
         _wipe(db, "SELECT text FROM event WHERE session = ? AND seq = ?", session, seq)

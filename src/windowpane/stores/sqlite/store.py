@@ -135,9 +135,16 @@ class SQLiteStore(Store):
         names = (row.id, holder or "")
         return await self._write(lambda db: log.delete_idle(db, row, holder), *names, changed=row.id, erases=True)
 
-    async def erase(self, session_id: SessionId, seqs: Sequence[int], *, blobs: Sequence[BlobHash] = ()) -> None:
+    async def erase(
+        self,
+        session_id: SessionId,
+        seqs: Sequence[int],
+        *,
+        blobs: Sequence[BlobHash] = (),
+        fence: int | None = None,
+    ) -> None:
         """Replace events with `Erased` and forget blobs and the snapshot, for good; see `Store.erase`."""
-        await self._write(lambda db: log.erase(db, session_id, seqs, blobs), session_id, *blobs, erases=True)
+        await self._write(lambda db: log.erase(db, session_id, seqs, blobs, fence), session_id, *blobs, erases=True)
 
     async def blobs(self, session_id: SessionId, hashes: Sequence[BlobHash]) -> dict[BlobHash, str]:
         """Return those of the texts that are stored with the session; see `Store.blobs`."""

@@ -1,11 +1,15 @@
--- Replace events with what stands for an erased one, and forget texts and the snapshot.
-local erased, count = ARGV[5], tonumber(ARGV[6])
-local seq = redis.call('HGET', row, 'seq')
+-- Replace events with what stands for an erased one, and forget texts and the snapshot, unless another took the lease.
+local erased, fence, count = ARGV[5], tonumber(ARGV[6]), tonumber(ARGV[7])
+local known = redis.call('HMGET', row, 'seq', 'fence')
+local seq = known[1]
 if not seq then
   return {'missing'}
 end
+if fence and fence < tonumber(known[2] or 0) then
+  return {'fenced'}
+end
 local wanted, some = {}, false
-for number = 7, 6 + count do
+for number = 8, 7 + count do
   local place = tonumber(ARGV[number])
   if place >= 1 and place <= tonumber(seq) then
     wanted[ARGV[number] .. '-0'] = true
@@ -28,7 +32,7 @@ if some then
   redis.call('RENAME', fresh, log)
   as_long_as_the_row(log)
 end
-for number = 7 + count, #ARGV do
+for number = 8 + count, #ARGV do
   redis.call('HDEL', blobs, ARGV[number])
 end
 redis.call('DEL', snapshot)
