@@ -260,8 +260,10 @@ async def test_history_is_not_cleared_in_the_middle_of_a_turn_by_a_worker_that_s
 async def test_the_texts_of_another_workers_turn_are_not_erased_by_a_worker_that_slept_while_it_cleared(
     kind: Kind, tmp_path: Path
 ) -> None:
+    calls = 0
     async with two_workers(kind, tmp_path) as workers:
         for nth in range(1, MANY):
+            calls = nth
             session = await workers.session()
             caller = Caller("Second")
             cleared = anyio.Event()
@@ -285,4 +287,4 @@ async def test_the_texts_of_another_workers_turn_are_not_erased_by_a_worker_that
             # Cleared as a whole, after its end, or what was sent can be read: neither its record nor a text is gone.
             if state.turn_starts.of(1) is not None:
                 assert await workers.second.past.context(session, 1)
-    assert nth > FEWEST_CLEARING
+    assert calls > FEWEST_CLEARING
