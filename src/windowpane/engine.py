@@ -34,6 +34,7 @@ from windowpane.errors import (
     SessionBusyError,
 )
 from windowpane.fetch.base import PageReader, SearchEngine
+from windowpane.insight.use import used_among
 from windowpane.live import SessionHubs
 from windowpane.memory.memory import Memory
 from windowpane.models.base import Models
@@ -126,6 +127,7 @@ class Engine:
             audience=self._audience,
             leases=self._leases,
             patience=StorePatience(store_patience_s),
+            find_used=used_among,
         )
         self.sessions = SessionLifecycle(
             self._states, agents, self._toolboxes, self._memory, self._runner, self._warm_agent

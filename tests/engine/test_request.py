@@ -54,7 +54,7 @@ async def test_the_prompt_order_is_system_rules_references_history_selected_mess
         "# References\n\nDraw on these where they help, and name the ones you used.\n\n## handbook\n\nText of handbook."
     )
     assert [message.content for message in messages[5:7]] == ["Hi", "Hello."]
-    code = messages[7].content[10:20]
+    code = messages[7].content[10:22]
     assert messages[7].content == (
         f"[[context {code}]]\n"
         "# Rules\n\nFollow every rule; where two disagree, the earlier one wins.\n\n## picked\n\nText of picked.\n\n"

@@ -6,7 +6,16 @@ import pytest
 
 from windowpane.api.turns import ContextDebug
 from windowpane.context.ids import RequestId
-from windowpane.context.messages import AssistantMessage, Message, ModelReply, Source, Step, UserMessage
+from windowpane.context.messages import (
+    AssistantMessage,
+    Message,
+    ModelReply,
+    Source,
+    Step,
+    ToolCall,
+    ToolResult,
+    UserMessage,
+)
 from windowpane.context.request import (
     Budget,
     CallSettings,
@@ -21,7 +30,7 @@ from windowpane.context.summary import Summary
 from windowpane.insight.debug import context_debug
 from windowpane.search.query import query, said
 from windowpane.text.blocks import summary_block
-from windowpane.text.render import enclosed
+from windowpane.text.render import enclosed, render_sources
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
 SUMMARY = Summary(
@@ -63,9 +72,10 @@ BEFORE: tuple[Message, ...] = (
     answer(8, "Use the upload button.", (GUIDE,), ("Photo Resizing Guide", "Formats")),
 )
 TURN = (
-    sent("user", enclosed("0123456789", summary_block(SUMMARY).text), "summary"),
+    sent("user", enclosed("012345678901", summary_block(SUMMARY).text), "summary"),
     sent("user", "How do I upload photos?", "history", "message 5"),
     sent("assistant", "Use the upload button.", "history", "message 8"),
+    sent("user", enclosed("012345678901", render_sources(BEFORE[1])), "sources", "message 8"),
     sent("user", "What about resizing?", "message"),
 )
 
@@ -115,6 +125,38 @@ def test_a_topic_that_the_model_could_not_know_is_named(topic: str, warned: bool
     debug = context_debug(request(*TURN, message_count=6), BEFORE, topic=topic)
 
     assert debug.warnings == ((f"Previous topic not in context: {topic}",) if warned else ())
+
+
+def test_tool_results_stand_in_their_exchange_and_what_was_brought_in_stands_before_the_question() -> None:
+    def framed(text: str, part: PartKind) -> RequestMessage:
+        return sent("user", enclosed("012345678901", text), part)
+
+    call = ToolCall("c2", "files__read", '{"path": "/photos"}')
+    asked = Step(text="Reading.", tool_calls=(call,), results=(ToolResult("c2", "two files"),))
+    question = request(
+        sent("user", "How many photos?", "history", "message 5"),
+        sent("assistant", "", "history", "message 8"),
+        sent("tool", "one file", "history", "message 8"),
+        sent("assistant", "One.", "history", "message 8"),
+        framed("Earlier, turn 1, 1 May 2026:\nUSER: My cat is Miezi.", "recall"),
+        framed("Earlier, turn 2, 1 May 2026:\nUSER: She eats tuna.", "recall"),
+        framed("Web page: Tides", "fetched"),
+        sent("user", "And now?", "message"),
+        message_count=6,
+    )
+
+    debug = context_debug(question, (), steps=(asked,), topic="/photos")
+
+    assert (debug.conversation_context, debug.warnings) == (
+        "=== RECENT MESSAGES ===\n"
+        "USER: How many photos?\nTOOL: one file\nASSISTANT: One.\n\n"
+        "=== RECALLED MESSAGES ===\n"
+        "Earlier, turn 1, 1 May 2026:\nUSER: My cat is Miezi.\n\n"
+        "Earlier, turn 2, 1 May 2026:\nUSER: She eats tuna.\n\n"
+        "=== FETCHED CONTEXT ===\nWeb page: Tides\n\n"
+        "USER: And now?\nASSISTANT: Reading.\nTOOL: two files",
+        (),
+    )
 
 
 @pytest.mark.spec("S3.37", "S3.38", "S3.41")

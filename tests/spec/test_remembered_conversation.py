@@ -127,6 +127,69 @@ def test_recent_sources_are_the_documents_whose_texts_the_provider_was_sent_late
     assert (why["included"], why["mode"], why["evidence"]["score"] > why["evidence"]["floor"]) == (True, "agent", True)
 
 
+@pytest.mark.spec("S3.3", "S3.10")
+def test_the_reply_to_a_message_names_its_session_its_sources_and_what_the_model_was_told(pane: Product) -> None:
+    session = pane.session(shop(pane, "reply"))
+
+    reply = pane.ask(session, "How do I upload photos?", "With the button.")
+
+    assert (reply["session_id"], reply["text"]) == (session, "With the button.")
+    assert [source["title"] for source in reply["sources"]] == ["Photo Upload Guide"]
+    assert reply["confidence"] == reply["sources"][0]["score"]
+    assert reply["context_debug"] == debug(pane, session, 1)
+    assert pane.get(f"/sessions/{session}/turns/1")["context_debug"] == reply["context_debug"]
+    plain = pane.ask(pane.session(pane.folder("plain")), "Hi", "Hello.")
+    assert (plain["sources"], plain["confidence"]) == ([], None)
+
+
+@pytest.mark.spec("S3.11", "S3.14")
+def test_the_conversation_is_what_the_provider_was_sent_with_tool_results_and_the_sources_of_answers(
+    pane: Product,
+) -> None:
+    folder = shop(pane, "told")
+    echo = {"name": "echo", "description": "Says what it is given."}
+    folder.agent(mcpServers={"desk": folder.tools("desk", [echo], permission="not_required")}, finders=False)
+    session = pane.session(folder)
+    pane.get("/agents/told/servers")
+    called = WireReply(calls=(WireCall("c1", "desk__echo", ('{"text": "twelve"}',)),))
+    score = pane.ask(session, "How do I upload photos?", called, "With the button.")["confidence"]
+
+    pane.ask(session, "Thanks, that's all.", WireReply(text=("Wait.",), calls=called.calls), "Bye.")
+
+    said = [message for message in pane.sent["messages"] if message["role"] != "system"]
+    sources = said[4]["content"].splitlines()
+    roles = ["user", "assistant", "tool", "assistant", "user", "user", "assistant", "tool"]
+    assert [message["role"] for message in said] == roles
+    assert sources[1:-1] == [
+        f"   📚 Sources: Photo Upload Guide (confidence: {score:.2f})",
+        "   📌 Related: Photo Resizing Guide, File Formats",
+    ]
+    # Only the system knows the code of the lines around them.
+    code = sources[0].removeprefix("[[context ").removesuffix("]]")
+    assert (sources[0], sources[-1]) == (f"[[context {code}]]", f"[[end {code}]]")
+    assert any(code in text for text in texts(pane.sent, "system"))
+    text = "\n".join(
+        (
+            "=== RECENT MESSAGES ===",
+            f"USER: {said[0]['content']}",
+            f"TOOL: {said[2]['content']}",
+            f"ASSISTANT: {said[3]['content']}",
+            *sources[1:-1],
+            "",
+            f"USER: {said[5]['content']}",
+            f"ASSISTANT: {said[6]['content']}",
+            f"TOOL: {said[7]['content']}",
+        )
+    )
+    seen = debug(pane, session, 2)
+    assert (seen["conversation_context"], seen["context_length"]) == (text, len(text))
+    topics = {
+        topic: pane.get(f"/sessions/{session}/turns/2/debug", topic=topic)["warnings"]
+        for topic in ("twelve", "Says what it is given", "Resizing Guide", "Miezi")
+    }
+    assert [topic for topic, warnings in topics.items() if warnings] == ["Miezi"]
+
+
 @pytest.mark.spec("S3.40", "S3.43")
 def test_the_documents_that_are_related_to_recent_sources_are_there_for_a_follow_up(pane: Product) -> None:
     session = pane.session(shop(pane, "related"))

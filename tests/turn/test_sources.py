@@ -1,3 +1,4 @@
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -5,7 +6,7 @@ import pytest
 from windowpane.context.fetched import Fetched
 from windowpane.context.ids import RequestId
 from windowpane.context.items import Reference, reference_ref
-from windowpane.context.messages import Source
+from windowpane.context.messages import Source, Step
 from windowpane.context.request import (
     Budget,
     CallSettings,
@@ -18,7 +19,8 @@ from windowpane.context.request import (
     RequestContext,
 )
 from windowpane.context.session import HeldFetch
-from windowpane.turn.sources import sources_of
+from windowpane.insight.use import used_among
+from windowpane.turn.sources import TurnEnd, sources_of
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
 REFERENCES = {
@@ -106,3 +108,15 @@ def test_fetched_pages_that_were_sent_are_sources_with_their_address() -> None:
         Source(title="https://example.com/b", score=1.0, url="https://example.com/b"),
     )
     assert related == ()
+
+
+@pytest.mark.parametrize(
+    ("said", "named"), [("Hello.", []), ("Open the Zephyr console, then press the teal lever twice.", ["desk"])]
+)
+def test_a_reference_that_is_always_sent_is_a_source_only_when_the_answer_used_it(said: str, named: list[str]) -> None:
+    desk = {"desk": Reference("desk", "Open the Zephyr console, then press the teal lever twice.")}
+    always = replace(item("desk"), include_mode="always")
+
+    ended = TurnEnd(1, desk, (), used_among).of(request(always), (Step(text=said),))
+
+    assert [source.title for source in ended.sources] == named

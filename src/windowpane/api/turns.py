@@ -8,9 +8,28 @@ from typing import Any, Literal
 
 from windowpane.api.wire import FlatEvent
 from windowpane.context.calls import CallPurpose, WireHead
+from windowpane.context.ids import SessionId
 from windowpane.context.items import IncludeMode, ItemRef, ItemType
-from windowpane.context.messages import Message, Outcome, ToolCall, Usage
+from windowpane.context.messages import Message, Outcome, Source, ToolCall, Usage
 from windowpane.context.request import ContextItem, OfferedTool, PartKind, RequestContext, RequestMessage
+
+Band = Literal["short", "medium", "large", "very large"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextDebug:
+    """One turn's memory. `message_count` counts all stored messages, `window_count` those that were sent whole."""
+
+    conversation_context: str
+    message_count: int
+    window_count: int
+    has_summary: bool
+    context_length: int
+    band: Band
+    estimated_tokens: int
+    recent_sources_used: tuple[str, ...]
+    available_related_documents: tuple[str, ...]
+    warnings: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,9 +37,12 @@ class TurnView:
     """A turn: how it ended or stands, what was said, and what the model was given.
 
     `text` is what the assistant said so far. `approvals` are the tool calls that wait for a decision. `seq` is how far
-    the session's log had come. `request_context` is null when the turn failed before a request could be built.
+    the session's log had come. `sources` are the documents that the answer could draw on, and `confidence` is the
+    score of the best of them; null when there are none. `context_debug` is what the model was told of the
+    conversation. It and `request_context` are null when the turn failed before a request could be built.
     """
 
+    session_id: SessionId
     turn: int
     outcome: Outcome | Literal["waiting", "running"]
     text: str
@@ -28,6 +50,9 @@ class TurnView:
     approvals: tuple[ToolCall, ...]
     request_context: RequestContext | None
     seq: int
+    sources: tuple[Source, ...]
+    confidence: float | None
+    context_debug: ContextDebug | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,25 +118,6 @@ class TurnUsage:
     usage: Usage
     cost_usd: Decimal | None
     conversation: UsageAnalysis
-
-
-Band = Literal["short", "medium", "large", "very large"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ContextDebug:
-    """One turn's memory. `message_count` counts all stored messages, `window_count` those that were sent whole."""
-
-    conversation_context: str
-    message_count: int
-    window_count: int
-    has_summary: bool
-    context_length: int
-    band: Band
-    estimated_tokens: int
-    recent_sources_used: tuple[str, ...]
-    available_related_documents: tuple[str, ...]
-    warnings: tuple[str, ...]
 
 
 How = Literal["called", "cited", "quoted", "drawn_upon"]

@@ -28,13 +28,17 @@ PartKind = Literal[
     "tools",
     "summary",
     "history",
+    "sources",
     "recall",
     "resume",
     "fetched",
     "selected",
     "message",
 ]
-"""The places of the one prompt order, in that order, but for `tools`, which travel beside the messages."""
+"""The places of the one prompt order, in that order, but for `tools`, which travel beside the messages.
+
+`sources` name the documents of an earlier answer; they stand in the history, each directly after its answer.
+"""
 
 Role = Literal["system", "user", "assistant", "tool"]
 

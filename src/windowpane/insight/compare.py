@@ -22,7 +22,7 @@ from windowpane.text.tokens import count, message_tokens, tools_tokens
 
 MOST_DIFF_LINES = 400
 SHOWN_BYTES = 80
-NUMBERED: tuple[PartKind, ...] = ("history", "summary", "recall")
+NUMBERED: tuple[PartKind, ...] = ("history", "sources", "summary", "recall")
 """Parts whose names count messages, which mean nothing in another session."""
 
 

@@ -49,7 +49,7 @@ COMMON_RANK = 2000
 PER_PAIR = 1.3
 """What it is worth that two words stand side by side in both."""
 
-_HOLDS_ITEMS: tuple[PartKind, ...] = ("rules", "references", "selected")
+_HOLDS_ITEMS: tuple[PartKind, ...] = ("rules", "references", "selected", "sources")
 _TOKEN = re.compile(r"\d+(?:[.,:]\d+)+|[^\W_]+(?:['’][^\W\d_]+)?(?:[._/:@#-]+[^\W_]+)*")
 _APART = r"\"'`*\[\]()“”„‘’«»"
 _CODED = re.compile(r"[a-z]-?\d|\d-?[a-z]|[._/:@#]")
@@ -113,6 +113,11 @@ def uses(
         _verdict(ref, said, {sign for sign in found if times[sign] == 1}, named, [*around, *_others(texts, ref)])
         for ref, found in shared.items()
     )
+
+
+def used_among(texts: Mapping[ItemRef, str], answer: str, around: Sequence[str]) -> frozenset[ItemRef]:
+    """Return which texts an answer made use of, given everything else that the model was shown."""
+    return frozenset(found.ref for found in uses(texts, answer, around) if found.used)
 
 
 def _others(texts: Mapping[ItemRef, str], ref: ItemRef) -> list[str]:

@@ -9,19 +9,22 @@ from weakref import WeakKeyDictionary
 from windowpane.api.sessions import Statistics
 from windowpane.api.turns import CallList, CallUsage, ContextDebug, TurnUsage
 from windowpane.calls.ledger import calls_of
+from windowpane.context.events import Recorded
 from windowpane.context.ids import SessionId
 from windowpane.context.messages import AssistantMessage, Message, Step, Usage
 from windowpane.context.session import Mode, SessionState
 from windowpane.engine import Engine
 from windowpane.errors import AgentNotFoundError, TurnNotFoundError
 from windowpane.insight.debug import context_debug
+from windowpane.insight.past import steps_of
 from windowpane.insight.usage import analyse_usage, residuals
 from windowpane.local.calls import calls_of_turn, priced
 from windowpane.local.views import fetched_counts
+from windowpane.request.record import last_built
 
 NOTHING = Usage()
-LOOK_BACK_MESSAGES = 200
-"""How far back sources and related documents are looked for: well beyond any window."""
+LOOK_BACK_MESSAGES = 40
+"""How far back sources and related documents are looked for."""
 
 KEPT_SPENDINGS = 1000
 
@@ -46,18 +49,31 @@ async def statistics_of(engine: Engine, state: SessionState) -> Statistics:
     )
 
 
-async def debug_of(engine: Engine, session_id: SessionId, turn: int, topic: str | None = None) -> ContextDebug:
-    """Return what a turn's model was told of the conversation.
+async def debug_of(
+    engine: Engine, state: SessionState, turn: int, *, events: Sequence[Recorded] = (), topic: str | None = None
+) -> ContextDebug:
+    """Return what a turn's model was told of the conversation. `events` are those of the turn, if they are known.
 
     Raises:
         TurnNotFoundError: no such turn, or no request was recorded for it.
     """
-    request = await engine.past.request(session_id, turn)
-    start = (await engine.sessions.get(session_id)).turn_starts.of(turn)
-    if start is None:
-        raise TurnNotFoundError(session_id, turn)
-    before = await engine.conversations.messages(session_id, before=start, limit=LOOK_BACK_MESSAGES)
-    return context_debug(request, before, topic=topic)
+    events = events or await engine.past.events(state.id, turn)
+    built = last_built(events, turn)
+    if built is None:
+        raise TurnNotFoundError(state.id, turn)
+    request = await engine.past.read(state.id, built.request)
+    calls = [call.step for call in calls_of(events) if call.turn == turn and call.purpose == "answer"]
+    given = steps_of(events, turn)[: max(calls, default=1) - 1]
+    before = await _before(engine, state, events[0].seq)
+    return context_debug(request, before, steps=given, topic=topic)
+
+
+async def _before(engine: Engine, state: SessionState, seq: int) -> Sequence[Message]:
+    """Return the messages before a place in the log. Those of the latest turns are in the state already."""
+    recent = [message for message in state.recent if message.seq < seq]
+    if len(recent) >= LOOK_BACK_MESSAGES or len(state.recent) == state.message_count:
+        return recent[-LOOK_BACK_MESSAGES:]
+    return await engine.conversations.messages(state.id, before=seq, limit=LOOK_BACK_MESSAGES)
 
 
 async def usage_of(engine: Engine, session_id: SessionId, turn: int) -> TurnUsage:
@@ -66,7 +82,7 @@ async def usage_of(engine: Engine, session_id: SessionId, turn: int) -> TurnUsag
     Raises:
         TurnNotFoundError: no such turn, or no request was recorded for it.
     """
-    debug = await debug_of(engine, session_id, turn)
+    debug = await debug_of(engine, await engine.sessions.get(session_id), turn)
     request = await engine.past.request(session_id, turn)
     model, at = request.context.settings.model, request.context.timestamp
     steps = await _steps(engine, session_id, turn)

@@ -128,7 +128,8 @@ class LocalTurns:
 
     async def debug(self, session_id: str, turn: int, *, topic: str | None = None) -> ContextDebug:
         """Return what a turn's model was told of the conversation."""
-        return await debug_of(self._engine, await self._bound.own(session_id), turn, topic)
+        state = await self._engine.sessions.get(await self._bound.own(session_id))
+        return await debug_of(self._engine, state, turn, topic=topic)
 
     async def usage(self, session_id: str, turn: int) -> TurnUsage:
         """Return what a turn cost, call by call and together."""
@@ -158,14 +159,19 @@ class LocalTurns:
             None,
         )
         said = [entry.event.step.text for entry in events if isinstance(entry.event, ModelReplied)]
+        context = await self._context(session_id, turn, events)
         return {
+            "session_id": session_id,
             "turn": turn,
             "outcome": finished.outcome if finished else "waiting" if now and now.waits else "running",
             "text": "\n\n".join(text for text in said if text),
             "messages": tuple(message for message in messages_of(session_id, events) if message.turn == turn),
             "approvals": now.undecided if now else (),
-            "request_context": await self._context(session_id, turn, events),
+            "request_context": context,
             "seq": state.seq,
+            "sources": finished.sources if finished else (),
+            "confidence": max((source.score for source in finished.sources), default=None) if finished else None,
+            "context_debug": context and await debug_of(self._engine, state, turn, events=events),
         }
 
     async def _context(self, session_id: SessionId, turn: int, events: Sequence[Recorded]) -> RequestContext | None:

@@ -46,6 +46,7 @@ from windowpane.text.render import (
     render_message,
     render_references,
     render_rules,
+    render_sources,
 )
 from windowpane.text.tokens import (
     MESSAGE_OVERHEAD_TOKENS,
@@ -110,8 +111,9 @@ def assemble(given: Ingredients) -> Request:
     """
     entries = _entries(given)
     offered = offer(entry.item for entry in entries if isinstance(entry.item, Tool) and entry.sendable).names
-    history = _history(given, with_tools=bool(offered))
-    code = _code(given, history)
+    past = _history(given, with_tools=bool(offered))
+    code = _code(given, past)
+    history = [entry.with_sources(code) for entry in past]
     sections = _sections(given, code)
     sendable = {entry.ref: entry.item for entry in entries if isinstance(entry.item, Tool)}
     tools = {ref: offered_tool(sendable[ref], name) for ref, name in offered.items()}
@@ -261,14 +263,22 @@ def _offers(tool: Tool) -> dict[str, OfferedTool]:
 
 @dataclass(frozen=True, slots=True)
 class _Past:
-    """A past message and what the model gets of it."""
+    """A past message and what the model gets of it. `sources` are the lines that name an answer's documents."""
 
     message: Message
     rendered: tuple[RequestMessage, ...]
+    sources: str = ""
 
     @property
     def key(self) -> str:
         return f"message {self.message.seq}"
+
+    def with_sources(self, code: str) -> "_Past":
+        """Return it with the lines about its documents as a message of their own, which no model or user wrote."""
+        if not self.sources:
+            return self
+        lines = RequestMessage(role="user", content=enclosed(code, self.sources), part="sources")
+        return replace(self, rendered=(*self.rendered, lines))
 
 
 def _history(given: Ingredients, with_tools: bool) -> list[_Past]:
@@ -279,7 +289,7 @@ def _history(given: Ingredients, with_tools: bool) -> list[_Past]:
     past = given.history
     answered = {message.turn for message in past if isinstance(message, AssistantMessage)}
     return [
-        _Past(message, rendered)
+        _Past(message, rendered, render_sources(message))
         for message in past
         if not (isinstance(message, UserMessage) and message.turn not in answered and message.content == given.message)
         and (rendered := render_message(message, with_tools))
@@ -288,7 +298,11 @@ def _history(given: Ingredients, with_tools: bool) -> list[_Past]:
 
 def _code(given: Ingredients, history: Sequence[_Past]) -> str:
     said = [part for entry in history for part in entry.rendered]
-    past = (*(part.content for part in said), *(call.arguments for part in said for call in part.tool_calls))
+    past = (
+        *(part.content for part in said),
+        *(call.arguments for part in said for call in part.tool_calls),
+        *(entry.sources for entry in history),
+    )
     items = (item.text for item in (*given.agent.rules, *given.agent.references))
     others = (block.text for block in given.blocks)
     sections = (section.text for section in given.sections)

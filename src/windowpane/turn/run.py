@@ -21,7 +21,6 @@ from windowpane.context.events import (
     ModelReplied,
     RequestBuilt,
     ToolReturned,
-    TurnFinished,
 )
 from windowpane.context.ids import BlobHash
 from windowpane.context.items import ItemRef
@@ -39,6 +38,7 @@ from windowpane.text.tokens import count, counted_tokens, cut_to, message_tokens
 from windowpane.tools.base import Toolbox
 from windowpane.tools.finder_tools import FINDER_REFS
 from windowpane.tools.permissions import Verdict
+from windowpane.turn.sources import TurnEnd
 
 
 class AppendToTurn(Protocol):
@@ -54,8 +54,7 @@ TOO_LONG = "\n[… the rest of this result did not fit the context window]"
 class TurnRun:
     """What a turn runs with.
 
-    `finished` gives the event that ends the turn well, for the request that its last model call was given; `calls`
-    keeps what is sent to the provider.
+    `end` gives the event that ends the turn well; `calls` keeps what is sent to the provider.
     """
 
     number: int
@@ -64,7 +63,7 @@ class TurnRun:
     toolbox: Toolbox
     max_model_calls: int
     finders: Finders
-    finished: Callable[[Request], TurnFinished]
+    end: TurnEnd
     calls: CallRecorder
     verdict: Callable[[SessionState, ItemRef], Verdict]
     append: AppendToTurn
@@ -96,7 +95,7 @@ async def run(turn: TurnRun, state: SessionState) -> SessionState:
                 replied = ModelReplied(turn=turn.number, step=step, tokens=count(step.text), own_words=said.own_words)
                 # An answer that calls nothing is the last one: it and the turn's end are stored together.
                 ended = turn.calls.take()
-                last = () if step.tool_calls else (turn.finished(turn.request),)
+                last = () if step.tool_calls else (turn.end.of(turn.request, (*open_turn.steps, step)),)
                 state = await turn.append([*ended, replied, *last])
             case Answer(result=result):
                 state = await turn.append([ToolReturned(turn=turn.number, result=result)])
@@ -113,7 +112,7 @@ async def run(turn: TurnRun, state: SessionState) -> SessionState:
             case Wait():
                 return state
             case Finish():
-                state = await turn.append([turn.finished(turn.request)])
+                state = await turn.append([turn.end.of(turn.request, open_turn.steps)])
     return state
 
 

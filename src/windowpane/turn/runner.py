@@ -34,7 +34,7 @@ from windowpane.context.events import (
 from windowpane.context.ids import BlobHash, SessionId
 from windowpane.context.items import ItemRef, Tool
 from windowpane.context.messages import Outcome, Step
-from windowpane.context.request import ReplyOptions, Request
+from windowpane.context.request import ReplyOptions
 from windowpane.context.session import SessionState, open_turn
 from windowpane.errors import (
     LeaseLostError,
@@ -66,7 +66,7 @@ from windowpane.turn.patience import PatientSets, StorePatience
 from windowpane.turn.requests import TurnRequests
 from windowpane.turn.run import TurnRun, run
 from windowpane.turn.shrink import smaller_window
-from windowpane.turn.sources import sources_of
+from windowpane.turn.sources import FindUsed, TurnEnd
 from windowpane.turn.words import keep_said, kept_words
 
 log = structlog.get_logger()
@@ -148,6 +148,7 @@ class Runner:
         audience: SessionHubs,
         leases: Leases,
         patience: StorePatience,
+        find_used: FindUsed,
     ) -> None:
         self._sessions = sessions
         self._agents = agents
@@ -159,6 +160,7 @@ class Runner:
         self._audience = audience
         self._leases = leases
         self._patience = patience
+        self._find_used = find_used
         self._follower = Follower(sessions, leases, patience)
         self._running: dict[SessionId, TurnTask] = {}
         self._tasks: anyio.abc.TaskGroup
@@ -387,16 +389,11 @@ class Runner:
         tools = await self._toolboxes.of(agent)
         toolbox = WithContextTools(tools, PatientSets(sets, self._patience))
         references = {reference.name: reference for reference in agent.references}
-
-        def finished(request: Request) -> TurnFinished:
-            sources, related = sources_of(request, references, fetched=task.state.fetched)
-            return TurnFinished(turn=task.turn, outcome="completed", sources=sources, related=related)
-
         task.model = request.context.settings.model
         task.calls = task.calls or CallRecorder(partial(self._append, task), purpose="answer", turn=task.turn)
         return TurnRun(
             number=task.turn,
-            finished=finished,
+            end=TurnEnd(task.turn, references, task.state.fetched, self._find_used),
             request=request,
             finders=self._requests.finders(agent, tools),
             # In a thread: a provider's client takes a second to load when it is first asked for.

@@ -3,25 +3,70 @@
 Both are read off the request that the model was given: a document that was left out of it is no source.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
-from windowpane.context.items import Reference, reference_ref
-from windowpane.context.messages import Source
+from windowpane.context.events import TurnFinished
+from windowpane.context.items import ItemRef, Reference, reference_ref
+from windowpane.context.messages import Source, Step
 from windowpane.context.request import Request
 from windowpane.context.session import HeldFetch
+
+FindUsed = Callable[[Mapping[ItemRef, str], str, Sequence[str]], Collection[ItemRef]]
+"""Tells which of some texts an answer made use of, given what else the model was shown."""
 
 IN_SESSION_SCORE = 1.0
 """The score of what was in the session anyway and needed no search."""
 
 
+@dataclass(frozen=True, slots=True)
+class TurnEnd:
+    """Ends a turn well: with the sources of its answer. `find_used` tells which texts the answer made use of."""
+
+    turn: int
+    references: Mapping[str, Reference]
+    fetched: Sequence[HeldFetch]
+    find_used: FindUsed
+
+    def of(self, request: Request, steps: Sequence[Step]) -> TurnFinished:
+        """Return the event that ends the turn, for the request of its last model call and all of its steps.
+
+        A reference that is always sent is a source only when the answer made use of it.
+        """
+        always = {
+            item.ref: self.references[item.name].text
+            for item in request.context.items
+            if item.type == "reference" and item.include_mode == "always" and item.name in self.references
+        }
+        unused = always.keys() - self.find_used(always, _written(steps), _around(request, steps)) if always else ()
+        sources, related = sources_of(request, self.references, self.fetched, unused=unused)
+        return TurnFinished(turn=self.turn, outcome="completed", sources=sources, related=related)
+
+
+def _written(steps: Sequence[Step]) -> str:
+    return "\n".join((*(step.text for step in steps), *(call.arguments for step in steps for call in step.tool_calls)))
+
+
+def _around(request: Request, steps: Sequence[Step]) -> list[str]:
+    """Return what the model was shown beside its items."""
+    shown = [message.content for message in request.messages if message.part not in ("rules", "references", "sources")]
+    return shown + [result.content for step in steps for result in step.results]
+
+
 def sources_of(
-    request: Request, references: Mapping[str, Reference], fetched: Sequence[HeldFetch] = ()
+    request: Request,
+    references: Mapping[str, Reference],
+    fetched: Sequence[HeldFetch] = (),
+    *,
+    unused: Collection[ItemRef] = (),
 ) -> tuple[tuple[Source, ...], tuple[str, ...]]:
     """Return the sources of a request, best first, and the titles of related documents that are not among them.
 
-    `references` are the agent's, by name; `fetched` gives pages and search results their titles.
+    `references` are the agent's, by name; `fetched` gives pages and search results their titles. `unused` are items of
+    the request that are no sources of its answer.
     """
-    sent = [item for item in request.context.items if item.type == "reference" and item.sent]
+    items = [item for item in request.context.items if item.type == "reference" and item.ref not in unused]
+    sent = [item for item in items if item.sent]
     documents = [
         Source(
             title=_title(references, item.name),

@@ -1491,7 +1491,7 @@ export type PageIn = {
 
 /** One stretch of the request that is not an item by itself: what it is, what it cost, whether it was cut. */
 export type Part = {
-  kind: "core" | "site" | "user_context" | "time_context" | "override" | "rules" | "references" | "tools" | "summary" | "history" | "recall" | "resume" | "fetched" | "selected" | "message"
+  kind: "core" | "site" | "user_context" | "time_context" | "override" | "rules" | "references" | "tools" | "summary" | "history" | "sources" | "recall" | "resume" | "fetched" | "selected" | "message"
   name: string
   tokens: number
   hash: string | null
@@ -1502,7 +1502,7 @@ export type Part = {
 
 /** What became of a stretch of the prompt. `tokens` is how many it takes more, or less. */
 export type PartChange = {
-  kind: "core" | "site" | "user_context" | "time_context" | "override" | "rules" | "references" | "tools" | "summary" | "history" | "recall" | "resume" | "fetched" | "selected" | "message"
+  kind: "core" | "site" | "user_context" | "time_context" | "override" | "rules" | "references" | "tools" | "summary" | "history" | "sources" | "recall" | "resume" | "fetched" | "selected" | "message"
   name: string
   happened: "entered" | "left" | "changed" | "moved"
   tokens: number
@@ -1511,7 +1511,7 @@ export type PartChange = {
 
 /** One kind of part: in how many requests it was, what it took there, how often it had to be cut or left out. `cost_usd` is its share, by tokens, of what the input of those turns cost. */
 export type PartRow = {
-  kind: "core" | "site" | "user_context" | "time_context" | "override" | "rules" | "references" | "tools" | "summary" | "history" | "recall" | "resume" | "fetched" | "selected" | "message"
+  kind: "core" | "site" | "user_context" | "time_context" | "override" | "rules" | "references" | "tools" | "summary" | "history" | "sources" | "recall" | "resume" | "fetched" | "selected" | "message"
   requests: number
   tokens: number
   share: number
@@ -1521,7 +1521,7 @@ export type PartRow = {
 
 /** What one kind of part takes of a request. */
 export type PartTokens = {
-  kind: "core" | "site" | "user_context" | "time_context" | "override" | "rules" | "references" | "tools" | "summary" | "history" | "recall" | "resume" | "fetched" | "selected" | "message"
+  kind: "core" | "site" | "user_context" | "time_context" | "override" | "rules" | "references" | "tools" | "summary" | "history" | "sources" | "recall" | "resume" | "fetched" | "selected" | "message"
   tokens: number
 }
 
@@ -1567,7 +1567,7 @@ export type Prefix = {
   same_tokens: number
   bytes_before: number
   bytes_after: number
-  part: "core" | "site" | "user_context" | "time_context" | "override" | "rules" | "references" | "tools" | "summary" | "history" | "recall" | "resume" | "fetched" | "selected" | "message" | null
+  part: "core" | "site" | "user_context" | "time_context" | "override" | "rules" | "references" | "tools" | "summary" | "history" | "sources" | "recall" | "resume" | "fetched" | "selected" | "message" | null
   name: string
   item: ItemRef | null
   happened: "entered" | "left" | "changed" | "moved" | null
@@ -1790,7 +1790,7 @@ export type RequestContext = {
 export type RequestMessage = {
   role: "system" | "user" | "assistant" | "tool"
   content: string
-  part: "core" | "site" | "user_context" | "time_context" | "override" | "rules" | "references" | "tools" | "summary" | "history" | "recall" | "resume" | "fetched" | "selected" | "message"
+  part: "core" | "site" | "user_context" | "time_context" | "override" | "rules" | "references" | "tools" | "summary" | "history" | "sources" | "recall" | "resume" | "fetched" | "selected" | "message"
   name: string
   tool_calls: ToolCall[]
   tool_call_id: string | null
@@ -2556,6 +2556,7 @@ export type TurnReceipts = {
 
 /** A turn with everything that happened from its start to the start of the next. */
 export type TurnRecord = {
+  session_id: string
   turn: number
   outcome: "completed" | "failed" | "cancelled" | "interrupted" | "waiting" | "running"
   text: string
@@ -2563,6 +2564,9 @@ export type TurnRecord = {
   approvals: ToolCall[]
   request_context: RequestContext | null
   seq: number
+  sources: Source[]
+  confidence: number | null
+  context_debug: ContextDebug | null
   events: StoredEvent[]
 }
 
@@ -2603,8 +2607,9 @@ export type TurnUse = {
   items: ItemUse[]
 }
 
-/** A turn: how it ended or stands, what was said, and what the model was given. `text` is what the assistant said so far. `approvals` are the tool calls that wait for a decision. `seq` is how far the session's log had come. `request_context` is null when the turn failed before a request could be built. */
+/** A turn: how it ended or stands, what was said, and what the model was given. `text` is what the assistant said so far. `approvals` are the tool calls that wait for a decision. `seq` is how far the session's log had come. `sources` are the documents that the answer could draw on, and `confidence` is the score of the best of them; null when there are none. `context_debug` is what the model was told of the conversation. It and `request_context` are null when the turn failed before a request could be built. */
 export type TurnView = {
+  session_id: string
   turn: number
   outcome: "completed" | "failed" | "cancelled" | "interrupted" | "waiting" | "running"
   text: string
@@ -2612,6 +2617,9 @@ export type TurnView = {
   approvals: ToolCall[]
   request_context: RequestContext | null
   seq: number
+  sources: Source[]
+  confidence: number | null
+  context_debug: ContextDebug | null
 }
 
 /** Bytes referenced by URL, fetched by whoever needs them. */

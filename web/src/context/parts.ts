@@ -48,6 +48,7 @@ export function windowUse(
 }
 
 export function groupOf(kind: Exclude<Part['kind'], 'selected'>): PartGroup {
+  if (kind === 'sources') return 'history'
   return SYSTEM.includes(kind) ? 'system' : (kind as PartGroup)
 }
 
