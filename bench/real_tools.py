@@ -20,11 +20,13 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 import anyio
 
 from windowpane.context.items import ItemRef, Tool
+from windowpane.context.messages import UserMessage
 from windowpane.request.assemble import item_tokens
 from windowpane.request.hybrid_selector import HybridSelector
 from windowpane.request.selector import Selection
@@ -130,7 +132,9 @@ async def measure(tools: Sequence[Tool], cache: Path) -> None:
         top_ten += sum(need.met_by(order[:10]) for need in labels.needs)
         complete += not missing
         for need in labels.needs:
-            answer = ranked(await selector.select(need.query, (), tools, SEARCH))[:ANSWERS]
+            # As the finder does: with the message that the model is working on.
+            asked = UserMessage(content=labels.message, seq=0, at=datetime.now(UTC))
+            answer = ranked(await selector.select(need.query, (asked,), tools, SEARCH))[:ANSWERS]
             found += need.met_by(answer)
             if need in missing or not need.met_by(answer):
                 print(f"  {labels.message!r}: {'|'.join(sorted(need.tools))}", end="")

@@ -118,7 +118,7 @@ class BenchPool:
         asked = alone(message, history)
         found = self.measure(asked)
         mixed = with_turns(message, history)
-        if mixed is None or finds_enough([found]):
+        if mixed is None or finds_enough(message, [found]):
             return asked, found
         latest = history[-1].text.strip()[-LONGEST_EARLIER_CHARS:]
         first, second = (vector.astype(np.float64) for vector in self._texts.of((message, latest or message)))

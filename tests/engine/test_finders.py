@@ -24,6 +24,7 @@ from windowpane.text.tokens import count
 FIND_TIME = Call("windowpane__find_tools", '{"query": "current time in a city"}', id="find")
 TIME = Call("clock__get_time", '{"city": "Tokyo"}', id="time")
 MESSAGE = "Thanks!"
+LISTED = ("calendars", "guests", "invoices", "lamps", "orders", "parcels", "plants", "rooms", "songs", "taxis", "teams")
 
 
 @pytest.fixture(scope="module")
@@ -258,6 +259,27 @@ async def test_a_tool_that_there_is_no_room_for_is_recorded_and_a_smaller_one_is
         "small": ("used", reason),
     }
     assert [len(call.tools) for call in world.model.calls] == [1, 2, 2]
+
+
+async def test_what_a_model_asks_for_is_searched_together_with_the_message_that_it_is_working_on(office: World) -> None:
+    versions = [
+        tool(name, description=text, include="agent")
+        for name, text in {
+            "git_log": "Shows the commit logs",
+            **{f"list_{what}": f"List all {what} in order" for what in LISTED},
+        }.items()
+    ]
+    office.toolbox.put("versions", versions)
+    office.write("agent.yaml", "model: scripted:test\nsearch: {deadline_s: 60, tools: {top_n: 0}}\n")
+    office.says(
+        Reply(calls=(Call("windowpane__find_tools", '{"query": "the right one for it"}', id="find"),)), "Ana did."
+    )
+
+    async with office.pane() as pane:
+        session = await pane.sessions.create()
+        events = await drain(pane.turn(session.id, "Which commits did Ana make last week?"))
+
+    assert _result(events, "find").splitlines()[1] == "- versions__git_log (server versions): Shows the commit logs"
 
 
 async def test_a_call_without_a_query_is_told_what_to_give(office: World) -> None:

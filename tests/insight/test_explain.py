@@ -10,7 +10,7 @@ import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from insight.turns import Scene, asked, played, scene_of, sent
+from insight.turns import Scene, asked, played, scene_of, sent, tools_scene_of
 from windowpane.api.explanation import Change, Explanation, Need, RoomState
 from windowpane.context.items import (
     Item,
@@ -42,9 +42,23 @@ LIBRARY = Scene(
 def test_the_stated_change_turns_the_decision_round_and_one_step_less_does_not(seed: int) -> None:
     random = Random(seed)
     scene = scene_of(random)
-    past = played(scene)
-    item = random.choice(scene.items)
 
+    check_law(scene, random.choice(scene.items))
+
+
+@pytest.mark.spec("S0.69", "S0.76")
+@given(st.integers(0, 2**64))
+@settings(max_examples=300, deadline=None, database=None)
+def test_the_law_holds_for_tools_under_the_presets_that_they_have(seed: int) -> None:
+    random = Random(seed)
+    scene = tools_scene_of(random)
+
+    check_law(scene, random.choice(scene.items))
+
+
+def check_law(scene: Scene, item: Item) -> None:
+    """Explain an item, make every change that would turn the decision round, and each one step smaller."""
+    past = played(scene)
     explanation = explain(past, item.ref)
 
     assert explanation.included == (item.ref in sent(past.context))

@@ -187,7 +187,7 @@ def test_a_preset_and_single_settings_can_be_tried_for_all_or_for_one_group() ->
         "enabled": True,
         "top_k": 20,
         "top_n": 9,
-        "include_score": 1.0,
+        "include_score": 1.01,
         "floor": 0.15,
         "share_of_best": 0.3,
     }

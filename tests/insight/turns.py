@@ -28,7 +28,7 @@ from windowpane.search.base import Measurements, PassageFinder, SearchQuery
 from windowpane.search.chunks import Chunk
 from windowpane.search.documents import DOMAINS
 from windowpane.search.select import Decision, select
-from windowpane.search.settings import SearchSettings, SelectSettings, written_out
+from windowpane.search.settings import TOOL_PRESETS, SearchSettings, SelectSettings, written_out
 from windowpane.tools.base import ServerStatus
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
@@ -117,6 +117,24 @@ def scene_of(random: Random) -> Scene:
         search=SearchSettings(settings_of(random), settings_of(random)),
         window_tokens=random.randint(450, 1500) + must,
         small_talk=random.random() < 0.1,
+        context_share=random.choice((0.0, 0.0, 0.4)),
+        finders=random.random() < 0.5,
+    )
+
+
+def tools_scene_of(random: Random) -> Scene:
+    """Return a scene with tools of a few servers, under a preset of their own; the room is sometimes short."""
+    servers = ("files", "mail", "web")[: random.randint(1, 3)]
+    tools = tuple(
+        Tool(random.choice(servers), f"t{number}", "word " * random.choice((3, 60, 150)), include="agent")
+        for number in range(random.randint(1, 16))
+    )
+    return Scene(
+        items=tools,
+        near={tool.ref: _nearness(random) for tool in tools},
+        held=tuple(tool.ref for tool in tools if random.random() < 0.05),
+        search=SearchSettings(tools=random.choice((TOOL_PRESETS["normal"], *TOOL_PRESETS.values()))),
+        window_tokens=random.choice((32_000, 32_000, random.randint(450, 1500))),
         context_share=random.choice((0.0, 0.0, 0.4)),
         finders=random.random() < 0.5,
     )

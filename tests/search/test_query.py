@@ -99,6 +99,28 @@ def test_only_the_end_of_a_long_turn_is_taken() -> None:
     assert found.earlier.endswith(" end")
 
 
+@pytest.mark.parametrize(
+    ("message", "cues"),
+    [
+        ("Show me what is in notes.txt.", ("read or write a file",)),
+        ("List ./src/app please", ("read or write a file",)),
+        ("Take a screenshot of example.com", ("open a web page at a URL",)),
+        (
+            "Save https://example.org/a.html as page.html",
+            ("open a web page at a URL", "read or write a file"),
+        ),
+        ("Mail ana@example.com about Node.js, e.g. version 3.5 and/or 4, by 5 p.m.", ()),
+        ("-" * 50_000 + "." * 50_000 + "a." * 50_000, ()),
+    ],
+)
+def test_a_message_that_names_an_address_or_a_file_says_so_to_the_tools(message: str, cues: tuple[str, ...]) -> None:
+    asked = alone(message)
+
+    assert asked.cues == cues
+    assert ("so tools for that come nearer" in asked.reason) == bool(cues)
+    assert asked.texts[len(asked.texts) - len(cues) :] == cues
+
+
 def test_a_message_that_asks_for_several_things_is_searched_clause_by_clause() -> None:
     found = query("Book a table for two and then send the address to Ann. Also check the weather in Rome.")
 

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windowpane.context.items import reference_ref
+from windowpane.context.items import reference_ref, tool_ref
 from windowpane.search.base import Measurements, PassageFinder, SearchQuery
 from windowpane.search.chunks import Chunk
 from windowpane.search.select import DomainSelection, select
-from windowpane.search.settings import PRESETS, SelectSettings
+from windowpane.search.settings import PRESETS, TOOL_PRESETS, SelectSettings
 
 QUERY = SearchQuery("resize an image")
 
@@ -36,6 +36,7 @@ NOISE: dict[str, tuple[float | None, float]] = {f"other-{i:02}": (0.05 + i / 400
 
 number = st.floats(0, 0.95).map(lambda value: round(value, 4))
 items = st.dictionaries(st.text("abcdef", min_size=1, max_size=4), st.tuples(number | st.none(), number), max_size=30)
+evidence_of_tools = st.tuples(number, number)
 settings = st.builds(
     SelectSettings,
     top_n=st.integers(0, 8),
@@ -130,6 +131,40 @@ def test_one_item_alone_is_judged_too() -> None:
 
     assert names(select(near, QUERY, SelectSettings())) == ["only"]
     assert names(select(far, QUERY, SelectSettings())) == []
+
+
+def tools(evidence: Mapping[tuple[str, str], tuple[float, float]]) -> Measurements:
+    """Return measurements of tools, by server and name."""
+    found = measured({f"{server} {name}": near for (server, name), near in evidence.items()})
+    return replace(found, domain="tool", keys=tuple(tool_ref(*key) for key in evidence))
+
+
+def test_a_tool_far_behind_a_certain_one_is_spare_unless_it_is_of_the_same_server() -> None:
+    pool = {
+        ("clock", "get_time"): (0.8, 0.7),
+        ("clock", "set_alarm"): (0.1, 0.0),
+        ("mail", "send"): (0.1, 0.0),
+        ("mail", "search"): (0.15, 0.0),
+        ("world-clock", "time_in"): (0.75, 0.65),
+    }
+
+    choices = select(tools(pool), SearchQuery("What time is it in Tokyo?"), TOOL_PRESETS["normal"])
+
+    assert [(choice.key.server, choice.key.name) for choice in choices.kept] == [
+        ("clock", "get_time"),
+        ("world-clock", "time_in"),
+        ("clock", "set_alarm"),
+    ]
+
+
+@given(st.dictionaries(st.tuples(st.sampled_from("ab"), st.text("abcdef", min_size=1, max_size=3)), evidence_of_tools))
+def test_at_most_top_n_tools_are_taken_however_certain_they_are(
+    pool: dict[tuple[str, str], tuple[float, float]],
+) -> None:
+    choices = select(tools(pool), QUERY, TOOL_PRESETS["normal"])
+
+    assert len(choices.kept) <= 10
+    assert [choice.score for choice in choices] == sorted((choice.score for choice in choices), reverse=True)
 
 
 def test_no_candidates_give_no_choices() -> None:

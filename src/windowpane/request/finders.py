@@ -10,6 +10,7 @@ from typing import Any
 
 from windowpane.agents.base import Agent
 from windowpane.context.items import Item, ItemRef, ItemType, Reference, Tool, item_hash
+from windowpane.context.messages import UserMessage
 from windowpane.context.request import ContextItem, Found, OfferedTool, Part, Request
 from windowpane.context.session import SessionState
 from windowpane.request.assemble import offered_tool
@@ -76,17 +77,19 @@ class Finders:
         if not isinstance(query, str) or not query.strip():
             return FinderAnswer(text="Give a query: what it is for, in a few words.", is_error=True)
         kind: ItemType = "tool" if finder == FIND_TOOLS.name else "reference"
-        matches, degraded = await self._search(state, query, kind)
+        matches, degraded = await self._search(state, request, query, kind)
         request = _noted(request, degraded)
         if kind == "reference":
             return FinderAnswer(text=_listed_references(matches, query), request=request if degraded else None)
         room = int(room_tokens * ROOM_SHARE)
         return _with_tools(request, matches, Found(step=step, finder=finder, query=query), room)
 
-    async def _search(self, state: SessionState, query: str, kind: ItemType) -> tuple[list[_Match], tuple[str, ...]]:
+    async def _search(
+        self, state: SessionState, request: Request, query: str, kind: ItemType
+    ) -> tuple[list[_Match], tuple[str, ...]]:
         candidates = {item.ref: item for item in self._candidates(state, kind)}
         settings = {**search_settings(self._agent, state), "deadline_s": DEADLINE_S}
-        selection = await self._selector.select(query, (), tuple(candidates.values()), settings)
+        selection = await self._selector.select(query, _asked(request), tuple(candidates.values()), settings)
         measured = [(chosen.item.ref, chosen.evidence) for chosen in selection.chosen]
         measured += [(left.ref, left.evidence) for left in selection.left_out if left.evidence is not None]
         # Ties stand in the order of the selection, which knows which of them is nearer.
@@ -135,6 +138,12 @@ def pages(text: str) -> tuple[str, ...]:
         found.append(page)
         text = text[len(page) :]
     return tuple(found) or ("",)
+
+
+def _asked(request: Request) -> tuple[UserMessage, ...]:
+    """Return the message that the turn answers: a model that asks for a tool is working on it."""
+    messages = [message.content for message in request.messages if message.part == "message"]
+    return tuple(UserMessage(content=text, seq=0, at=request.context.timestamp) for text in messages[-1:])
 
 
 def _with_tools(request: Request, matches: Sequence[_Match], asked: Found, room_tokens: int) -> FinderAnswer:

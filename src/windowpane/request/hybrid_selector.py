@@ -87,7 +87,7 @@ class HybridSelector:
         turns = said(recent)
         asked, mixed, by_user = await _queries(message, turns, related(recent))
         result = await self._index.search(asked, documents, deadline_s=wanted.deadline_s)
-        if wanted.context == "off" or mixed is None or (finds_enough(result) and not mixed.named):
+        if wanted.context == "off" or mixed is None or (finds_enough(message, result) and not mixed.named):
             return asked, result
         latest = turns[-1].text.strip()[-LONGEST_EARLIER_CHARS:]
         nearness = await self._index.nearness(message, latest, deadline_s=_left(ends_at))

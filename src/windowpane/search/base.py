@@ -22,7 +22,8 @@ class SearchQuery:
     `context` is the message together with the turns before it, and `context_share` how much of the
     meaning comes from that instead of from the message alone; `earlier` are the words of those turns, and `named` the
     titles of related documents that the message names. `clauses` are the parts of a message that asks for several
-    things. `small_talk` says that the message asks for nothing.
+    things. `cues` say in words what kinds of thing a message names, such as a file, for tools to be found by.
+    `small_talk` says that the message asks for nothing.
     """
 
     message: str
@@ -31,13 +32,14 @@ class SearchQuery:
     earlier: str = ""
     named: tuple[str, ...] = ()
     clauses: tuple[str, ...] = ()
+    cues: tuple[str, ...] = ()
     small_talk: bool = False
     reason: str = ""
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """Return every text whose meaning is needed: the message, its context if it counts, the clauses."""
-        return (self.message, *((self.context,) if self.context_share else ()), *self.clauses)
+        """Return every text whose meaning is needed: the message, its context if it counts, the clauses, the cues."""
+        return (self.message, *((self.context,) if self.context_share else ()), *self.clauses, *self.cues)
 
 
 @dataclass(frozen=True, slots=True)

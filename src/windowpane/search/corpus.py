@@ -125,6 +125,8 @@ class Corpus:
         counted = [(query.message, 1.0), (query.earlier, EARLIER_WORDS_SHARE * query.context_share)]
         counted = [(text, weight) for text, weight in counted if text and weight]
         scores = np.round(self._words.scores(counted), DECIMALS)
+        if query.cues and self.domain != "tool":
+            vectors = vectors[: -len(query.cues)]
         nearness = self._nearness(query, vectors)
         meaning = self._meaning(nearness)
         query_words = frozenset(word for text, _ in counted for word in self._words.words(text))
@@ -132,7 +134,7 @@ class Corpus:
         return Measurements(self.domain, self._keys, meaning, scores, self._name_ranks, found)
 
     def _nearness(self, query: SearchQuery, vectors: Sequence[Stored]) -> list[Matrix]:
-        """Return the nearness of all passages to the message, then to each clause."""
+        """Return the nearness of all passages to the message, then to each clause and cue."""
         if not vectors or self._matrix is None or len(vectors[0]) != self._matrix.shape[1]:
             return [np.full(len(self.texts), _UNKNOWN)]
         wanted = [vector.astype(np.float32) for vector in vectors]

@@ -18,6 +18,9 @@ from windowpane.search.topic import BEGINS_CONNECTED, POINTS_BACK, content_words
 OWN_SCORE = 0.85
 """A message whose best item scores this much by itself is searched for by itself."""
 
+TIED_OWN_SCORE = 0.95
+"""The same for a message with a word that ties it to the turn before ("the new one"): it may mean something else."""
+
 LIKELY = 0.25
 """From here on a message that finds little by itself is taken for a follow-up."""
 
@@ -42,9 +45,11 @@ _WORDS_POINTING = 1.1
 _WORDS_PER_SHARED = 8.3
 
 
-def finds_enough(alone: Iterable[Measurements]) -> bool:
+def finds_enough(message: str, alone: Iterable[Measurements]) -> bool:
     """Tell whether a message that was searched for by itself found what it needs."""
-    return max((float(calibrated(found, 0.0).max(initial=0.0)) for found in alone), default=0.0) >= OWN_SCORE
+    tied = BEGINS_CONNECTED.match(message) is not None or POINTS_BACK.search(message) is not None
+    best = max((float(calibrated(found, 0.0).max(initial=0.0)) for found in alone), default=0.0)
+    return best >= (TIED_OWN_SCORE if tied else OWN_SCORE)
 
 
 def repeats(answer: Iterable[Measurements]) -> bool:

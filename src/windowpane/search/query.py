@@ -8,7 +8,7 @@ searched for clause by clause, and one that asks for nothing ("thanks, that's al
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import exp, log1p
 
 from windowpane.context.messages import AssistantMessage, Message, UserMessage, Utterance
@@ -48,8 +48,10 @@ def alone(message: str, recent: Sequence[Utterance] = ()) -> SearchQuery:
         return SearchQuery(message, small_talk=True, reason="the message is small talk")
     clauses = _clauses(message)
     begins_anew = bool(recent) and new_topic(message, [turn.text for turn in recent]) >= LIKELY_NEW
-    notes = ("it seems to start a new topic" if begins_anew else "", _clause_note(clauses))
-    return SearchQuery(message, clauses=clauses, reason="; ".join(note for note in notes if note))
+    named = _named(message)
+    notes = ("it seems to start a new topic" if begins_anew else "", _clause_note(clauses), _cue_note(named))
+    reason = "; ".join(note for note in notes if note)
+    return SearchQuery(message, clauses=clauses, cues=tuple(named.values()), reason=reason)
 
 
 def with_turns(
@@ -71,7 +73,7 @@ def with_turns(
     share = max(share, RELATED_CONTEXT_SHARE) if meant else share
     if share < LEAST_CONTEXT_SHARE:
         return None
-    clauses = _clauses(message)
+    clauses, named = _clauses(message), _named(message)
     about = f" to {' and '.join(repr(title) for title in meant)}" if meant else ""
     follow_up = f"treated as a follow-up{about}; {share:.0%} of the search weight comes from earlier turns"
     return SearchQuery(
@@ -81,7 +83,8 @@ def with_turns(
         earlier=earlier,
         named=meant,
         clauses=clauses,
-        reason="; ".join(note for note in (follow_up, _clause_note(clauses)) if note),
+        cues=tuple(named.values()),
+        reason="; ".join(note for note in (follow_up, _clause_note(clauses), _cue_note(named)) if note),
     )
 
 
@@ -148,6 +151,31 @@ def _clauses(message: str) -> tuple[str, ...]:
 
 def _clause_note(clauses: tuple[str, ...]) -> str:
     return f"searched as a whole and by each of its {len(clauses)} clauses" if clauses else ""
+
+
+# What a message names, and how tools for it are described: "notes.txt" does not say "file", nor "example.com" "web".
+_ADDRESS = re.compile(
+    r"https?://\S+|(?<![\w@.-])(?:[a-z0-9-]+\.)+(?:com|org|net|edu|gov|io|dev|app|info|eu|uk|de|fr|nl|it|es|ch|jp)\b(?:/\S*)?",
+    re.IGNORECASE,
+)
+_FILE = re.compile(
+    r"(?<![\w@./~-])(?!(?:node|vue|next|nuxt|react|express|three|d3)\.js\b)[\w./~-]*[\w-]\.(?:txt|md|rst|pdf|csv|tsv|json|jsonl|ya?ml"
+    r"|toml|ini|cfg|conf|log|xml|html?|css|docx?|xlsx?|pptx?|odt|png|jpe?g|gif|svg|webp|mp[34]|mov|wav|zip|tar|gz|py|ipynb"
+    r"|[jt]sx?|java|cpp|rs|go|rb|php|sh|sql|tex|bak|tmp)\b|(?<![\w:/])(?:~|\.{1,2})?/[\w.-]+/[\w./-]*",
+    re.IGNORECASE,
+)
+_CUES = {"a web address": "open a web page at a URL", "a file": "read or write a file"}
+
+
+def _named(message: str) -> dict[str, str]:
+    """Return the kinds of thing that a message names, with the words that tools for them are described by."""
+    address = _ADDRESS.search(message) is not None
+    file = _FILE.search(_ADDRESS.sub(" ", message)) is not None
+    return {kind: cue for (kind, cue), there in zip(_CUES.items(), (address, file), strict=True) if there}
+
+
+def _cue_note(named: Mapping[str, str]) -> str:
+    return f"it names {' and '.join(named)}, so tools for that come nearer" if named else ""
 
 
 def _earlier(recent: Sequence[Utterance], answers: bool) -> str:

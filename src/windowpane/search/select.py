@@ -46,7 +46,9 @@ class Calibration:
     say how likely the first is needed, as in a logistic regression: the nearest meaning, the most words, the logarithm
     of the number of candidates (among many, something is always near), and the share of context: a follow-up is
     likelier to need something than a first message. `behind_text` and `behind_tools` are what a step behind the first
-    takes away. The last three are used where no meaning was measured.
+    takes away. A tool that is far behind, and not of the first one's server, also loses what the first has in certainty
+    above `certain`: all of it at `far` steps. That another tool fits well says nothing for this one. The last three are
+    used where no meaning was measured.
     """
 
     order_meaning: float
@@ -59,6 +61,8 @@ class Calibration:
     per_context: float
     behind_text: float
     behind_tools: float
+    certain: float
+    far: float
     words_base: float
     words_per_words: float
     words_per_gap: float
@@ -75,8 +79,10 @@ CALIBRATION = Calibration(
     per_words=6.48,
     per_log_count=-0.52,
     per_context=1.16,
-    behind_text=0.8,
+    behind_text=0.72,
     behind_tools=0.35,
+    certain=0.0,
+    far=8.0,
     words_base=-3.98,
     words_per_words=8.83,
     words_per_gap=-1.2,
@@ -245,8 +251,9 @@ def calibrated(measured: Measurements, context_share: float, calibration: Calibr
         return _chance(weights.words_base + weights.words_per_words * words + weights.words_per_gap * gap)
     meaning, words, gap = features.T
     order = weights.order_meaning * meaning + weights.order_words * words + weights.order_gap * gap
-    if measured.domain == "tool":
-        order = order + COMPANION * _companions(measured, order)
+    tools = measured.domain == "tool"
+    companions = _companions(measured, order) if tools else np.zeros(len(order), bool)
+    order = order + COMPANION * companions
     need = (
         weights.base
         + weights.per_meaning * meaning.max()
@@ -254,8 +261,11 @@ def calibrated(measured: Measurements, context_share: float, calibration: Calibr
         + weights.per_log_count * log(max(len(meaning), FEWEST))
         + weights.per_context * context_share
     )
-    behind = weights.behind_tools if measured.domain == "tool" else weights.behind_text
-    return _chance(need - behind * (order.max() - order))
+    steps = order.max() - order
+    if not tools:
+        return _chance(need - weights.behind_text * steps)
+    spare = np.where(companions, 0.0, max(need - weights.certain, 0.0) * np.minimum(steps / weights.far, 1.0))
+    return _chance(need - weights.behind_tools * steps - spare)
 
 
 def _companions(measured: Measurements, order: Floats) -> NDArray[np.bool_]:

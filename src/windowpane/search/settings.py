@@ -44,11 +44,12 @@ PRESETS: Mapping[str, SelectSettings] = {
 """Aggressive takes more on weaker evidence, conservative less."""
 
 TOOL_PRESETS: Mapping[str, SelectSettings] = {
-    "aggressive": SelectSettings(top_n=15, include_score=1.0, floor=0.04, share_of_best=0.02),
-    "normal": SelectSettings(top_n=10, include_score=1.0, floor=0.06, share_of_best=0.05),
-    "conservative": SelectSettings(top_n=5, include_score=1.0, floor=0.15, share_of_best=0.3),
+    "aggressive": SelectSettings(top_n=15, include_score=1.01, floor=0.04, share_of_best=0.05),
+    "normal": SelectSettings(top_n=10, include_score=1.01, floor=0.06, share_of_best=0.1),
+    "conservative": SelectSettings(top_n=5, include_score=1.01, floor=0.15, share_of_best=0.3),
 }
-"""The presets of tools: a missing tool costs the task, a spare one some tokens. `top_n` is the most that are taken."""
+"""The presets of tools: a missing tool costs the task, a spare one some tokens. `top_n` is the most that are taken:
+no score reaches `include_score`."""
 
 
 @dataclass(frozen=True, slots=True)
