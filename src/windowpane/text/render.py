@@ -14,7 +14,8 @@ from windowpane.context.items import Reference, Rule
 from windowpane.context.messages import AssistantMessage, Message, Step, UserMessage
 from windowpane.context.request import RequestMessage
 
-_LINES = re.compile(r"\[\[context ([0-9a-f]{10})\]\] and \[\[end \1\]\]")
+_LINES = re.compile(r"\[\[context (\d{12}|[0-9a-f]{10})\]\] and \[\[end \1\]\]")
+"""How the boundary code is taught. Requests of earlier versions have one of ten hexadecimal digits."""
 
 CODE_MARK = "[boundary code left out]"
 
