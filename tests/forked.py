@@ -28,6 +28,8 @@ _forks.set_forkserver_preload(
     [
         "windowpane.server.process.run",
         "windowpane.mcp_server.run",
+        "windowpane.cli.commands.start.chat",
+        "windowpane.cli.commands.start.serve",
         "windowpane.stores.encrypted.store",
         "windowpane.stores.postgres.store",
         "windowpane.stores.redis.store",

@@ -7,11 +7,12 @@ import os
 import pty
 import re
 import select
-import subprocess
 import sys
+import tempfile
 import termios
 import time
-from collections.abc import Callable, Generator, Sequence
+import warnings
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,7 +26,7 @@ from patience import PATIENCE_S
 from windowpane.cli import main
 
 MISSED_S = 0.5
-_TOKENIZER = "ignore:open_binary is deprecated:DeprecationWarning"
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_APPEND
 _COLOUR = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
@@ -79,15 +80,38 @@ def logging_restored() -> Generator[None]:
 
 def process(data: Path, *arguments: str, piped: bytes = b"", **more: str) -> Done:
     """Run a command to its end as a process, without a terminal."""
-    ended = subprocess.run(
-        [sys.executable, "-W", "error", "-W", _TOKENIZER, "-m", "windowpane", *arguments],
-        input=piped,
-        capture_output=True,
-        env=environment(data, **more),
-        timeout=PATIENCE_S,
-        check=False,
-    )
-    return Done(ended.returncode, ended.stdout.decode(), ended.stderr.decode())
+    return process_in(environment(data, **more), *arguments, piped=piped)
+
+
+def process_in(env: Mapping[str, str], *arguments: str, piped: bytes = b"") -> Done:
+    """Run a command to its end as a process, without a terminal, in an environment."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "in").write_bytes(piped)
+        with (
+            mock.patch.dict(os.environ, env, clear=True),
+            forked(_without_terminal, folder, arguments, log=Path(os.devnull)) as running,
+        ):
+            code = running.wait()
+        return Done(code, (folder / "out").read_text(), (folder / "err").read_text())
+
+
+def _without_terminal(folder: Path, arguments: Sequence[str], say: Callable[[str], None]) -> None:
+    """Run a command that reads and writes files. A warning is an error."""
+    for stream, name, how in ((0, "in", os.O_RDONLY), (1, "out", _NEW), (2, "err", _NEW)):
+        os.dup2(os.open(folder / name, how), stream)
+    _reopen_streams()
+    warnings.simplefilter("error")
+    warnings.filterwarnings("ignore", message="open_binary is deprecated", category=DeprecationWarning)
+    sys.argv = ["windowpane", *arguments]
+    say("begun")
+    main()
+
+
+def _reopen_streams() -> None:
+    sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115 - open to the end
+    sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115 - open to the end
+    sys.stderr = open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115 - open to the end
 
 
 class Terminal:
@@ -174,9 +198,7 @@ def _in_terminal(name: str, arguments: Sequence[str], say: Callable[[str], None]
     fcntl.ioctl(handle, termios.TIOCSCTTY, 0)
     for stream in range(3):
         os.dup2(handle, stream)
-    sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115 - open to the end
-    sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115 - open to the end
-    sys.stderr = open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115 - open to the end
+    _reopen_streams()
     sys.argv = ["windowpane", *arguments]
     say("begun")
     main()

@@ -26,6 +26,7 @@ import pytest
 from websockets.exceptions import WebSocketException
 from websockets.sync.client import connect
 
+from cli.running import process_in
 from server.test_tracing import collector
 from spec.place import PATIENCE_S, TOOL_SERVER, environment
 from stores.postgres_server import fresh_database
@@ -192,10 +193,9 @@ def _address(running: subprocess.Popen[bytes], folder: Path) -> str:
 
 def ran(written: Written, env: dict[str, str], *words: str) -> str:
     """Run a command to its end, and keep what it writes."""
-    command = [sys.executable, "-m", "windowpane", *words]
-    ended = subprocess.run(command, env=env, capture_output=True, check=False, timeout=PATIENCE_S * 4)
-    written.add(f"windowpane {' '.join(words[:2])}", ended.stdout, ended.stderr)
-    return ended.stdout.decode()
+    ended = process_in(env, *words)
+    written.add(f"windowpane {' '.join(words[:2])}", ended.out, ended.err)
+    return ended.out
 
 
 def files_below(folder: Path) -> Iterator[tuple[str, bytes]]:
@@ -389,7 +389,7 @@ def drive_mcp(written: Written, address: str, token: str) -> None:
 def drive_commands(written: Written, env: dict[str, str]) -> None:
     """Run the commands that look at everything, also with places that cannot be used."""
     password = written.planted["wrong_password"]
-    ran(written, env, "doctor", "--ask", "--wait", "5")
+    ran(written, env, "doctor", "--ask", "--wait", "1")
     ran(written, env, "token", "list")
     ran(written, env, "sessions", "--json")
     ran(written, env, "export", "last")
@@ -403,4 +403,4 @@ def drive_commands(written: Written, env: dict[str, str]) -> None:
         f"nosuch://ann:{password}@host/x",
     ):
         ran(written, env | {"WINDOWPANE_STORE_URL": url}, "serve", "--port", "0")
-    ran(written, env | {"WINDOWPANE_STORE_URL": f"postgresql://ann:{password}/x@127.0.0.1:1/x"}, "doctor")
+    ran(written, env | {"WINDOWPANE_STORE_URL": f"postgresql://ann:{password}/x@127.0.0.1:1/x?timeout_s=0.5"}, "doctor")
