@@ -294,7 +294,7 @@ class Engine:
         check_message(message)
         await load_vocabulary()
         state = await self._states.state(session_id)
-        return await self._requests.preview(state, self.agents.current(state.agent), message)
+        return await self._requests.preview(state, await self.agents.look(state.agent), message)
 
     async def watch(self, session_id: SessionId, *, after: int | None = None) -> AsyncGenerator[WatchEvent]:
         """Yield everything that happens to a session, from every caller, until it is deleted.

@@ -82,3 +82,7 @@ class Agents(Protocol):
             AgentNotFoundError: no such agent.
         """
         ...
+
+    async def look(self, name: str) -> Agent:
+        """Return an agent as `current` does, and let others work while a large folder is read."""
+        ...

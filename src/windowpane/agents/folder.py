@@ -11,6 +11,8 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
+import anyio.to_thread
+
 from windowpane.agents.agent import AgentFile, Said, put_together
 from windowpane.agents.base import Agent
 from windowpane.agents.files import FoundFile, Scan, Shelf, scan
@@ -19,6 +21,9 @@ from windowpane.agents.manifest import MANIFEST, CheckSearch, read_manifest, rea
 from windowpane.agents.prompts import read_prompt, read_site
 from windowpane.context.agents import Problem
 from windowpane.errors import AgentNotFoundError
+
+FEW_FILES = 200
+"""A folder with fewer files, once read, is looked at in less than the thread would cost that did it instead."""
 
 
 class FolderAgents:
@@ -61,6 +66,14 @@ class FolderAgents:
             self._folders[folder] = kept
         return kept.current()
 
+    async def look(self, name: str) -> Agent:
+        """Return an agent as `current` does, in a thread where that may take long: see `Agents.look`."""
+        folder = self._folder(name)
+        kept = self._folders.get(folder) if folder is not None else None
+        if kept is not None and kept.is_quick:
+            return self.current(name)
+        return await anyio.to_thread.run_sync(self.current, name)
+
     def _folder(self, name: str) -> Path | None:
         if os.path.lexists(self._root / MANIFEST):
             return self._root if name == self._root.name else None
@@ -83,6 +96,11 @@ class AgentFolder:
         self._scan: Scan | None = None
         self._files: tuple[AgentFile, ...] = ()
         self._agent: Agent | None = None
+
+    @property
+    def is_quick(self) -> bool:
+        """Tell whether the folder has been read before and has few files, so that another look takes no time."""
+        return self._agent is not None and len(self._files) < FEW_FILES
 
     def current(self) -> Agent:
         """Return the agent as its folder says it now: the very same value when nothing changed."""

@@ -59,7 +59,7 @@ class LocalAgentFiles:
         if found is None:
             raise UnknownItemError(str(ref))
         tool = isinstance(found, Tool)
-        file = None if tool else await _in_thread(item_text, self._current(agent), ref)
+        file = None if tool else await _in_thread(item_text, await self._current(agent), ref)
         return ItemDetail(
             **item_facts(found),
             text=None if tool else found.text,
@@ -80,7 +80,7 @@ class LocalAgentFiles:
         self, agent: str, item: ItemRef | str, raw: str, *, key: str | None = None, also_in: str | None = None
     ) -> ItemDetail:
         """Write a new rule or reference as a whole file, with its front matter."""
-        ref, before = as_ref(item), self._current(agent)
+        ref, before = as_ref(item), await self._current(agent)
         session = await self._bound.also_in(also_in, agent)
         try:
             await _in_thread(create_item_file, before, ref, raw)
@@ -96,7 +96,7 @@ class LocalAgentFiles:
         """Replace the whole file of a rule or a reference."""
         ref = as_ref(item)
         session = await self._bound.also_in(also_in, agent)
-        await _in_thread(partial(put_item_file, self._current(agent), ref, raw, revision=revision))
+        await _in_thread(partial(put_item_file, await self._current(agent), ref, raw, revision=revision))
         await self._add(session, [ref])
         return await self.item(agent, ref)
 
@@ -113,17 +113,17 @@ class LocalAgentFiles:
         ref, settings = as_ref(item), dict(changes)
         text = settings.pop("text", None)
         session = await self._bound.also_in(also_in, agent)
-        await _in_thread(partial(change_item, self._current(agent), ref, settings, text=text, revision=revision))
+        await _in_thread(partial(change_item, await self._current(agent), ref, settings, text=text, revision=revision))
         await self._add(session, [ref])
         return await self.item(agent, ref)
 
     async def delete_item(self, agent: str, item: ItemRef | str, *, revision: str) -> None:
         """Delete the file of a rule or a reference."""
-        await _in_thread(partial(delete_item, self._current(agent), as_ref(item), revision=revision))
+        await _in_thread(partial(delete_item, await self._current(agent), as_ref(item), revision=revision))
 
     async def prompts(self, agent: str) -> tuple[PromptView, ...]:
         """Return an agent's prompts: `core`, `default_site`, then site skills by name."""
-        found = self._current(agent)
+        found = await self._current(agent)
         files = [entry for entry in found.files if entry.kind in ("core", "default_site", "site")]
         texts = await _in_thread(lambda: [_readable(found, entry.file) for entry in files])
         views = [_prompt_view(text) for text in texts if text is not None]
@@ -135,12 +135,12 @@ class LocalAgentFiles:
 
     async def put_prompt(self, agent: str, name: str, raw: str, *, revision: str | None) -> FileView:
         """Write a prompt's file. A revision of None writes a new one."""
-        await _in_thread(partial(put_prompt, self._current(agent), name, raw, revision=revision))
+        await _in_thread(partial(put_prompt, await self._current(agent), name, raw, revision=revision))
         return await self.prompt(agent, name)
 
     async def delete_prompt(self, agent: str, name: str, *, revision: str) -> None:
         """Delete a site skill or the default for sites."""
-        await _in_thread(partial(delete_prompt, self._current(agent), name, revision=revision))
+        await _in_thread(partial(delete_prompt, await self._current(agent), name, revision=revision))
 
     async def manifest(self, agent: str) -> FileView:
         """Return `agent.yaml` as it is."""
@@ -148,28 +148,28 @@ class LocalAgentFiles:
 
     async def put_manifest(self, agent: str, raw: str, *, revision: str) -> FileView:
         """Write `agent.yaml`."""
-        await _in_thread(partial(put_manifest, self._current(agent), raw, revision=revision))
+        await _in_thread(partial(put_manifest, await self._current(agent), raw, revision=revision))
         return await self.manifest(agent)
 
     async def file(self, agent: str, file: str) -> FileView:
         """Return a file that the agent reads, and what is wrong with it."""
-        found = self._current(agent)
+        found = await self._current(agent)
         text = await _in_thread(file_text, found, file)
         wrong = tuple(problem for problem in found.problems if problem.file == file)
         return FileView(file=file, raw=text.text, revision=text.revision, problems=wrong)
 
     async def put_file(self, agent: str, file: str, raw: str, *, revision: str) -> FileView:
         """Write a file that the agent reads."""
-        await _in_thread(partial(put_file, self._current(agent), file, raw, revision=revision))
+        await _in_thread(partial(put_file, await self._current(agent), file, raw, revision=revision))
         return await self.file(agent, file)
 
     async def delete_file(self, agent: str, file: str, *, revision: str) -> None:
         """Delete a file that holds a rule or a reference."""
-        await _in_thread(partial(delete_file, self._current(agent), file, revision=revision))
+        await _in_thread(partial(delete_file, await self._current(agent), file, revision=revision))
 
     async def server(self, agent: str, server: str) -> ServerDetail:
         """Return a tool server with its settings and its tools."""
-        found = self._current(agent)
+        found = await self._current(agent)
         status = next(
             (status for status in await self._engine.agent_items.servers(agent) if status.name == server), None
         )
@@ -216,7 +216,7 @@ class LocalAgentFiles:
         settings = dict(changes)
         named = cast("Mapping[str, Mapping[str, Any]]", settings.pop("tools", {}))
         tools = {name: ToolChange(own.get("include"), own.get("permission")) for name, own in named.items()}
-        change = partial(change_server, self._current(agent), server, settings, tools, revision=revision)
+        change = partial(change_server, await self._current(agent), server, settings, tools, revision=revision)
         session = await self._bound.also_in(also_in, agent)
         await _in_thread(change)
         detail = await self.server(agent, server)
@@ -230,8 +230,8 @@ class LocalAgentFiles:
             for ref in refs:
                 await self._engine.items.add(session, ref)
 
-    def _current(self, agent: str) -> Agent:
-        return self._engine.agents.current(agent)
+    async def _current(self, agent: str) -> Agent:
+        return await self._engine.agents.look(agent)
 
 
 def _same(agent: Agent, ref: ItemRef, text: str) -> bool:

@@ -54,11 +54,11 @@ class LocalAgents(LocalAgentFiles):
 
     async def list(self) -> tuple[AgentSummary, ...]:
         """Return every agent, in order. Their tool servers are not started for this."""
-        return tuple(map(self._summary, self._engine.agents.names()))
+        return tuple([await self._summary(name) for name in self._engine.agents.names()])
 
     async def get(self, agent: str) -> AgentView:
         """Return an agent's settings, how much it has, its tool servers and what is wrong with it."""
-        found = self._current(agent)
+        found = await self._current(agent)
         servers = await self._engine.agent_items.servers(agent)
         return AgentView(
             name=found.name,
@@ -102,7 +102,7 @@ class LocalAgents(LocalAgentFiles):
 
     async def problems(self, agent: str) -> tuple[Problem, ...]:
         """Return every file, or part of one, that cannot be used, with line and reason."""
-        return self._current(agent).problems
+        return (await self._current(agent)).problems
 
     async def servers(self, agent: str, *, settle_s: float = 0) -> tuple[ServerView, ...]:
         """Return an agent's tool servers as they are now, or when they have settled."""
@@ -127,7 +127,7 @@ class LocalAgents(LocalAgentFiles):
 
     async def tests(self, agent: str) -> ContextTests:
         """Return the context tests in an agent's folder, and what is wrong with their files."""
-        return await anyio.to_thread.run_sync(read_tests, Path(self._current(agent).folder))
+        return await anyio.to_thread.run_sync(read_tests, Path((await self._current(agent)).folder))
 
     async def run_tests(self, agent: str) -> Report:
         """Run every context test with the real selection."""
@@ -135,7 +135,7 @@ class LocalAgents(LocalAgentFiles):
 
     async def evaluate(self, agent: str, labels: Sequence[ContextTest] = (), *, everyone: bool = False) -> Evaluation:
         """Return how well the selection does on labelled questions; without any, on what past turns made use of."""
-        found = self._current(agent)
+        found = await self._current(agent)
         questions = await self._questions(agent, labels, everyone)
         return evaluate(found.name, questions, search_settings(found.settings.search))
 
@@ -143,18 +143,18 @@ class LocalAgents(LocalAgentFiles):
         self, agent: str, labels: Sequence[ContextTest] = (), *, everyone: bool = False
     ) -> tuple[Proposal, ...]:
         """Return better search settings, measured on held-out questions."""
-        found = self._current(agent)
+        found = await self._current(agent)
         questions = await self._questions(agent, labels, everyone)
         return await anyio.to_thread.run_sync(tune, questions, search_settings(found.settings.search))
 
     async def change_search(self, agent: str, changes: Mapping[Domain, Mapping[str, Any]]) -> FileView:
         """Write search settings into `agent.yaml`, by domain."""
-        await anyio.to_thread.run_sync(write_search, self._current(agent), changes)
+        await anyio.to_thread.run_sync(write_search, await self._current(agent), changes)
         return await self.manifest(agent)
 
     async def suggestions(self, agent: str, *, since: date | None = None, everyone: bool = False) -> SuggestionList:
         """Return which items to demote, promote, shorten or remove."""
-        found, items = self._current(agent), await self._engine.agent_items.of(agent)
+        found, items = await self._current(agent), await self._engine.agent_items.of(agent)
         filters = Filters(owner=None if everyone else self._bound.owner, agent=agent, since=since)
         await self._bound.updater.update()
         store = self._bound.updater.analytics
@@ -168,7 +168,7 @@ class LocalAgents(LocalAgentFiles):
     async def apply_suggestion(self, agent: str, edit: Edit, *, revision: str, also_in: str | None = None) -> Applied:
         """Change an item's settings as a suggestion says."""
         session = await self._bound.also_in(also_in, agent)
-        applied = await anyio.to_thread.run_sync(partial(apply, self._current(agent), edit, revision=revision))
+        applied = await anyio.to_thread.run_sync(partial(apply, await self._current(agent), edit, revision=revision))
         await self._add(session, [edit.ref])
         return applied
 
@@ -178,18 +178,18 @@ class LocalAgents(LocalAgentFiles):
         Raises:
             AgentNotFoundError: no such agent.
         """
-        found = await anyio.to_thread.run_sync(self._current, agent)
+        found = await anyio.to_thread.run_sync(self._engine.agents.current, agent)
         return FolderState({entry.file: entry.modified_ns for entry in found.files}, found.problems)
 
     async def _available(self, agent: str, kind: ItemType | None) -> Sequence[Item]:
         """Return an agent's items. Its tool servers are not started for rules or references alone."""
         if kind in ("rule", "reference"):
-            found = self._current(agent)
+            found = await self._current(agent)
             return (*found.rules, *found.references)
         return await self._engine.agent_items.of(agent)
 
-    def _summary(self, name: str) -> AgentSummary:
-        agent = self._current(name)
+    async def _summary(self, name: str) -> AgentSummary:
+        agent = await self._current(name)
         return AgentSummary(
             name=agent.name,
             description=agent.description,

@@ -40,12 +40,12 @@ class AgentItems:
 
     async def of(self, agent_name: str) -> tuple[Item, ...]:
         """Return everything an agent makes available now: rules, references, tools."""
-        agent = self._agents.current(agent_name)
+        agent = await self._agents.look(agent_name)
         return (*agent.rules, *agent.references, *tools_of((await self._toolboxes.of(agent)).servers()))
 
     async def servers(self, agent_name: str, *, settle_s: float = 0) -> tuple[ServerStatus, ...]:
         """Return an agent's tool servers as they are now, or when they have settled."""
-        toolbox = await self._toolboxes.of(self._agents.current(agent_name))
+        toolbox = await self._toolboxes.of(await self._agents.look(agent_name))
         await toolbox.settled(settle_s)
         return toolbox.servers()
 
@@ -119,7 +119,7 @@ class AgentItems:
         Nothing is loaded where no agent has a rule or a reference to select. The work is done in threads.
         """
         for name in self._agents.names():
-            agent = self._agents.current(name)
+            agent = await self._agents.look(name)
             found = next((item for item in (*agent.rules, *agent.references) if item.include == "agent"), None)
             if found is not None:
                 await anyio.to_thread.run_sync(count, WARMING)
@@ -133,7 +133,7 @@ class AgentItems:
             SessionNotFoundError: no such session.
         """
         state = await self._states.state(session_id)
-        agent = self._agents.current(state.agent)
+        agent = await self._agents.look(state.agent)
         await self.servers(state.agent, settle_s=within_s)
         candidates = [item for item in await self.of(state.agent) if item.include == "agent"]
         settings = {**search_settings(agent, state), "deadline_s": within_s}

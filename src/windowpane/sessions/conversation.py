@@ -155,7 +155,8 @@ class Conversations:
             SessionNotFoundError: no such session.
         """
         state = await self._states.state(session_id)
-        await self._memory.sum_up(state, call_settings(self._agents.current(state.agent), state).model)
+        agent = await self._agents.look(state.agent)
+        await self._memory.sum_up(state, call_settings(agent, state).model)
         return await self._states.state(session_id)
 
     async def _call_texts(self, session_id: SessionId, events: Iterable[Recorded]) -> list[BlobHash]:

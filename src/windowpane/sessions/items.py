@@ -72,7 +72,7 @@ class SessionItems:
 
     async def _check_known(self, session_id: SessionId, ref: ItemRef) -> None:
         state = await self._states.state(session_id)
-        agent = self._agents.current(state.agent)
+        agent = await self._agents.look(state.agent)
         servers = (await self._toolboxes.of(agent)).servers()
         if not state.holds(ref) and item_of(agent, servers, ref) is None:
             known = [str(item.ref) for item in (*agent.rules, *agent.references, *tools_of(servers))]

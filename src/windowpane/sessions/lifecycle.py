@@ -107,7 +107,7 @@ class SessionLifecycle:
             InvalidSettingError: a setting cannot be used.
             SequenceConflictError: `session_id` is taken.
         """
-        found = self._agents.current(agent or self._default_agent())
+        found = await self._agents.look(agent or self._default_agent())
         changes = checked_changes(settings or {})
         build_prompt(found, SessionState(id=SessionId("")).settings, now=datetime.now(UTC))
         toolbox = await self._toolboxes.of(found)

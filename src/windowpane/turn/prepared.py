@@ -138,7 +138,7 @@ class PreparedTurns:
         """
         state = await self._states.state(session_id)
         sets = self._working.of(session_id, actor="model", tell=lambda _: None)
-        agent = self._agents.current(state.agent)
+        agent = await self._agents.look(state.agent)
         toolbox = WithContextTools(await self._toolboxes.of(agent), sets)
         if self._runner.verdict_with(agent, toolbox)(state, ref) != "run":
             return ToolOutput("This tool needs the user's approval, which is not possible here.", is_error=True)

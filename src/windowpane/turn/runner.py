@@ -206,7 +206,7 @@ class Runner:
             ]
 
         try:
-            agent = self._agents.current(state.agent)
+            agent = await self._agents.look(state.agent)
             said = await kept_words(self._sessions.store, state)
             changed = await self._sessions.change(state.id, begin, unread=True, fence=lease.fence)
         except BaseException:
@@ -371,7 +371,7 @@ class Runner:
 
         With `smaller` the turn's request was refused as too long, and another is made for that window.
         """
-        agent = task.agent = task.agent or self._agents.current(task.state.agent)
+        agent = task.agent = task.agent or await self._agents.look(task.state.agent)
         request = None if smaller else await self._patience.retry(partial(self._requests.read, task.state))
         if request is None:
             request, stored = await self._requests.build_and_store(
@@ -464,7 +464,7 @@ class Runner:
     async def _sum_up(self, task: TurnTask) -> None:
         """Sum the conversation up when that is due, now that no client waits."""
         try:
-            agent = task.agent or self._agents.current(task.state.agent)
+            agent = task.agent or await self._agents.look(task.state.agent)
             await self._memory.sum_up(task.state, task.model or call_settings(agent, task.state).model)
         except WindowpaneError as error:
             # Deleted meanwhile, or the store is gone: the next turn tries again.
