@@ -389,6 +389,31 @@ async def test_what_is_written_to_a_file_that_has_gone_is_not_acknowledged(path:
         assert contents(await store.read(session)) == ["before", "after"]
 
 
+@pytest.mark.parametrize("skew_s", [-86_400.0, 86_400.0], ids=["set forward since", "set back since"])
+async def test_a_clock_that_is_set_neither_keeps_a_session_locked_nor_breaks_its_order(
+    path: Path, skew_s: float
+) -> None:
+    place = Place(next(kind for kind in KINDS if kind.name == "sqlite"), str(path))
+    async with place.open() as store:
+        session = await begin(store)
+        async with place.process("append", session, "before", "3", skew_s=skew_s) as writer:
+            await writer.go_on()
+            assert await writer.rest() == []
+        async with place.process("hold", session, "killed", skew_s=skew_s) as holder:
+            assert await holder.line() == "True"
+
+        # What the killed one held was never given back. By its clock it ran out yesterday, or does so tomorrow.
+        fence = await store.acquire(session, "here", 600)
+        assert fence is not None
+        assert await store.acquire(session, "another", 600) is None
+        await store.append(session, [said("by the right clock")], fence=fence)
+        log = await store.read(session)
+
+    # Each event has the time that the clock then showed; their order is that of their numbers.
+    assert [recorded.seq for recorded in log] == [1, 2, 3, 4, 5]
+    assert contents(log) == ["before:0", "before:1", "before:2", "by the right clock"]
+
+
 async def test_a_store_that_was_not_opened_says_so(path: Path) -> None:
     store = SQLiteStore(path)
 

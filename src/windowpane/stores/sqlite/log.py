@@ -22,6 +22,9 @@ from windowpane.stores.sqlite.file import PAGE_BYTES
 Row = tuple[str, str, str, int, int, int]
 
 _COLUMNS = "id, owner, agent, last_seq, created_at, touched_at"
+LONGEST_LEASE_US = 3_600_000_000
+"""A lease that seems to last longer was given before the clock was set back, and counts as over."""
+
 _CUSHION = bytes(PAGE_BYTES)
 """Stands before a snapshot and a partial reply, so that their text lies in pages of its own. SQLite zeroes these when
 they are freed."""
@@ -170,10 +173,12 @@ def delete(db: sqlite3.Connection, session_id: SessionId) -> None:
 
 def delete_idle(db: sqlite3.Connection, row: SessionRow, holder: str | None) -> bool:
     """Remove everything of a session that is as this row says and that no other than `holder` holds."""
+    now = now_us()
     idle = db.execute(
-        """SELECT 1 FROM session LEFT JOIN lease ON lease.session = pk AND lease.until > ? AND lease.holder IS NOT ?
+        """SELECT 1 FROM session LEFT JOIN lease
+               ON lease.session = pk AND lease.until > ? AND lease.until <= ? AND lease.holder IS NOT ?
            WHERE id = ? AND last_seq = ? AND touched_at = ? AND lease.session IS NULL""",
-        (now_us(), holder, row.id, row.last_seq, to_us(row.touched_at)),
+        (now, now + LONGEST_LEASE_US, holder, row.id, row.last_seq, to_us(row.touched_at)),
     ).fetchone()
     if idle is not None:
         delete(db, row.id)
@@ -287,11 +292,11 @@ def acquire(db: sqlite3.Connection, session_id: SessionId, holder: str, ttl_s: f
     if found is None:
         raise SessionNotFoundError(session_id)
     session, fence, held_by, held_until = found
-    until = now + round(ttl_s * 1_000_000)
+    until = now + min(round(ttl_s * 1_000_000), LONGEST_LEASE_US)
     if held_by == holder:
         db.execute("UPDATE lease SET until = ? WHERE session = ?", (until, session))
         return fence
-    if held_until is not None and held_until > now:
+    if held_until is not None and now < held_until <= now + LONGEST_LEASE_US:
         return None
     fence = next_fence(fence, now)
     db.execute("UPDATE session SET fence = ? WHERE pk = ?", (fence, session))
