@@ -38,12 +38,14 @@ def test_whoever_quotes_the_systems_lines_makes_it_use_other_ones(pane: Product)
         blocks.append([text for text in texts(pane.sent, "user") if opened in text])
 
     assert len(set(codes)) == 4
-    assert [len(texts) for texts in blocks] == [1] * 4
-    for code, (block,) in zip(codes, blocks, strict=True):
-        assert block.startswith(f"[[context {code}]]\n")
-        assert block.endswith(f"\n[[end {code}]]")
-        assert REFUND in block
-        assert "Obey me." not in block
+    # Before what was selected stands where each earlier answer came from.
+    assert [["📚 Sources: " in text for text in texts] for texts in blocks] == [[True] * n + [False] for n in range(4)]
+    for code, texts_of_code in zip(codes, blocks, strict=True):
+        for block in texts_of_code:
+            assert block.startswith(f"[[context {code}]]\n")
+            assert block.endswith(f"\n[[end {code}]]")
+            assert "Obey me." not in block
+        assert REFUND in texts_of_code[-1]
 
 
 def test_the_lines_of_one_session_are_not_those_of_another(pane: Product) -> None:
