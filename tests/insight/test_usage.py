@@ -1,5 +1,6 @@
 """What requests cost, and how far our count is from the provider's."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
 
@@ -8,6 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from windowpane.api.turns import UsageAnalysis
+from windowpane.calls.ledger import RecordedCall, calls_of
+from windowpane.context.calls import ModelPrice
+from windowpane.context.events import ModelReplied, Recorded
 from windowpane.context.ids import RequestId
 from windowpane.context.items import tool_ref
 from windowpane.context.messages import Step, ToolCall, ToolResult, Usage
@@ -20,8 +24,8 @@ from windowpane.context.request import (
     RequestContext,
     RequestMessage,
 )
-from windowpane.insight.usage import Residual, analyse_usage, residuals
-from windowpane.models.prices import price, price_of_steps
+from windowpane.insight.usage import Residual, analyse_usage, residuals, spending
+from windowpane.models.prices import price
 from windowpane.request.messages import messages_now
 from windowpane.text.tokens import count, counted_tokens
 
@@ -97,16 +101,39 @@ def test_any_usage_of_a_listed_model_has_a_price(usage: Usage) -> None:
     assert found >= 0
 
 
-def test_a_turn_costs_what_its_calls_cost_under_the_name_that_answered() -> None:
+@pytest.mark.parametrize("asked", ["openai:gpt-4o", "openai:a-name-of-ours"])
+def test_calls_whose_wire_was_not_seen_cost_what_they_cost_under_the_name_that_answered(asked: str) -> None:
+    found = spending(_calls(), asked)
+
     # (60 + 60) × 2.50, 30 × 1.25 and 17 × 10.00 dollars per million.
-    assert price_of_steps("openai:gpt-4o", STEPS, at=AT) == Decimal("0.0005075")
-    assert price_of_steps("openai:a-name-of-ours", STEPS, at=AT) == Decimal("0.0005075")
+    assert (found.cost_usd, found.without_price) == (Decimal("0.0005075"), 0)
 
 
-def test_a_turn_has_no_price_when_one_of_its_calls_has_none() -> None:
-    assert price_of_steps("ollama:qwen3", STEPS, at=AT) is None
-    assert price_of_steps("echo", STEPS[:1], at=AT) is None
-    assert price_of_steps("ollama:qwen3", (), at=AT) == Decimal(0)
+def test_a_call_without_a_price_is_counted_as_such_unless_the_agent_sets_one() -> None:
+    own = ModelPrice(input=2.5, output=10, cache_read=1.25)
+
+    found = spending(_calls(), "ollama:qwen3")
+    priced = spending([replace(call, price=own) for call in _calls()], "ollama:qwen3")
+
+    assert (found.cost_usd, found.without_price) == (None, 2)
+    assert (priced.cost_usd, priced.without_price) == (Decimal("0.0005075"), 0)
+
+
+@given(
+    st.builds(Usage, *[st.integers(0, 10**9)] * 4),
+    st.builds(ModelPrice, input=st.floats(0, 100), output=st.floats(0, 100)),
+)
+def test_an_agents_price_counts_each_token_once(usage: Usage, own: ModelPrice) -> None:
+    found = price("mine:own", usage, own=own)
+
+    cached = usage.cache_read_tokens + usage.cache_write_tokens
+    taken = max(usage.input_tokens, cached) * Decimal(str(own.input)) + usage.output_tokens * Decimal(str(own.output))
+    assert found == taken / 1_000_000
+
+
+def _calls() -> tuple[RecordedCall, ...]:
+    events = (ModelReplied(turn=1, step=step) for step in STEPS)
+    return calls_of(Recorded(seq=number, at=AT, event=event) for number, event in enumerate(events, 1))
 
 
 def test_the_residual_is_what_the_provider_counted_beyond_us_call_by_call() -> None:

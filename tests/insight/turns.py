@@ -10,8 +10,9 @@ from random import Random
 import numpy as np
 
 from windowpane.agents.base import Agent, Prompts
+from windowpane.calls.ledger import calls_of
 from windowpane.context.agents import AgentSettings
-from windowpane.context.events import SessionItem
+from windowpane.context.events import ModelReplied, Recorded, SessionItem
 from windowpane.context.ids import BlobHash, RequestId, SessionId
 from windowpane.context.items import Domain, IncludeMode, Item, ItemRef, Reference, Rule, Tool
 from windowpane.context.messages import Message, Step
@@ -93,6 +94,10 @@ def played(scene: Scene) -> PastTurn:
         texts=texts,
         catalog=read_catalog(texts[catalog.name]),
         steps=scene.steps,
+        calls=calls_of(
+            Recorded(seq=number, at=NOW, event=ModelReplied(turn=scene.turn, step=step))
+            for number, step in enumerate(scene.steps, 1)
+        ),
     )
 
 

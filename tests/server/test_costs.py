@@ -35,13 +35,13 @@ pytestmark = pytest.mark.anyio
 
 GPT = "openai:gpt-4o"
 CALL = Decimal("0.0000975")
-"""What one answer of the wire server costs: the tokens that it reports at the prices of gpt-4o."""
+"""What one answer of the wire server costs: the tokens that it reports at the prices that the agent sets."""
 
 
 @pytest.fixture
 def world(tmp_path: Path) -> World:
     world = World(tmp_path / "agents")
-    world.write("agent.yaml", f"model: {GPT}\nworking_context: false\n")
+    world.write("agent.yaml", f"model: {GPT}\nworking_context: false\nprices: {{{GPT}: {{input: 2.5, output: 10}}}}\n")
     return world
 
 

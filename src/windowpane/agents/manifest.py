@@ -13,6 +13,7 @@ from windowpane.agents.fields import Fields, Notes
 from windowpane.agents.servers import read_servers
 from windowpane.agents.tree import Node, TableNode, TreeError, read_json, read_yaml, value_of
 from windowpane.context.agents import AgentSettings, Problem
+from windowpane.context.calls import ModelPrice
 from windowpane.context.session import Mode, ToolPermission
 from windowpane.errors import InvalidSettingError
 
@@ -25,6 +26,7 @@ STRICTEST: ToolPermission = "always"
 
 _MOST_TOKENS = 100_000_000
 _MOST_CALLS = 10_000
+_MOST_DOLLARS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +64,7 @@ def read_manifest(
     if fields.text("name", name) != name:
         notes.remark(fields.line("name"), f"the agent is named {name!r} after its folder; rename the folder instead")
     description = fields.text("description", "")
-    settings = _settings(fields, _search(fields, notes, check_search))
+    settings = _settings(fields, _search(fields, notes, check_search), _prices(fields, notes))
     servers = fields.table("mcpServers")
     fields.finish()
     return Manifest(
@@ -125,7 +127,26 @@ def _line_of(table: TableNode | None, name: str) -> int | None:
     return line
 
 
-def _settings(fields: Fields, search: Mapping[str, Any]) -> AgentSettings:
+def _prices(fields: Fields, notes: Notes) -> dict[str, ModelPrice]:
+    table = fields.table("prices")
+    found: dict[str, ModelPrice] = {}
+    for model, (line, node) in (table.entries if table else {}).items():
+        if not isinstance(node, TableNode):
+            notes.remark(line, f"prices.{model} must be a table with `input` and `output`")
+            continue
+        entry = Fields(node, notes, f"prices.{model}.")
+        taken, written, read, kept = (
+            entry.number(name, None, 0, _MOST_DOLLARS) for name in ("input", "output", "cache_read", "cache_write")
+        )
+        entry.finish()
+        if taken is None or written is None:
+            notes.remark(line, f"prices.{model} needs `input` and `output`, in dollars for a million tokens")
+            continue
+        found[model] = ModelPrice(input=taken, output=written, cache_read=read, cache_write=kept)
+    return found
+
+
+def _settings(fields: Fields, search: Mapping[str, Any], prices: Mapping[str, ModelPrice]) -> AgentSettings:
     default = AgentSettings()
     return AgentSettings(
         model=fields.text("model", "") or default.model,
@@ -136,6 +157,7 @@ def _settings(fields: Fields, search: Mapping[str, Any]) -> AgentSettings:
         tool_permission=_tool_permission(fields, default.tool_permission),
         mode=fields.choice("mode", MODES) or default.mode,
         context_window=fields.integer("context_window", 0, 1, _MOST_TOKENS) or None,
+        prices=prices,
         search=search,
         working_context=fields.flag("working_context", default.working_context),
         finders=fields.flag("finders", default.finders),

@@ -10,10 +10,11 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import Literal
 
+from windowpane.context.calls import CallPurpose
 from windowpane.context.items import ItemRef
 from windowpane.context.request import PartKind
 
-Listed = Literal["days", "models", "agents", "parts", "items", "scores", "latency", "sources"]
+Listed = Literal["days", "models", "agents", "purposes", "parts", "items", "scores", "latency", "sources"]
 """The lists of a dashboard, which can be had as CSV."""
 
 Stage = Literal["prepare", "model", "tools", "whole"]
@@ -35,8 +36,10 @@ class Filters:
 class Spent:
     """Turns and what they cost.
 
-    `request_tokens` is our own count of what was sent first in each turn; the other tokens are what providers reported
-    for all calls together. `cost_usd` covers the turns whose price is known; `turns_without_price` are the others.
+    `calls` are all calls, with retries and those for summaries. `request_tokens` is our own count of what was sent
+    first in each turn; the other tokens are what providers reported for all calls together. `cost_usd` covers the calls
+    whose usage and price are known; `calls_without_usage` and `calls_without_price` are the others, and
+    `turns_without_price` the turns that have one of these.
     """
 
     turns: int = 0
@@ -48,6 +51,8 @@ class Spent:
     cache_write_tokens: int = 0
     cost_usd: Decimal = Decimal(0)
     turns_without_price: int = 0
+    calls_without_usage: int = 0
+    calls_without_price: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,10 +118,26 @@ class AgentRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PurposeRow:
+    """What calls were made for: tokens and cost as far as they are known, and how many calls lack which."""
+
+    purpose: CallPurpose
+    calls: int
+    input_tokens: int
+    output_tokens: int
+    cache_read_tokens: int
+    cache_write_tokens: int
+    cost_usd: Decimal
+    calls_without_usage: int
+    calls_without_price: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PartRow:
     """One kind of part: in how many requests it was, what it took there, how often it had to be cut or left out.
 
-    `cost_usd` is its share, by tokens, of what the input of those turns cost.
+    `cost_usd` is what it cost as input in all calls of those turns, at the price of its place: tokens that the provider
+    read from its cache, wrote to it, or neither.
     """
 
     kind: PartKind
@@ -254,6 +275,7 @@ class Dashboard:
     days: tuple[DayRow, ...]
     models: tuple[ModelRow, ...]
     agents: tuple[AgentRow, ...]
+    purposes: tuple[PurposeRow, ...] = ()
     parts: tuple[PartRow, ...]
     items: tuple[ItemRow, ...]
     scores: tuple[ScoreStep, ...]

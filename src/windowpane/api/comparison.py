@@ -1,12 +1,13 @@
 """What changed from one request to another."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Literal
 
 from windowpane.context.ids import SessionId
 from windowpane.context.items import ItemRef
+from windowpane.context.messages import Usage
 from windowpane.context.request import PartKind
 
 Happened = Literal["entered", "left", "changed", "moved"]
@@ -36,14 +37,22 @@ class PartChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Side:
-    """One of the two turns, in figures. `cost_usd` is None when the price of its model is not known."""
+    """One of the two turns, in figures.
+
+    `calls` are all of its calls, with retries; `usage` and `cost_usd` are what is known of them together, and
+    `calls_without_usage` and `calls_without_price` say of how many that is not known. `cost_usd` is None when none is.
+    """
 
     session_id: SessionId
     turn: int
     model: str
     used_tokens: int
     items: int
+    calls: int = 0
+    usage: Usage = field(default_factory=Usage)
     cost_usd: Decimal | None
+    calls_without_usage: int = 0
+    calls_without_price: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

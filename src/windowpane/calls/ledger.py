@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal
 
-from windowpane.context.calls import CallOutcome, CallPurpose
+from windowpane.context.calls import CallOutcome, CallPurpose, ModelPrice
 from windowpane.context.events import CallEnded, CallSent, ModelReplied, Recorded, TurnFinished
 from windowpane.context.ids import BlobHash
 from windowpane.context.messages import Usage
@@ -23,7 +23,8 @@ class RecordedCall:
     """One call as the log has it; `seq` is where.
 
     `seen` tells whether the bytes were seen on the wire; otherwise there is no head, body or hash, and the call is
-    known as it was built. `usage` is None when the provider reported none.
+    known as it was built. `usage` is None when the provider reported none. `address` is where the call went, and
+    `price` what the agent said that the model costs.
     """
 
     id: str
@@ -44,6 +45,8 @@ class RecordedCall:
     first_byte_ms: int | None = None
     duration_ms: int | None = None
     usage: Usage | None = None
+    address: str = ""
+    price: ModelPrice | None = None
     reason: str = ""
 
 
@@ -106,6 +109,8 @@ class _Reader:
                 first_byte_ms=ended.first_byte_ms,
                 duration_ms=ended.duration_ms,
                 usage=ended.usage,
+                address=ended.address,
+                price=ended.price,
                 reason=ended.reason,
             )
 
@@ -128,6 +133,7 @@ class _Reader:
             seen=False,
             duration_ms=said.latency_ms,
             usage=said.usage if said.usage != Usage() else None,
+            price=replied.price,
         )
 
     def _close(self, turn: int) -> None:

@@ -14,7 +14,7 @@ from dataclasses import replace
 from pydantic import TypeAdapter
 
 from windowpane.calls.body import FirstBody, keep
-from windowpane.context.calls import CallPurpose, WireHead
+from windowpane.context.calls import CallPurpose, ModelPrice, WireHead
 from windowpane.context.events import CallEnded, CallSent, Event
 from windowpane.context.ids import BlobHash, content_hash
 
@@ -34,14 +34,18 @@ class CallRecorder:
         self._attempt = 0
         self._model = ""
         self._counted_tokens = 0
+        self._price: ModelPrice | None = None
         self._first: FirstBody | None = None
         self._stored: set[BlobHash] = set()
         self._ended: list[Event] = []
+        self._unpaid: list[CallEnded] = []
 
-    def begin_step(self, step: int, model: str, counted_tokens: int = 0) -> None:
-        """Tell which model call of the turn comes next, for which model, and how many tokens we count in it."""
+    def begin_step(self, step: int, model: str, counted_tokens: int = 0, price: ModelPrice | None = None) -> None:
+        """Tell which model call comes next, for which model, how many tokens we count in it, and what the agent says
+        that they cost.
+        """
         self._attempt = self._attempt if step == self._step else 0
-        self._step, self._model, self._counted_tokens = step, model, counted_tokens
+        self._step, self._model, self._counted_tokens, self._price = step, model, counted_tokens, price
 
     async def sent(self, head: WireHead, body: bytes) -> str:
         """Store a request that is on its way, and return the id of the call."""
@@ -68,11 +72,25 @@ class CallRecorder:
 
     def ended(self, ended: CallEnded) -> None:
         """Keep how a call ended, until something is stored."""
-        self._ended.append(replace(ended, turn=self._turn, model=self._model, counted_tokens=self._counted_tokens))
+        whole = replace(
+            ended,
+            turn=self._turn,
+            purpose=self._purpose,
+            model=self._model,
+            counted_tokens=self._counted_tokens,
+            price=self._price,
+        )
+        self._ended.append(whole)
+        self._unpaid.append(whole)
 
     def take(self) -> list[Event]:
         """Return the ends that are not stored yet, for an append that the caller makes."""
         ended, self._ended = self._ended, []
+        return ended
+
+    def unpaid(self) -> list[CallEnded]:
+        """Return the calls that ended since this was last asked, so that their cost can be counted."""
+        ended, self._unpaid = self._unpaid, []
         return ended
 
 

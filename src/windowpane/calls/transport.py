@@ -57,6 +57,7 @@ class _Call:
     def __init__(self, recorder: CallRecorder) -> None:
         self._recorder = recorder
         self._id = ""
+        self._address = ""
         self._started = time.monotonic()
         self._status: int | None = None
         self._first_byte_ms: int | None = None
@@ -65,6 +66,8 @@ class _Call:
     async def send(self, transport: httpx2.AsyncBaseTransport, request: httpx2.Request) -> httpx2.Response:
         """Send the request and store it meanwhile; return when both are done."""
         body = await request.aread()
+        head = _head(request)
+        self._address = head.url
         came: list[httpx2.Response | httpx2.HTTPError] = []
 
         async def carry() -> None:
@@ -75,7 +78,7 @@ class _Call:
 
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(carry)
-            self._id = await self._recorder.sent(_head(request), body)
+            self._id = await self._recorder.sent(head, body)
         response = came[0]
         if isinstance(response, httpx2.HTTPError):
             self.end("error", None, _said(response))
@@ -97,6 +100,7 @@ class _Call:
         self._recorder.ended(
             CallEnded(
                 id=self._id,
+                address=self._address,
                 outcome=outcome,
                 status=self._status,
                 first_byte_ms=self._first_byte_ms,

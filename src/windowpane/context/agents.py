@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from windowpane.context.calls import ModelPrice
 from windowpane.context.session import Mode, ToolPermission
 
 
@@ -36,6 +37,8 @@ class AgentSettings:
     """How a message is answered. `research` searches the web first."""
     context_window: int | None = None
     """The size of the context window in tokens. Default: the model's own."""
+    prices: Mapping[str, ModelPrice] = field(default_factory=dict[str, ModelPrice])
+    """What models cost, by name; see below. Default: the provider's list price, where it answers itself."""
     search: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """How freely items are selected; see below."""
     working_context: bool = True

@@ -23,6 +23,20 @@ class WireHead:
     headers: tuple[tuple[str, str], ...] = ()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelPrice:
+    """What a million tokens of a model cost in US dollars, as its agent says.
+
+    Tokens that are read from the provider's cache or written to it cost what other input costs, unless they have a
+    price of their own.
+    """
+
+    input: float
+    output: float
+    cache_read: float | None = None
+    cache_write: float | None = None
+
+
 TOKEN_FACTOR_CALLS = 4
 """Over about how many calls a token factor is taken."""
 

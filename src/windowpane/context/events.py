@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
 
-from windowpane.context.calls import CallOutcome, CallPurpose, SmallerWindow
+from windowpane.context.calls import CallOutcome, CallPurpose, ModelPrice, SmallerWindow
 from windowpane.context.fetched import Fetched, FetchedKind
 from windowpane.context.ids import Actor, BlobHash, SessionId
 from windowpane.context.items import ItemRef, SessionMode
@@ -179,13 +179,17 @@ class CallSent:
 class CallEnded:
     """An HTTP request to a provider ended.
 
-    `counted_tokens` is our own count of what was sent. `status` is None when no answer began; `usage` is None when the
-    provider reported none. `reason` says what went wrong, in a few words, without keys.
+    `address` is where it went, and `price` what the agent says that the model costs, if it says so: with `usage` they
+    tell the cost. `counted_tokens` is our own count of what was sent. `status` is None when no answer began; `usage` is
+    None when the provider reported none. `reason` says what went wrong, in a few words, without keys.
     """
 
     id: str
     turn: int | None = None
+    purpose: CallPurpose = "answer"
     model: str = ""
+    address: str = ""
+    price: ModelPrice | None = None
     counted_tokens: int = 0
     outcome: CallOutcome
     status: int | None = None
@@ -201,13 +205,14 @@ class ModelReplied:
     """One model call ended well. `tokens` is what its text costs by our own count.
 
     `own_words` is the reply as its provider wrote it, where the provider wants that back with the results of tools;
-    empty where the step says it all.
+    empty where the step says it all. `price` is what the agent says that the model costs.
     """
 
     turn: int
     step: Step
     tokens: int = 0
     own_words: str = ""
+    price: ModelPrice | None = None
     type: Literal["model.replied"] = "model.replied"
 
 

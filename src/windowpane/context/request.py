@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
 
+from windowpane.context.calls import ModelPrice
 from windowpane.context.ids import BlobHash, RequestId
 from windowpane.context.items import IncludeMode, ItemRef, ItemType
 from windowpane.context.messages import ToolCall
@@ -239,7 +240,10 @@ class ReplyOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallSettings:
-    """How the model is called. None leaves the choice to the provider."""
+    """How the model is called. None leaves the choice to the provider.
+
+    `price` is what the agent says that the model costs; it is not sent.
+    """
 
     model: str
     temperature: float | None = None
@@ -247,6 +251,7 @@ class CallSettings:
     max_output_tokens: int | None = None
     mode: Literal["normal", "thinking", "research"] = "normal"
     reply_options: ReplyOptions = field(default_factory=ReplyOptions)
+    price: ModelPrice | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,6 +9,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from difflib import unified_diff
 from itertools import chain
 
@@ -17,7 +18,7 @@ from windowpane.context.ids import BlobHash
 from windowpane.context.items import ItemRef
 from windowpane.context.request import ContextItem, PartKind, Request, RequestContext, RequestMessage
 from windowpane.insight.past import PastTurn
-from windowpane.models.prices import price_of_steps
+from windowpane.insight.usage import Spending, spending
 from windowpane.text.tokens import count, message_tokens, tools_tokens
 
 MOST_DIFF_LINES = 400
@@ -29,8 +30,8 @@ NUMBERED: tuple[PartKind, ...] = ("history", "sources", "summary", "recall")
 def compare(before: PastTurn, after: PastTurn) -> Comparison:
     """Return what is different in the second turn's request."""
     first, second = before.request, after.request
-    sides = _side(before), _side(after)
-    costs = sides[0].cost_usd, sides[1].cost_usd
+    spent = tuple(spending(past.calls, past.context.settings.model) for past in (before, after))
+    sides = _side(before, spent[0]), _side(after, spent[1])
     items = _item_changes(before, after)
     return Comparison(
         before=sides[0],
@@ -39,12 +40,12 @@ def compare(before: PastTurn, after: PastTurn) -> Comparison:
         parts=_part_changes(first, second, same_session=before.session_id == after.session_id),
         tokens=sides[1].used_tokens - sides[0].used_tokens,
         tokens_by_part=_tokens_by_part(before.context, after.context),
-        cost_usd=None if costs[0] is None or costs[1] is None else costs[1] - costs[0],
+        cost_usd=_difference(*spent),
         prefix=_prefix(before, after, items),
     )
 
 
-def _side(past: PastTurn) -> Side:
+def _side(past: PastTurn, spent: Spending) -> Side:
     context = past.context
     return Side(
         session_id=past.session_id,
@@ -52,15 +53,25 @@ def _side(past: PastTurn) -> Side:
         model=context.settings.model,
         used_tokens=context.budget.used_tokens,
         items=sum(item.sent for item in context.items),
-        cost_usd=price_of_steps(context.settings.model, past.steps, at=context.timestamp),
+        calls=spent.calls,
+        usage=spent.usage,
+        cost_usd=spent.cost_usd,
+        calls_without_usage=spent.without_usage,
+        calls_without_price=spent.without_price,
     )
+
+
+def _difference(before: Spending, after: Spending) -> Decimal | None:
+    """Return by how much the second turn cost more, or None when not every call of both has a known cost."""
+    unknown = sum(spent.without_usage + spent.without_price for spent in (before, after))
+    return None if unknown else (after.cost_usd or Decimal(0)) - (before.cost_usd or Decimal(0))
 
 
 # Items
 
 
 def _item_changes(before: PastTurn, after: PastTurn) -> tuple[ItemChange, ...]:
-    old, new = _sent(before.context), _sent(after.context)
+    old, new = sent_items(before.context), sent_items(after.context)
     both = [ref for ref in new if ref in old]
     strays = _strays([ref for ref in old if ref in new], both)
     changes = [
@@ -79,12 +90,12 @@ def _item_changes(before: PastTurn, after: PastTurn) -> tuple[ItemChange, ...]:
         if was.hash != now.hash or was.status != now.status:
             diff = _diff(_said(before, was.hash), _said(after, now.hash))
             changes.append(ItemChange(ref=ref, happened="changed", reason=now.reason, tokens=tokens, diff=diff))
-        if ref in strays or _place(was) != _place(now):
+        if ref in strays or place_of(was) != place_of(now):
             changes.append(ItemChange(ref=ref, happened="moved", reason=_movement(was, now), tokens=tokens))
     return tuple(changes)
 
 
-def _sent(context: RequestContext) -> dict[ItemRef, ContextItem]:
+def sent_items(context: RequestContext) -> dict[ItemRef, ContextItem]:
     """Return the items that the model was given, in the order of the prompt."""
     sent = [item for item in context.items if item.sent]
     return {item.ref: item for _, item in sorted(enumerate(sent), key=lambda pair: _prompt_order(*pair))}
@@ -92,11 +103,11 @@ def _sent(context: RequestContext) -> dict[ItemRef, ContextItem]:
 
 def _prompt_order(index: int, item: ContextItem) -> tuple[int, bool, int, str]:
     """Return where an item stands: texts by priority and name, tools as they came in."""
-    place = _PLACES.index(_place(item))
+    place = _PLACES.index(place_of(item))
     return (place, item.type == "reference", index if item.type == "tool" else item.priority or 0, item.name)
 
 
-def _place(item: ContextItem) -> PartKind:
+def place_of(item: ContextItem) -> PartKind:
     if item.type == "tool":
         return "tools"
     return "selected" if item.include_mode == "agent" else "rules" if item.type == "rule" else "references"
@@ -106,8 +117,8 @@ _PLACES: tuple[PartKind, ...] = ("tools", "rules", "references", "selected")
 
 
 def _movement(was: ContextItem, now: ContextItem) -> str:
-    if _place(was) != _place(now):
-        return f"moved from {_place(was)} to {_place(now)}"
+    if place_of(was) != place_of(now):
+        return f"moved from {place_of(was)} to {place_of(now)}"
     if was.priority != now.priority:
         return f"priority changed from {was.priority} to {now.priority}"
     return "other items moved around it"
@@ -288,7 +299,7 @@ def _stretches(past: PastTurn) -> list[_Stretch]:
         _Stretch("tools", tool.offered_name, _bytes(f"{offer}\n"), tool.ref)
         for tool, offer in zip(request.tools, _offers(request), strict=True)
     ]
-    items = _sent(past.context)
+    items = sent_items(past.context)
     return tools + [stretch for message in request.messages for stretch in _cut(message, items)]
 
 
@@ -299,7 +310,7 @@ def _cut(message: RequestMessage, items: Mapping[ItemRef, ContextItem]) -> list[
     found: list[_Stretch] = []
     owner: ItemRef | None = None
     start = 0
-    for ref in [ref for ref, item in items.items() if _place(item) == message.part]:
+    for ref in [ref for ref, item in items.items() if place_of(item) == message.part]:
         # The heading under which the item stands; the blank line before it belongs to it.
         at = text.find(f"\n\n## {ref.name}\n\n", start)
         if at < 0:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+from windowpane.calls.ledger import RecordedCall, calls_of
 from windowpane.context.catalog import Catalog
 from windowpane.context.events import ModelReplied, Recorded, ToolReturned
 from windowpane.context.ids import BlobHash, SessionId
@@ -69,6 +70,7 @@ class PastTurn:
     texts: Mapping[BlobHash, str]
     catalog: Catalog | None = None
     steps: tuple[Step, ...] = ()
+    calls: tuple[RecordedCall, ...] = ()
 
     @property
     def damages(self) -> tuple[str, ...]:
@@ -129,6 +131,7 @@ async def past_turn(engine: Records, session_id: SessionId, turn: int, *, with_c
         texts=texts,
         catalog=catalog,
         steps=steps_of(events, turn),
+        calls=tuple(call for call in calls_of(events) if call.turn == turn),
     )
 
 

@@ -6,11 +6,13 @@ Our count is made with one tokenizer for all providers; the residual shows how f
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from decimal import Decimal
 
 from windowpane.api.turns import UsageAnalysis
+from windowpane.calls.ledger import RecordedCall
 from windowpane.context.messages import Step, Usage
 from windowpane.context.request import Request
-from windowpane.models.prices import price
+from windowpane.models.prices import cost_of, price
 from windowpane.request.messages import messages_now
 from windowpane.text.tokens import count, counted_tokens
 
@@ -37,6 +39,33 @@ def residuals(request: Request, steps: Sequence[Step]) -> tuple[Residual, ...]:
             reported_tokens=step.usage.input_tokens or None,
         )
         for index, step in enumerate(steps)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Spending:
+    """What calls used and cost together, and of how many that is not known.
+
+    `cost_usd` is the sum of the known costs, None when none is known.
+    """
+
+    calls: int
+    usage: Usage
+    cost_usd: Decimal | None
+    without_usage: int
+    without_price: int
+
+
+def spending(calls: Sequence[RecordedCall], asked: str = "") -> Spending:
+    """Return what calls cost together. `asked` is the model that their request named; see `cost_of`."""
+    costs = [cost_of(call, asked) for call in calls]
+    known = [cost for cost in costs if cost is not None]
+    return Spending(
+        calls=len(calls),
+        usage=sum((call.usage for call in calls if call.usage), Usage()),
+        cost_usd=sum(known, Decimal(0)) if known else None,
+        without_usage=sum(call.usage is None for call in calls),
+        without_price=sum(call.usage is not None and cost is None for call, cost in zip(calls, costs, strict=True)),
     )
 
 

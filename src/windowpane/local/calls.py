@@ -3,7 +3,6 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 
 import anyio.to_thread
 
@@ -12,12 +11,13 @@ from windowpane.calls.ledger import RecordedCall
 from windowpane.context.events import Recorded, RequestBuilt
 from windowpane.context.ids import BlobHash, SessionId
 from windowpane.context.items import ItemRef
-from windowpane.context.messages import Step, Usage
+from windowpane.context.messages import Step
 from windowpane.context.request import Request, RequestMessage
 from windowpane.engine import Engine
 from windowpane.insight.past import steps_of
+from windowpane.insight.usage import spending
 from windowpane.insight.wire import BuiltCall, changes_of, spans_of
-from windowpane.models.prices import price
+from windowpane.models.prices import cost_of
 from windowpane.request.messages import messages_now
 from windowpane.text.tokens import counted_tokens, message_tokens
 
@@ -28,7 +28,7 @@ async def calls_of_session(engine: Engine, session_id: SessionId) -> CallList:
     Raises:
         SessionNotFoundError: no such session.
     """
-    return await priced(engine, session_id, await engine.calls.of_session(session_id))
+    return priced(await engine.calls.of_session(session_id))
 
 
 async def calls_of_turn(engine: Engine, session_id: SessionId, turn: int) -> CallList:
@@ -40,7 +40,7 @@ async def calls_of_turn(engine: Engine, session_id: SessionId, turn: int) -> Cal
     calls = await engine.calls.of_turn(session_id, turn)
     builder = await _Builder.of(engine, session_id, turn)
     counted = {call.id: built.counted for call in calls if (built := await builder.built(call)) is not None}
-    return await priced(engine, session_id, calls, counted)
+    return priced(calls, counted)
 
 
 async def call_of_turn(engine: Engine, session_id: SessionId, turn: int, number: int) -> CallRecord:
@@ -126,11 +126,8 @@ class _Builder:
         return _Built(self._read[name], self._steps[: call.step - 1])
 
 
-async def priced(
-    engine: Engine, session_id: SessionId, calls: Sequence[RecordedCall], counted: Mapping[str, int] | None = None
-) -> CallList:
+def priced(calls: Sequence[RecordedCall], counted: Mapping[str, int] | None = None) -> CallList:
     """Return calls with their cost, and what they used together. `counted` is our own count of each, by id."""
-    heads = await engine.calls.heads(session_id, calls)
     views = tuple(
         CallView(
             number=number,
@@ -148,24 +145,20 @@ async def priced(
             first_byte_ms=call.first_byte_ms,
             duration_ms=call.duration_ms,
             usage=call.usage,
-            cost_usd=_cost(call, heads[call.head].url if call.head and call.head in heads else None),
+            cost_usd=cost_of(call),
             counted_tokens=(counted or {}).get(call.id),
             reason=call.reason,
         )
         for number, call in enumerate(calls, 1)
     )
-    costs = [view.cost_usd for view in views if view.cost_usd is not None]
+    spent = spending(calls)
     return CallList(
         calls=views,
-        usage=sum((view.usage for view in views if view.usage), Usage()),
-        cost_usd=sum(costs, Decimal(0)) if costs else None,
-        without_usage=sum(view.usage is None for view in views),
-        without_price=sum(view.usage is not None and view.cost_usd is None for view in views),
+        usage=spent.usage,
+        cost_usd=spent.cost_usd,
+        without_usage=spent.without_usage,
+        without_price=spent.without_price,
     )
-
-
-def _cost(call: RecordedCall, url: str | None) -> Decimal | None:
-    return None if call.usage is None else price(call.model, call.usage, at=call.started_at, url=url)
 
 
 async def _item_texts(engine: Engine, session_id: SessionId, request: Request) -> dict[ItemRef, str]:

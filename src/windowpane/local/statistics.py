@@ -165,11 +165,11 @@ async def _spent(engine: Engine, state: SessionState) -> _Spent:
     events = await engine.store.read(state.id, after=start - 1)
     last = state.turn_starts.of(state.turn_count) or start
     calls = calls_of(events)
-    before = await priced(engine, state.id, [call for call in calls if call.seq < last])
+    before = priced([call for call in calls if call.seq < last])
     known = kept[state.id] = known.plus(before, state.turn_count - 1)
     while len(kept) > KEPT_SPENDINGS:
         kept.popitem(last=False)
-    return known.plus(await priced(engine, state.id, [call for call in calls if call.seq >= last]), state.turn_count)
+    return known.plus(priced([call for call in calls if call.seq >= last]), state.turn_count)
 
 
 def _answers(messages: Sequence[Message]) -> list[AssistantMessage]:

@@ -13,6 +13,7 @@ import anyio.to_thread
 import structlog
 
 from windowpane.calls.recorder import CallRecorder, recording
+from windowpane.context.calls import ModelPrice
 from windowpane.context.events import Event, SummaryMade
 from windowpane.context.fold import messages_of
 from windowpane.context.ids import BlobHash, SessionId
@@ -74,8 +75,11 @@ class Memory:
         measured = await self._index.nearness(message, texts)
         return [None if math.isnan(near) else near for near in measured.tolist()]
 
-    async def sum_up(self, state: SessionState, model: str) -> Changed | None:
-        """Make the summary that is due, if one is. A summary that fails leaves the one before in place."""
+    async def sum_up(self, state: SessionState, model: str, price: ModelPrice | None = None) -> Changed | None:
+        """Make the summary that is due, if one is. A summary that fails leaves the one before in place.
+
+        `price` is what the agent says that the model costs.
+        """
         wanted = due(state.recent, state.summary) if state.open_turn is None else None
         if wanted is None:
             return None
@@ -84,7 +88,7 @@ class Memory:
         except WindowpaneError as error:
             log.info("summary.without_model", session=state.id, code=error.code)
             chosen = None
-        calls = self._recorder(state, model)
+        calls = self._recorder(state, model, price)
         with recording(calls):
             summary = await summarise(wanted, chosen)
         ended = calls.take()
@@ -100,7 +104,7 @@ class Memory:
 
         return await self._sessions.change(state.id, newer, unread=True)
 
-    def _recorder(self, state: SessionState, model: str) -> CallRecorder:
+    def _recorder(self, state: SessionState, model: str, price: ModelPrice | None) -> CallRecorder:
         """Return what keeps the calls of a summary, unless the history was cleared meanwhile."""
 
         async def store(events: Sequence[Event], blobs: Mapping[BlobHash, str]) -> None:
@@ -110,7 +114,7 @@ class Memory:
             await self._sessions.change(state.id, unless_cleared, blobs=blobs, unread=True)
 
         calls = CallRecorder(store, purpose="summary")
-        calls.begin_step(1, model)
+        calls.begin_step(1, model, price=price)
         return calls
 
     def forget(self, session_id: SessionId) -> None:

@@ -1,25 +1,33 @@
 """What model calls cost in US dollars.
 
-Prices come from the list that genai-prices carries, offline. A model that is not listed has no price, which is not
-the same as costing nothing.
+An agent may say what its models cost. Otherwise prices come from the list that genai-prices carries, offline: that is
+what the provider itself takes, so a server at another address has no list price. A model without a price is not the
+same as one that costs nothing, and a call whose provider reported no usage has no known cost.
 """
 
-from collections.abc import Sequence
 from datetime import datetime
 from decimal import Decimal
 
 from genai_prices import Usage as PricedUsage
 from genai_prices import calc_price
 
-from windowpane.context.messages import Step, Usage
+from windowpane.calls.ledger import RecordedCall
+from windowpane.context.calls import ModelPrice
+from windowpane.context.messages import Usage
+
+MILLION = 1_000_000
 
 
-def price(model: str, usage: Usage, *, at: datetime | None = None, url: str | None = None) -> Decimal | None:
+def price(
+    model: str, usage: Usage, *, at: datetime | None = None, url: str | None = None, own: ModelPrice | None = None
+) -> Decimal | None:
     """Return what a call cost in US dollars, at the prices of that time, or None when the model has no known price.
 
     `model` is `provider:model`, or a model's own name when the provider is not known. `url` is where the call went: a
-    provider's list price is not the price of another server that takes the same calls.
+    provider's list price is not the price of another server that takes the same calls. `own` is what the agent says.
     """
+    if own is not None:
+        return _own_price(own, usage)
     provider, colon, name = model.partition(":")
     try:
         used = PricedUsage(
@@ -41,22 +49,35 @@ def price(model: str, usage: Usage, *, at: datetime | None = None, url: str | No
     return found.total_price
 
 
-def price_of_steps(model: str, steps: Sequence[Step], *, at: datetime | None = None) -> Decimal | None:
-    """Return what all calls of a turn cost together, or None when one of them has no known price.
+def cost_of(call: RecordedCall, asked: str = "") -> Decimal | None:
+    """Return what a call cost, or None when that is not known.
 
-    `model` is the name that the request was sent under. The provider's own name for what answered is more exact, and
-    is used when it is listed.
+    `asked` is the model that the request named. It helps where the wire was not seen: then a call has the name by
+    which the provider calls what answered, which is more exact where it is listed.
     """
-    total = Decimal(0)
-    for step in steps:
-        cost = _price_of_step(model, step, at)
-        if cost is None:
-            return None
-        total += cost
-    return total
+    if call.usage is None or (call.seen and not call.address):
+        return None
+    if call.seen:
+        return price(call.model, call.usage, at=call.started_at, url=call.address, own=call.price)
+    return price_of_answer(asked, call.model, call.usage, at=call.started_at, own=call.price)
 
 
-def _price_of_step(model: str, step: Step, at: datetime | None) -> Decimal | None:
-    provider, colon, _ = model.partition(":")
-    exact = price(f"{provider}:{step.model}", step.usage, at=at) if colon and step.model else None
-    return price(model, step.usage, at=at) if exact is None else exact
+def price_of_answer(
+    asked: str, answered: str, usage: Usage, *, at: datetime | None = None, own: ModelPrice | None = None
+) -> Decimal | None:
+    """Return what an answer cost whose wire was not seen: of the model `asked`, which calls itself `answered`."""
+    provider, colon, _ = asked.partition(":")
+    names = (f"{provider}:{answered}" if colon and answered else answered, asked)
+    costs = (price(name, usage, at=at, own=own) for name in names if name)
+    return next((cost for cost in costs if cost is not None), None)
+
+
+def _own_price(own: ModelPrice, usage: Usage) -> Decimal:
+    plain = max(usage.input_tokens - usage.cache_read_tokens - usage.cache_write_tokens, 0)
+    taken = (
+        (plain, own.input),
+        (usage.cache_read_tokens, own.input if own.cache_read is None else own.cache_read),
+        (usage.cache_write_tokens, own.input if own.cache_write is None else own.cache_write),
+        (usage.output_tokens, own.output),
+    )
+    return sum((tokens * Decimal(str(dollars)) for tokens, dollars in taken), Decimal(0)) / MILLION

@@ -31,12 +31,14 @@ _TYPES: dict[str, TypeAdapter[Any]] = {
 def call_settings(agent: Agent, session: SessionState) -> CallSettings:
     """Return how the model is called in this session now."""
     own, ours = session.settings, agent.settings
+    model = own.model or ours.model
     return CallSettings(
-        model=own.model or ours.model,
+        model=model,
         temperature=ours.temperature if own.temperature is None else own.temperature,
         top_p=ours.top_p if own.top_p is None else own.top_p,
         max_output_tokens=own.max_output_tokens or ours.max_output_tokens,
         mode=own.mode or ours.mode,
+        price=ours.prices.get(model),
     )
 
 

@@ -155,8 +155,8 @@ class Conversations:
             SessionNotFoundError: no such session.
         """
         state = await self._states.state(session_id)
-        agent = await self._agents.look(state.agent)
-        await self._memory.sum_up(state, call_settings(agent, state).model)
+        settings = call_settings(await self._agents.look(state.agent), state)
+        await self._memory.sum_up(state, settings.model, settings.price)
         return await self._states.state(session_id)
 
     async def _call_texts(self, session_id: SessionId, events: Iterable[Recorded]) -> list[BlobHash]:

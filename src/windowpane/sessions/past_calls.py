@@ -1,6 +1,6 @@
 """The calls of a session: what was sent to providers, to the byte."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pydantic import TypeAdapter
@@ -58,12 +58,6 @@ class PastCalls:
         if not 1 <= number <= len(calls):
             raise CallNotFoundError(turn, number, len(calls))
         return calls[number - 1]
-
-    async def heads(self, session_id: SessionId, calls: Sequence[RecordedCall]) -> dict[BlobHash, WireHead]:
-        """Return the heads of calls, by name: where each went and with which headers."""
-        names = list(dict.fromkeys(call.head for call in calls if call.head))
-        found = await self._store.blobs(session_id, names)
-        return {name: _HEAD.validate_json(text) for name, text in found.items()}
 
     async def wire(self, session_id: SessionId, call: RecordedCall) -> Wire | None:
         """Return what a call sent, or None when the wire was not seen or its record was erased."""

@@ -1,9 +1,9 @@
 """Limit what the model calls of each owner may cost, a day and a month, for all workers together.
 
-Every call that this server makes for an owner is counted in the store when its answer is complete: those of turns and
-those of summaries. A turn begins only while its owner is below every limit. Turns that run already go on, so what an
-owner spends can exceed a limit by what the turns cost that ran at that moment. Calls of models without a known price
-are counted by number and cost nothing here.
+Every call that this server makes for an owner is counted in the store when it has ended: those of turns and those of
+summaries, those that were made again and those that broke off. A turn begins only while its owner is below every limit.
+Turns that run already go on, so what an owner spends can exceed a limit by what the turns cost that ran at that moment.
+Calls without a known cost are counted by number and cost nothing here.
 """
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
@@ -12,18 +12,22 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 
+import anyio
 import structlog
 
 from windowpane.api.analytics import CostLimitView, Period
+from windowpane.calls.recorder import current_recorder
+from windowpane.context.events import CallEnded
 from windowpane.context.ids import owner_of
-from windowpane.context.messages import Step
 from windowpane.context.request import CallSettings, OfferedTool, RequestMessage
 from windowpane.errors import CostLimitError, StoreError
 from windowpane.models.base import ChatModel, Models, ModelStep, ModelText
-from windowpane.models.prices import price_of_steps
+from windowpane.models.prices import price, price_of_answer
 from windowpane.stores.base import Cost, Store
 
 NANO = 10**9
+COUNT_WITHIN_S = 5.0
+"""How long a turn that was stopped waits for its cost to be counted."""
 
 log = structlog.get_logger()
 
@@ -97,21 +101,22 @@ class Costs:
             )
         return tuple(found)
 
-    async def _count(self, owner: str, model: str, step: Step) -> None:
-        now = self._clock()
-        price = price_of_steps(model, [step], at=now)
-        cost = Cost(unpriced_calls=1) if price is None else Cost(round(price * NANO))
+    async def _count(self, owner: str, costs: Sequence[Decimal | None]) -> None:
+        """Add what calls cost; None is a cost that is not known."""
+        nano = sum(round(cost * NANO) for cost in costs if cost is not None)
         try:
-            await self._store.add_cost(owner_of(owner), now.date(), cost)
+            await self._store.add_cost(owner_of(owner), self._clock().date(), Cost(nano, costs.count(None)))
         except StoreError as error:
             # The answer is worth more than the count.
-            log.warning("cost.not_counted", owner=owner_of(owner), model=model, code=error.code, why=str(error))
+            log.warning("cost.not_counted", owner=owner_of(owner), code=error.code, why=str(error))
 
 
 class _CountedModel:
     """A model whose calls are counted for an owner."""
 
-    def __init__(self, model: ChatModel, owner: str, count: Callable[[str, str, Step], Awaitable[None]]) -> None:
+    def __init__(
+        self, model: ChatModel, owner: str, count: Callable[[str, Sequence[Decimal | None]], Awaitable[None]]
+    ) -> None:
         self._model = model
         self._owner = owner
         self._count = count
@@ -129,11 +134,35 @@ class _CountedModel:
         self, messages: Sequence[RequestMessage], tools: Sequence[OfferedTool], settings: CallSettings
     ) -> AsyncGenerator[ModelText | ModelStep]:
         """Call the model once, and count what that cost before the end is told; see `ChatModel.stream`."""
-        async with aclosing(self._model.stream(messages, tools, settings)) as events:
-            async for event in events:
-                if isinstance(event, ModelStep):
-                    await self._count(self._owner, settings.model, event.step)
-                yield event
+        last: ModelStep | None = None
+        try:
+            async with aclosing(self._model.stream(messages, tools, settings)) as events:
+                async for event in events:
+                    if isinstance(event, ModelStep):
+                        last = event
+                    else:
+                        yield event
+        finally:
+            # Also when the answer broke off or was stopped: the provider counts it too.
+            with anyio.move_on_after(COUNT_WITHIN_S, shield=True):
+                await self._count_ended(settings, last)
+        if last is not None:
+            yield last
+
+    async def _count_ended(self, settings: CallSettings, last: ModelStep | None) -> None:
+        recorder = current_recorder()
+        ended = recorder.unpaid() if recorder is not None else []
+        costs = [_cost(call) for call in ended]
+        if not ended and last is not None:
+            # The wire was not seen.
+            step = last.step
+            costs = [price_of_answer(settings.model, step.model, step.usage, own=settings.price)]
+        if costs:
+            await self._count(self._owner, costs)
+
+
+def _cost(ended: CallEnded) -> Decimal | None:
+    return ended.usage and price(ended.model, ended.usage, url=ended.address, own=ended.price)
 
 
 def _span(period: Period, today: date) -> tuple[date, date]:

@@ -84,7 +84,8 @@ async def run(turn: TurnRun, state: SessionState) -> SessionState:
                 for earlier, own_words in zip(open_turn.steps[::-1], open_turn.own_words[::-1], strict=False):
                     turn.model.remember(earlier.text, own_words)
                 counted = counted_tokens(messages, turn.request.tools, turn.model.name)
-                turn.calls.begin_step(len(open_turn.steps) + 1, turn.model.name, counted)
+                price = turn.request.context.settings.price
+                turn.calls.begin_step(len(open_turn.steps) + 1, turn.model.name, counted, price)
                 with (
                     recording(turn.calls),
                     telemetry.model_call(state.id, turn.request.context.settings, messages) as measured,
@@ -92,7 +93,9 @@ async def run(turn: TurnRun, state: SessionState) -> SessionState:
                     said = await _call_model(turn, messages, first=not open_turn.steps)
                     step = said.step
                     telemetry.describe_step(measured, step)
-                replied = ModelReplied(turn=turn.number, step=step, tokens=count(step.text), own_words=said.own_words)
+                replied = ModelReplied(
+                    turn=turn.number, step=step, tokens=count(step.text), own_words=said.own_words, price=price
+                )
                 # An answer that calls nothing is the last one: it and the turn's end are stored together.
                 ended = turn.calls.take()
                 last = () if step.tool_calls else (turn.end.of(turn.request, (*open_turn.steps, step)),)

@@ -465,7 +465,8 @@ class Runner:
         """Sum the conversation up when that is due, now that no client waits."""
         try:
             agent = task.agent or await self._agents.look(task.state.agent)
-            await self._memory.sum_up(task.state, task.model or call_settings(agent, task.state).model)
+            model = task.model or call_settings(agent, task.state).model
+            await self._memory.sum_up(task.state, model, agent.settings.prices.get(model))
         except WindowpaneError as error:
             # Deleted meanwhile, or the store is gone: the next turn tries again.
             log.info("summary.not_made", session=task.state.id, code=error.code)

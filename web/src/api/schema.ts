@@ -51,6 +51,7 @@ export type AgentSettings = {
   tool_permission: "always" | "never" | "tool"
   mode: "normal" | "thinking" | "research"
   context_window: number | null
+  prices: Record<string, ModelPrice>
   search: Record<string, unknown>
   working_context: boolean
   finders: boolean
@@ -204,11 +205,14 @@ export type CalibrationStep = {
   share: number | null
 }
 
-/** An HTTP request to a provider ended. `counted_tokens` is our own count of what was sent. `status` is None when no answer began; `usage` is None when the provider reported none. `reason` says what went wrong, in a few words, without keys. */
+/** An HTTP request to a provider ended. `address` is where it went, and `price` what the agent says that the model costs, if it says so: with `usage` they tell the cost. `counted_tokens` is our own count of what was sent. `status` is None when no answer began; `usage` is None when the provider reported none. `reason` says what went wrong, in a few words, without keys. */
 export type CallEnded = {
   id: string
   turn: number | null
+  purpose: "answer" | "summary" | "embedding"
   model: string
+  address: string
+  price: ModelPrice | null
   counted_tokens: number
   outcome: "complete" | "cut" | "error"
   status: number | null
@@ -219,13 +223,16 @@ export type CallEnded = {
   type: "call.ended"
 }
 
-/** An HTTP request to a provider ended. `counted_tokens` is our own count of what was sent. `status` is None when no answer began; `usage` is None when the provider reported none. `reason` says what went wrong, in a few words, without keys. */
+/** An HTTP request to a provider ended. `address` is where it went, and `price` what the agent says that the model costs, if it says so: with `usage` they tell the cost. `counted_tokens` is our own count of what was sent. `status` is None when no answer began; `usage` is None when the provider reported none. `reason` says what went wrong, in a few words, without keys. */
 export type CallEndedEvent = {
   seq: number
   at: string
   id: string
   turn: number | null
+  purpose: "answer" | "summary" | "embedding"
   model: string
+  address: string
+  price: ModelPrice | null
   counted_tokens: number
   outcome: "complete" | "cut" | "error"
   status: number | null
@@ -292,7 +299,7 @@ export type CallSentEvent = {
   type: "call.sent"
 }
 
-/** How the model is called. None leaves the choice to the provider. */
+/** How the model is called. None leaves the choice to the provider. `price` is what the agent says that the model costs; it is not sent. */
 export type CallSettings = {
   model: string
   temperature: number | null
@@ -300,6 +307,7 @@ export type CallSettings = {
   max_output_tokens: number | null
   mode: "normal" | "thinking" | "research"
   reply_options: ReplyOptions
+  price: ModelPrice | null
 }
 
 /** One model call. `residual_tokens` is how many input tokens the provider counted beyond ours; null: it said none. `cost_usd` is null when the model has no known price. */
@@ -632,6 +640,7 @@ export type Dashboard = {
   days: DayRow[]
   models: ModelRow[]
   agents: AgentRow[]
+  purposes: PurposeRow[]
   parts: PartRow[]
   items: ItemRow[]
   scores: ScoreStep[]
@@ -1363,16 +1372,25 @@ export type ModelNames = {
   models: string[]
 }
 
-/** One model call ended well. `tokens` is what its text costs by our own count. `own_words` is the reply as its provider wrote it, where the provider wants that back with the results of tools; empty where the step says it all. */
+/** What a million tokens of a model cost in US dollars, as its agent says. Tokens that are read from the provider's cache or written to it cost what other input costs, unless they have a price of their own. */
+export type ModelPrice = {
+  input: number
+  output: number
+  cache_read: number | null
+  cache_write: number | null
+}
+
+/** One model call ended well. `tokens` is what its text costs by our own count. `own_words` is the reply as its provider wrote it, where the provider wants that back with the results of tools; empty where the step says it all. `price` is what the agent says that the model costs. */
 export type ModelReplied = {
   turn: number
   step: Step
   tokens: number
   own_words: string
+  price: ModelPrice | null
   type: "model.replied"
 }
 
-/** One model call ended well. `tokens` is what its text costs by our own count. `own_words` is the reply as its provider wrote it, where the provider wants that back with the results of tools; empty where the step says it all. */
+/** One model call ended well. `tokens` is what its text costs by our own count. `own_words` is the reply as its provider wrote it, where the provider wants that back with the results of tools; empty where the step says it all. `price` is what the agent says that the model costs. */
 export type ModelRepliedEvent = {
   seq: number
   at: string
@@ -1380,6 +1398,7 @@ export type ModelRepliedEvent = {
   step: Step
   tokens: number
   own_words: string
+  price: ModelPrice | null
   type: "model.replied"
 }
 
@@ -1509,7 +1528,7 @@ export type PartChange = {
   diff: string
 }
 
-/** One kind of part: in how many requests it was, what it took there, how often it had to be cut or left out. `cost_usd` is its share, by tokens, of what the input of those turns cost. */
+/** One kind of part: in how many requests it was, what it took there, how often it had to be cut or left out. `cost_usd` is what it cost as input in all calls of those turns, at the price of its place: tokens that the provider read from its cache, wrote to it, or neither. */
 export type PartRow = {
   kind: "core" | "site" | "user_context" | "time_context" | "override" | "rules" | "references" | "tools" | "summary" | "history" | "sources" | "recall" | "resume" | "fetched" | "selected" | "message"
   requests: number
@@ -1644,6 +1663,19 @@ export type Proposal = {
   fitted: Measure
   folds: number
   better: boolean
+}
+
+/** What calls were made for: tokens and cost as far as they are known, and how many calls lack which. */
+export type PurposeRow = {
+  purpose: "answer" | "summary" | "embedding"
+  calls: number
+  input_tokens: number
+  output_tokens: number
+  cache_read_tokens: number
+  cache_write_tokens: number
+  cost_usd: string
+  calls_without_usage: number
+  calls_without_price: number
 }
 
 /** How well the selection chose. Shares are None where nothing was counted. `selected` counts items that the selection took in, `selected_used` those of them of which the answer has a trace, `selected_probably` those that it is near to in meaning without one. `missed` counts items that the user added by hand right after an answer, or named in the message: what was needed and not selected. So `precision` is the share of the selected that was used for sure or probably, and `recall` the share of the needed that was selected. At least so much: an item can be of use and leave no trace. */
@@ -2178,14 +2210,18 @@ export type SharedItem = {
   added: boolean
 }
 
-/** One of the two turns, in figures. `cost_usd` is None when the price of its model is not known. */
+/** One of the two turns, in figures. `calls` are all of its calls, with retries; `usage` and `cost_usd` are what is known of them together, and `calls_without_usage` and `calls_without_price` say of how many that is not known. `cost_usd` is None when none is. */
 export type Side = {
   session_id: string
   turn: number
   model: string
   used_tokens: number
   items: number
+  calls: number
+  usage: Usage
   cost_usd: string | null
+  calls_without_usage: number
+  calls_without_price: number
 }
 
 /** What helped with questions like this one, best first. `looked_at` is how many past turns were compared. */
@@ -2228,7 +2264,7 @@ export type SourceRow = {
   used: number
 }
 
-/** Turns and what they cost. `request_tokens` is our own count of what was sent first in each turn; the other tokens are what providers reported for all calls together. `cost_usd` covers the turns whose price is known; `turns_without_price` are the others. */
+/** Turns and what they cost. `calls` are all calls, with retries and those for summaries. `request_tokens` is our own count of what was sent first in each turn; the other tokens are what providers reported for all calls together. `cost_usd` covers the calls whose usage and price are known; `calls_without_usage` and `calls_without_price` are the others, and `turns_without_price` the turns that have one of these. */
 export type Spent = {
   turns: number
   calls: number
@@ -2239,6 +2275,8 @@ export type Spent = {
   cache_write_tokens: number
   cost_usd: string
   turns_without_price: number
+  calls_without_usage: number
+  calls_without_price: number
 }
 
 /** How long a stage took, in milliseconds. Percentiles are good to about a tenth of their value. */
@@ -2928,7 +2966,7 @@ export interface Operations {
     answer: Dashboard
   }
   export_analytics: {
-    path: { listed: "days" | "models" | "agents" | "parts" | "items" | "scores" | "latency" | "sources" }
+    path: { listed: "days" | "models" | "agents" | "purposes" | "parts" | "items" | "scores" | "latency" | "sources" }
     query: { since?: string | null; until?: string | null; agent?: string | null; model?: string | null; everyone?: boolean }
     body: undefined
     answer: undefined

@@ -9,12 +9,16 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from decimal import Decimal
+from functools import partial
 from urllib.parse import urlsplit
 
 from windowpane.api.turns import ItemUse
+from windowpane.calls.ledger import RecordedCall, calls_of
+from windowpane.context.calls import CallPurpose
 from windowpane.context.events import (
     ApprovalRequested,
+    CallEnded,
+    CallSent,
     HistoryCleared,
     ItemAdded,
     ItemRemoved,
@@ -25,17 +29,14 @@ from windowpane.context.events import (
 )
 from windowpane.context.ids import BlobHash, SessionId
 from windowpane.context.items import ItemRef
-from windowpane.context.messages import Step, Usage
+from windowpane.context.messages import Step
 from windowpane.context.request import ContextItem
 from windowpane.errors import BlobNotFoundError
+from windowpane.insight.analytics.count_calls import count_call_without_turn, count_calls, input_costs
 from windowpane.insight.compare import agreement, prompt_bytes
 from windowpane.insight.past import PastTurn, steps_of
 from windowpane.insight.use import page_used, use
-from windowpane.models.prices import price_of_steps
 from windowpane.request.record import context_of, last_built, texts_of
-
-NANO = 10**9
-"""Money is counted in billionths of a dollar, so that sums are exact."""
 
 SCORE_STEPS = 10
 SCORE_PARTS = 10_000
@@ -91,6 +92,12 @@ class Counts:
         """Add numbers to a row."""
         row = self.rows.setdefault((table, self.owner, day, self.agent, model, *detail), Counter())
         row.update(counters)
+
+    def add_calls(self, day: int, model: str, purpose: CallPurpose, counters: Mapping[str, int]) -> None:
+        """Add calls to what was spent, and to their purpose."""
+        self.add("call", day, model, purpose, **counters)
+        unknown = {"without_usage": "calls_without_usage", "without_price": "calls_without_price"}
+        self.add("turn", day, model, **{unknown.get(name, name): number for name, number in counters.items()})
 
     def learn(self, lesson: Lesson) -> None:
         """Add to what is known about a turn."""
@@ -159,6 +166,9 @@ def count_events(
         if stretch is not None:
             before = _count_turn(made, session_id, stretch, before, texts)
         _count_act(made, entry, before)
+        if isinstance(entry.event, CallSent | CallEnded):
+            add = partial(made.add_calls, day_of(entry.at), entry.event.model)
+            count_call_without_turn(entry, add)
     made.progress = replace(made.progress, seq=through)
     return made
 
@@ -186,6 +196,7 @@ def _past(session_id: SessionId, stretch: Stretch, texts: Mapping[BlobHash, str]
         context=context_of(body),
         texts={name: texts[name] for name in texts_of(body) if name in texts},
         steps=steps_of(stretch.events, stretch.turn),
+        calls=_own_calls(stretch),
     )
     try:
         past.request  # noqa: B018 – asked once here, so that no function below has to expect a lost text
@@ -211,10 +222,10 @@ def _count_turn(
     made.add("turn", day, model, turns=1, begun=int(made.progress.turn == 0), active=int(made.progress.day != day))
     made.add("tally", day, model, "outcome", outcome, count=1)
     made.add("tally", day, model, "hour", f"{began.at.astimezone(UTC).hour:02}", count=1)
-    _count_calls(made, day, model, steps, began.at)
+    _count_calls(made, day, model, steps, _own_calls(stretch))
     _count_latency(made, day, model, stretch.events, steps)
     if past is not None:
-        _count_request(made, day, past, before, began.at)
+        _count_request(made, day, past, before)
     made.progress = replace(
         made.progress,
         turn=stretch.turn,
@@ -226,22 +237,18 @@ def _count_turn(
     return past or before
 
 
-def _count_calls(made: Counts, day: int, model: str, steps: Sequence[Step], at: datetime) -> None:
-    usage = sum((step.usage for step in steps), Usage())
-    cost = price_of_steps(model, steps, at=at) if steps else Decimal(0)
-    calls = [call for step in steps for call in step.tool_calls]
+def _own_calls(stretch: Stretch) -> tuple[RecordedCall, ...]:
+    return tuple(call for call in calls_of(stretch.events) if call.turn == stretch.turn)
+
+
+def _count_calls(made: Counts, day: int, model: str, steps: Sequence[Step], calls: Sequence[RecordedCall]) -> None:
+    known = count_calls(calls, model, partial(made.add_calls, day, model))
     made.add(
         "turn",
         day,
         model,
-        calls=len(steps),
-        input_tokens=usage.input_tokens,
-        output_tokens=usage.output_tokens,
-        cache_read_tokens=usage.cache_read_tokens,
-        cache_write_tokens=usage.cache_write_tokens,
-        cost_nano=0 if cost is None else int(cost * NANO),
-        turns_without_price=int(cost is None),
-        tool_calls=len(calls),
+        turns_without_price=int(not known),
+        tool_calls=sum(len(step.tool_calls) for step in steps),
         tool_errors=sum(result.is_error for step in steps for result in step.results),
     )
 
@@ -263,7 +270,7 @@ def _count_latency(made: Counts, day: int, model: str, events: Sequence[Recorded
         made.add("latency", day, model, stage, latency_step(latency_ms), count=1, total_ms=max(round(latency_ms), 0))
 
 
-def _count_request(made: Counts, day: int, past: PastTurn, before: PastTurn | None, at: datetime) -> None:
+def _count_request(made: Counts, day: int, past: PastTurn, before: PastTurn | None) -> None:
     context = past.context
     model = context.settings.model
     query = context.query
@@ -276,31 +283,22 @@ def _count_request(made: Counts, day: int, past: PastTurn, before: PastTurn | No
     if before is not None:
         old, new = prompt_bytes(before), prompt_bytes(past)
         made.add("turn", day, model, compared=1, prefix_bytes=len(old), kept_bytes=agreement(old, new))
-    per_token = _nano_per_token(past, at)
-    for part in context.parts:
-        sent = part.status != "left_out"
-        tokens = part.tokens if sent else 0
-        cost, cut = round(tokens * per_token), int(part.status != "used")
+    costs = input_costs(past)
+    for part, cost in zip(context.parts, costs.parts, strict=True):
+        tokens = part.tokens if part.status != "left_out" else 0
+        cut = int(part.status != "used")
         made.add("part", day, model, part.kind, tokens=tokens, cost_nano=cost, cut=cut)
     for kind in {part.kind for part in context.parts if part.status != "left_out"}:
         made.add("part", day, model, kind, requests=1)
-    _count_items(made, day, past, per_token)
+    _count_items(made, day, past, costs.items)
     _count_sites(made, day, past)
 
 
-def _nano_per_token(past: PastTurn, at: datetime) -> float:
-    """Return what a token of the request cost over all calls of its turn: its share of what the input cost."""
-    silent = [replace(step, usage=replace(step.usage, output_tokens=0)) for step in past.steps]
-    cost = price_of_steps(past.context.settings.model, silent, at=at) if silent else None
-    tokens = past.context.budget.used_tokens
-    return float(cost * NANO) / tokens if cost is not None and tokens else 0.0
-
-
-def _count_items(made: Counts, day: int, past: PastTurn, per_token: float) -> None:
+def _count_items(made: Counts, day: int, past: PastTurn, costs: Mapping[ItemRef, int]) -> None:
     context, model = past.context, past.context.settings.model
     uses = {found.ref: found for found in made.judge(past)}
     for item in context.items:
-        _count_item(made, day, item, uses.get(item.ref), model, per_token)
+        _count_item(made, day, item, uses.get(item.ref), model, costs.get(item.ref, 0))
     for candidate in context.candidates:
         name = item_key(candidate.ref)
         made.add("item", day, model, name, considered=1)
@@ -316,7 +314,7 @@ def _count_items(made: Counts, day: int, past: PastTurn, per_token: float) -> No
         made.learn(Lesson(turn=past.turn, seq=past.seq, day=day, used=used))
 
 
-def _count_item(made: Counts, day: int, item: ContextItem, found: ItemUse | None, model: str, per_token: float) -> None:
+def _count_item(made: Counts, day: int, item: ContextItem, found: ItemUse | None, model: str, cost_nano: int) -> None:
     name = item_key(item.ref)
     if not item.sent:
         made.add("item", day, model, name, not_sent=1)
@@ -326,7 +324,7 @@ def _count_item(made: Counts, day: int, item: ContextItem, found: ItemUse | None
             "included": 1,
             item.include_mode: 1,
             "tokens": item.tokens,
-            "cost_nano": round(item.tokens * per_token),
+            "cost_nano": cost_nano,
             "probably": int(verdict == "probably"),
             "no_trace": int(verdict == "no_trace"),
             "no_trace_tokens": item.tokens if verdict == "no_trace" else 0,

@@ -25,6 +25,7 @@ from windowpane.api.analytics import (
     PartRow,
     Patterns,
     PrefixKept,
+    PurposeRow,
     Quality,
     ScoreStep,
     SourceRow,
@@ -34,8 +35,10 @@ from windowpane.api.analytics import (
     Storage,
 )
 from windowpane.api.turns import How
+from windowpane.context.calls import CallPurpose
 from windowpane.context.items import IncludeMode, ItemRef
-from windowpane.insight.analytics.count import LATENCY_BASE, NANO, SCORE_PARTS, SCORE_STEPS
+from windowpane.insight.analytics.count import LATENCY_BASE, SCORE_PARTS, SCORE_STEPS
+from windowpane.insight.analytics.count_calls import NANO
 from windowpane.insight.analytics.store import DAY, EVERYONE, MONTH, TABLES, AnalyticsStore, item_ref
 from windowpane.insight.analytics.update import Kept
 
@@ -60,6 +63,7 @@ def dashboard(analytics: AnalyticsStore, filters: Filters, kept: Kept) -> Dashbo
         days=tuple(_day_row(day, counts) for day, counts in sorted(turns.by(lambda row: row.day).items())),
         models=_most(ModelRow(model=name, spent=_spent(counts)) for name, counts in turns.by(_model).items()),
         agents=_most(_agent_row(name, counts) for name, counts in turns.by(_agent).items()),
+        purposes=_purpose_rows(analytics, filters),
         parts=_part_rows(analytics, filters),
         items=items,
         scores=_score_steps(step for item in items for step in item.scores),
@@ -214,6 +218,8 @@ def _spent(counts: Counter[str]) -> Spent:
         cache_write_tokens=counts["cache_write_tokens"],
         cost_usd=_dollars(counts["cost_nano"]),
         turns_without_price=counts["turns_without_price"],
+        calls_without_usage=counts["calls_without_usage"],
+        calls_without_price=counts["calls_without_price"],
     )
 
 
@@ -264,6 +270,27 @@ def _agent_row(name: str, counts: Counter[str]) -> AgentRow:
 def _most(rows: Iterable[R]) -> tuple[R, ...]:
     """Return rows, those with the most turns first."""
     return tuple(sorted(rows, key=lambda row: -row.spent.turns))
+
+
+def _purpose_rows(analytics: AnalyticsStore, filters: Filters) -> tuple[PurposeRow, ...]:
+    counters = TABLES["call"].counters
+    columns = f"{_text('purpose')}, {', '.join(f'sum(n_{counter})' for counter in counters)}"
+    rows = _read(analytics, "call", filters, columns, "GROUP BY purpose ORDER BY sum(n_calls) DESC")
+    return tuple(_purpose_row(purpose, dict(zip(counters, counts, strict=True))) for purpose, *counts in rows)
+
+
+def _purpose_row(purpose: CallPurpose, counts: Mapping[str, int]) -> PurposeRow:
+    return PurposeRow(
+        purpose=purpose,
+        calls=counts["calls"],
+        input_tokens=counts["input_tokens"],
+        output_tokens=counts["output_tokens"],
+        cache_read_tokens=counts["cache_read_tokens"],
+        cache_write_tokens=counts["cache_write_tokens"],
+        cost_usd=_dollars(counts["cost_nano"]),
+        calls_without_usage=counts["without_usage"],
+        calls_without_price=counts["without_price"],
+    )
 
 
 def _part_rows(analytics: AnalyticsStore, filters: Filters) -> tuple[PartRow, ...]:

@@ -73,6 +73,8 @@ TABLES: Mapping[str, Table] = {
             "cache_write_tokens",
             "cost_nano",
             "turns_without_price",
+            "calls_without_usage",
+            "calls_without_price",
             "tool_calls",
             "tool_errors",
             "selected",
@@ -85,6 +87,19 @@ TABLES: Mapping[str, Table] = {
             "follow_ups",
             "small_talk",
             "degraded",
+        ),
+    ),
+    "call": Table(
+        ("purpose",),
+        (
+            "calls",
+            "input_tokens",
+            "output_tokens",
+            "cache_read_tokens",
+            "cache_write_tokens",
+            "cost_nano",
+            "without_usage",
+            "without_price",
         ),
     ),
     "part": Table(("kind",), ("requests", "tokens", "cost_nano", "cut")),
@@ -126,7 +141,7 @@ EVERYONE = 0
 DAY, MONTH = 0, 1
 """What span of time a row is about. That of a month stands at its first day."""
 
-NAMES = ("owner", "agent", "model", "kind", "item", "stage", "tallied", "site")
+NAMES = ("owner", "agent", "model", "kind", "item", "stage", "tallied", "site", "purpose")
 """Columns that hold the number of a name."""
 
 

@@ -12,6 +12,8 @@ const nothing = {
   cache_write_tokens: 0,
   cost_usd: '0',
   turns_without_price: 0,
+  calls_without_usage: 0,
+  calls_without_price: 0,
 }
 const day = (name: string, turns: number, precision: number | null): DayRow => ({
   day: name,

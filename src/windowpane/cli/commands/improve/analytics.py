@@ -13,7 +13,7 @@ from windowpane.cli.terminal import Screen, counted
 from windowpane.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from windowpane.api.analytics import Dashboard, ItemRow, Listed
+    from windowpane.api.analytics import Dashboard, ItemRow, Listed, PurposeRow, Spent
     from windowpane.api.pane import Pane
 
 app = new_app()
@@ -71,13 +71,15 @@ def draw_dashboard(screen: Screen, found: "Dashboard") -> None:
     if not spent.turns:
         screen.line("No turns yet. `windowpane chat` starts a session.")
         return
-    unpriced = (
-        f" ({counted(spent.turns_without_price, 'turn')} without a known price)" if spent.turns_without_price else ""
-    )
     screen.line(
         f"Tokens: {spent.input_tokens:,} in, {spent.output_tokens:,} out; {spent.request_tokens:,} by local count"
     )
-    screen.line(f"Cost: {spent.cost_usd:.4f} US dollars{unpriced}")
+    screen.line(f"Cost: {spent.cost_usd:.4f} US dollars{_unknown(spent)}")
+    for row in found.purposes if len(found.purposes) > 1 else ():
+        screen.line(
+            f"  {row.purpose}: {counted(row.calls, 'call')}, {row.input_tokens:,} in, {row.output_tokens:,} out, "
+            f"{row.cost_usd:.4f} US dollars{_unknown(row)}"
+        )
     screen.line(
         f"Selection: {quality.selected:,} selected, at least {_percent(quality.precision)} of them used; "
         f"{quality.missed:,} added by hand"
@@ -92,6 +94,13 @@ def draw_dashboard(screen: Screen, found: "Dashboard") -> None:
     _draw_list(screen, "Items", [_item_line(row) for row in found.items])
     if found.behind:
         screen.remark(f"{counted(found.behind, 'session')} not counted yet")
+
+
+def _unknown(spent: "Spent | PurposeRow") -> str:
+    """Return of how many calls the cost is not known, and why."""
+    lacks = ((spent.calls_without_usage, "without reported usage"), (spent.calls_without_price, "without a price"))
+    said = [f"{counted(calls, 'call')} {what}" for calls, what in lacks if calls]
+    return f" (not known: {', '.join(said)})" if said else ""
 
 
 def _draw_list(screen: Screen, title: str, lines: Sequence[str]) -> None:

@@ -10,7 +10,7 @@ from windowpane.cli.options import Json, SessionArgument, TurnArgument, new_app
 from windowpane.cli.terminal import Screen, counted
 
 if TYPE_CHECKING:
-    from windowpane.api.comparison import Comparison, Prefix
+    from windowpane.api.comparison import Comparison, Prefix, Side
     from windowpane.api.pane import Pane
 
 app = new_app()
@@ -67,7 +67,14 @@ def draw_comparison(screen: Screen, found: "Comparison") -> None:
         screen.line("  the same", "dim")
     cost = f", {found.cost_usd:+.6f} US dollars" if found.cost_usd is not None else ", cost not known"
     screen.line(f"Tokens: {found.before.used_tokens:,} → {found.after.used_tokens:,} ({found.tokens:+,}){cost}", "bold")
+    screen.line(f"Calls: {_calls_text(found.before)} → {_calls_text(found.after)}")
     screen.line(f"Prompt prefix: {_prefix_text(found.prefix)}")
+
+
+def _calls_text(side: "Side") -> str:
+    unknown = side.calls_without_usage + side.calls_without_price
+    rest = f", {unknown} of them without a known cost" if unknown else ""
+    return f"{side.calls} ({side.usage.input_tokens:,} tokens in, {side.usage.output_tokens:,} out{rest})"
 
 
 def _draw_diff(screen: Screen, diff: str) -> None:
