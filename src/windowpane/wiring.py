@@ -12,6 +12,7 @@ import httpx2
 
 from windowpane.agents.base import Agents
 from windowpane.agents.folder import FolderAgents
+from windowpane.calls.transport import RecordingTransport, Routes
 from windowpane.engine import Engine
 from windowpane.errors import InvalidSettingError
 from windowpane.fetch.addresses import exemption
@@ -112,7 +113,8 @@ def open_embedder(settings: Settings) -> Embedder:
         local = MiniLM(settings.cache_folder / "model", settings.weights)
         return local if settings.weights is None else StandardEmbedder(local, vectors)
     key = settings.embeddings_key.get_secret_value() if settings.embeddings_key else None
-    remote = RemoteEmbedder(httpx2.AsyncClient(), settings.embeddings_url, settings.embeddings_model, api_key=key)
+    client = httpx2.AsyncClient(transport=RecordingTransport(Routes()))
+    remote = RemoteEmbedder(client, settings.embeddings_url, settings.embeddings_model, api_key=key)
     return StandardEmbedder(remote, vectors)
 
 

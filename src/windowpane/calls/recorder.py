@@ -94,6 +94,46 @@ class CallRecorder:
         return ended
 
 
+class HeldCalls(CallRecorder):
+    """Keeps calls to an embedding endpoint back until the turn stores something else.
+
+    They are made while a turn looks for what it needs. None of them is a step of its own: `step` is that of the model
+    call before, 0 for the first request. `prices` are what the agent says that models cost.
+    """
+
+    def __init__(self, *, turn: int, step: int, prices: Mapping[str, ModelPrice]) -> None:
+        super().__init__(self._hold, purpose="embedding", turn=turn)
+        self._at_step = step
+        self._prices = prices
+        self._events: list[Event] = []
+        self._blobs: dict[BlobHash, str] = {}
+
+    def begin_call(self, model: str) -> None:
+        """Tell which model the next call is for."""
+        self._attempt = 0
+        self.begin_step(self._at_step, model, price=self._prices.get(model))
+
+    def release(self) -> tuple[list[Event], dict[BlobHash, str]]:
+        """Return what is to be stored: events, and the texts that they name."""
+        events, blobs = [*self._events, *self.take()], self._blobs
+        self._events, self._blobs = [], {}
+        return events, blobs
+
+    async def _hold(self, events: Sequence[Event], blobs: Mapping[BlobHash, str]) -> None:
+        self._events += events
+        self._blobs |= blobs
+
+
+@contextmanager
+def not_recording() -> Generator[None]:
+    """Keep no calls that are begun in this block: they are made for all sessions."""
+    token = _current.set(None)
+    try:
+        yield
+    finally:
+        _current.reset(token)
+
+
 @contextmanager
 def recording(recorder: CallRecorder | None) -> Generator[None]:
     """Let the calls that are begun in this block be kept by a recorder. With None nothing changes."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from windowpane.agents.base import Agent
+from windowpane.context.calls import ModelPrice
 from windowpane.context.items import Item, ItemRef, ItemType, Reference, Tool, item_hash
 from windowpane.context.messages import UserMessage
 from windowpane.context.request import ContextItem, Found, OfferedTool, Part, Request
@@ -59,6 +60,11 @@ class Finders:
         self._selector = selector
         self._agent = agent
         self._toolbox = toolbox
+
+    @property
+    def prices(self) -> Mapping[str, ModelPrice]:
+        """Return what the agent says that models cost."""
+        return self._agent.settings.prices
 
     async def answer(
         self,

@@ -18,6 +18,7 @@ import anyio.to_thread
 import numpy as np
 import structlog
 
+from windowpane.calls.recorder import not_recording
 from windowpane.context.items import Domain, Item
 from windowpane.errors import EmbedderError
 from windowpane.search.base import Measurements, SearchQuery, SearchResult
@@ -244,7 +245,8 @@ class ItemIndex:
             finally:
                 done.set()
 
-        self._tasks.start_soon(supervised, "items.index", embed)
+        with not_recording():
+            self._tasks.start_soon(supervised, "items.index", embed)
         await done.wait()
 
     async def _embed_missing(self, corpora: Sequence[Corpus]) -> None:

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from functools import partial
 
 from windowpane.agents.base import Agent
+from windowpane.calls.recorder import HeldCalls, recording
 from windowpane.context.calls import SmallerWindow
 from windowpane.context.events import Recorded
 from windowpane.context.fold import fold
@@ -105,9 +106,13 @@ class TurnRequests:
             state = await patience.retry(partial(self._sessions.state, state.id))
         build = partial(build_request, self._services, agent, toolbox.servers(), state)
         chosen = {"brought": brought, "reply_options": reply_options, "finders": finders, "smaller": smaller}
-        built = await patience.retry(partial(build, **chosen))
+        turn = open_turn(state).turn
+        embeddings = HeldCalls(turn=turn, step=0, prices=agent.settings.prices)
+        with recording(embeddings):
+            built = await patience.retry(partial(build, **chosen))
         events, blobs = built.to_append(state)
+        called, texts = embeddings.release()
         stored = await append_patiently(
-            self._sessions, state, open_turn(state).turn, events, patience, blobs, fence=fence
+            self._sessions, state, turn, [*called, *events], patience, {**texts, **blobs}, fence=fence
         )
         return built.request, stored

@@ -13,7 +13,7 @@ from time import monotonic
 from typing import Any, Protocol, cast
 
 from windowpane import telemetry
-from windowpane.calls.recorder import CallRecorder, recording
+from windowpane.calls.recorder import CallRecorder, HeldCalls, recording
 from windowpane.context.events import (
     ApprovalRequested,
     Delta,
@@ -108,7 +108,7 @@ async def run(turn: TurnRun, state: SessionState) -> SessionState:
                     if ran.result.is_error:
                         measured.fail("tool_error")
                 # What was found and that it was found are stored together: a turn that goes on elsewhere has both.
-                state = await turn.append([ToolReturned(turn=turn.number, result=ran.result), *ran.built], ran.blobs)
+                state = await turn.append([ToolReturned(turn=turn.number, result=ran.result), *ran.also], ran.blobs)
                 turn = replace(turn, request=ran.request)
             case Ask(calls=calls):
                 return await turn.append([ApprovalRequested(turn=turn.number, calls=calls)])
@@ -242,38 +242,41 @@ def _resolved(request: Request, call: ToolCall) -> ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class _Ran:
-    """What a call gave, and the request that the next model call is given; if another one, what stores it."""
+    """What a call gave, the request that the next model call is given, and what else is to be stored."""
 
     result: ToolResult
     request: Request
-    built: tuple[RequestBuilt, ...] = ()
+    also: tuple[Event, ...] = ()
     blobs: Mapping[BlobHash, str] = field(default_factory=dict[BlobHash, str])
 
 
 async def _run_tool(turn: TurnRun, state: SessionState, open_turn: OpenTurn, run_tool: RunTool) -> _Ran:
     started = monotonic()
     found = FinderAnswer(text="")
+    embeddings = HeldCalls(turn=turn.number, step=len(open_turn.steps), prices=turn.finders.prices)
     if run_tool.ref in FINDER_REFS:
-        found = await turn.finders.answer(
-            state,
-            turn.request,
-            run_tool.ref.name,
-            run_tool.arguments,
-            step=len(open_turn.steps),
-            room_tokens=_room(turn.request, open_turn),
-        )
+        with recording(embeddings):
+            found = await turn.finders.answer(
+                state,
+                turn.request,
+                run_tool.ref.name,
+                run_tool.arguments,
+                step=len(open_turn.steps),
+                room_tokens=_room(turn.request, open_turn),
+            )
         content, is_error = found.text, found.is_error
     else:
         content, is_error = await _called(turn, run_tool)
     request = found.request or turn.request
     fits = fitted(request, open_turn, valid_unicode(content))
     result = ToolResult(run_tool.call.id, fits, is_error, latency_ms=round((monotonic() - started) * 1000))
+    called, texts = embeddings.release()
     if found.request is None:
-        return _Ran(result, request)
+        return _Ran(result, request, tuple(called), texts)
     name, blobs = to_blobs(found.request, found.items)
     step = len(open_turn.steps) + 1
     built = RequestBuilt(turn=turn.number, request=name, catalog=request.context.catalog, step=step)
-    return _Ran(result, request, (built,), blobs)
+    return _Ran(result, request, (*called, built), {**texts, **blobs})
 
 
 async def _called(turn: TurnRun, run_tool: RunTool) -> tuple[str, bool]:

@@ -6,6 +6,7 @@ from typing import Any
 import httpx2
 import numpy as np
 
+from windowpane.calls.recorder import HeldCalls, current_recorder
 from windowpane.errors import EndpointError
 from windowpane.search.embedding.base import Vectors
 
@@ -64,6 +65,9 @@ class RemoteEmbedder:
         }
         if self._dimensions is not None:
             body["dimensions"] = self._dimensions
+        recorder = current_recorder()
+        if isinstance(recorder, HeldCalls):
+            recorder.begin_call(self._name)
         try:
             response = await self._client.post(self._url, json=body, headers=self._headers)
             response.raise_for_status()
