@@ -14,11 +14,14 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from server.place import new_session, served
 from windowpane import telemetry
-from windowpane.context.events import Delta
+from windowpane.context.events import Delta, SummaryMade
 from windowpane.context.messages import Usage
 from windowpane.models.scripted import Call, Reply
 from windowpane.telemetry import Measured, provider_of
 from windowpane.testing import World, drain, tool
+from wire import openai_chat
+from wire.reply import WireCall, WireReply
+from wire.server import running
 
 _EXPORTER = InMemorySpanExporter()
 
@@ -72,7 +75,7 @@ async def ask(world: World, message: str = "A planted question") -> str:
         return session.id
 
 
-async def test_a_turn_is_a_span_with_selection_model_calls_tool_calls_and_appends_inside(
+async def test_a_turn_is_a_span_with_selection_model_calls_and_tool_calls_inside_and_nothing_else(
     world: World, exporter: InMemorySpanExporter
 ) -> None:
     session = await ask(world)
@@ -87,6 +90,10 @@ async def test_a_turn_is_a_span_with_selection_model_calls_tool_calls_and_append
         "gen_ai.request.model": "test",
         "windowpane.turn": 1,
         "windowpane.outcome": "completed",
+        "gen_ai.usage.input_tokens": 11,
+        "gen_ai.usage.output_tokens": 7,
+        "gen_ai.usage.cache_read.input_tokens": 5,
+        "gen_ai.usage.cache_creation.input_tokens": 3,
     }
     assert turn.context is not None
     inside = [spans["select context"], spans["chat test"], spans["execute_tool read"]]
@@ -105,8 +112,7 @@ async def test_a_turn_is_a_span_with_selection_model_calls_tool_calls_and_append
         "gen_ai.tool.type": "extension",
         "windowpane.tool.server": "files",
     }
-    events = [attributes(span)["windowpane.events"] for span in spans["append events"]]
-    assert sum(events) == 7
+    assert sum(map(len, spans.values())) == 5
 
 
 async def test_a_model_call_has_the_names_of_the_conventions(world: World, exporter: InMemorySpanExporter) -> None:
@@ -124,6 +130,7 @@ async def test_a_model_call_has_the_names_of_the_conventions(world: World, expor
         "gen_ai.request.model": "test",
         "gen_ai.request.temperature": 0.5,
         "gen_ai.request.max_tokens": 100,
+        "windowpane.purpose": "answer",
         "gen_ai.response.model": "scripted:test",
         "gen_ai.response.finish_reasons": ("tool_call",),
         "gen_ai.usage.input_tokens": 11,
@@ -140,18 +147,68 @@ async def test_what_was_said_is_in_no_span_unless_it_is_asked_for(
     without = "".join(span.to_json() for span in exporter.get_finished_spans())
     exporter.clear()
     monkeypatch.setenv(telemetry.CONTENT, "true")
-    world.says("The planted answer.")
+    reading = Call("files__read", '{"path": "planted-argument"}', id="c1")
+    world.says(Reply("Let me look.", calls=(reading,), finish_reason="tool_call"), "The planted answer.")
     await ask(world)
 
-    call = attributes(named(exporter.get_finished_spans())["chat test"][0])
+    spans = named(exporter.get_finished_spans())
+    first, call = map(attributes, spans["chat test"])
+    ran = attributes(spans["execute_tool read"][0])
     assert "planted" not in without
-    assert json.loads(call["gen_ai.input.messages"])[-1] == {
-        "role": "user",
-        "parts": [{"type": "text", "content": "A planted question"}],
-    }
-    assert json.loads(call["gen_ai.output.messages"]) == [
-        {"role": "assistant", "parts": [{"type": "text", "content": "The planted answer."}]}
+    asked = {"type": "tool_call", "id": "c1", "name": "files__read", "arguments": {"path": "planted-argument"}}
+    given = {"type": "tool_call_response", "id": "c1", "response": "the planted result of planted-argument"}
+    assert json.loads(first["gen_ai.output.messages"]) == [
+        {
+            "role": "assistant",
+            "parts": [{"type": "text", "content": "Let me look."}, asked],
+            "finish_reason": "tool_call",
+        }
     ]
+    assert [tool["name"] for tool in json.loads(first["gen_ai.tool.definitions"])] == ["files__read"]
+    assert (ran["gen_ai.tool.call.arguments"], ran["gen_ai.tool.call.result"]) == (reading.arguments, given["response"])
+    *_, question, answered, results = json.loads(call["gen_ai.input.messages"])
+    assert (answered["parts"], results) == ([*answered["parts"][:1], asked], {"role": "tool", "parts": [given]})
+    assert question == {"role": "user", "parts": [{"type": "text", "content": "A planted question"}]}
+    assert json.loads(call["gen_ai.output.messages"]) == [
+        {
+            "role": "assistant",
+            "parts": [{"type": "text", "content": "The planted answer."}],
+            "finish_reason": "stop",
+        }
+    ]
+
+
+@pytest.mark.spec("S4.76", "S4.77", "S4.78")
+async def test_every_try_and_every_summary_is_a_span_that_reaches_the_provider_and_a_line_of_the_debug_log(
+    world: World, exporter: InMemorySpanExporter, capsys: pytest.CaptureFixture[str]
+) -> None:
+    world.write("agent.yaml", "model: openai:gpt-4o\nworking_context: false\nfinders: false\n")
+    summary = WireReply(calls=(WireCall("c1", "record_summary", ('{"overview": "Paint."}',)),), input_tokens=900)
+    answers = [openai_chat.answer(WireReply((f"Noted {number}.",))) for number in range(7)]
+    async with running(openai_chat.problem(500, "not now"), *answers, openai_chat.answer(summary)) as server:
+        world.environ = {
+            "OPENAI_BASE_URL": f"{server.url}/v1",
+            "OPENAI_API_KEY": "key",
+            "LLM_DEBUG_LOG": "true",
+        }
+        async with world.engine() as engine:
+            session = await engine.sessions.create()
+            for number in range(7):
+                await drain(engine.turn(session.id, f"Shade {number} of the wall in the hall."))
+            async for entry in engine.store.subscribe(session.id, after=0):
+                if isinstance(entry.event, SummaryMade):
+                    break
+        sent = [asked.headers["traceparent"].split("-")[2] for asked in server.asked]
+
+    chats = named(exporter.get_finished_spans())["chat gpt-4o"]
+    spans = {f"{span.context.span_id:016x}": attributes(span) for span in chats if span.context}
+    assert set(sent) == set(spans)
+    told = [(spans[name].get("error.type"), spans[name]["windowpane.purpose"]) for name in sent]
+    assert told == [("model_unavailable", "answer"), *[(None, "answer")] * 7, (None, "summary")]
+    printed = capsys.readouterr().err
+    assert printed.count("──── LLM request") == len(server.asked) == 9
+    assert printed.count(", attempt 2 ────") == 1
+    assert "summarise" in printed
 
 
 async def test_what_fails_says_with_which_code_and_nothing_else(world: World, exporter: InMemorySpanExporter) -> None:

@@ -1,25 +1,28 @@
 """What is measured: turns, selections, model calls, tool calls, appends to a store.
 
-Each is a span of OpenTelemetry with the names of its conventions for generative AI. Only the API is used here: as long
-as no exporter collects spans they cost next to nothing. `listening` tells a listener in this process. What people and
-models said is in no span, unless `OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=true` asks for it.
+Each but the last is a span of OpenTelemetry with the names of its conventions for generative AI; a model call that is
+made again is one span for each try. Only the API is used here: as long as no exporter collects spans they cost next to
+nothing. `listening` tells a listener in this process. What people, models and tools said is in no span, unless
+`OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=true` asks for it.
 """
 
 import json
 import os
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from time import perf_counter
-from typing import Literal
+from typing import Any, Literal
 
 from opentelemetry import context, propagate, trace
 from opentelemetry.trace import Span, SpanKind, StatusCode
 
+from windowpane.context.calls import CallPurpose
 from windowpane.context.ids import SessionId
 from windowpane.context.items import ItemRef
-from windowpane.context.messages import Step
-from windowpane.context.request import CallSettings, RequestMessage
+from windowpane.context.messages import Step, ToolCall, ToolResult, Usage
+from windowpane.context.request import CallSettings, OfferedTool, RequestMessage
 from windowpane.errors import WindowpaneError
 
 Operation = Literal["turn", "selection", "model_call", "tool_call", "append"]
@@ -83,9 +86,27 @@ def listening(listener: Callable[[Measured], None]) -> Generator[None]:
 class Measurement:
     """Something that is going on, to be given more attributes as they become known."""
 
-    span: Span
+    operation: Operation
+    name: str
+    kind: SpanKind
+    asked: Mapping[str, Value]
+    span: Span = trace.INVALID_SPAN
     attributes: dict[str, Value] = field(default_factory=dict[str, Value])
     error: str = ""
+    started: float = 0.0
+    parent: context.Context | None = None
+
+    def begin(self) -> None:
+        """Begin to measure, or to measure the next try."""
+        self.attributes, self.error, self.started = dict(self.asked), "", perf_counter()
+        self.span = _tracer.start_span(self.name, self.parent, kind=self.kind, attributes=dict(self.asked))
+
+    def end(self) -> None:
+        """End the span and tell who listens."""
+        self.span.end()
+        ended = Measured(self.operation, perf_counter() - self.started, self.attributes, self.error)
+        for listener in _listeners:
+            listener(ended)
 
     def note(self, attributes: Mapping[str, Value]) -> None:
         """Add attributes."""
@@ -111,12 +132,14 @@ def turn(session_id: SessionId, number: int) -> Generator[Measurement]:
         yield measurement
 
 
-def describe_turn(measurement: Measurement, *, agent: str, model: str, outcome: str, error: str) -> None:
-    """Note which agent answered, with which model, and how it ended. What did not come to be known is empty."""
+def describe_turn(
+    measurement: Measurement, *, agent: str, model: str, outcome: str, error: str, usage: Usage | None = None
+) -> None:
+    """Note which agent answered, with which model, how it ended, and what its calls used. Empty: not known."""
     if agent:
         measurement.span.update_name(f"invoke_agent {agent}")
         measurement.note({"gen_ai.agent.name": agent, **_model(model)})
-    measurement.note({"windowpane.outcome": outcome})
+    measurement.note({"windowpane.outcome": outcome, **(_usage(usage) if usage is not None else {})})
     if error:
         measurement.fail(error)
 
@@ -131,9 +154,13 @@ def selection(candidates: int) -> Generator[Measurement]:
 
 @contextmanager
 def model_call(
-    session_id: SessionId, settings: CallSettings, messages: Sequence[RequestMessage]
+    session_id: SessionId,
+    settings: CallSettings,
+    messages: Sequence[RequestMessage],
+    tools: Sequence[OfferedTool] = (),
+    purpose: CallPurpose = "answer",
 ) -> Generator[Measurement]:
-    """Measure one model call."""
+    """Measure one model call; `tried` begins another span for the next try."""
     asked = {
         "gen_ai.request.temperature": settings.temperature,
         "gen_ai.request.top_p": settings.top_p,
@@ -144,12 +171,40 @@ def model_call(
         "gen_ai.conversation.id": session_id,
         **_model(settings.model),
         **{name: value for name, value in asked.items() if value is not None},
+        "windowpane.purpose": purpose,
     }
     if keeps_content():
-        attributes["gen_ai.input.messages"] = _as_json([(message.role, message.content) for message in messages])
+        attributes["gen_ai.input.messages"] = _as_json([_input_message(message) for message in messages])
+        if tools:
+            attributes["gen_ai.tool.definitions"] = _as_json([_definition(tool) for tool in tools])
     name = f"chat {attributes['gen_ai.request.model']}"
     with _measured("model_call", name, SpanKind.CLIENT, attributes) as measurement:
-        yield measurement
+        token = _model_call.set(measurement)
+        try:
+            yield measurement
+        finally:
+            _model_call.reset(token)
+
+
+_model_call: ContextVar[Measurement | None] = ContextVar("model_call", default=None)
+
+
+def tried(code: str) -> None:
+    """Tell that the model call that is going on failed and is made again: the next try is a span of its own."""
+    measurement = _model_call.get()
+    if measurement is not None:
+        measurement.fail(code)
+        measurement.end()
+        measurement.begin()
+
+
+def trace_headers() -> dict[str, str]:
+    """Return the headers by which a provider's spans belong to the model call that is going on."""
+    measurement = _model_call.get()
+    found: dict[str, str] = {}
+    if measurement is not None:
+        propagate.inject(found, trace.set_span_in_context(measurement.span))
+    return found
 
 
 def describe_step(measurement: Measurement, step: Step) -> None:
@@ -158,41 +213,53 @@ def describe_step(measurement: Measurement, step: Step) -> None:
         {
             "gen_ai.response.model": step.model,
             "gen_ai.response.finish_reasons": (step.finish_reason,),
-            "gen_ai.usage.input_tokens": step.usage.input_tokens,
-            "gen_ai.usage.output_tokens": step.usage.output_tokens,
-            "gen_ai.usage.cache_read.input_tokens": step.usage.cache_read_tokens,
-            "gen_ai.usage.cache_creation.input_tokens": step.usage.cache_write_tokens,
+            **_usage(step.usage),
         }
     )
     if keeps_content():
-        measurement.note({"gen_ai.output.messages": _as_json([("assistant", step.text)])})
+        parts = [*_text(step.text), *map(_call, step.tool_calls)]
+        said = {"role": "assistant", "parts": parts, "finish_reason": step.finish_reason}
+        measurement.note({"gen_ai.output.messages": _as_json([said])})
 
 
 @contextmanager
-def tool_call(session_id: SessionId, ref: ItemRef, call_id: str) -> Generator[Measurement]:
+def tool_call(session_id: SessionId, ref: ItemRef, call: ToolCall) -> Generator[Measurement]:
     """Measure one tool call."""
     attributes: dict[str, Value] = {
         "gen_ai.operation.name": "execute_tool",
         "gen_ai.conversation.id": session_id,
         "gen_ai.tool.name": ref.name,
-        "gen_ai.tool.call.id": call_id,
+        "gen_ai.tool.call.id": call.id,
         "gen_ai.tool.type": "extension",
         "windowpane.tool.server": ref.server or "",
     }
+    if keeps_content():
+        attributes["gen_ai.tool.call.arguments"] = call.arguments
     with _measured("tool_call", f"execute_tool {ref.name}", SpanKind.INTERNAL, attributes) as measurement:
         yield measurement
 
 
+def describe_result(measurement: Measurement, result: ToolResult) -> None:
+    """Note what a tool gave."""
+    if result.is_error:
+        measurement.fail("tool_error")
+    if keeps_content():
+        measurement.note({"gen_ai.tool.call.result": result.content})
+
+
 @contextmanager
-def append(session_id: SessionId, events: int) -> Generator[Measurement]:
-    """Measure an append to a session's log."""
-    attributes: dict[str, Value] = {
-        "db.operation.name": "append",
-        "gen_ai.conversation.id": session_id,
-        "windowpane.events": events,
-    }
-    with _measured("append", "append events", SpanKind.CLIENT, attributes) as measurement:
-        yield measurement
+def append(session_id: SessionId, events: int) -> Generator[None]:
+    """Measure an append to a session's log, for listeners alone: a turn has more of them than of all else."""
+    attributes: dict[str, Value] = {"gen_ai.conversation.id": session_id, "windowpane.events": events}
+    measurement = Measurement("append", "append events", SpanKind.CLIENT, attributes, attributes=attributes)
+    measurement.started = perf_counter()
+    try:
+        yield
+    except Exception as error:
+        measurement.fail(_code(error))
+        raise
+    finally:
+        measurement.end()
 
 
 def keeps_content() -> bool:
@@ -210,24 +277,61 @@ def _model(model: str) -> dict[str, Value]:
     return {"gen_ai.provider.name": provider_of(model), "gen_ai.request.model": model.partition(":")[2] or model}
 
 
-def _as_json(messages: Sequence[tuple[str, str]]) -> str:
-    shaped = [{"role": role, "parts": [{"type": "text", "content": content}]} for role, content in messages]
-    return json.dumps(shaped, ensure_ascii=False)
+def _usage(usage: Usage) -> dict[str, Value]:
+    return {
+        "gen_ai.usage.input_tokens": usage.input_tokens,
+        "gen_ai.usage.output_tokens": usage.output_tokens,
+        "gen_ai.usage.cache_read.input_tokens": usage.cache_read_tokens,
+        "gen_ai.usage.cache_creation.input_tokens": usage.cache_write_tokens,
+    }
+
+
+def _input_message(message: RequestMessage) -> dict[str, Any]:
+    if message.role == "tool":
+        answered = {"type": "tool_call_response", "id": message.tool_call_id, "response": message.content}
+        return {"role": "tool", "parts": [answered]}
+    return {"role": message.role, "parts": [*_text(message.content), *map(_call, message.tool_calls)]}
+
+
+def _text(text: str) -> list[dict[str, Any]]:
+    return [{"type": "text", "content": text}] if text else []
+
+
+def _call(call: ToolCall) -> dict[str, Any]:
+    try:
+        arguments: Any = json.loads(call.arguments or "{}")
+    except (ValueError, RecursionError):
+        arguments = call.arguments
+    return {"type": "tool_call", "id": call.id, "name": call.offered_name, "arguments": arguments}
+
+
+def _definition(tool: OfferedTool) -> dict[str, Any]:
+    return {
+        "type": "function",
+        "name": tool.offered_name,
+        "description": tool.description,
+        "parameters": tool.parameters,
+    }
+
+
+def _as_json(shaped: object) -> str:
+    return json.dumps(shaped, ensure_ascii=False, default=str)
 
 
 @contextmanager
 def _measured(operation: Operation, name: str, kind: SpanKind, attributes: dict[str, Value]) -> Generator[Measurement]:
-    started = perf_counter()
-    with _tracer.start_as_current_span(
-        name, kind=kind, attributes=attributes, record_exception=False, set_status_on_exception=False
-    ) as span:
-        measurement = Measurement(span, dict(attributes))
-        try:
-            yield measurement
-        except Exception as error:
-            measurement.fail(error.code if isinstance(error, WindowpaneError) else type(error).__name__)
-            raise
-        finally:
-            ended = Measured(operation, perf_counter() - started, measurement.attributes, measurement.error)
-            for listener in _listeners:
-                listener(ended)
+    measurement = Measurement(operation, name, kind, attributes, parent=context.get_current())
+    measurement.begin()
+    token = context.attach(trace.set_span_in_context(measurement.span))
+    try:
+        yield measurement
+    except Exception as error:
+        measurement.fail(_code(error))
+        raise
+    finally:
+        context.detach(token)
+        measurement.end()
+
+
+def _code(error: Exception) -> str:
+    return error.code if isinstance(error, WindowpaneError) else type(error).__name__

@@ -17,6 +17,7 @@ from windowpane.calls.body import FirstBody, keep
 from windowpane.context.calls import CallPurpose, ModelPrice, WireHead
 from windowpane.context.events import CallEnded, CallSent, Event
 from windowpane.context.ids import BlobHash, content_hash
+from windowpane.context.messages import Usage
 
 Store = Callable[[Sequence[Event], Mapping[BlobHash, str]], Awaitable[object]]
 _HEAD: TypeAdapter[WireHead] = TypeAdapter(WireHead)
@@ -39,6 +40,8 @@ class CallRecorder:
         self._stored: set[BlobHash] = set()
         self._ended: list[Event] = []
         self._unpaid: list[CallEnded] = []
+        self.usage = Usage()
+        """What the calls used so far, as far as that is known."""
 
     def begin_step(self, step: int, model: str, counted_tokens: int = 0, price: ModelPrice | None = None) -> None:
         """Tell which model call comes next, for which model, how many tokens we count in it, and what the agent says
@@ -82,6 +85,7 @@ class CallRecorder:
         )
         self._ended.append(whole)
         self._unpaid.append(whole)
+        self.usage += whole.usage or Usage()
 
     def take(self) -> list[Event]:
         """Return the ends that are not stored yet, for an append that the caller makes."""

@@ -14,9 +14,10 @@ from windowpane.calls.answer import WireAnswer
 from windowpane.calls.recorder import CallRecorder, current_recorder
 from windowpane.context.calls import CallOutcome, WireHead
 from windowpane.context.events import CallEnded
+from windowpane.telemetry import trace_headers
 from windowpane.text.redact import redacted, redacted_header
 
-LEFT_OUT = frozenset(("content-length", "traceparent"))
+LEFT_OUT = frozenset(("content-length", "traceparent", "tracestate"))
 """Headers that change with every call. The length of the body is kept beside it."""
 
 
@@ -66,6 +67,8 @@ class _Call:
     async def send(self, transport: httpx2.AsyncBaseTransport, request: httpx2.Request) -> httpx2.Response:
         """Send the request and store it meanwhile; return when both are done."""
         body = await request.aread()
+        for name, value in trace_headers().items():
+            request.headers.setdefault(name, value)
         head = _head(request)
         self._address = head.url
         came: list[httpx2.Response | httpx2.HTTPError] = []

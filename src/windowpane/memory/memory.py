@@ -90,7 +90,7 @@ class Memory:
             chosen = None
         calls = self._recorder(state, model, price)
         with recording(calls):
-            summary = await summarise(wanted, chosen)
+            summary = await summarise(wanted, chosen, session_id=state.id)
         ended = calls.take()
         if summary is None:
             return None

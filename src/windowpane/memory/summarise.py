@@ -15,6 +15,7 @@ import anyio
 import structlog
 from pydantic import BaseModel, Field, StringConstraints, ValidationError
 
+from windowpane import telemetry
 from windowpane.context.ids import SessionId
 from windowpane.context.items import tool_ref
 from windowpane.context.messages import Message, Step, UserMessage
@@ -57,6 +58,7 @@ async def summarise(
     earlier: Sequence[Message] = (),
     limits: FactLimits = FACT_LIMITS,
     deadline_s: float = DEADLINE_S,
+    session_id: SessionId = SessionId(""),  # noqa: B008 – a plain text
 ) -> Summary | None:
     """Return the next summary, or None when nothing was said yet.
 
@@ -70,7 +72,7 @@ async def summarise(
     written = None
     try:
         with anyio.move_on_after(deadline_s):
-            written = _read(await _ask(model, _messages(due, earlier)))
+            written = _read(await _ask(model, _messages(due, earlier), session_id))
     except ModelError as error:
         log.info("summary.extracted", model=model.name, code=error.code)
     else:
@@ -140,12 +142,15 @@ def _spoken(message: Spoken, most_tokens: int) -> str:
     return f"{role}: {kept}{'' if kept == text else ' […]'}"
 
 
-async def _ask(model: ChatModel, messages: Sequence[RequestMessage]) -> Step | None:
+async def _ask(model: ChatModel, messages: Sequence[RequestMessage], session_id: SessionId) -> Step | None:
     settings = CallSettings(model=model.name, max_output_tokens=OUTPUT_TOKENS)
-    async with aclosing(model.stream(messages, [RECORD_SUMMARY], settings)) as events:
-        async for event in events:
-            if isinstance(event, ModelStep):
-                return event.step
+    tools = [RECORD_SUMMARY]
+    with telemetry.model_call(session_id, settings, messages, tools, "summary") as measured:
+        async with aclosing(model.stream(messages, tools, settings)) as events:
+            async for event in events:
+                if isinstance(event, ModelStep):
+                    telemetry.describe_step(measured, event.step)
+                    return event.step
     return None
 
 

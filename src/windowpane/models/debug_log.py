@@ -33,12 +33,13 @@ def log_request(
     settings: CallSettings,
     *,
     environ: Mapping[str, str],
+    attempt: int = 1,
 ) -> None:
-    """Print a request that is about to be sent, if the environment asks for it."""
+    """Print a request that is about to be sent, if the environment asks for it. `attempt` counts its tries."""
     if not _on(environ, LOG):
         return
     limit = None if _on(environ, VERBOSE) else CUT_CHARACTERS
-    lines = _lines(model, messages, tools, settings, limit=limit, secrets=_secrets(environ))
+    lines = _lines(model, messages, tools, settings, limit=limit, secrets=_secrets(environ), attempt=attempt)
     text = "".join(f"{line}\n" for line in lines).encode("utf-8", "backslashreplace").decode()
     # A log that cannot be written is no reason to fail a turn.
     with suppress(OSError, ValueError):
@@ -54,6 +55,7 @@ def _lines(
     *,
     limit: int | None,
     secrets: Sequence[str],
+    attempt: int,
 ) -> Iterator[str]:
     def body(text: str) -> Iterator[str]:
         return _body(redacted(text, secrets), limit)
@@ -61,7 +63,7 @@ def _lines(
     provider, _, name = model.partition(":")
     chosen = {"temperature": settings.temperature, "top_p": settings.top_p, "max_output": settings.max_output_tokens}
     characters = sum(len(message.content) for message in messages)
-    yield f"──── LLM request {next(_numbers)} ────"
+    yield f"──── LLM request {next(_numbers)}{f', attempt {attempt}' if attempt > 1 else ''} ────"
     yield f"call site: {_call_site()}"
     yield f"provider: {provider}"
     yield f"model: {name or provider}"

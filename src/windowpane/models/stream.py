@@ -28,6 +28,7 @@ from pydantic_ai.messages import (
 from pydantic_ai.models import Model, ModelRequestParameters, StreamedResponse
 from pydantic_ai.settings import ModelSettings
 
+from windowpane import telemetry
 from windowpane.context.messages import Step, Usage
 from windowpane.context.request import CallSettings, OfferedTool, RequestMessage
 from windowpane.context.text import valid_unicode
@@ -115,7 +116,9 @@ class PydanticChatModel:
                 if wait_s is None:
                     raise failure(error, self._called, partial=heard.text, arrived=heard.anything) from error
                 attempt += 1
+                telemetry.tried(failure(error, self._called, partial="", arrived=False).code)
                 await anyio.sleep(wait_s)
+                log_request(self.name, messages, tools, settings, environ=self._environ, attempt=attempt)
             else:
                 offline = self._model.provider is None
                 yield ModelStep(self._step(heard, started), "" if offline else own_words(heard.reply))

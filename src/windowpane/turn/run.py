@@ -88,7 +88,9 @@ async def run(turn: TurnRun, state: SessionState) -> SessionState:
                 turn.calls.begin_step(len(open_turn.steps) + 1, turn.model.name, counted, price)
                 with (
                     recording(turn.calls),
-                    telemetry.model_call(state.id, turn.request.context.settings, messages) as measured,
+                    telemetry.model_call(
+                        state.id, turn.request.context.settings, messages, turn.request.tools
+                    ) as measured,
                 ):
                     said = await _call_model(turn, messages, first=not open_turn.steps)
                     step = said.step
@@ -98,15 +100,17 @@ async def run(turn: TurnRun, state: SessionState) -> SessionState:
                 )
                 # An answer that calls nothing is the last one: it and the turn's end are stored together.
                 ended = turn.calls.take()
+                if not ended:
+                    # The wire was not seen.
+                    turn.calls.usage += step.usage
                 last = () if step.tool_calls else (turn.end.of(turn.request, (*open_turn.steps, step)),)
                 state = await turn.append([*ended, replied, *last])
             case Answer(result=result):
                 state = await turn.append([ToolReturned(turn=turn.number, result=result)])
             case RunTool(call=call, ref=ref) as run_tool:
-                with telemetry.tool_call(state.id, ref, call.id) as measured:
+                with telemetry.tool_call(state.id, ref, call) as measured:
                     ran = await _run_tool(turn, state, open_turn, run_tool)
-                    if ran.result.is_error:
-                        measured.fail("tool_error")
+                    telemetry.describe_result(measured, ran.result)
                 # What was found and that it was found are stored together: a turn that goes on elsewhere has both.
                 state = await turn.append([ToolReturned(turn=turn.number, result=ran.result), *ran.also], ran.blobs)
                 turn = replace(turn, request=ran.request)

@@ -313,6 +313,7 @@ class Runner:
                     model=task.model,
                     outcome=task.outcome,
                     error=task.error,
+                    usage=task.calls.usage if task.calls else None,
                 )
         if not task.lost:
             await self._sum_up(task)
