@@ -23,7 +23,7 @@ from windowpane.errors import StoreUnavailableError
 from windowpane.insight.analytics.count import SCORE_STEPS, Counts, Lesson, Progress, item_key
 from windowpane.stores.file_lock import FileLock
 
-VERSION = 2
+VERSION = 3
 BUSY_S = 30.0
 
 KEPT_LESSONS = 20_000
