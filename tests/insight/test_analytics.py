@@ -17,7 +17,8 @@ from windowpane.context.ids import SessionId
 from windowpane.context.items import reference_ref, rule_ref
 from windowpane.context.messages import Step
 from windowpane.insight.analytics.count import Counts, Progress, count_events, item_key
-from windowpane.insight.analytics.report import as_csv, dashboard, item_rows
+from windowpane.insight.analytics.report import dashboard, item_rows
+from windowpane.insight.analytics.spreadsheet import as_csv
 from windowpane.insight.analytics.store import AnalyticsStore
 from windowpane.insight.analytics.update import Kept
 

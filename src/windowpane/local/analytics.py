@@ -6,8 +6,9 @@ import anyio.to_thread
 
 from windowpane.api.analytics import CostLimitsView, Dashboard, Filters, Listed
 from windowpane.api.suggestions import Similar
-from windowpane.insight.analytics.report import as_csv, dashboard
+from windowpane.insight.analytics.report import dashboard
 from windowpane.insight.analytics.sharing import similar
+from windowpane.insight.analytics.spreadsheet import as_csv
 from windowpane.local.bound import Bound
 
 

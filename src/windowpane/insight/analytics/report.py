@@ -4,14 +4,12 @@ Whole months are read as such and only the days around them one by one, so that 
 a few thousand rows.
 """
 
-import csv
-import io
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
-from typing import Any, TypeVar, cast, get_args
+from typing import Any, TypeVar, get_args
 
 from windowpane.api.analytics import (
     AgentRow,
@@ -20,7 +18,6 @@ from windowpane.api.analytics import (
     DayRow,
     Filters,
     ItemRow,
-    Listed,
     ModelRow,
     PartRow,
     Patterns,
@@ -36,7 +33,7 @@ from windowpane.api.analytics import (
 )
 from windowpane.api.turns import How
 from windowpane.context.calls import CallPurpose
-from windowpane.context.items import IncludeMode, ItemRef
+from windowpane.context.items import IncludeMode
 from windowpane.insight.analytics.count import LATENCY_BASE, SCORE_PARTS, SCORE_STEPS
 from windowpane.insight.analytics.count_calls import NANO
 from windowpane.insight.analytics.store import DAY, EVERYONE, MONTH, TABLES, AnalyticsStore, item_ref
@@ -73,17 +70,6 @@ def dashboard(analytics: AnalyticsStore, filters: Filters, kept: Kept) -> Dashbo
         storage=_storage(analytics, filters),
         choices=_choices(analytics, filters),
     )
-
-
-def as_csv(found: Dashboard, listed: Listed) -> str:
-    """Return one of a dashboard's lists as CSV, a line for each entry, with a heading."""
-    rows = [dict(_columns(row)) for row in cast("Sequence[object]", getattr(found, listed))]
-    text = io.StringIO(newline="")
-    if rows:
-        writer = csv.DictWriter(text, list(dict.fromkeys(name for row in rows for name in row)), restval=0)
-        writer.writeheader()
-        writer.writerows(rows)
-    return text.getvalue()
 
 
 def counted_turns(analytics: AnalyticsStore, filters: Filters) -> int:
@@ -485,28 +471,3 @@ def _choices(analytics: AnalyticsStore, filters: Filters) -> Choices:
         first_day=None if first is None else date.fromordinal(first),
         last_day=None if last is None else date.fromordinal(last),
     )
-
-
-def _columns(row: object) -> Iterator[tuple[str, object]]:
-    """Return an entry's values by column. Values within values stand beside the others, sums by key as `name_key`."""
-    for part in fields(cast("Any", row)):
-        value: Any = getattr(row, part.name)
-        if isinstance(value, ItemRef):
-            yield "item", _harmless(str(value))
-        elif isinstance(value, Mapping):
-            counted = cast("Mapping[str, int]", value)
-            yield from ((f"{part.name}_{key}", counted.get(key, 0)) for key in _KEYS[part.name])
-        elif isinstance(value, tuple):
-            continue
-        elif is_dataclass(value):
-            yield from _columns(value)
-        else:
-            yield part.name, _harmless(value) if isinstance(value, str) else value
-
-
-_KEYS: Mapping[str, tuple[str, ...]] = {"by_mode": get_args(IncludeMode), "by_use": get_args(How)}
-
-
-def _harmless(text: str) -> str:
-    """Return a name that no spreadsheet takes for a formula."""
-    return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text
