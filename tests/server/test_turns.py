@@ -61,6 +61,7 @@ async def test_a_message_is_answered_with_everything_about_its_turn(world: World
     }
     assert len(assistant["request"]) == 64
     assert steps_of(body) == [step("Hello there.")]
+    assert body.pop("context_debug")["conversation_context"] == "=== RECENT MESSAGES ===\nUSER:   Hi\t"
     assert {**body, "messages": []} == {
         "turn": 1,
         "outcome": "completed",
@@ -68,6 +69,9 @@ async def test_a_message_is_answered_with_everything_about_its_turn(world: World
         "messages": [],
         "approvals": [],
         "seq": 5,
+        "session_id": session,
+        "sources": [],
+        "confidence": None,
     }
     assert [(item["name"], item["include_mode"], item["status"]) for item in context["items"]] == [
         ("tone", "always", "used")
