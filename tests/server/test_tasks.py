@@ -87,8 +87,10 @@ async def kill(name: str) -> None:
     loop = asyncio.get_running_loop()
     failed = loop.create_future()
     failed.set_exception(RuntimeError(f"{name} was killed"))
+    task = long_lived()[name]
     for wake_up, context in cast("list[tuple[Any, Any]]", getattr(waits_for, "_callbacks")):  # noqa: B009 - private
-        if wake_up.__self__ is long_lived()[name]:
+        # Others may wait for the same, and not only tasks.
+        if getattr(wake_up, "__self__", None) is task:
             waits_for.remove_done_callback(wake_up)
             loop.call_soon(wake_up, failed, context=context)
 

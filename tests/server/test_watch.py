@@ -300,3 +300,49 @@ async def test_a_captured_applet_and_a_session_taken_up_again_are_told_to_those_
         "actor": "system",
         "marks": {},
     }
+
+
+def frame(opcode: int, body: bytes, *, masked: bool = True, flags: int = 0x80, length: bytes | None = None) -> bytes:
+    """Return a frame of the WebSocket protocol, or something like one."""
+    mask = bytes(4) if masked else b""
+    size = length or bytes([(0x80 if masked else 0) | len(body)])
+    return bytes([flags | opcode]) + size + mask + body
+
+
+GARBAGE = {
+    "no frames": b"GET / HTTP/1.1\r\n\r\n" * 10,
+    "zeros": bytes(1000),
+    "a frame without a mask": frame(1, b"Hi", masked=False),
+    "an opcode that there is not": frame(0xB, b"Hi"),
+    "reserved bits": frame(1, b"Hi", flags=0xF0),
+    "text that is none": frame(1, b"\xff\xfe\xfd"),
+    "a continuation of nothing": frame(0, b"Hi"),
+    "a ping in parts": frame(9, b"Hi", flags=0),
+    "a close without sense": frame(8, b"\x00"),
+    "a frame of 2^62 bytes": frame(2, b"x", length=b"\xff" + (2**62).to_bytes(8, "big")),
+    "a frame that does not end": frame(2, b"x" * 100, length=b"\xfe" + (65535).to_bytes(2, "big")),
+}
+
+
+async def test_garbage_over_a_socket_ends_that_socket_at_most(client: httpx2.AsyncClient) -> None:
+    session = await new_session(client)
+    host, port = str(client.base_url).removeprefix("http://").rstrip("/").split(":")
+    head = (
+        f"GET /api/sessions/{session}/events HTTP/1.1\r\nHost: {host}:{port}\r\nUpgrade: websocket\r\n"
+        "Connection: Upgrade\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: MDEyMzQ1Njc4OTAxMjM0NQ==\r\n\r\n"
+    )
+    greeted: dict[str, bytes] = {}
+    seen: list[str] = []
+    async with connect(socket_address(client, session)) as other:
+        await other.recv()
+        for what, garbage in GARBAGE.items():
+            async with await anyio.connect_tcp(host, int(port)) as stream:
+                await stream.send(head.encode())
+                greeted[what] = (await stream.receive())[:12]
+                await stream.send(garbage)
+                await client.patch(f"/api/sessions/{session}", json={"name": what})
+            with anyio.fail_after(PATIENCE_S):
+                seen.append(json.loads(await other.recv())["changes"]["name"])
+
+    assert greeted == dict.fromkeys(GARBAGE, b"HTTP/1.1 101")
+    assert seen == [*GARBAGE]

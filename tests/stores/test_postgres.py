@@ -338,3 +338,19 @@ async def test_an_append_that_cannot_be_sent_fails_by_itself_and_leaves_no_calle
 
         assert [type(one).__name__ for one in told] == ["Appended"] * 2 + ["UnicodeDecodeError"] + ["Appended"] * 2
         assert sorted(contents(await store.read(session))) == ["0", "1", "2", "3"]
+
+
+async def test_a_writer_that_ends_before_its_time_leaves_no_caller_waiting() -> None:
+    store = PostgresStore(fresh_database())
+    async with store:
+        session = await begin(store)
+        writer = store._writer  # pyright: ignore[reportPrivateUsage] no door ends it alone
+        assert writer is not None
+        waiting = asyncio.create_task(store.append(session, [said("on its way")]))
+        await asyncio.sleep(0)
+        writer._task.cancel()  # pyright: ignore[reportPrivateUsage]
+
+        with pytest.raises(StoreUnavailableError, match="closed before it could answer"):
+            await asyncio.wait_for(waiting, PATIENCE_S)
+        with pytest.raises(StoreUnavailableError):
+            await store.append(session, [said("too late")])

@@ -6,7 +6,7 @@ Every item and part is in the record, sent or not, with the reason.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -111,12 +111,12 @@ def assemble(given: Ingredients) -> Request:
     """
     entries = _entries(given)
     offered = offer(entry.item for entry in entries if isinstance(entry.item, Tool) and entry.sendable).names
-    past = _history(given, with_tools=bool(offered))
-    code = _code(given, past)
-    history = [entry.with_sources(code) for entry in past]
-    sections = _sections(given, code)
     sendable = {entry.ref: entry.item for entry in entries if isinstance(entry.item, Tool)}
     tools = {ref: offered_tool(sendable[ref], name) for ref, name in offered.items()}
+    past = _history(given, with_tools=bool(offered))
+    code = _code(given, past, tools.values())
+    history = [entry.with_sources(code) for entry in past]
+    sections = _sections(given, code)
     reply_tokens = min(given.settings.max_output_tokens or 0, int(given.window_tokens * REPLY_SHARE))
     pieces = _pieces(given, entries, tools, history, sections)
     pieces_tokens = counted_room(given.window_tokens - reply_tokens, given.token_factor) - FRAME_TOKENS
@@ -296,7 +296,7 @@ def _history(given: Ingredients, with_tools: bool) -> list[_Past]:
     ]
 
 
-def _code(given: Ingredients, history: Sequence[_Past]) -> str:
+def _code(given: Ingredients, history: Sequence[_Past], tools: Iterable[OfferedTool]) -> str:
     said = [part for entry in history for part in entry.rendered]
     past = (
         *(part.content for part in said),
@@ -306,7 +306,13 @@ def _code(given: Ingredients, history: Sequence[_Past]) -> str:
     items = (item.text for item in (*given.agent.rules, *given.agent.references))
     others = (block.text for block in given.blocks)
     sections = (section.text for section in given.sections)
-    return boundary_code(given.session.id, (given.message, *past, *items, *sections, *others))
+    return boundary_code(given.session.id, (given.message, *past, *items, *sections, *others, *map(_schema, tools)))
+
+
+@cached_by_identity
+def _schema(tool: OfferedTool) -> str:
+    """Return what a tool's server says about it, as one text."""
+    return f"{tool.description}\n{json.dumps(tool.parameters, default=str, ensure_ascii=False)}"
 
 
 def _sections(given: Ingredients, code: str) -> tuple[Section, ...]:

@@ -71,6 +71,7 @@ class PostgresWriter:
         self._loop = asyncio.get_running_loop()
         # As long as there are callers: each waits for its own job, so the queue needs no size.
         self._queue: deque[PendingAppend] = deque()
+        self._taken: Sequence[PendingAppend] = ()
         self._filled = asyncio.Event()
         self._closing = False
         self._connection: DriverConnection | None = None
@@ -99,12 +100,17 @@ class PostgresWriter:
         """Finish what waits and disconnect."""
         self._closing = True
         self._filled.set()
-        await self._task
+        await asyncio.wait([self._task])
 
     async def _serve(self) -> None:
         try:
             await keep_running("postgres.write", self._store_waiting)
         finally:
+            # However it ends, no caller waits for an answer that cannot come.
+            self._closing = True
+            for job in (*self._taken, *self._queue):
+                if not job.future.done():
+                    job.future.set_exception(StoreUnavailableError("the store was closed before it could answer"))
             if self._connection is not None:
                 await close_connection(self._connection)
 
@@ -112,6 +118,7 @@ class PostgresWriter:
         while not (self._closing and not self._queue):
             await self._filled.wait()
             while jobs := self._waiting():
+                self._taken = jobs
                 await self._store(jobs)
             if not self._closing:
                 self._filled.clear()
