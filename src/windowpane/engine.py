@@ -44,6 +44,7 @@ from windowpane.request.hybrid_selector import HybridSelector
 from windowpane.request.resume import RESUME_AFTER_S
 from windowpane.request.selector import NoSelector, Selector
 from windowpane.search.base import Nearness
+from windowpane.search.embedding.base import Embedder
 from windowpane.search.history import HistoryIndex
 from windowpane.sessions.agent_items import AgentItems
 from windowpane.sessions.conversation import Conversations, check_message, check_tools
@@ -98,6 +99,7 @@ class Engine:
         touch_every_s: float | None = None,
         store_patience_s: float = STORE_PATIENCE_S,
         cost_limits: CostLimits | None = None,
+        embedder: Embedder | None = None,
         warm: bool = False,
     ) -> None:
         self.store = store
@@ -105,6 +107,7 @@ class Engine:
         self._warm = warm
         self._warmed: set[str] = set()
         self.agents, self.models = agents, models
+        self.embedder = embedder
         self._selector = selector or NoSelector()
         self._states = Sessions(store, touch_every_s=touch_every_s)
         self._toolboxes = Toolboxes(toolbox)

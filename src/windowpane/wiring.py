@@ -72,6 +72,7 @@ def open_engine(
         selector=selector or HybridSelector(index),
         history=HistoryIndex(embedder),
         nearness=index,
+        embedder=embedder,
         warm=warm,
         pages=Pages(AddressGuard(allow=tuple(exemption(place) for place in settings.fetch_allow))),
         search_engine=open_engine_by_name(settings.search_engine, {}, os.environ) if settings.search_engine else None,

@@ -356,7 +356,6 @@ REFUSED: list[tuple[dict[str, Any], int, str | None, str]] = [
     ({"metadata": {"session": "ses_nobody"}}, 404, "metadata.session", "session_not_found"),
     ({"metadata": {"session": 3}}, 400, "metadata.session", "invalid_type"),
     ({"metadata": {"session": " "}}, 400, None, "invalid_input"),
-    ({"mesages": []}, 400, "mesages", "unknown_parameter"),
     ({"messages": None}, 400, "messages", "invalid_value"),
     ({"messages": []}, 400, "messages", "invalid_value"),
     ({"messages": [{"role": "user", "content": " "}]}, 400, None, "invalid_input"),
@@ -372,7 +371,8 @@ REFUSED: list[tuple[dict[str, Any], int, str | None, str]] = [
         "unsupported_value",
     ),
     ({"n": 2}, 400, "n", "unsupported_value"),
-    ({"stop": ["\n"]}, 400, "stop", "unsupported_value"),
+    ({"stop": [""]}, 400, "stop[0]", "invalid_value"),
+    ({"input": "Hi"}, 400, "input", "unknown_parameter"),
     ({"response_format": {"type": "grammar"}}, 400, "response_format.type", "invalid_value"),
     (
         {"response_format": {"type": "json_schema"}},

@@ -28,6 +28,9 @@ SAID = openai_chat.answer(WireReply(('{"city": ', '"Oslo", "degrees": 12}')))
 CALLS = openai_chat.answer(WireReply(calls=(WireCall("c1", "client__weather"),)))
 
 
+PLAIN: dict[str, Any] = {"stop": [], "sampling": {}}
+
+
 class Weather(BaseModel):
     city: str
     degrees: int
@@ -103,6 +106,7 @@ async def test_a_forced_function_is_forced_at_the_provider_until_it_has_been_cal
     assert recorded == {
         "must_call": [{"type": "tool", "name": name, "server": "client"} for name in must_call],
         "response_format": None,
+        **PLAIN,
     }
 
 
@@ -129,6 +133,7 @@ async def test_an_answer_is_held_to_a_schema_by_the_provider(world: World) -> No
     assert recorded == {
         "must_call": [],
         "response_format": {"name": "Weather", "description": "", "strict": True, "schema": schema},
+        **PLAIN,
     }
 
 
@@ -149,6 +154,7 @@ async def test_an_answer_is_held_to_json_and_echoes_its_form(world: World) -> No
     assert recorded == {
         "must_call": [],
         "response_format": {"name": "", "description": "", "strict": None, "schema": None},
+        **PLAIN,
     }
 
 
@@ -189,7 +195,7 @@ async def test_a_model_that_cannot_be_held_to_it_says_so(world: World) -> None:
             for options in unsupported
         ]
 
-    assert [(answer.status_code, answer.json()["error"]["code"]) for answer in answers] == [(502, "model_rejected")] * 3
+    assert [(answer.status_code, answer.json()["error"]["code"]) for answer in answers] == [(400, "model_rejected")] * 3
     assert [answer.json()["error"]["message"] for answer in answers] == [
         "echo does not support JSON without a schema; give it a schema",
         "echo refused the request: Native structured output is not supported by this model",

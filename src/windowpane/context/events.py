@@ -255,11 +255,16 @@ class CancelRequested:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnError:
-    """Why a turn failed, for the user: a stable code, what happened, what to do next."""
+    """Why a turn failed, for the user: a stable code, what happened, what to do next.
+
+    `status` is what the model's provider answered with, `retry_after_s` how long it asked to wait, where known.
+    """
 
     code: str
     message: str
     partial: str = ""
+    status: int | None = None
+    retry_after_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

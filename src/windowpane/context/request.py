@@ -231,11 +231,15 @@ class ResponseFormat:
 class ReplyOptions:
     """What the caller of a turn requires of its answer.
 
-    With `must_call` the turn's first model call must call one of these tools. `response_format` None: plain text.
+    With `must_call` the turn's first model call must call one of these tools. `response_format` None: plain text. The
+    words of a model call end before the first of `stop`. `sampling` are further parameters by OpenAI's names, such as
+    `seed`; a provider that does not take one is not given it.
     """
 
     must_call: tuple[ItemRef, ...] = ()
     response_format: ResponseFormat | None = None
+    stop: tuple[str, ...] = ()
+    sampling: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -56,9 +56,13 @@ class ModelRateLimitedError(ModelError):
 
 
 class ModelRejectedError(ModelError):
-    """The provider understood the request and refused it."""
+    """The provider understood the request and refused it. `status` is its HTTP status, where it gave one."""
 
     code = "model_rejected"
+
+    def __init__(self, message: str, *, partial: str = "", status: int | None = None) -> None:
+        super().__init__(message, partial=partial)
+        self.status = status
 
 
 class RequestTooLongError(ModelRejectedError):

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from windowpane.context.messages import Step
-from windowpane.context.request import CallSettings, OfferedTool, RequestMessage
+from windowpane.context.request import CallSettings, OfferedTool, ReplyOptions, RequestMessage
 
 ECHO = "echo"
 """The name of the built-in model."""
@@ -46,6 +46,10 @@ class ChatModel(Protocol):
 
     def remember(self, text: str, own_words: str) -> None:
         """Take back the `own_words` of an earlier step of the turn, maybe of another process, and the step's text."""
+        ...
+
+    def ignored(self, options: ReplyOptions) -> tuple[str, ...]:
+        """Return the names of those sampling parameters that its provider does not take."""
         ...
 
     def stream(

@@ -93,7 +93,7 @@ def _refused(error: Exception, called: Called, said: str) -> ours.ModelError | N
         check = f"check {called.key_variable}" if called.key_variable else "check the key"
         return ours.ModelAuthError(f"{called.name} refused the key: {said}; {check}")
     if isinstance(error, theirs.ModelQuotaExceededError):
-        return ours.ModelRejectedError(f"{called.name}: quota used up ({said})")
+        return ours.ModelRejectedError(f"{called.name}: quota used up ({said})", status=429)
     if isinstance(error, theirs.ModelRateLimitError):
         when = f"try again in {error.retry_after:g} s" if error.retry_after else "try again in a moment"
         return ours.ModelRateLimitedError(
@@ -103,7 +103,7 @@ def _refused(error: Exception, called: Called, said: str) -> ours.ModelError | N
         return _too_long(error, called, said)
     if isinstance(error, theirs.ModelHTTPError) and 400 <= error.status_code < 500 and error.status_code != 408:
         hint = f"; did you mean {error.suggested_model_id}?" if error.suggested_model_id else ""
-        return ours.ModelRejectedError(f"{called.name} refused the request: {said}{hint}")
+        return ours.ModelRejectedError(f"{called.name} refused the request: {said}{hint}", status=error.status_code)
     if isinstance(error, theirs.ModelRequestRejectedError | theirs.UserError):
         return ours.ModelRejectedError(f"{called.name} refused the request: {said}")
     return None

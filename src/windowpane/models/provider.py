@@ -29,11 +29,10 @@ from windowpane.models.base import ECHO, ChatModel
 from windowpane.models.echo import echo_model
 from windowpane.models.environment import OLLAMA_URL, SETUPS, Setup
 from windowpane.models.failures import Called
+from windowpane.models.sampling import OPENAI_HOST
 from windowpane.models.scripted import SCRIPTED, ScriptedModel
 from windowpane.models.stream import Patience, PydanticChatModel
 from windowpane.models.windows import window_tokens
-
-OPENAI_HOST = "api.openai.com"
 
 LIMITS = httpx2.Limits(max_connections=1000, max_keepalive_connections=100)
 """As the providers' own clients have them."""

@@ -23,7 +23,7 @@ from pydantic_ai.models.function import (
 )
 
 from windowpane.context.messages import Usage
-from windowpane.context.request import CallSettings, OfferedTool, RequestMessage
+from windowpane.context.request import CallSettings, OfferedTool, ReplyOptions, RequestMessage
 from windowpane.errors import ModelError, ModelRejectedError
 from windowpane.models.base import ModelStep, ModelText
 from windowpane.models.failures import Called
@@ -94,6 +94,10 @@ class ScriptedModel:
 
     def remember(self, text: str, own_words: str) -> None:
         """Do nothing: it needs none of its own words."""
+
+    def ignored(self, options: ReplyOptions) -> tuple[str, ...]:
+        """Return nothing: a script is played as it stands, whatever it is asked for."""
+        return ()
 
     def add(self, *replies: Reply) -> None:
         """Add replies after those that are there."""

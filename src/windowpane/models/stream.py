@@ -30,7 +30,7 @@ from pydantic_ai.settings import ModelSettings
 
 from windowpane import telemetry
 from windowpane.context.messages import Step, Usage
-from windowpane.context.request import CallSettings, OfferedTool, RequestMessage
+from windowpane.context.request import CallSettings, OfferedTool, ReplyOptions, RequestMessage
 from windowpane.context.text import valid_unicode
 from windowpane.errors import ModelError
 from windowpane.models.base import ModelStep, ModelText
@@ -38,6 +38,8 @@ from windowpane.models.debug_log import log_request
 from windowpane.models.failures import Called, Foreseen, asked_wait_s, failure, passing, too_slow, unfinished
 from windowpane.models.messages import Replies, conversation, model_settings, own_words, tool_calls
 from windowpane.models.reply_options import force, parameters
+from windowpane.models.sampling import sampling_settings
+from windowpane.models.stops import StopCutter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,6 +92,10 @@ class PydanticChatModel:
         """Take back what it said in an earlier step of the turn; see `ChatModel.remember`."""
         self._replies.restore(text, own_words)
 
+    def ignored(self, options: ReplyOptions) -> tuple[str, ...]:
+        """Return the sampling parameters that the provider does not take; see `ChatModel.ignored`."""
+        return sampling_settings(self._model, options)[1]
+
     async def stream(
         self, messages: Sequence[RequestMessage], tools: Sequence[OfferedTool], settings: CallSettings
     ) -> AsyncGenerator[ModelText | ModelStep]:
@@ -103,11 +109,14 @@ class PydanticChatModel:
         request = self._request(messages, tools, settings)
         attempt = 1
         while True:
-            heard = _Heard()
+            heard, cutter = _Heard(), StopCutter(settings.reply_options.stop)
             try:
                 async with aclosing(self._attempt(request, heard)) as texts:
                     async for text in texts:
-                        yield text
+                        for piece in cutter.take(text):
+                            yield piece
+                        if cutter.found is not None:
+                            break
             except ModelError as error:
                 error.partial = error.partial or heard.text
                 raise
@@ -120,6 +129,11 @@ class PydanticChatModel:
                 await anyio.sleep(wait_s)
                 log_request(self.name, messages, tools, settings, environ=self._environ, attempt=attempt)
             else:
+                if cutter.found is not None:
+                    yield ModelStep(self._cut(heard, cutter, started))
+                    return
+                for piece in cutter.rest():
+                    yield piece
                 offline = self._model.provider is None
                 yield ModelStep(self._step(heard, started), "" if offline else own_words(heard.reply))
                 return
@@ -127,7 +141,8 @@ class PydanticChatModel:
     def _request(
         self, messages: Sequence[RequestMessage], tools: Sequence[OfferedTool], settings: CallSettings
     ) -> "_Request":
-        chosen = model_settings(settings, messages, self._replies)
+        sampled, _ = sampling_settings(self._model, settings.reply_options)
+        chosen: ModelSettings = {**model_settings(settings, messages, self._replies), **sampled}
         if "max_retries" not in self._model.unsupported_settings:
             # The clients' own retries wait as long as they are told to, an hour if need be.
             chosen["max_retries"] = 0
@@ -170,6 +185,16 @@ class PydanticChatModel:
         with anyio.move_on_after(limit_s):
             return await anext(events, None)
         raise too_slow(self._called, limit_s, partial=heard.text, arrived=heard.anything)
+
+    def _cut(self, heard: "_Heard", cutter: StopCutter, started: float) -> Step:
+        """Return a step that a stop sequence ended: its usage is not known, because the provider was not heard out."""
+        return Step(
+            text=cutter.said,
+            thinking=heard.thinking,
+            model=self.name,
+            finish_reason="stop",
+            latency_ms=round((time.monotonic() - started) * 1000),
+        )
 
     def _step(self, heard: "_Heard", started: float) -> Step:
         reply = heard.reply

@@ -35,10 +35,11 @@ from windowpane.server.middleware import auth, metrics
 from windowpane.server.middleware.access_log import AccessLog
 from windowpane.server.middleware.auth import Doorkeeper, Entrance, with_access
 from windowpane.server.middleware.cross_site import LOOPBACK_NAMES, CrossSiteGuard
+from windowpane.server.middleware.door_errors import DoorErrors
 from windowpane.server.middleware.headers import SafeHeaders
 from windowpane.server.middleware.limits import MAX_BODY_BYTES, BodyLimit, RateLimit
 from windowpane.server.middleware.metrics import Counting, Metrics
-from windowpane.server.openai.errors import as_answered
+from windowpane.server.openai.errors import as_answered, openai_form
 from windowpane.server.openai.one_off import Once
 from windowpane.server.openapi import described
 from windowpane.server.problems import (
@@ -156,6 +157,7 @@ def create_app(
             Middleware(AccessLog),
             Middleware(Counting, metrics=counters),
             Middleware(SafeHeaders),
+            Middleware(DoorErrors, forms={"/v1/": openai_form}),
             Middleware(CrossSiteGuard, hosts=hosts, origins=origins),
             *([_cross_origin(origins)] if origins else []),
             Middleware(Entrance, doorkeeper=doorkeeper),
@@ -169,8 +171,7 @@ def create_app(
     app.state.doorkeeper = doorkeeper
     app.state.metrics = counters
     app.state.roots = Roots(roots)
-    app.state.bundle = bundle
-    app.state.guide = guide_folder
+    app.state.bundle, app.state.guide = bundle, guide_folder
     app.state.looking = Looking()
     app.state.once = Once()
     app.state.updater = AnalyticsUpdater(engine.store, AnalyticsStore(analytics_file), engine.nearness)

@@ -275,6 +275,7 @@ class SessionLifecycle:
         *,
         name: str | None = None,
         new_id: SessionId | None = None,
+        listed: bool = True,
     ) -> SessionState:
         """Begin a new session that is this one as it was before a turn; without a turn, with all that is finished.
 
@@ -285,7 +286,8 @@ class SessionLifecycle:
         """
         state = await self.get(session_id)
         document = await anyio.to_thread.run_sync(before_turn, await self.export(session_id), turn)
-        return await self.import_(document, owner=state.owner, name=name, session_id=new_id, keep_permissions=True)
+        owner = state.owner if listed else unlisted(state.owner)
+        return await self.import_(document, owner=owner, name=name, session_id=new_id, keep_permissions=True)
 
     def _default_agent(self) -> str:
         names = self._agents.names()

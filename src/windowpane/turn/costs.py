@@ -19,7 +19,7 @@ from windowpane.api.analytics import CostLimitView, Period
 from windowpane.calls.recorder import current_recorder
 from windowpane.context.events import CallEnded
 from windowpane.context.ids import owner_of
-from windowpane.context.request import CallSettings, OfferedTool, RequestMessage
+from windowpane.context.request import CallSettings, OfferedTool, ReplyOptions, RequestMessage
 from windowpane.errors import CostLimitError, StoreError
 from windowpane.models.base import ChatModel, Models, ModelStep, ModelText
 from windowpane.models.prices import price, price_of_answer
@@ -129,6 +129,10 @@ class _CountedModel:
     def remember(self, text: str, own_words: str) -> None:
         """Take back the `own_words` of an earlier step of the turn; see `ChatModel.remember`."""
         self._model.remember(text, own_words)
+
+    def ignored(self, options: ReplyOptions) -> tuple[str, ...]:
+        """Return the sampling parameters that are not taken; see `ChatModel.ignored`."""
+        return self._model.ignored(options)
 
     async def stream(
         self, messages: Sequence[RequestMessage], tools: Sequence[OfferedTool], settings: CallSettings

@@ -9,7 +9,13 @@ from collections.abc import Mapping, Sequence
 from windowpane.context.events import Event, Recorded, TurnError, TurnFinished
 from windowpane.context.ids import BlobHash, SessionId
 from windowpane.context.session import SessionState
-from windowpane.errors import ModelError, StoreUnavailableError, WindowpaneError
+from windowpane.errors import (
+    ModelError,
+    ModelRateLimitedError,
+    ModelRejectedError,
+    StoreUnavailableError,
+    WindowpaneError,
+)
 from windowpane.stores.codec import encode_event
 from windowpane.stores.sessions import Changed, Sessions
 from windowpane.turn.patience import StorePatience
@@ -102,9 +108,10 @@ def _own(news: Sequence[Recorded], events: Sequence[Event]) -> tuple[Recorded, .
 def failed(turn: int, error: WindowpaneError) -> TurnFinished:
     """Return the end of a turn that failed, with what the model had said."""
     partial = error.partial if isinstance(error, ModelError) else ""
-    return TurnFinished(
-        turn=turn, outcome="failed", error=TurnError(code=error.code, message=str(error), partial=partial)
-    )
+    status = error.status if isinstance(error, ModelRejectedError) else None
+    wait_s = error.retry_after_s if isinstance(error, ModelRateLimitedError) else None
+    reason = TurnError(code=error.code, message=str(error), partial=partial, status=status, retry_after_s=wait_s)
+    return TurnFinished(turn=turn, outcome="failed", error=reason)
 
 
 def crashed(turn: int) -> TurnFinished:

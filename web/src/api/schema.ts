@@ -477,9 +477,8 @@ export type ChatRequest = {
   max_tokens?: number | null
   max_completion_tokens?: number | null
   n?: number | null
-  stop?: JsonValue
+  stop?: string | string[] | null
   logprobs?: boolean | null
-  logit_bias?: JsonValue
   modalities?: JsonValue
   response_format?: ChatForm | null
   functions?: JsonValue
@@ -489,9 +488,10 @@ export type ChatRequest = {
   web_search_options?: JsonValue
   frequency_penalty?: number | null
   presence_penalty?: number | null
+  logit_bias?: Record<string, number> | null
   reasoning_effort?: string | null
   seed?: number | null
-  verbosity?: string | null
+  [more: string]: unknown
 }
 
 /** A tool of the client's, offered to the model beside the agent's own. */
@@ -609,6 +609,23 @@ export type ContextTests = {
   problems: Problem[]
 }
 
+/** A conversation: a session, its agent and its name. */
+export type ConversationDocument = {
+  id: string
+  object: "conversation"
+  created_at: number
+  metadata: Record<string, string>
+}
+
+/** Messages of a conversation. */
+export type ConversationItems = {
+  object: "list"
+  data: Record<string, unknown>[]
+  first_id: string | null
+  last_id: string | null
+  has_more: boolean
+}
+
 /** A conversation, by its id. */
 export type ConversationName = {
   id: string
@@ -672,6 +689,20 @@ export type DayRow = {
 /** What a person decided, by call id. */
 export type Decisions = {
   decisions: Record<string, "allow_once" | "allow_session" | "deny">
+}
+
+/** What is said about a conversation that is gone. */
+export type DeletedConversation = {
+  id: string
+  object: "conversation.deleted"
+  deleted: boolean
+}
+
+/** What is said about a response that is gone. */
+export type DeletedResponse = {
+  id: string
+  object: "response"
+  deleted: boolean
 }
 
 /** A little more of the answer that is being written. */
@@ -740,6 +771,15 @@ export type Edit = {
 export type EditBody = {
   ref: ItemRefInput
   settings: Record<string, string | boolean | null>
+}
+
+/** Texts to embed. Any `model` will do: there is one here, which the answer names. */
+export type EmbeddingRequest = {
+  input: string | number[] | string[] | number[][]
+  model: string
+  encoding_format?: "float" | "base64"
+  dimensions?: number | null
+  user?: string | null
 }
 
 /** What a folder holds under a name. A link is what it leads to, if that lies in a root, and else `other`. */
@@ -1430,6 +1470,12 @@ export type Need = {
   domain: "text" | "tools" | null
 }
 
+/** A conversation to begin. `metadata.agent` names the agent, `metadata.name` the session. */
+export type NewConversation = {
+  items?: Item[] | null
+  metadata?: Record<string, JsonValue> | null
+}
+
 /** A new rule or reference: its settings and its text, or `raw`, the whole file with its front matter. */
 export type NewItem = {
   type: "rule" | "reference"
@@ -1443,6 +1489,11 @@ export type NewItem = {
   related?: string[]
   text?: string
   raw?: string | null
+}
+
+/** Messages to put into a conversation. */
+export type NewItems = {
+  items: Item[]
 }
 
 /** What the user says. With `wait_s`, a session that is busy is waited for. `tools` are tools of the server `client`, which the caller runs itself: the turn waits for their results. */
@@ -1718,6 +1769,11 @@ export type ReasoningMessage = {
   [more: string]: unknown
 }
 
+/** How much the model is to think. What only advises is passed over. */
+export type ReasoningOptions = {
+  effort?: string | null
+}
+
 /** Whether a past request can be rebuilt byte for byte; `damages` say what is amiss if not. */
 export type Rebuilt = {
   record: string
@@ -1750,16 +1806,20 @@ export type ReplayedItem = {
   fits: boolean | null
 }
 
-/** What the caller of a turn requires of its answer. With `must_call` the turn's first model call must call one of these tools. `response_format` None: plain text. */
+/** What the caller of a turn requires of its answer. With `must_call` the turn's first model call must call one of these tools. `response_format` None: plain text. The words of a model call end before the first of `stop`. `sampling` are further parameters by OpenAI's names, such as `seed`; a provider that does not take one is not given it. */
 export type ReplyOptionsInput = {
   must_call?: ItemRefInput[]
   response_format?: ResponseFormatInput | null
+  stop?: string[]
+  sampling?: Record<string, unknown>
 }
 
-/** What the caller of a turn requires of its answer. With `must_call` the turn's first model call must call one of these tools. `response_format` None: plain text. */
+/** What the caller of a turn requires of its answer. With `must_call` the turn's first model call must call one of these tools. `response_format` None: plain text. The words of a model call end before the first of `stop`. `sampling` are further parameters by OpenAI's names, such as `seed`; a provider that does not take one is not given it. */
 export type ReplyOptions = {
   must_call: ItemRef[]
   response_format: ResponseFormat | null
+  stop: string[]
+  sampling: Record<string, unknown>
 }
 
 /** How all tests of an agent went. Files that cannot be used count as failures. */
@@ -1884,9 +1944,10 @@ export type ResponseRequest = {
   text?: TextOptions | null
   max_tool_calls?: number | null
   include?: JsonValue
-  reasoning?: JsonValue
+  reasoning?: ReasoningOptions | null
   stream_options?: JsonValue
   truncation?: string | null
+  [more: string]: unknown
 }
 
 /** A function, as one of the tools. */
@@ -2535,11 +2596,13 @@ export type Tuning = {
   proposals: Proposal[]
 }
 
-/** Why a turn failed, for the user: a stable code, what happened, what to do next. */
+/** Why a turn failed, for the user: a stable code, what happened, what to do next. `status` is what the model's provider answered with, `retry_after_s` how long it asked to wait, where known. */
 export type TurnError = {
   code: string
   message: string
   partial: string
+  status: number | null
+  retry_after_s: number | null
 }
 
 /** A turn ended. `sources` are the documents its answer could draw on, `related` the titles they point to. */
@@ -3373,6 +3436,47 @@ export interface Operations {
     body: ChatRequest
     answer: ChatCompletion
   }
+  create_conversation: {
+    path: Record<string, never>
+    query: Record<string, never>
+    body: NewConversation
+    answer: ConversationDocument
+  }
+  delete_conversation: {
+    path: { conversation_id: string }
+    query: Record<string, never>
+    body: undefined
+    answer: DeletedConversation
+  }
+  read_conversation: {
+    path: { conversation_id: string }
+    query: Record<string, never>
+    body: undefined
+    answer: ConversationDocument
+  }
+  list_items: {
+    path: { conversation_id: string }
+    query: { limit?: number; order?: "asc" | "desc" }
+    body: undefined
+    answer: ConversationItems
+  }
+  create_items: {
+    path: { conversation_id: string }
+    query: Record<string, never>
+    body: NewItems
+    answer: ConversationItems
+  }
+  create_embeddings: {
+    path: Record<string, never>
+    query: Record<string, never>
+    body: EmbeddingRequest
+    answer: {
+  object: "list"
+  data: Record<string, unknown>[]
+  model: string
+  usage: Record<string, unknown>
+}
+  }
   list_models: {
     path: Record<string, never>
     query: Record<string, never>
@@ -3397,6 +3501,24 @@ export interface Operations {
   model: string
   output: Record<string, unknown>[]
 }
+  }
+  delete_response: {
+    path: { response_id: string }
+    query: Record<string, never>
+    body: undefined
+    answer: DeletedResponse
+  }
+  read_response: {
+    path: { response_id: string }
+    query: Record<string, never>
+    body: undefined
+    answer: undefined
+  }
+  list_input_items: {
+    path: { response_id: string }
+    query: Record<string, never>
+    body: undefined
+    answer: undefined
   }
 }
 
@@ -3502,7 +3624,16 @@ export const OPERATIONS = {
   read_metrics: ["GET", "/metrics"],
   readiness: ["GET", "/readyz"],
   create_chat_completion: ["POST", "/v1/chat/completions"],
+  create_conversation: ["POST", "/v1/conversations"],
+  delete_conversation: ["DELETE", "/v1/conversations/{conversation_id}"],
+  read_conversation: ["GET", "/v1/conversations/{conversation_id}"],
+  list_items: ["GET", "/v1/conversations/{conversation_id}/items"],
+  create_items: ["POST", "/v1/conversations/{conversation_id}/items"],
+  create_embeddings: ["POST", "/v1/embeddings"],
   list_models: ["GET", "/v1/models"],
   read_model: ["GET", "/v1/models/{model}"],
   create_response: ["POST", "/v1/responses"],
+  delete_response: ["DELETE", "/v1/responses/{response_id}"],
+  read_response: ["GET", "/v1/responses/{response_id}"],
+  list_input_items: ["GET", "/v1/responses/{response_id}/input_items"],
 } as const

@@ -16,6 +16,10 @@ from windowpane.tools.schemas import schema_fault
 
 SESSION = "Windowpane-Session"
 TURN = "Windowpane-Turn"
+IGNORED = "Windowpane-Ignored"
+
+OURS = frozenset({"messages", "input", "functions", "stop", "max_tokens", "max_completion_tokens", "max_output_tokens"})
+"""Parameters that no client can pass on past the record of what is sent."""
 
 SessionHeader = Annotated[
     str | None,
@@ -55,6 +59,11 @@ def _schema(schema: dict[str, JsonValue]) -> dict[str, JsonValue]:
 
 
 Storable = BeforeValidator(_storable)
+_Sequence = Annotated[str, Field(min_length=1)]
+Stop = Annotated[
+    _Sequence | Annotated[list[_Sequence], Field(max_length=16)] | None,
+    Field(description="Sequences before which the answer ends."),
+]
 Metadata = Annotated[dict[str, JsonValue] | None, Field(description="`session` names the session.")]
 FunctionName = Annotated[str, Field(pattern=r"^[a-zA-Z0-9_-]{1,64}$")]
 Schema = Annotated[dict[str, JsonValue], AfterValidator(_schema)]
@@ -106,7 +115,7 @@ class Function(BaseModel):
 class AnyRequest(BaseModel):
     """What can be asked for either way. Parameters that only advise are taken and passed over."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="allow", frozen=True)
 
     model: Annotated[str, Field(description="An agent's name.")]
     stream: bool | None = None
@@ -133,6 +142,7 @@ def responses_of(description: str, content: Mapping[str, Any]) -> dict[int | str
     headers = {
         SESSION: {"description": "The session of the turn.", "schema": {"type": "string"}},
         TURN: {"description": "The turn's number.", "schema": {"type": "integer"}},
+        IGNORED: {"description": "Parameters that had no effect, if any.", "schema": {"type": "string"}},
     }
     return {**failures(404, 409, 413, 415), 200: {"description": description, "content": content, "headers": headers}}
 
@@ -207,6 +217,29 @@ def form_of(kind: FormKind, described: NamedSchema | None, where: str) -> Respon
         description=described.description or "",
         strict=described.strict,
     )
+
+
+def stops(stop: str | Sequence[str] | None) -> tuple[str, ...]:
+    """Return the stop sequences."""
+    return (stop,) if isinstance(stop, str) else tuple(stop or ())
+
+
+def sampling(body: AnyRequest, names: Sequence[str]) -> dict[str, Any]:
+    """Return the sampling parameters of a request: those of these names, and those that are not known here.
+
+    Raises:
+        UnsupportedError: one of those that are not known would change what is recorded as sent.
+    """
+    unknown = body.model_extra or {}
+    if wrong := next((name for name in unknown if name in OURS), None):
+        raise UnsupportedError(wrong, f"Unknown parameter: '{wrong}'.", "unknown_parameter")
+    known = {name: value for name in names if (value := getattr(body, name)) is not None}
+    return known | {name: value for name, value in unknown.items() if value is not None}
+
+
+def asked_in_vain(body: AnyRequest, names: Sequence[str]) -> tuple[str, ...]:
+    """Return those of these parameters that ask for something."""
+    return tuple(name for name in names if getattr(body, name))
 
 
 def session_of(header: str | None, metadata: Mapping[str, JsonValue] | None) -> str | None:

@@ -11,14 +11,13 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from windowpane.context.messages import ToolCall, Usage
 from windowpane.context.request import ReplyOptions
-from windowpane.engine import Engine
 from windowpane.server.dependencies import Asking, Chatting
 from windowpane.server.openai import asking
 from windowpane.server.openai.conversation import Answering, ClientMessage, ClientRequest, answering, call_named
 from windowpane.server.openai.errors import Failure, OpenAIRoute, UnsupportedError
 from windowpane.server.openai.one_off import OnceSessions
-from windowpane.server.openai.reply import End, FinishReason, Text, hear
-from windowpane.server.openai.stream import DONE, data, until_gone
+from windowpane.server.openai.reply import End, FinishReason, Heard, Text, hear
+from windowpane.server.openai.stream import DONE, data, first_of, until_gone
 from windowpane.server.sse import ByteStream
 from windowpane.sessions.conversation import MAX_CLIENT_TOOLS
 
@@ -26,18 +25,17 @@ router = APIRouter(prefix="/v1", tags=["openai"], route_class=OpenAIRoute)
 
 ALLOWED: Mapping[str, Sequence[Any]] = {
     "n": (1,),
-    "stop": ([],),
-    "logprobs": (False,),
-    "top_logprobs": (0,),
-    "logit_bias": ({},),
     "modalities": (["text"],),
     "functions": ([],),
     "function_call": ("none", "auto"),
     "audio": (),
-    "prediction": (),
-    "web_search_options": (),
 }
 """Parameters that would change the answer in ways that cannot be had here, and the values that ask for nothing."""
+
+
+SAMPLING = ("frequency_penalty", "presence_penalty", "logit_bias", "reasoning_effort", "seed", "parallel_tool_calls")
+IN_VAIN = ("logprobs", "top_logprobs", "prediction", "web_search_options")
+"""Parameters that ask for something beside the answer, which is not there; the answer is the same without it."""
 
 
 class CalledFunction(BaseModel):
@@ -106,9 +104,8 @@ class ChatRequest(asking.AnyRequest):
     max_tokens: Annotated[int | None, Field(ge=1, le=1_000_000)] = None
     max_completion_tokens: Annotated[int | None, Field(ge=1, le=1_000_000)] = None
     n: int | None = None
-    stop: JsonValue = None
+    stop: asking.Stop = None
     logprobs: bool | None = None
-    logit_bias: JsonValue = None
     modalities: JsonValue = None
     response_format: ChatForm | None = None
     functions: JsonValue = None
@@ -118,9 +115,9 @@ class ChatRequest(asking.AnyRequest):
     web_search_options: JsonValue = None
     frequency_penalty: float | None = None
     presence_penalty: float | None = None
+    logit_bias: dict[str, int] | None = None
     reasoning_effort: str | None = None
     seed: int | None = None
-    verbosity: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +219,10 @@ async def create_chat_completion(
     turn = await answering(pane, caller.owner, once, _asked(body, session, key))
     shape = _Shape(turn, body)
     if body.stream:
-        return ByteStream(until_gone(engine, turn, _stream(engine, shape)), headers=turn.headers)
+        first, answer = await first_of(hear(engine, turn))
+        if isinstance(first, Failure):
+            return first.response(turn.headers)
+        return ByteStream(until_gone(engine, turn, _stream(answer, shape)), headers=turn.headers)
     response.headers.update(turn.headers)
     said: list[str] = []
     async for heard in hear(engine, turn):
@@ -254,7 +254,10 @@ def _asked(body: ChatRequest, session: str | None, key: str | None) -> ClientReq
         reply_options=ReplyOptions(
             must_call=asking.forced(given, body.tool_choice),
             response_format=asking.form_of(form.type, form.json_schema, f"{FORM}.json_schema") if form else None,
+            stop=asking.stops(body.stop),
+            sampling=asking.sampling(body, SAMPLING),
         ),
+        ignored=asking.asked_in_vain(body, IN_VAIN),
         form_param=FORM,
         settings={name: value for name, value in settings.items() if value is not None}
         | ({"system_prompt": system} if system else {}),
@@ -329,9 +332,9 @@ class _Shape:
         return [(self.turn.client_id(call), _name(call), call.arguments) for call in end.calls]
 
 
-async def _stream(engine: Engine, shape: _Shape) -> AsyncGenerator[bytes]:
+async def _stream(heard_of: AsyncGenerator[Heard], shape: _Shape) -> AsyncGenerator[bytes]:
     yield shape.chunk({"role": "assistant", "content": "", "refusal": None})
-    async with aclosing(hear(engine, shape.turn)) as answer:
+    async with aclosing(heard_of) as answer:
         async for heard in answer:
             match heard:
                 case Text(text):

@@ -6,6 +6,7 @@ what the client tells about earlier messages is not needed. A request that names
 the earlier messages in it; no list shows it, its id is in the response, and it is forgotten after a while.
 """
 
+import re
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
@@ -26,10 +27,11 @@ from windowpane.context.messages import Step, ToolCall, ToolResult
 from windowpane.context.request import ReplyOptions
 from windowpane.context.session import SessionState
 from windowpane.engine import Engine
-from windowpane.errors import SessionNotFoundError, StoreUnavailableError
+from windowpane.errors import AgentNotFoundError, SessionNotFoundError, StoreUnavailableError, UnknownModelError
 from windowpane.local.pane import LocalPane
+from windowpane.request.settings import call_settings
 from windowpane.server.client_names import session_named
-from windowpane.server.openai.asking import SESSION, TURN
+from windowpane.server.openai.asking import IGNORED, SESSION, TURN
 from windowpane.server.openai.errors import UnsupportedError
 from windowpane.server.openai.one_off import Once
 from windowpane.sessions.past import Exchange
@@ -52,6 +54,7 @@ class ClientRequest:
 
     `session` is a session's id or a name of the client's own; None: the request stands for itself. `keep` makes such a
     request's session one that lists show. `form_param` is where the client says which form the answer must have.
+    `ignored` are parameters that have no effect here.
     """
 
     agent: str
@@ -63,6 +66,7 @@ class ClientRequest:
     session: str | None = None
     keep: bool = False
     key: str | None = None
+    ignored: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,15 +82,23 @@ class Answering:
     live: AsyncGenerator[Live]
     once: bool
     formed: bool = False
+    ignored: tuple[str, ...] = ()
 
     @property
     def headers(self) -> dict[str, str]:
-        """Return the names under which the turn is recorded."""
-        return {SESSION: self.session_id, TURN: str(self.turn)}
+        """Return the names under which the turn is recorded, and which parameters had no effect."""
+        names = [_UNPRINTABLE.sub("?", name)[:LONGEST_PARAMETER] for name in self.ignored[:MOST_PARAMETERS]]
+        told = {IGNORED: ", ".join(names)} if names else {}
+        return {SESSION: self.session_id, TURN: str(self.turn), **told}
 
     def client_id(self, call: ToolCall) -> str:
         """Return a call's id for the client. By it the result is matched to a session that the client did not name."""
         return f"{self.session_id}.{call.id}" if self.once else call.id
+
+
+_UNPRINTABLE = re.compile(r"[^!-+\--~]")
+LONGEST_PARAMETER, MOST_PARAMETERS = 64, 32
+"""What a header names of parameters that had no effect."""
 
 
 def call_named(call_id: str, name: str, arguments: str) -> ToolCall:
@@ -108,7 +120,21 @@ async def answering(pane: LocalPane, owner: str, once: Once, asked: ClientReques
     if asked.said[-1].role == "tool" and asked.reply_options.must_call:
         why = "A function can be forced with a user's message; after a result the turn goes on as it began. Use 'auto'."
         raise UnsupportedError("tool_choice", why)
-    return replace(await _answering(pane, owner, once, asked), formed=asked.reply_options.response_format is not None)
+    turn = await _answering(pane, owner, once, asked)
+    ignored = asked.ignored + await _ignored(pane.engine, turn.session_id, asked.reply_options)
+    return replace(turn, formed=asked.reply_options.response_format is not None, ignored=ignored)
+
+
+async def _ignored(engine: Engine, session_id: SessionId, options: ReplyOptions) -> tuple[str, ...]:
+    """Return the parameters that the session's model does not take."""
+    if not options.sampling:
+        return ()
+    state = await engine.sessions.get(session_id)
+    try:
+        return engine.models.open(call_settings(engine.agents.current(state.agent), state).model).ignored(options)
+    except (AgentNotFoundError, UnknownModelError):
+        # The turn itself says so.
+        return ()
 
 
 async def _answering(pane: LocalPane, owner: str, once: Once, asked: ClientRequest) -> Answering:

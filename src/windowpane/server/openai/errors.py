@@ -34,11 +34,16 @@ WORTH_ANOTHER_TRY = frozenset(
 _CODES = {
     "agent_not_found": "model_not_found",
     "context_too_large": "context_length_exceeded",
+    "request_too_long": "context_length_exceeded",
     "token_needed": "invalid_api_key",
     "model_rate_limited": "rate_limit_exceeded",
     "too_many_requests": "rate_limit_exceeded",
     "cost_limit_reached": "insufficient_quota",
 }
+_OF_THE_MODEL = {"model_rate_limited": 429, "model_auth": 401, "model_rejected": 400, "request_too_long": 400}
+PASSED_ON = frozenset({400, 402, 403, 404, 413, 429})
+"""What a provider may answer with that says the same about the request here."""
+
 _FORM = re.compile(r"str|[A-Z]\w*|list\[.*\]|constrained-.*|function-.*")
 """How pydantic writes that a value was tried in one of several forms."""
 
@@ -69,6 +74,7 @@ class Failure:
     status: int
     body: ErrorBody
     retry: bool = False
+    retry_after_s: float | None = None
 
     def document(self) -> dict[str, Any]:
         """Return what the client is sent."""
@@ -78,6 +84,8 @@ class Failure:
         """Return the whole answer."""
         misleading = not self.retry and (self.status >= 500 or self.status in (408, 409, 429))
         told = {"x-should-retry": "false"} if misleading else {}
+        if self.retry_after_s is not None:
+            told["Retry-After"] = f"{self.retry_after_s:.0f}"
         return JSONResponse(self.document(), self.status, headers={**(headers or {}), **told})
 
 
@@ -97,19 +105,39 @@ def refusal(message: str, *, param: str | None = None, code: str | None = None) 
 def failure_of(error: TurnError | WindowpaneError) -> Failure:
     """Return one of our errors, or what a turn failed of, in OpenAI's words."""
     message = error.message if isinstance(error, TurnError) else str(error)
-    status = _status(error.code)
+    status = _status(error)
     kind = "invalid_request_error" if status < 500 else "server_error"
-    code = _CODES.get(error.code, error.code)
+    code = "insufficient_quota" if _is_quota(error) else _CODES.get(error.code, error.code)
     if status == 429:
         # A quota is named twice by OpenAI: its clients look at either.
         kind = code if code == "insufficient_quota" else "requests"
     body = ErrorBody(message=message, type=kind, param=_PARAMS.get(error.code), code=code)
-    return Failure(status, body, retry=error.code in WORTH_ANOTHER_TRY)
+    wait_s = getattr(error, "retry_after_s", None)
+    return Failure(status, body, retry=error.code in WORTH_ANOTHER_TRY, retry_after_s=wait_s)
 
 
-def _status(code: str) -> int:
-    if code == "model_rate_limited":
-        return 429
+def openai_form(problem: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a problem document in OpenAI's form: of what no route of ours has answered."""
+    status, code = int(problem["status"]), str(problem["code"])
+    kind = "invalid_request_error" if status < 500 else "server_error"
+    body = ErrorBody(
+        message=str(problem["detail"]),
+        type="requests" if status == 429 else kind,
+        param=_PARAMS.get(code),
+        code=_CODES.get(code, code),
+    )
+    return asdict(ErrorDocument(body))
+
+
+def _is_quota(error: TurnError | WindowpaneError) -> bool:
+    return error.code == "model_rejected" and getattr(error, "status", None) == 429
+
+
+def _status(error: TurnError | WindowpaneError) -> int:
+    """Return the status: of a model that refused, the one that its provider answered with."""
+    code, said = error.code, getattr(error, "status", None)
+    if code in _OF_THE_MODEL:
+        return said if code == "model_rejected" and said in PASSED_ON else _OF_THE_MODEL[code]
     known = next((error for error in _family(WindowpaneError) if error.code == code), None)
     status = 503 if code == "interrupted" else 500 if known is None else status_of(known)
     return 400 if status == 422 else status

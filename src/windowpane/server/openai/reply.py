@@ -5,12 +5,12 @@ is set apart from that of the next by an empty line, as everywhere. An answer th
 comes whole, and what was said before the agent's own tool calls is left out.
 """
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterable
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Literal
 
-from windowpane.context.events import Delta, Live, ModelReplied, TurnError, TurnFinished
+from windowpane.context.events import Delta, Live, ModelReplied, Recorded, TurnError, TurnFinished
 from windowpane.context.messages import Decision, ToolCall, Usage
 from windowpane.context.session import OpenTurn, is_for_client
 from windowpane.engine import Engine
@@ -57,6 +57,21 @@ async def hear(engine: Engine, answering: Answering) -> AsyncGenerator[Heard]:
         decisions: dict[str, Decision] = {call.id: "deny" for call in waiting.undecided}
         live = engine.approve(answering.session_id, decisions, actor="system")
     yield await _end(engine, answering, hearing, waiting)
+
+
+def reply_in(events: Iterable[Recorded], turn: int, *, formed: bool) -> tuple[str, End | Failure | None]:
+    """Return an answer as the log has it, from where it begins: its text, and how it ended if it did."""
+    hearing, text = _Hearing(formed=formed), ""
+    for entry in events:
+        text += hearing.take(entry, turn)
+        happened = entry.event
+        calls = happened.step.tool_calls if isinstance(happened, ModelReplied) else ()
+        if mine := tuple(call for call in calls if is_for_client(call)):
+            return text, End("tool_calls", hearing.usage, mine)
+        if isinstance(happened, TurnFinished) and happened.turn == turn:
+            failed = hearing.failed
+            return text, failure_of(failed) if failed else End(hearing.reason, hearing.usage)
+    return text, None
 
 
 async def _waiting(engine: Engine, answering: Answering) -> OpenTurn | None:

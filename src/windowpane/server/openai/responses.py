@@ -1,7 +1,9 @@
 """Responses: `POST /v1/responses`, with text and function calls."""
 
+import re
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
+from dataclasses import dataclass
 from time import time
 from typing import Annotated, Any, Literal, Protocol
 
@@ -11,8 +13,7 @@ from starlette.responses import JSONResponse, Response
 
 from windowpane.context.messages import ToolCall, Usage
 from windowpane.context.request import ReplyOptions
-from windowpane.engine import Engine
-from windowpane.errors import NotFoundError, SessionNotFoundError
+from windowpane.errors import NotFoundError
 from windowpane.local.pane import LocalPane
 from windowpane.server.dependencies import Asking, Chatting
 from windowpane.server.openai import asking
@@ -20,7 +21,7 @@ from windowpane.server.openai.conversation import Answering, ClientMessage, Clie
 from windowpane.server.openai.errors import Failure, OpenAIRoute, UnsupportedError
 from windowpane.server.openai.one_off import OnceSessions
 from windowpane.server.openai.reply import End, Heard, Text, hear
-from windowpane.server.openai.stream import data, until_gone
+from windowpane.server.openai.stream import data, first_of, until_gone
 from windowpane.server.sse import ByteStream
 from windowpane.sessions.conversation import MAX_CLIENT_TOOLS
 
@@ -29,10 +30,13 @@ router = APIRouter(prefix="/v1", tags=["openai"], route_class=OpenAIRoute)
 ALLOWED: Mapping[str, Sequence[Any]] = {
     "background": (False,),
     "prompt": (),
-    "top_logprobs": (0,),
-    "max_tool_calls": (),
 }
 """Parameters that would change the answer in ways that cannot be had here, and the values that ask for nothing."""
+
+
+SAMPLING = ("parallel_tool_calls",)
+IN_VAIN = ("top_logprobs", "max_tool_calls")
+"""Parameters that are taken and have no effect, and the client is told so."""
 
 
 class Item(BaseModel):
@@ -78,13 +82,23 @@ class TextOptions(BaseModel):
     verbosity: str | None = None
 
 
+class ReasoningOptions(BaseModel):
+    """How much the model is to think. What only advises is passed over."""
+
+    model_config = ConfigDict(frozen=True)
+
+    effort: str | None = None
+
+
 class ResponseRequest(asking.AnyRequest):
     """Something to be answered by an agent. Parameters that have no effect here are taken and passed over."""
 
     input: str | Annotated[list[Item], Field(min_length=1)]
     instructions: str | None = None
     tools: Annotated[list[ResponseTool], Field(max_length=MAX_CLIENT_TOOLS)] | None = None
-    previous_response_id: Annotated[str | None, Field(description="The latest response of its session.")] = None
+    previous_response_id: Annotated[
+        str | None, Field(description="A response of a session; an earlier one begins a branch.")
+    ] = None
     conversation: Annotated[
         str | ConversationName | None, Field(description="A session, as in `Windowpane-Session`.")
     ] = None
@@ -94,7 +108,7 @@ class ResponseRequest(asking.AnyRequest):
     text: TextOptions | None = None
     max_tool_calls: int | None = None
     include: JsonValue = None
-    reasoning: JsonValue = None
+    reasoning: ReasoningOptions | None = None
     stream_options: JsonValue = None
     truncation: str | None = None
 
@@ -142,9 +156,12 @@ async def create_response(
     engine = pane.engine
     asked = await _asked(pane, body, session, key)
     turn = await answering(pane, caller.owner, once, asked)
-    written = _Written(turn, body)
+    written = WrittenResponse(turn, body)
     if body.stream:
-        return ByteStream(until_gone(engine, turn, _stream(engine, written)), headers=turn.headers)
+        first, answer = await first_of(hear(engine, turn))
+        if isinstance(first, Failure):
+            return first.response(turn.headers)
+        return ByteStream(until_gone(engine, turn, _stream(answer, written)), headers=turn.headers)
     async for heard in hear(engine, turn):
         written.take(heard)
         if isinstance(heard, Failure):
@@ -179,7 +196,9 @@ async def _asked(pane: LocalPane, body: ResponseRequest, session: str | None, ke
         reply_options=ReplyOptions(
             must_call=asking.forced(given, body.tool_choice),
             response_format=asking.form_of(form.type, form, FORM) if form else None,
+            sampling=asking.sampling(body, SAMPLING) | _effort(body),
         ),
+        ignored=asking.asked_in_vain(body, IN_VAIN),
         form_param=FORM,
         settings={name: value for name, value in settings.items() if value is not None},
         session=named,
@@ -189,20 +208,44 @@ async def _asked(pane: LocalPane, body: ResponseRequest, session: str | None, ke
 
 
 async def _session_after(pane: LocalPane, response_id: str) -> str:
-    """Return the session that a response was given in."""
-    session_id, _, place = response_id.removeprefix("resp_").rpartition("_")
-    turn, _, _ = place.partition("-")
+    """Return the session that a response was given in, or a branch of it if it has gone on since."""
     try:
-        state = await pane.sessions.get(session_id)
-    except SessionNotFoundError:
+        named = parse_id(response_id)
+        state = await pane.engine.sessions.get(await pane.own(named.session_id))
+        if named.turn == state.turn_count:
+            return state.id
+        branch = await pane.engine.sessions.fork(state.id, named.turn + 1, listed=state.listed)
+    except NotFoundError:
         raise NotFoundError(f"Previous response with id '{response_id}' not found.") from None
-    if turn != str(state.turn_count):
-        raise UnsupportedError(
-            "previous_response_id",
-            f"Only the latest response of a session can be carried on; this one is of turn {turn}, "
-            f"and the session has had {state.turn_count}.",
-        )
-    return state.id
+    return branch.id
+
+
+@dataclass(frozen=True, slots=True)
+class ResponseName:
+    """What the id of a response says: the turn that it is of, and where in the log it begins."""
+
+    session_id: str
+    turn: int
+    first_seq: int
+
+
+def parse_id(response_id: str) -> ResponseName:
+    """Return what the id of a response says.
+
+    Raises:
+        NotFoundError: no response has such an id.
+    """
+    found = _ID.fullmatch(response_id)
+    if found is None:
+        raise NotFoundError(f"Response with id '{response_id}' not found.")
+    return ResponseName(found[1], int(found[2]), int(found[3]))
+
+
+_ID = re.compile(r"resp_(ses_\w+)_(\d{1,9})-(\d{1,12})")
+
+
+def _effort(body: ResponseRequest) -> dict[str, Any]:
+    return {"reasoning_effort": body.reasoning.effort} if body.reasoning and body.reasoning.effort else {}
 
 
 def _said(item: Item, index: int) -> ClientMessage | None:
@@ -233,16 +276,16 @@ def _needed(value: str | None, index: int, name: str) -> str:
     return value
 
 
-class _Written:
+class WrittenResponse:
     """A response as far as it is written."""
 
-    def __init__(self, turn: Answering, body: ResponseRequest) -> None:
+    def __init__(self, turn: Answering, body: ResponseRequest, created_at: int | None = None) -> None:
         self.turn = turn
         self.text = ""
         self.end: End | None = None
         self.failure: Failure | None = None
         self._body = body
-        self._created_at = int(time())
+        self._created_at = int(time()) if created_at is None else created_at
         self._id = f"{turn.session_id}_{turn.turn}-{turn.first_seq}"
 
     def take(self, heard: Heard) -> None:
@@ -311,9 +354,9 @@ class _Written:
             "metadata": body.metadata or {},
             "model": body.model,
             "output": self.output() if ended and not failure else [],
-            "parallel_tool_calls": True,
+            "parallel_tool_calls": body.parallel_tool_calls is not False,
             "previous_response_id": body.previous_response_id,
-            "reasoning": {"effort": None, "summary": None},
+            "reasoning": {"effort": body.reasoning.effort if body.reasoning else None, "summary": None},
             "store": bool(body.store),
             "temperature": body.temperature,
             "text": {"format": _form(body)},
@@ -331,7 +374,7 @@ def _form(body: ResponseRequest) -> dict[str, Any]:
     return form.model_dump(by_alias=True, exclude_unset=True) if form else {"type": "text"}
 
 
-async def _stream(engine: Engine, written: _Written) -> AsyncGenerator[bytes]:
+async def _stream(heard_of: AsyncGenerator[Heard], written: WrittenResponse) -> AsyncGenerator[bytes]:
     number = 0
 
     def event(kind: str, **fields: Any) -> bytes:
@@ -343,7 +386,7 @@ async def _stream(engine: Engine, written: _Written) -> AsyncGenerator[bytes]:
     yield event("response.created", response=written.response())
     yield event("response.in_progress", response=written.response())
     spoke = False
-    async with aclosing(hear(engine, written.turn)) as answer:
+    async with aclosing(heard_of) as answer:
         async for heard in answer:
             if isinstance(heard, Text) and not spoke:
                 spoke = True
@@ -364,11 +407,11 @@ async def _stream(engine: Engine, written: _Written) -> AsyncGenerator[bytes]:
     yield event(f"response.{written.status}", response=written.response())
 
 
-def _at(written: _Written) -> dict[str, Any]:
+def _at(written: WrittenResponse) -> dict[str, Any]:
     return {"item_id": written.message("in_progress")["id"], "output_index": 0, "content_index": 0}
 
 
-def _opening(written: _Written, event: "_Event") -> list[bytes]:
+def _opening(written: WrittenResponse, event: "_Event") -> list[bytes]:
     empty: dict[str, Any] = {"type": "output_text", "text": "", "annotations": [], "logprobs": []}
     return [
         event("response.output_item.added", output_index=0, item=written.message("in_progress")),
@@ -376,7 +419,7 @@ def _opening(written: _Written, event: "_Event") -> list[bytes]:
     ]
 
 
-def _closing(written: _Written, event: "_Event") -> list[bytes]:
+def _closing(written: WrittenResponse, event: "_Event") -> list[bytes]:
     return [
         event("response.output_text.done", **_at(written), text=written.text, logprobs=[]),
         event("response.content_part.done", **_at(written), part=written.part()),
@@ -384,7 +427,7 @@ def _closing(written: _Written, event: "_Event") -> list[bytes]:
     ]
 
 
-def _called(written: _Written, call: ToolCall, index: int, event: "_Event") -> list[bytes]:
+def _called(written: WrittenResponse, call: ToolCall, index: int, event: "_Event") -> list[bytes]:
     item = written.call(call, "completed")
     at = {"item_id": item["id"], "output_index": index}
     return [
