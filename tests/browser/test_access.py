@@ -55,11 +55,15 @@ def look(sight: Sight, name: str) -> None:
 
 def test_no_screen_breaks_a_rule_of_access_or_of_the_policy(looking: Sight, place: Place) -> None:
     session = place.new_session("Everything")
-    place.ask(session, "How are photos uploaded?", "With the button at the **top**.")
+    place.ask(
+        session,
+        "How are photos uploaded?",
+        "With the button at the **top**, see [the guide](https://example.org/guide).",
+    )
     files = repository(place.files / f"all-{looking.screen}")
     screens = {
         "new": ("/", "What would you like to know?"),
-        "debug": (f"/s/{session}?applet=debug", "Sources of this answer"),
+        "answer": (f"/s/{session}?applet=debug", "Headings and framing"),
         "editor": (f"/s/{session}?applet=text-editor&path={files}/notes.md", "Changes since the agent read it"),
         "git": (f"/s/{session}?applet=git-diff&path={files}", "5 files changed"),
         "no-session": ("/s/ses_missing", "There is no such session"),
@@ -97,7 +101,7 @@ def test_no_part_of_a_conversation_breaks_a_rule_of_access(looking: Sight, place
     page.locator(".scroll").first.evaluate("box => box.scrollTo(0, 0)")
     expect(page.get_by_text("album.upload")).to_be_visible()
     look(looking, "conversation-top")
-    for name in ("Attach a page", re.compile("^Mode"), re.compile("^Model:")):
+    for name in ("Attach a page", re.compile("^Mode"), re.compile("^Model:"), "Ask turn 1 again"):
         page.get_by_role("button", name=name).first.click()
         expect(page.locator("[popover]:popover-open")).to_be_visible()
         looking.check_access()
@@ -111,18 +115,29 @@ def test_neither_the_context_of_a_turn_nor_the_panel_breaks_a_rule_of_access(loo
     place.ask(session, "How does Gouda cheese ripen in a cellar?", "Slowly.")
     page = looking.page
     looking.goto(f"/s/{session}/t/2")
-    for title in ("Not included", "What differs from turn 1", "What if", "Context test", "Exact messages"):
-        page.get_by_role("heading", name=title, exact=True, level=3).click()
-    expect(page.get_by_label("Messages", exact=True)).to_be_visible()
-    expect(page.get_by_role("list", name="Calls", exact=True)).to_be_visible()
-    expect(page.get_by_role("heading", name="Items", exact=True)).to_be_visible()
+    view = page.get_by_role("dialog")
+    for title in (
+        "Everything sent",
+        "Not included",
+        "The prompt",
+        "What differs from turn 1",
+        "Over the session",
+        "What if",
+        "Memory",
+        "Context test",
+    ):
+        view.get_by_role("heading", name=title, exact=True, level=3).click()
+    expect(view.get_by_role("region", name="The prompt")).to_be_visible()
+    expect(view.get_by_role("list", name="Calls", exact=True)).to_be_visible()
+    expect(view.get_by_role("heading", name="Items from turn 1 to 2")).to_have_count(2)
+    expect(view.get_by_role("button", name="Ask again with it").first).to_be_visible()
     look(looking, "turn")
-    page.get_by_role("list", name="Calls", exact=True).get_by_role("button").first.click()
-    page.get_by_role("button", name="As sent", exact=True).click()
-    page.get_by_text(re.compile(r"^\d+ owners; choose one")).click()
-    page.get_by_label("Body as sent").scroll_into_view_if_needed()
+    view.get_by_role("list", name="Calls", exact=True).get_by_role("button").first.click()
+    view.get_by_role("button", name="As sent", exact=True).click()
+    view.get_by_text(re.compile(r"^\d+ owners; choose one")).click()
+    view.get_by_label("Body as sent").scroll_into_view_if_needed()
     look(looking, "call-as-sent")
-    page.get_by_role("button", name=re.compile(r"^Changes \(")).click()
+    view.get_by_role("button", name=re.compile(r"^Changes \(")).click()
     look(looking, "call-changes")
     looking.goto(f"/s/{session}/t/2/items/reference/cheese")
     expect(page.get_by_label("Text sent")).to_be_visible()

@@ -208,6 +208,9 @@ async def test_another_query_and_other_texts_are_measured_against_the_items_of_t
 
         other_query = await rerun(engine, past, WhatIf(query="Which paper are photos printed on?"))
         other_text = await rerun(engine, past, WhatIf(texts={reference_ref("billing"): "Nothing about money."}))
+        described = await rerun(
+            engine, past, WhatIf(descriptions={reference_ref("printing"): "How long does a refund take?"})
+        )
         with pytest.raises(UnknownItemError):
             await rerun(engine, past, WhatIf(texts={rule_ref("tone"): "Be rude."}))
         with pytest.raises(InvalidInputError, match="the query is empty"):
@@ -217,6 +220,7 @@ async def test_another_query_and_other_texts_are_measured_against_the_items_of_t
     assert other_query.measured
     assert other_query.degraded == ("matched by keywords only: no embedding model is configured",)
     assert (other_text.entered, other_text.left) == ((), (reference_ref("billing"),))
+    assert (described.entered, described.measured) == ((reference_ref("printing"),), True)
 
 
 async def test_a_follow_up_is_replayed_with_the_turns_before_it(world: World) -> None:

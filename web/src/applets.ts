@@ -6,7 +6,6 @@ import type { LiveSession } from './live/session.svelte.ts'
 export type AppletComponent = Component<{ session: LiveSession; params: Record<string, string> }>
 
 export const applets: Record<string, () => Promise<{ default: AppletComponent }>> = {
-  debug: () => import('./insight/DebugPanel.svelte'),
   'text-editor': () => import('./applets/TextEditor.svelte'),
   'git-diff': () => import('./applets/GitDiff.svelte'),
 }

@@ -23,11 +23,12 @@ class Rebuilt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WhatIf:
-    """What is to be different: search settings by name, another query, other texts of rules and references."""
+    """What is to be different: search settings by name, another query, other texts or descriptions of items."""
 
     search: Mapping[str, Any] = field(default_factory=dict[str, Any])
     query: str | None = None
     texts: Mapping[ItemRef, str] = field(default_factory=dict[ItemRef, str])
+    descriptions: Mapping[ItemRef, str] = field(default_factory=dict[ItemRef, str])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

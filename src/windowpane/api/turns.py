@@ -230,9 +230,9 @@ class PartTokens:
 class TurnReceipt:
     """What a turn's model was given and what that cost, in brief.
 
-    `context_tokens` is our own count of the request; `usage` and `cost_usd` are of all calls of the turn, as a
-    `CallList` has them. `left_out` counts the items that were considered and not sent. `summarised` tells that a
-    summary stood for earlier messages.
+    `context_tokens` is our own count of the request. `usage` and `cost_usd` are of all calls of the turn, as a
+    `CallList` has them; `input_cost_usd` is what the input took of the cost. `left_out` counts the items that were
+    considered and not sent. `summarised` tells that a summary stood for earlier messages.
     """
 
     turn: int
@@ -250,6 +250,7 @@ class TurnReceipt:
     calls: int
     usage: Usage
     cost_usd: Decimal | None
+    input_cost_usd: Decimal | None
     without_usage: int
     without_price: int
     duration_ms: int

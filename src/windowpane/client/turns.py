@@ -84,7 +84,10 @@ class RemoteTurns:
 
     async def replay(self, session_id: str, turn: int, what_if: WhatIf) -> Rerun:
         """Run a turn's selection again with something different about it."""
-        items = [{"ref": asdict(ref), "text": text} for ref, text in what_if.texts.items()]
+        items = [
+            {"ref": asdict(ref), "text": what_if.texts.get(ref), "description": what_if.descriptions.get(ref)}
+            for ref in dict.fromkeys((*what_if.texts, *what_if.descriptions))
+        ]
         body = {"search": dict(what_if.search), "query": what_if.query, "items": items}
         return await self._server.send(Rerun, "POST", f"{_turn(session_id, turn)}/replay", body)
 

@@ -46,9 +46,10 @@ async def rerun(engine: Records, past: PastTurn, what_if: WhatIf) -> Rerun:
     Raises:
         InvalidInputError: the turn's record is too old to be run again, or the query is empty.
         InvalidSettingError: a search setting cannot be used.
-        UnknownItemError: a text is given for an item that was no candidate.
+        UnknownItemError: a text or a description is given for an item that was no candidate.
     """
-    if what_if.query is None and not what_if.texts and "context" not in what_if.search:
+    as_recorded = what_if.query is None and not what_if.texts and not what_if.descriptions
+    if as_recorded and "context" not in what_if.search:
         return decided_again(past, what_if.search)
     return await _measured_again(engine, past, what_if, _settings(past, what_if.search))
 
@@ -113,11 +114,15 @@ async def _measured_again(engine: Records, past: PastTurn, what_if: WhatIf, sett
     if not message.strip():
         raise InvalidInputError("the query is empty")
     items = _candidates(past)
-    for ref, text in what_if.texts.items():
+    for ref in dict.fromkeys((*what_if.texts, *what_if.descriptions)):
         item = items.get(ref)
         if item is None or isinstance(item, Tool):
             raise UnknownItemError(str(ref), tuple(str(known) for known in items if known.name == ref.name))
-        items[ref] = replace(item, text=text)
+        items[ref] = replace(
+            item,
+            text=what_if.texts.get(ref, item.text),
+            description=what_if.descriptions.get(ref, item.description),
+        )
     recent = (
         await engine.conversations.messages(past.session_id, before=past.seq, limit=RECENT_MESSAGES)
         if past.seq > 1

@@ -1,12 +1,14 @@
 """Turns in brief: what each model was given and what that cost, read for many turns at once."""
 
 from collections.abc import Sequence
+from dataclasses import replace
+from decimal import Decimal
 from typing import Literal
 
 import anyio.to_thread
 
-from windowpane.api.turns import CallList, PartTokens, ReceiptItem, TurnReceipt, TurnReceipts
-from windowpane.calls.ledger import calls_of
+from windowpane.api.turns import PartTokens, ReceiptItem, TurnReceipt, TurnReceipts
+from windowpane.calls.ledger import RecordedCall, calls_of
 from windowpane.context.events import Recorded, TurnFinished
 from windowpane.context.ids import SessionId
 from windowpane.context.messages import Outcome
@@ -14,6 +16,7 @@ from windowpane.context.request import PartKind, RequestContext
 from windowpane.context.session import SessionState
 from windowpane.engine import Engine
 from windowpane.local.calls import priced
+from windowpane.models.prices import cost_of
 from windowpane.request.record import context_of, last_built
 
 
@@ -42,7 +45,7 @@ async def receipts_of(engine: Engine, session_id: SessionId, first: int, limit: 
                 _receipt(
                     context,
                     _outcome(state, log, turn),
-                    await priced(engine, session_id, [call for call in calls if call.turn == turn]),
+                    [call for call in calls if call.turn == turn],
                 )
                 for turn, context in contexts.items()
             ]
@@ -62,7 +65,10 @@ def _outcome(state: SessionState, log: Sequence[Recorded], turn: int) -> Outcome
     return "waiting" if state.open_turn and state.open_turn.turn == turn and state.open_turn.waits else "running"
 
 
-def _receipt(context: RequestContext, outcome: Outcome | Literal["waiting", "running"], calls: CallList) -> TurnReceipt:
+def _receipt(
+    context: RequestContext, outcome: Outcome | Literal["waiting", "running"], made: Sequence[RecordedCall]
+) -> TurnReceipt:
+    calls = priced(made)
     tokens: dict[PartKind, int] = {}
     for part in context.parts:
         if part.status != "left_out":
@@ -95,7 +101,15 @@ def _receipt(context: RequestContext, outcome: Outcome | Literal["waiting", "run
         calls=len(calls.calls),
         usage=calls.usage,
         cost_usd=calls.cost_usd,
+        input_cost_usd=_input_cost(made),
         without_usage=calls.without_usage,
         without_price=calls.without_price,
         duration_ms=sum(call.duration_ms or 0 for call in calls.calls),
     )
+
+
+def _input_cost(calls: Sequence[RecordedCall]) -> Decimal | None:
+    """Return what calls would have cost without an answer; None when the cost of none is known."""
+    asked = [replace(call, usage=replace(call.usage, output_tokens=0)) for call in calls if call.usage is not None]
+    costs = [cost for call in asked if (cost := cost_of(call)) is not None]
+    return sum(costs, Decimal(0)) if costs else None

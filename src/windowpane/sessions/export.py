@@ -5,16 +5,18 @@ come from anywhere: it is read again from beginning to end before anything of it
 happened is refused. It brings no permissions along: which tools may run without asking is decided here.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 
 from pydantic import ValidationError
 
 from windowpane.api.export import ExportedEvent, SessionExport
+from windowpane.calls.body import first_in, names_in
 from windowpane.context.events import (
     ApprovalDecided,
     Branch,
+    CallSent,
     Event,
     FetchedAdded,
     Recorded,
@@ -133,6 +135,8 @@ def needed_texts(events: Iterable[ExportedEvent], blobs: Mapping[BlobHash, str])
     """Return the names of every text that these events speak of."""
     names: dict[BlobHash, None] = {}
     for entry in events:
+        if isinstance(entry.event, CallSent):
+            names |= dict.fromkeys(_sent_texts(entry.event, blobs))
         if isinstance(entry.event, RequestBuilt):
             request, catalog = entry.event.request, entry.event.catalog
             names[request] = None
@@ -143,6 +147,18 @@ def needed_texts(events: Iterable[ExportedEvent], blobs: Mapping[BlobHash, str])
                     each.hash: None for each in (read_catalog(blobs[catalog]).entries if catalog in blobs else ())
                 }
     return tuple(names)
+
+
+def _sent_texts(sent: CallSent, blobs: Mapping[BlobHash, str]) -> Iterator[BlobHash]:
+    """Yield the names of what a call sent: its head, its body, and the texts that the body is made of."""
+    yield sent.head
+    yield sent.body
+    skeleton = blobs.get(sent.body, "")
+    first = first_in(skeleton) if skeleton else None
+    if first is not None:
+        yield first
+    for each in (skeleton, blobs.get(first, "") if first else ""):
+        yield from names_in(each) if each else ()
 
 
 def fold_checked(events: Iterable[ExportedEvent]) -> SessionState:

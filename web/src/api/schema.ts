@@ -1254,10 +1254,11 @@ export type ItemRow = {
   last_used: string | null
 }
 
-/** Another text for a rule or a reference. */
+/** Another text or description for a rule or a reference. What is null stays as it was. */
 export type ItemText = {
   ref: ItemRefInput
-  text: string
+  text?: string | null
+  description?: string | null
 }
 
 /** Whether one item that was sent was used, how, and by what words of the answer one can see it. `used` is true for the verdict `used` alone. `nearness` is the cosine between the item and the answer where they are nearest; None where it was not needed or could not be measured. */
@@ -2627,7 +2628,7 @@ export type TurnFinishedEvent = {
   type: "turn.finished"
 }
 
-/** What a turn's model was given and what that cost, in brief. `context_tokens` is our own count of the request; `usage` and `cost_usd` are of all calls of the turn, as a `CallList` has them. `left_out` counts the items that were considered and not sent. `summarised` tells that a summary stood for earlier messages. */
+/** What a turn's model was given and what that cost, in brief. `context_tokens` is our own count of the request. `usage` and `cost_usd` are of all calls of the turn, as a `CallList` has them; `input_cost_usd` is what the input took of the cost. `left_out` counts the items that were considered and not sent. `summarised` tells that a summary stood for earlier messages. */
 export type TurnReceipt = {
   turn: number
   at: string
@@ -2644,6 +2645,7 @@ export type TurnReceipt = {
   calls: number
   usage: Usage
   cost_usd: string | null
+  input_cost_usd: string | null
   without_usage: number
   without_price: number
   duration_ms: number

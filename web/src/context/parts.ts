@@ -1,6 +1,6 @@
 /** The context window by part: what a request takes of it, in groups that people know, and what is left. */
 
-import type { ContextItem, Part, RequestContext } from '../api/schema.ts'
+import type { ContextItem, Part } from '../api/schema.ts'
 
 export type PartGroup =
   'system' | 'rules' | 'references' | 'tools' | 'summary' | 'recall' | 'fetched' | 'history' | 'message'
@@ -8,6 +8,13 @@ export type Share = { group: PartGroup; title: string; tokens: number }
 
 /** All in tokens. `reply` is kept free for the answer; `room` is what a longer request could still take. */
 export type WindowUse = { shares: Share[]; used: number; room: number; reply: number; window: number }
+
+/** What is known of a request: its parts, the items that were sent, and the room there was. */
+export type Windowed = {
+  parts: readonly Pick<Part, 'kind' | 'tokens'>[]
+  items: readonly Pick<ContextItem, 'type' | 'include_mode' | 'tokens'>[]
+  budget: { window_tokens: number; reply_tokens: number }
+}
 
 const TITLES: [PartGroup, string][] = [
   ['system', 'System'],
@@ -25,10 +32,7 @@ const SYSTEM: readonly Part['kind'][] = ['core', 'site', 'user_context', 'time_c
 const OF_MESSAGE: readonly Part['kind'][] = ['message', 'selected', 'recall']
 
 /** Return what a request takes. Without its message, what any message would find taken already. */
-export function windowUse(
-  context: Pick<RequestContext, 'parts' | 'items' | 'budget'>,
-  { withMessage = true }: { withMessage?: boolean } = {},
-): WindowUse {
+export function windowUse(context: Windowed, { withMessage = true }: { withMessage?: boolean } = {}): WindowUse {
   const found = new Map<PartGroup, number>()
   const add = (group: PartGroup, tokens: number) => found.set(group, (found.get(group) ?? 0) + tokens)
   for (const part of context.parts) {
@@ -53,7 +57,7 @@ export function groupOf(kind: Exclude<Part['kind'], 'selected'>): PartGroup {
 }
 
 /** What was selected stands in one block; its headings are shared out as its items are. */
-function ruleShare(items: readonly ContextItem[]): number {
+function ruleShare(items: Windowed['items']): number {
   const sum = (type: ContextItem['type']) =>
     items
       .filter((item) => item.include_mode === 'agent' && item.type === type)

@@ -8,6 +8,7 @@
 import type {
   ApprovalMessage,
   AssistantMessage,
+  Branch,
   ErrorMessage,
   ItemRef,
   MessagePage,
@@ -60,6 +61,8 @@ export type SessionState = {
   /** How often fetched context has changed; a view of it reads it again then. */
   fetchedChanges: number
   summary: Summary | null
+  /** Where a branch began; null for a session that is none. */
+  branchOf: Branch | null
   deleted: boolean
 }
 
@@ -91,6 +94,7 @@ export function opened(session: SessionView, page: MessagePage): SessionState {
     keys: [],
     fetchedChanges: 0,
     summary: session.summary,
+    branchOf: session.branch_of ?? null,
     deleted: false,
   }
 }

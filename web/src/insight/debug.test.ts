@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest'
-import type { Message } from '../context/session.ts'
-import { afterAnswer, latestTurn, warningsOf } from './debug.ts'
+import { afterAnswer, warningsOf } from './debug.ts'
 
 const source = (title: string) => ({ title, score: 0.9, ref: null, url: '' })
 const debug = { recent_sources_used: ['Upload', 'Albums'], available_related_documents: ['Formats'], warnings: [] }
@@ -21,16 +20,4 @@ test('a follow-up that nothing related could help is a warning', () => {
   expect(warningsOf(debug, true)).toEqual([])
   expect(warningsOf(alone, false)).toEqual(['No conversation history!'])
   expect(warningsOf(alone, true)).toEqual(['No conversation history!', 'Related doc not available for follow-up'])
-})
-
-test('the latest turn is the last that ended', () => {
-  const at = { seq: 1, at: '', content: '' }
-  const messages = [
-    { role: 'user', turn: 1, ...at },
-    { role: 'error', turn: 1, ...at },
-    { role: 'user', turn: 2, ...at },
-  ] as Message[]
-
-  expect(latestTurn(messages)).toBe(1)
-  expect(latestTurn([])).toBe(null)
 })

@@ -1,16 +1,11 @@
 /** What the debug panel shows of a turn: a pure reading of its record, what it cost, and its answer. */
 
 import type { ContextDebug, Source } from '../api/schema.ts'
-import type { Message } from '../context/session.ts'
 
+/** Said of every turn without messages before it. */
+export const NO_HISTORY = 'No conversation history!'
 const RECENT_SOURCES = 5
 const RELATED_TOPICS = 10
-
-/** The newest turn that has ended; null while there is none. */
-export function latestTurn(messages: readonly Message[]): number | null {
-  const ended = messages.findLast(({ role, turn }) => turn !== null && (role === 'assistant' || role === 'error'))
-  return ended?.turn ?? null
-}
 
 /** What was used and what it led to, latest first, as it stood after the answer. */
 export function afterAnswer(

@@ -16,14 +16,20 @@ import {
 } from '../context/session.ts'
 import { access } from '../auth/me.svelte.ts'
 import { randomKey } from '../ui/random.ts'
+import { Receipts } from './receipts.svelte.ts'
 import { watch, type Connection } from './watch.ts'
 
 const PAGE = 40
 const EARLIER_PAGE = 100
+/** After these a turn's receipt says something else. */
+const TOLD = ['request.built', 'model.replied', 'approval.requested', 'turn.finished']
 export type Decision = NonNullable<ToolCallApproval['decision']>
 
 export class LiveSession {
   readonly id: string
+  readonly receipts: Receipts
+  /** The turn whose context is looked at; null: the newest. */
+  selected: number | null = $state(null)
   /** Null until the session has loaded. */
   state: SessionState | null = $state.raw(null)
   connection: Connection = $state('connecting')
@@ -39,6 +45,9 @@ export class LiveSession {
   readonly messages: Message[] = $derived(this.state?.messages ?? [])
   readonly openTurn: OpenTurn | null = $derived(this.state?.openTurn ?? null)
   readonly waiting = $derived(undecided(this.openTurn))
+  /** The newest turn, whether it has ended or not; 0 when there is none. */
+  readonly lastTurn = $derived(this.openTurn?.turn ?? this.messages.findLast(({ turn }) => turn !== null)?.turn ?? 0)
+  readonly turnShown = $derived(this.selected === null ? this.lastTurn : Math.min(this.selected, this.lastTurn))
   readonly busy = $derived(this.openTurn !== null || this.pending.some(({ problem }) => problem === null))
 
   #stop: (() => void) | null = null
@@ -48,6 +57,7 @@ export class LiveSession {
 
   constructor(id: string) {
     this.id = id
+    this.receipts = new Receipts(id)
   }
 
   /** Load the session and watch it until it is closed. */
@@ -102,9 +112,16 @@ export class LiveSession {
     if (heard.length) {
       this.state = state
       this.pending = stillPending(this.pending, state)
+      for (const event of heard) this.#noted(event)
       if (heard.some((event) => event.type === 'session.context' && !('seq' in event))) this.catchingUp = false
     }
     return state
+  }
+
+  #noted(event: WatchedEvent): void {
+    if (event.type === 'turn.started') this.selected = null
+    if (event.type === 'history.cleared') this.receipts.clear()
+    if ('turn' in event && event.turn !== null && TOLD.includes(event.type)) this.receipts.refresh(event.turn)
   }
 
   async loadEarlier(): Promise<void> {

@@ -9,9 +9,10 @@ export type AgentPart =
   | { kind: 'prompt' | 'file'; name: string }
   | { kind: 'settings' }
 
+/** In a session: a turn's context, an item of it, its prompt at one of its parts, or its answer beside the original's. */
 export type Place =
   | { view: 'new' }
-  | { view: 'session'; session: string; turn?: number; item?: ItemName }
+  | { view: 'session'; session: string; turn?: number; item?: ItemName; prompt?: string; beside?: boolean }
   | { view: 'agents' }
   | { view: 'agent'; agent: string; item?: ItemName; part?: AgentPart }
   | { view: 'analytics'; filters?: AnalyticsFilters }
@@ -55,6 +56,9 @@ function placeOf(pathname: string, server: string | null): Place {
     const turn = Number(fourth)
     if (third === 't' && Number.isInteger(turn) && turn > 0) {
       if (parts.length === 4) return { view: 'session', session: second, turn }
+      if (parts[4] === 'beside' && parts.length === 5) return { view: 'session', session: second, turn, beside: true }
+      if (parts[4] === 'prompt' && parts.length < 7)
+        return { view: 'session', session: second, turn, prompt: parts[5] ?? '' }
       const item = parts[4] === 'items' ? itemOf(parts.slice(5), server) : null
       if (item) return { view: 'session', session: second, turn, item }
     }
@@ -99,8 +103,10 @@ function pathOf(place: Place): [string, (string | undefined)?] {
     case 'new':
       return ['/']
     case 'session': {
-      const { session, turn, item } = place
+      const { session, turn, item, prompt, beside } = place
       if (turn === undefined) return [joined('s', session)]
+      if (beside) return [joined('s', session, 't', String(turn), 'beside')]
+      if (prompt !== undefined) return [joined('s', session, 't', String(turn), 'prompt', ...(prompt ? [prompt] : []))]
       if (!item) return [joined('s', session, 't', String(turn))]
       return [joined('s', session, 't', String(turn), 'items', item.type, item.name), item.server]
     }

@@ -84,12 +84,13 @@ async def compare_turns(
 
 
 class ItemText(BaseModel):
-    """Another text for a rule or a reference."""
+    """Another text or description for a rule or a reference. What is null stays as it was."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     ref: ItemRef
-    text: Annotated[str, Field(max_length=1_000_000)]
+    text: Annotated[str | None, Field(max_length=1_000_000)] = None
+    description: Annotated[str | None, Field(max_length=10_000)] = None
 
 
 class Difference(BaseModel):
@@ -117,8 +118,9 @@ async def replay_turn(pane: Reading, session_id: Id, turn: TurnNumber, differenc
 
     Nothing is stored. `search` changes single settings; `text` and `tools` in it are for one group of items each.
     """
-    texts = {item.ref: item.text for item in difference.items}
-    what_if = WhatIf(search=difference.search, query=difference.query, texts=texts)
+    texts = {item.ref: item.text for item in difference.items if item.text is not None}
+    descriptions = {item.ref: item.description for item in difference.items if item.description is not None}
+    what_if = WhatIf(search=difference.search, query=difference.query, texts=texts, descriptions=descriptions)
     return await pane.turns.replay(session_id, turn, what_if)
 
 

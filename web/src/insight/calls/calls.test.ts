@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { CallList, CallView, Usage, WireSpan } from '../../api/schema.ts'
-import { kindsOf, ownersOf, stretchesOf, togetherText, usageText } from './calls.ts'
+import { barsOf, kindsOf, ownersOf, stretchesOf, togetherText, usageText } from './calls.ts'
 
 const BODY = '{"model":"m","messages":["Grüße 👋🏽","Tone"]}'
 const span = (start: number, end: number, kind: WireSpan['kind'], owner: string): WireSpan => ({
@@ -81,4 +81,28 @@ test('a call says what was reported for it', () => {
   expect(usageText({ usage: null })).toBe('tokens unknown')
   expect(usageText({ usage: used(1761, 32) })).toBe('1,761 in, 32 out')
   expect(usageText({ usage: used(1761, 32, 1024) })).toBe('1,761 in (1,024 cached), 32 out')
+})
+
+test('calls and tools follow one another in time', () => {
+  const call = (step: number, at: string, more: object = {}) =>
+    ({ step, started_at: at, duration_ms: 400, purpose: 'answer', outcome: 'complete', seen: true, ...more }) as never
+  const tool = {
+    id: 'a',
+    offered_name: 'notes__list',
+    arguments: '{}',
+    ref: { type: 'tool', name: 'list', server: 'notes' },
+  }
+  const steps = [
+    { tool_calls: [tool], results: [{ call_id: 'a', content: '', is_error: false, latency_ms: 30 }] },
+    { tool_calls: [], results: [] },
+  ] as never
+  const bars = barsOf(
+    [call(1, '2026-01-01T00:00:01.000Z'), call(2, '2026-01-01T00:00:02.000Z', { seen: false, duration_ms: 500 })],
+    steps,
+  )
+  expect(bars.map(({ kind, from, ms }) => [kind, from, ms])).toEqual([
+    ['call', 0, 400],
+    ['tool', 400, 30],
+    ['call', 500, 500],
+  ])
 })

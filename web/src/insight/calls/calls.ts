@@ -1,6 +1,6 @@
 /** Calls as people read them: their sum, and a body cut into the stretches of its owners. */
 
-import type { CallList, CallView, WireSpan } from '../../api/schema.ts'
+import type { CallList, CallView, Step, WireSpan } from '../../api/schema.ts'
 import { inDigits } from '../../context/parts.ts'
 import { dollars } from '../../ui/money.ts'
 import { counted } from '../../ui/words.ts'
@@ -80,4 +80,32 @@ export function usageText({ usage }: Pick<CallView, 'usage'>): string {
   if (usage === null) return 'tokens unknown'
   const cached = usage.cache_read_tokens ? ` (${inDigits(usage.cache_read_tokens)} cached)` : ''
   return `${inDigits(usage.input_tokens)} in${cached}, ${inDigits(usage.output_tokens)} out`
+}
+
+/** One line of a turn's time: a call, or a tool that its answer asked for. `from` and `ms` are milliseconds. */
+export type Bar = { from: number; ms: number } & (
+  { kind: 'call'; call: CallView } | { kind: 'tool'; name: string; outcome: 'done' | 'failed' | 'open' }
+)
+
+/** Return calls and tools in the order in which they began. When a tool began is not on record: after its call. */
+export function barsOf(calls: readonly CallView[], steps: readonly Step[]): Bar[] {
+  const begin = Math.min(...calls.map(beganAt))
+  return calls.flatMap((call): Bar[] => {
+    const from = beganAt(call) - begin
+    const ms = call.duration_ms ?? 0
+    const ended = call.purpose === 'answer' && call.outcome !== 'retried' && call.outcome !== 'error'
+    const step = ended ? steps[call.step - 1] : undefined
+    const tools = (step?.tool_calls ?? []).map((tool): Bar => {
+      const result = step?.results.find(({ call_id }) => call_id === tool.id)
+      const name = tool.ref ? `${tool.ref.server ? `${tool.ref.server}.` : ''}${tool.ref.name}` : tool.offered_name
+      const outcome = result ? (result.is_error ? 'failed' : 'done') : 'open'
+      return { kind: 'tool', name, outcome, from: from + ms, ms: result?.latency_ms ?? 0 }
+    })
+    return [{ kind: 'call', call, from, ms }, ...tools]
+  })
+}
+
+/** A call whose wire was not seen is on record when it ended. */
+function beganAt(call: CallView): number {
+  return Date.parse(call.started_at) - (call.seen ? 0 : (call.duration_ms ?? 0))
 }

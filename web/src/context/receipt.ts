@@ -1,0 +1,61 @@
+/** A turn in one line: what its model was given, what that cost, and how much more it was than the turn before. */
+
+import type { TurnReceipt } from '../api/schema.ts'
+import { dollars } from '../ui/money.ts'
+import { counted } from '../ui/words.ts'
+import { inDigits, windowUse, type WindowUse } from './parts.ts'
+
+const NAMED_REFERENCES = 3
+
+/** What all calls of the turn took in; our own count of the request while no provider has told. */
+export function tokensOf({ calls, usage, without_usage, context_tokens }: TurnReceipt): number {
+  return calls && !without_usage && usage.input_tokens ? usage.input_tokens : context_tokens
+}
+
+/** Return the parts of the window that the turn's request took. */
+export function useOf(receipt: TurnReceipt): WindowUse {
+  const { window_tokens, reply_tokens, parts, items } = receipt
+  return windowUse({ parts, items: items.filter(({ sent }) => sent), budget: { window_tokens, reply_tokens } })
+}
+
+/** Return the line piece by piece. `before` is the turn before, when it is known. */
+export function receiptLine(receipt: TurnReceipt, before: TurnReceipt | null): string[] {
+  const sent = receipt.items.filter((item) => item.sent)
+  const of = (type: string) => sent.filter((item) => item.type === type)
+  const references = of('reference')
+  const left = receipt.left_out + receipt.items.length - sent.length
+  const more = before ? receipt.context_tokens - before.context_tokens : 0
+  return [
+    `${inDigits(tokensOf(receipt))} tokens${receipt.calls > 1 ? ` in ${receipt.calls} calls` : ''}`,
+    costText(receipt),
+    of('rule').length ? counted(of('rule').length, 'rule') : '',
+    references.length ? `${counted(references.length, 'reference')}${named(references)}` : '',
+    of('tool').length ? counted(of('tool').length, 'tool') : '',
+    left ? `${inDigits(left)} left out` : '',
+    before && more ? `${signed(more)} since turn ${before.turn}` : '',
+  ].filter(Boolean)
+}
+
+/** Return the cost of a turn; of some of its calls, when that of the others is unknown. */
+export function costText({ cost_usd, without_usage, without_price }: TurnReceipt): string {
+  if (cost_usd === null) return ''
+  const unknown = without_usage + without_price
+  return `${dollars(cost_usd)}${unknown ? ` (${counted(unknown, 'call')} unknown)` : ''}`
+}
+
+export function signed(count: number): string {
+  return count > 0 ? `+${inDigits(count)}` : count < 0 ? `−${inDigits(-count)}` : '±0'
+}
+
+/** A score as short as can be: `.79`, and `1.0` for the highest. */
+export function shortScore(score: number): string {
+  return score >= 0.995 ? '1.0' : score.toFixed(2).slice(1)
+}
+
+function named(items: TurnReceipt['items']): string {
+  const scored = items
+    .filter(({ score }) => score !== null)
+    .sort((one, other) => (other.score ?? 0) - (one.score ?? 0))
+    .slice(0, NAMED_REFERENCES)
+  return scored.length ? ` (${scored.map(({ name, score }) => `${name} ${shortScore(score ?? 0)}`).join(', ')})` : ''
+}

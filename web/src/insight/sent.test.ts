@@ -1,0 +1,56 @@
+import { expect, test } from 'vitest'
+import type { ContextItem, TurnReceipt } from '../api/schema.ts'
+import { sentRows, sorted } from './sent.ts'
+
+const item = (type: ContextItem['type'], name: string, tokens: number, status: ContextItem['status'] = 'used') =>
+  ({ type, name, server: null, tokens, status, include_mode: 'always', reason: '' }) as ContextItem
+const part = (kind: string, tokens: number, name = '') => ({ kind, name, tokens, status: 'used', reason: '' }) as never
+const context = {
+  items: [item('rule', 'tone', 20), item('reference', 'billing', 50), item('tool', 'gone', 9, 'server_down')],
+  parts: [part('core', 20), part('rules', 24), part('references', 52), part('history', 10, 'message_3')],
+  budget: { used_tokens: 106 } as never,
+}
+const receipt = {
+  input_cost_usd: '0.001',
+  usage: { input_tokens: 200 },
+  calls: 2,
+} as TurnReceipt
+
+test('the rows of what was sent add up to the request', () => {
+  const uses = [
+    {
+      ref: { type: 'rule', name: 'tone', server: null },
+      used: true,
+      how: 'quoted',
+      trace: '',
+      verdict: 'used',
+      nearness: null,
+    } as const,
+  ]
+  const rows = sentRows(context, receipt, uses)
+
+  expect(rows.map(({ name, group, tokens }) => [name, group, tokens])).toEqual([
+    ['tone', 'rules', 20],
+    ['billing', 'references', 50],
+    ['core', 'system', 20],
+    ['history · message 3', 'history', 10],
+    ['Headings and framing', 'system', 6],
+  ])
+  expect(rows.reduce((sum, { tokens }) => sum + tokens, 0)).toBe(106)
+  expect(rows.reduce((sum, { share }) => sum + share, 0)).toBeCloseTo(1)
+  expect(rows[1]!.cost).toBeCloseTo(0.0005)
+  expect(rows[0]!.use?.how).toBe('quoted')
+})
+
+test('rows are ordered by any column, in both directions', () => {
+  const rows = sentRows(context, null, [])
+  expect(sorted(rows, 'tokens', false)[0]!.name).toBe('billing')
+  expect(sorted(rows, 'name', true).map(({ name }) => name)).toEqual([
+    'billing',
+    'core',
+    'Headings and framing',
+    'history · message 3',
+    'tone',
+  ])
+  expect(rows.every(({ cost }) => cost === null)).toBe(true)
+})
