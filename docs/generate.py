@@ -320,7 +320,7 @@ server needs tokens; see [security](../security.md). `GET /openapi.json` has the
 """
 
 
-TITLES = {"ag-ui": "AG-UI", "openai": "OpenAI", "mcp": "MCP"}
+TITLES = {"ag-ui": "AG-UI", "anthropic": "Anthropic", "openai": "OpenAI", "mcp": "MCP"}
 """Subjects that are not written as they sound."""
 
 

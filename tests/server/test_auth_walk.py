@@ -40,7 +40,11 @@ FOR_ANYBODY = {
 PAGES = {"/", "/openapi.json", "/push"}
 """What is not described, because it is the same for everybody: pages and their files."""
 
-OPENAI = {"invalid_api_key": "token_needed"}
+OTHER_CODES = {
+    "invalid_api_key": "token_needed",
+    "authentication_error": "token_needed",
+    "permission_error": "scope_needed",
+}
 """What clients of another API are told instead of our own codes."""
 
 VALUES = {"type": "rule", "name": "tone", "turn": "1", "agent": "pane", "model": "pane"}
@@ -247,8 +251,8 @@ async def _answer(place: Place, operation: Operation, session: str, headers: dic
             return response.status_code, ""
         await response.aread()
         body = response.json()
-        code = str(body["code"] if "code" in body else body["error"]["code"])
-        return response.status_code, OPENAI.get(code, code)
+        code = str(body["code"] if "code" in body else body["error"].get("code", body["error"]["type"]))
+        return response.status_code, OTHER_CODES.get(code, code)
 
 
 async def _seen(place: Place, operation: Operation, session: str, headers: dict[str, str]) -> dict[str, Any]:

@@ -7,6 +7,9 @@ from collections.abc import Sequence
 
 from windowpane.models.base import ModelText
 
+STOPPED = "stop_sequence"
+"""Why a step ended that was cut here."""
+
 
 class StopCutter:
     """Passes words on up to the first stop sequence. `found` is the sequence, once it has come."""

@@ -39,7 +39,7 @@ from windowpane.models.failures import Called, Foreseen, asked_wait_s, failure, 
 from windowpane.models.messages import Replies, conversation, model_settings, own_words, tool_calls
 from windowpane.models.reply_options import force, parameters
 from windowpane.models.sampling import sampling_settings
-from windowpane.models.stops import StopCutter
+from windowpane.models.stops import STOPPED, StopCutter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -192,7 +192,7 @@ class PydanticChatModel:
             text=cutter.said,
             thinking=heard.thinking,
             model=self.name,
-            finish_reason="stop",
+            finish_reason=STOPPED,
             latency_ms=round((time.monotonic() - started) * 1000),
         )
 

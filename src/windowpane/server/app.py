@@ -26,8 +26,9 @@ from windowpane.engine import Engine
 from windowpane.errors import WindowpaneError
 from windowpane.insight.analytics.store import AnalyticsStore
 from windowpane.insight.analytics.update import AnalyticsUpdater
-from windowpane.server import bookmarklet, guide, openai, page
+from windowpane.server import anthropic, bookmarklet, guide, openai, page
 from windowpane.server.agui import routes as agui
+from windowpane.server.anthropic.errors import anthropic_form
 from windowpane.server.applets import files
 from windowpane.server.applets.roots import Roots
 from windowpane.server.event_schema import with_events
@@ -103,6 +104,7 @@ RESOURCES = (
     analytics,
     watch,
     openai,
+    anthropic,
     agui,
 )
 """The modules whose routes the app has."""
@@ -157,7 +159,7 @@ def create_app(
             Middleware(AccessLog),
             Middleware(Counting, metrics=counters),
             Middleware(SafeHeaders),
-            Middleware(DoorErrors, forms={"/v1/": openai_form}),
+            Middleware(DoorErrors, forms={"/v1/": openai_form, "/anthropic/": anthropic_form}),
             Middleware(CrossSiteGuard, hosts=hosts, origins=origins),
             *([_cross_origin(origins)] if origins else []),
             Middleware(Entrance, doorkeeper=doorkeeper),

@@ -87,6 +87,55 @@ export type AnswerMessage = {
   tool_calls: MessageCall[] | null
 }
 
+/** What went wrong: its kind for programs, its message for people. */
+export type AnthropicError = {
+  type: string
+  message: string
+}
+
+/** An error. */
+export type AnthropicErrorDocument = {
+  type: "error"
+  error: AnthropicError
+}
+
+/** A message of the conversation. */
+export type AnthropicMessage = {
+  role: "user" | "assistant" | "system"
+  content: string | ContentBlock[]
+}
+
+/** An agent, under its name. */
+export type AnthropicModel = {
+  id: string
+  display_name: string
+  type: "model"
+  created_at: string
+}
+
+/** Every agent. */
+export type AnthropicModelList = {
+  data: AnthropicModel[]
+  has_more: boolean
+  first_id: string | null
+  last_id: string | null
+}
+
+/** A tool of the client's, offered to the model beside the agent's own. */
+export type AnthropicTool = {
+  name: string
+  description?: string | null
+  input_schema: Record<string, JsonValue>
+  type?: "custom" | null
+}
+
+/** Which tools may or must be called. It is about the tools in `tools`. */
+export type AnthropicToolChoice = {
+  type: "auto" | "any" | "tool" | "none"
+  name?: string | null
+  disable_parallel_tool_use?: boolean | null
+}
+
 /** A suggestion that was applied: which file was changed, its new revision, and what undoes it there. */
 export type Applied = {
   agent: string
@@ -544,6 +593,18 @@ export type Comparison = {
   prefix: Prefix
 }
 
+/** A block of a message: text, a call, a result, or thinking, which is not needed again. */
+export type ContentBlock = {
+  type: string
+  text?: string | null
+  id?: string | null
+  name?: string | null
+  input?: Record<string, JsonValue> | null
+  tool_use_id?: string | null
+  content?: string | Record<string, JsonValue>[] | null
+  is_error?: boolean | null
+}
+
 /** A part of a message. Only text can be used. */
 export type ContentPart = {
   type: string
@@ -643,6 +704,16 @@ export type CostLimitView = {
 /** The limits on what an owner's model calls may cost; none when nothing is limited, and then nothing is counted. */
 export type CostLimitsView = {
   limits: CostLimitView[]
+}
+
+/** A conversation to be carried on by an agent. Parameters that are not known here are named as ignored. */
+export type CountRequest = {
+  model: string
+  messages: AnthropicMessage[]
+  system?: string | ContentBlock[] | null
+  tools?: AnthropicTool[] | null
+  tool_choice?: AnthropicToolChoice | null
+  [more: string]: unknown
 }
 
 /** Everything at once. `behind` is how many sessions have turns that are not counted yet: ask again for them. Lists are ordered by what matters: days in time, models, agents, parts and items by tokens, sources by use. */
@@ -1386,6 +1457,24 @@ export type MessageRemovedEvent = {
   removed: number
   tokens: number
   type: "message.removed"
+}
+
+/** The same, to be answered. */
+export type MessageRequest = {
+  model: string
+  messages: AnthropicMessage[]
+  system?: string | ContentBlock[] | null
+  tools?: AnthropicTool[] | null
+  tool_choice?: AnthropicToolChoice | null
+  max_tokens: number
+  stream?: boolean | null
+  temperature?: number | null
+  top_p?: number | null
+  top_k?: number | null
+  stop_sequences?: string[] | null
+  metadata?: JsonValue
+  service_tier?: string | null
+  [more: string]: unknown
 }
 
 /** A listener fell behind. Every event after `after` follows, from the log. Of the text that was being written parts are lost: what is still unfinished comes again from its beginning. */
@@ -2492,6 +2581,11 @@ export type TextPart = {
   [more: string]: unknown
 }
 
+/** How many tokens a request would take. */
+export type TokenCount = {
+  input_tokens: number
+}
+
 /** A tool the agent may call. */
 export type Tool = {
   name: string
@@ -2838,6 +2932,38 @@ export type Wrong = {
 
 /** What each operation takes and answers. */
 export interface Operations {
+  create_message: {
+    path: Record<string, never>
+    query: Record<string, never>
+    body: MessageRequest
+    answer: {
+  id: string
+  type: "message"
+  role: "assistant"
+  model: string
+  content: Record<string, unknown>[]
+  stop_reason: unknown
+  usage: Record<string, unknown>
+}
+  }
+  count_message_tokens: {
+    path: Record<string, never>
+    query: Record<string, never>
+    body: CountRequest
+    answer: TokenCount
+  }
+  list_anthropic_models: {
+    path: Record<string, never>
+    query: Record<string, never>
+    body: undefined
+    answer: AnthropicModelList
+  }
+  read_anthropic_model: {
+    path: { model: string }
+    query: Record<string, never>
+    body: undefined
+    answer: AnthropicModel
+  }
   list_agents: {
     path: Record<string, never>
     query: Record<string, never>
@@ -3526,6 +3652,10 @@ export interface Operations {
 
 /** Where each operation is. */
 export const OPERATIONS = {
+  create_message: ["POST", "/anthropic/v1/messages"],
+  count_message_tokens: ["POST", "/anthropic/v1/messages/count_tokens"],
+  list_anthropic_models: ["GET", "/anthropic/v1/models"],
+  read_anthropic_model: ["GET", "/anthropic/v1/models/{model}"],
   list_agents: ["GET", "/api/agents"],
   read_agent: ["GET", "/api/agents/{agent}"],
   run_agent: ["POST", "/api/agents/{agent}/ag-ui"],

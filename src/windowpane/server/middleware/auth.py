@@ -44,6 +44,9 @@ class Doorkeeper:
     def caller(self, headers: Headers, cookie: str | None) -> Caller | WindowpaneError:
         """Return who sends these headers, or what they are told instead."""
         kind, _, shown = headers.get("authorization", "").partition(" ")
+        if key := headers.get("x-api-key"):
+            # Anthropic's clients show their key this way.
+            kind, shown = "bearer", key
         if kind.lower() == "bearer":
             return self.holder_of(shown.strip(), strict=self.token_needed or shown.strip().startswith("wp_"))
         if cookie:

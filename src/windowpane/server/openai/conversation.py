@@ -46,6 +46,7 @@ class ClientMessage:
     text: str = ""
     calls: tuple[ToolCall, ...] = ()
     call_id: str = ""
+    is_error: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,6 +158,15 @@ async def _answering(pane: LocalPane, owner: str, once: Once, asked: ClientReque
     return await begun(state.id, live, once=True)
 
 
+async def session_for(pane: LocalPane, owner: str, asked: ClientRequest) -> tuple[SessionState, bool]:
+    """Return the session that a request is about, and whether it was made for that: then the caller deletes it."""
+    if asked.session is not None:
+        return await session_named(pane, owner, asked.agent, asked.session), False
+    past = exchanges(asked.said[:-1])
+    made = await pane.engine.sessions.create(asked.agent, owner=owner, settings=asked.settings, past=past, listed=False)
+    return made, True
+
+
 async def _check_form(engine: Engine, state: SessionState, asked: ClientRequest) -> None:
     """Refuse another form for a turn that goes on: its request is the one that it began with."""
     if asked.said[-1].role != "tool" or state.open_turn is None or state.open_turn.request is None:
@@ -181,7 +191,8 @@ def _continued(engine: Engine, session_id: SessionId, asked: ClientRequest) -> A
 
 def _results(said: Sequence[ClientMessage]) -> list[ToolResult]:
     """Return the results that the conversation ends with, for the calls as the session knows them."""
-    return [ToolResult(_split(entry.call_id)[1], entry.text) for entry in _last_results(said)]
+    last = _last_results(said)
+    return [ToolResult(_split(entry.call_id)[1], entry.text, is_error=entry.is_error) for entry in last]
 
 
 def _last_results(said: Sequence[ClientMessage]) -> list[ClientMessage]:
@@ -252,7 +263,7 @@ def _answered(steps: tuple[Step, ...], entry: ClientMessage) -> tuple[Step, ...]
     if not steps or all(call.id != entry.call_id for call in steps[-1].tool_calls):
         why = f"No tool call of the message before has the id {entry.call_id!r}."
         raise UnsupportedError("messages", why, "invalid_value")
-    result = ToolResult(entry.call_id, entry.text)
+    result = ToolResult(entry.call_id, entry.text, is_error=entry.is_error)
     return (*steps[:-1], replace(steps[-1], results=(*steps[-1].results, result)))
 
 

@@ -80,13 +80,17 @@ class Failure:
         """Return what the client is sent."""
         return asdict(ErrorDocument(self.body))
 
-    def response(self, headers: Mapping[str, str] | None = None) -> Response:
-        """Return the whole answer."""
+    def headers(self, headers: Mapping[str, str] | None = None) -> dict[str, str]:
+        """Return headers, with those that say whether and when to try again."""
         misleading = not self.retry and (self.status >= 500 or self.status in (408, 409, 429))
         told = {"x-should-retry": "false"} if misleading else {}
         if self.retry_after_s is not None:
             told["Retry-After"] = f"{self.retry_after_s:.0f}"
-        return JSONResponse(self.document(), self.status, headers={**(headers or {}), **told})
+        return {**(headers or {}), **told}
+
+    def response(self, headers: Mapping[str, str] | None = None) -> Response:
+        """Return the whole answer."""
+        return JSONResponse(self.document(), self.status, headers=self.headers(headers))
 
 
 class UnsupportedError(Exception):
@@ -162,7 +166,7 @@ class OpenAIRoute(APIRoute):
             except WindowpaneError as error:
                 return failure_of(error).response(headers_of(error))
             except RequestValidationError as error:
-                return _invalid(error).response()
+                return invalid(error).response()
             except HTTPException as error:
                 body = ErrorBody(message=str(error.detail), type="invalid_request_error")
                 return Failure(error.status_code, body).response(error.headers)
@@ -170,7 +174,8 @@ class OpenAIRoute(APIRoute):
         return answered
 
 
-def _invalid(error: RequestValidationError) -> Failure:
+def invalid(error: RequestValidationError) -> Failure:
+    """Return what is wrong with a request that cannot be parsed."""
     found: Sequence[Mapping[str, Any]] = error.errors()
     # Where a text would have done as well, what was sent instead is what was meant, and what went furthest; and what is
     # wrong says more about it than what is missing.
@@ -227,6 +232,6 @@ def as_answered(schema: dict[str, Any]) -> dict[str, Any]:
     """Return an OpenAPI description without the answer to invalid requests that is never given here."""
     for path, operations in schema.get("paths", {}).items():
         for operation in operations.values():
-            if path.startswith("/v1/"):
+            if path.startswith(("/v1/", "/anthropic/")):
                 operation["responses"].pop("422", None)
     return schema

@@ -15,6 +15,7 @@ from windowpane.context.messages import Decision, ToolCall, Usage
 from windowpane.context.session import OpenTurn, is_for_client
 from windowpane.engine import Engine
 from windowpane.errors import ApprovalPendingError, TurnNotFoundError
+from windowpane.models.stops import STOPPED
 from windowpane.server.openai.conversation import Answering
 from windowpane.server.openai.errors import Failure, failure_of
 from windowpane.text.tokens import count
@@ -31,11 +32,12 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """The end of an answer: `calls` are those that the client is to run."""
+    """The end of an answer: `calls` are those that the client is to run. `stopped`: a stop sequence ended it."""
 
     reason: FinishReason
     usage: Usage
     calls: tuple[ToolCall, ...] = ()
+    stopped: bool = False
 
 
 Heard = Text | End | Failure
@@ -89,7 +91,7 @@ async def _end(engine: Engine, answering: Answering, hearing: "_Hearing", waitin
     usage = hearing.usage
     if usage == Usage():
         usage = await _counted(engine, answering, hearing.everything)
-    return End("tool_calls" if calls else hearing.reason, usage, calls)
+    return End("tool_calls" if calls else hearing.reason, usage, calls, hearing.stopped)
 
 
 async def _counted(engine: Engine, answering: Answering, text: str) -> Usage:
@@ -109,6 +111,7 @@ class _Hearing:
         self.everything = ""
         self.usage = Usage()
         self.reason: FinishReason = "stop"
+        self.stopped = False
         self.failed: TurnError | None = None
         self._step = ""
 
@@ -125,6 +128,7 @@ class _Hearing:
             self._step = ""
             self.usage += happened.step.usage
             self.reason = _reason(happened.step.finish_reason)
+            self.stopped = happened.step.finish_reason == STOPPED
             return rest
         if (
             isinstance(happened, TurnFinished)

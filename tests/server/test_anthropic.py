@@ -1,0 +1,162 @@
+"""Messages with Anthropic's own Python client, unchanged."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import anthropic
+import httpx2
+import pytest
+from anthropic.types import MessageParam, ToolParam
+
+from server.place import new_session, served
+from windowpane.callers import TokenFile
+from windowpane.context.messages import Usage
+from windowpane.errors import ModelRateLimitedError
+from windowpane.models.scripted import Call, Reply
+from windowpane.testing import World
+
+HI: list[MessageParam] = [{"role": "user", "content": "Hi"}]
+WEATHER: ToolParam = {
+    "name": "weather",
+    "description": "Tells the weather.",
+    "input_schema": {"type": "object", "properties": {"city": {"type": "string"}}},
+}
+ASKS = Reply("Let me see.", calls=(Call("client__weather", '{"city": "Oslo"}', id="c1"),), usage=Usage(10, 5))
+
+
+@asynccontextmanager
+async def asking(
+    world: World, key: str = "any", **options: Any
+) -> AsyncGenerator[tuple[anthropic.AsyncAnthropic, httpx2.AsyncClient]]:
+    async with (
+        served(world, **options) as http,
+        anthropic.AsyncAnthropic(base_url=f"{http.base_url}/anthropic", api_key=key, max_retries=0) as client,
+    ):
+        yield client, http
+
+
+async def test_a_message_is_answered_and_recorded(world: World) -> None:
+    world.says(Reply("It is 4.", usage=Usage(120, 5, cache_read_tokens=100)))
+    async with asking(world) as (client, http):
+        answer = await client.messages.with_raw_response.create(
+            model="pane",
+            max_tokens=300,
+            system=[{"type": "text", "text": "Answer in English."}],
+            messages=[
+                {"role": "user", "content": "1 + 1?"},
+                {"role": "assistant", "content": [{"type": "text", "text": "2."}]},
+                {"role": "user", "content": "And 2 + 2?"},
+            ],
+            stop_sequences=["4"],
+            extra_body={"top_k": 3, "service": "fast"},
+        )
+        session, turn = answer.headers["windowpane-session"], answer.headers["windowpane-turn"]
+        context = (await http.get(f"/api/sessions/{session}/turns/{turn}/context")).json()
+        models = await client.models.list()
+
+    message = await answer.parse()
+    assert message.to_dict() == {
+        "id": message.id,
+        "type": "message",
+        "role": "assistant",
+        "model": "pane",
+        "content": [{"type": "text", "text": "It is "}],
+        "stop_reason": "stop_sequence",
+        "stop_sequence": "4",
+        "usage": message.usage.to_dict(),
+    }
+    assert answer.headers["windowpane-ignored"] == "service"
+    received = world.model.calls[0]
+    told = [(m.role, m.content) for m in received.messages if m.part in ("override", "history", "message")]
+    assert told == [
+        ("system", "Answer in English."),
+        ("user", "1 + 1?"),
+        ("assistant", "2."),
+        ("user", "And 2 + 2?"),
+    ]
+    assert (received.settings.max_output_tokens, context["settings"]["reply_options"]["sampling"]) == (
+        300,
+        {"top_k": 3},
+    )
+    assert [model.id for model in models.data] == ["pane"]
+
+
+@pytest.mark.parametrize("named", [True, False], ids=["in a session", "without one"])
+async def test_tools_of_the_client_are_called_and_the_turn_goes_on(world: World, named: bool) -> None:
+    world.says(ASKS, Reply("It rains.", usage=Usage(20, 6, cache_read_tokens=4)))
+    async with asking(world) as (client, http):
+        headers = {"Windowpane-Session": await new_session(http)} if named else {}
+        async with client.messages.stream(
+            model="pane", max_tokens=300, messages=HI, tools=[WEATHER], extra_headers=headers
+        ) as stream:
+            events = [event.type async for event in stream]
+            first = await stream.get_final_message()
+        call = first.content[1]
+        assert call.type == "tool_use"
+        result: Any = {"type": "tool_result", "tool_use_id": call.id, "content": [{"type": "text", "text": "rain"}]}
+        last = await client.messages.create(
+            model="pane",
+            max_tokens=300,
+            messages=[*HI, {"role": "assistant", "content": first.content}, {"role": "user", "content": [result]}],
+            tools=[WEATHER],
+            extra_headers=headers,
+        )
+
+    assert events[0] == "message_start"
+    assert events[-1] == "message_stop"
+    assert (first.stop_reason, call.name, call.input) == ("tool_use", "weather", {"city": "Oslo"})
+    assert first.content[0].to_dict() == {"type": "text", "text": "Let me see."}
+    assert (first.usage.input_tokens, first.usage.output_tokens) == (10, 5)
+    assert (last.stop_reason, [block.to_dict() for block in last.content]) == (
+        "end_turn",
+        [{"type": "text", "text": "It rains."}],
+    )
+    assert (last.usage.input_tokens, last.usage.cache_read_input_tokens) == (16, 4)
+    assert [(m.role, m.content) for m in world.model.calls[1].messages[-1:]] == [("tool", "rain")]
+
+
+async def test_tokens_are_counted_without_a_turn(world: World) -> None:
+    async with asking(world) as (client, http):
+        bare = await client.messages.count_tokens(model="pane", messages=HI)
+        more = await client.messages.count_tokens(model="pane", messages=HI, system="Be brief.", tools=[WEATHER])
+        listed = (await http.get("/api/sessions")).json()["sessions"]
+
+    assert 0 < bare.input_tokens < more.input_tokens
+    assert (world.model.calls, listed) == ([], [])
+
+
+async def test_failures_have_anthropics_form_also_before_a_stream(world: World, tmp_path: Path) -> None:
+    slow = Reply("", error=ModelRateLimitedError("the provider is busy", retry_after_s=7))
+    world.says(slow, slow)
+    async with asking(world) as (client, http):
+        with pytest.raises(anthropic.NotFoundError, match="no agent 'nobody'") as missing:
+            await client.messages.create(model="nobody", max_tokens=9, messages=HI)
+        with pytest.raises(anthropic.RateLimitError) as limited:
+            await client.messages.create(model="pane", max_tokens=9, messages=HI)
+        with pytest.raises(anthropic.RateLimitError):
+            await client.messages.create(model="pane", max_tokens=9, messages=HI, stream=True)
+        image: Any = {"type": "image", "source": {"type": "url", "url": "https://example.org/a.png"}}
+        with pytest.raises(anthropic.BadRequestError, match="only text and tools") as refused:
+            await client.messages.create(model="pane", max_tokens=9, messages=[{"role": "user", "content": [image]}])
+        nothing = await http.get("/anthropic/v1/nothing")
+    tokens = TokenFile(tmp_path / "tokens.json")
+    _, secret = tokens.create("ann", ["chat"])
+    world.says("Hello.", "Hello.")
+    async with asking(world, "wp_wrong", tokens=tokens, token_needed=True) as (client, http):
+        with pytest.raises(anthropic.AuthenticationError) as unknown:
+            await client.messages.create(model="pane", max_tokens=9, messages=HI)
+        known = await client.with_options(api_key=secret).messages.create(model="pane", max_tokens=9, messages=HI)
+
+    assert missing.value.body == {
+        "type": "error",
+        "error": {"type": "not_found_error", "message": "no agent 'nobody'; available: pane"},
+    }
+    assert limited.value.response.headers["retry-after"] == "7"
+    assert isinstance(refused.value.body, dict)
+    assert (nothing.status_code, nothing.json()["error"]["type"]) == (404, "not_found_error")
+    assert isinstance(unknown.value.body, dict)
+    assert known.content[0].to_dict() == {"type": "text", "text": "Hello."}
