@@ -10,13 +10,21 @@ MODEL = "gemini-2.5-flash"
 
 
 def answer(reply: WireReply) -> Answer:
-    """Return a whole streamed answer. Gemini gives a call's arguments in one piece."""
-    parts: list[dict[str, Any]] = [{"text": piece} for piece in reply.text]
+    """Return a whole streamed answer."""
+    return Answer(frames(reply))
+
+
+def frames(reply: WireReply) -> tuple[bytes, ...]:
+    """Return the events of an answer. Gemini gives a call's arguments in one piece."""
+    parts: list[dict[str, Any]] = [{"text": piece, "thought": True} for piece in reply.thinking]
+    parts += [{"text": piece} for piece in reply.text]
     parts += [
         {"functionCall": {"name": call.name, "args": json.loads("".join(call.arguments))}} for call in reply.calls
     ]
     last = len(parts) - 1
-    return Answer(tuple(_chunk(part, reply, is_last=index == last) for index, part in enumerate(parts)))
+    if reply.thinking and reply.calls:
+        parts[-1]["thoughtSignature"] = "c2lnbmVk"
+    return tuple(_chunk(part, reply, is_last=index == last) for index, part in enumerate(parts))
 
 
 def problem(status: int, message: str, *, code: str) -> Answer:

@@ -22,21 +22,43 @@ def frames(reply: WireReply) -> tuple[bytes, ...]:
     )
 
 
+def refusal(reply: WireReply) -> Answer:
+    """Return an answer whose text is a refusal, in the events that are for it."""
+    text = "".join(reply.text)
+    place: dict[str, Any] = {"item_id": "msg_1", "output_index": 0, "content_index": 0}
+    item = {**_message("completed", None), "content": [{"type": "refusal", "refusal": text}]}
+    events: list[tuple[str, dict[str, Any]]] = [
+        ("response.created", {"response": _response(reply, "in_progress", [])}),
+        ("response.output_item.added", {"output_index": 0, "item": _message("in_progress", None)}),
+        ("response.content_part.added", {**place, "part": {"type": "refusal", "refusal": ""}}),
+        *(("response.refusal.delta", {**place, "delta": piece}) for piece in reply.text),
+        ("response.refusal.done", {**place, "refusal": text}),
+        ("response.content_part.done", {**place, "part": item["content"][0]}),
+        ("response.output_item.done", {"output_index": 0, "item": item}),
+        ("response.completed", {"response": _response(reply, "completed", [item])}),
+    ]
+    return Answer(tuple(sse({"type": name, "sequence_number": 0, **fields}, event=name) for name, fields in events))
+
+
 def _events(reply: WireReply) -> Iterator[tuple[str, dict[str, Any]]]:
     yield "response.created", {"response": _response(reply, "in_progress", [])}
     yield "response.in_progress", {"response": _response(reply, "in_progress", [])}
     output: list[dict[str, Any]] = []
+    if reply.thinking:
+        yield from _thought(reply.thinking)
+        output.append(_reasoning("".join(reply.thinking)))
     if reply.text:
-        place: dict[str, Any] = {"item_id": "msg_1", "output_index": 0, "content_index": 0}
+        at = len(output)
+        place: dict[str, Any] = {"item_id": "msg_1", "output_index": at, "content_index": 0}
         text = "".join(reply.text)
-        yield "response.output_item.added", {"output_index": 0, "item": _message("in_progress", None)}
+        yield "response.output_item.added", {"output_index": at, "item": _message("in_progress", None)}
         yield "response.content_part.added", {**place, "part": _text("")}
         for piece in reply.text:
             yield "response.output_text.delta", {**place, "delta": piece, "logprobs": []}
         yield "response.output_text.done", {**place, "text": text, "logprobs": []}
         yield "response.content_part.done", {**place, "part": _text(text)}
         output.append(_message("completed", text))
-        yield "response.output_item.done", {"output_index": 0, "item": output[-1]}
+        yield "response.output_item.done", {"output_index": at, "item": output[-1]}
     for call in reply.calls:
         index, item_id = len(output), f"fc_{call.id}"
         place = {"item_id": item_id, "output_index": index}
@@ -48,6 +70,24 @@ def _events(reply: WireReply) -> Iterator[tuple[str, dict[str, Any]]]:
         output.append(_call(call, "completed", arguments))
         yield "response.output_item.done", {"output_index": index, "item": output[-1]}
     yield "response.completed", {"response": _response(reply, "completed", output)}
+
+
+def _thought(pieces: tuple[str, ...]) -> Iterator[tuple[str, dict[str, Any]]]:
+    place: dict[str, Any] = {"item_id": "rs_1", "output_index": 0, "summary_index": 0}
+    text = "".join(pieces)
+    yield "response.output_item.added", {"output_index": 0, "item": _reasoning(None)}
+    yield "response.reasoning_summary_part.added", {**place, "part": {"type": "summary_text", "text": ""}}
+    for piece in pieces:
+        yield "response.reasoning_summary_text.delta", {**place, "delta": piece}
+    yield "response.reasoning_summary_text.done", {**place, "text": text}
+    yield "response.reasoning_summary_part.done", {**place, "part": {"type": "summary_text", "text": text}}
+    yield "response.output_item.done", {"output_index": 0, "item": _reasoning(text)}
+
+
+def _reasoning(text: str | None) -> dict[str, Any]:
+    summary = [] if text is None else [{"type": "summary_text", "text": text}]
+    signed = None if text is None else "c2lnbmVk"
+    return {"id": "rs_1", "type": "reasoning", "summary": summary, "encrypted_content": signed, "status": None}
 
 
 def _response(reply: WireReply, status: str, output: list[dict[str, Any]]) -> dict[str, Any]:
