@@ -65,6 +65,20 @@ def test_every_waiting_call_is_decided_before_anything_is_sent(phone: Sight, pla
     phone.shoot("decided")
 
 
+def test_the_title_has_a_mark_when_an_answer_was_done_out_of_sight(desktop: Sight, place: Place) -> None:
+    session = place.new_session("Elsewhere")
+    slow = place.model.says_slowly("This takes ", "long.")
+    page = desktop.page
+    desktop.goto(f"/s/{session}")
+    send(page, "Tell me everything")
+    expect(page.get_by_text("This takes", exact=True)).to_be_visible()
+    page.evaluate("Object.defineProperty(document, 'visibilityState', { get: () => 'hidden', configurable: true })")
+    slow.finish()
+    expect(page).to_have_title("● Elsewhere · Windowpane")
+    page.evaluate("delete document.visibilityState; document.dispatchEvent(new Event('visibilitychange'))")
+    expect(page).to_have_title("Elsewhere · Windowpane")
+
+
 def test_a_turn_can_be_stopped_and_keeps_what_it_said(desktop: Sight, place: Place) -> None:
     session = place.new_session("Stopping")
     answer = place.model.says_slowly("This takes ", "very long.")

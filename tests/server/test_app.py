@@ -129,6 +129,7 @@ def test_every_operation_is_described_with_its_answers_and_its_problems(world: W
         "/api/sessions/{session_id}/similar",
         "/api/sessions/{session_id}/statistics",
         "/api/sessions/{session_id}/summary",
+        "/api/sessions/{session_id}/turns",
         "/api/sessions/{session_id}/turns/{turn}",
         "/api/sessions/{session_id}/turns/{turn}/calls",
         "/api/sessions/{session_id}/turns/{turn}/calls/{number}",

@@ -87,3 +87,21 @@ async def test_the_built_page_loads_only_files_that_are_there(client: httpx2.Asy
     assert any(name.startswith("/assets/") for name in files)
     assert {(await client.get(name)).status_code for name in files} == {200}
     assert not re.search(r"<style|style=|<script(?! [^>]*src=)", page)
+
+
+async def test_a_browser_at_an_unknown_address_gets_the_page_and_a_program_gets_a_problem(
+    world: World, bundle: Path
+) -> None:
+    browser = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+    async with served(world, bundle=bundle) as client:
+        visited = await client.get("/nowhere/at-all", headers=browser)
+        programs = [
+            await client.get("/nowhere/at-all"),
+            await client.get("/api/nowhere", headers=browser),
+            await client.get("/nowhere.js", headers=browser),
+            await client.post("/nowhere", headers=browser),
+        ]
+
+    assert (visited.status_code, visited.text) == (404, "<!doctype html><title>Built</title>")
+    assert "script-src 'self'" in visited.headers["content-security-policy"]
+    assert {response.headers["content-type"] for response in programs} == {"application/problem+json"}

@@ -44,7 +44,6 @@ from windowpane.server.openai.errors import as_answered, openai_form
 from windowpane.server.openai.one_off import Once
 from windowpane.server.openapi import described
 from windowpane.server.problems import (
-    answer_http_error,
     answer_invalid_request,
     answer_windowpane_error,
     with_problems,
@@ -111,7 +110,7 @@ RESOURCES = (
 
 EXCEPTION_HANDLERS: dict[int | type[Exception], Callable[[Request, Any], Coroutine[Any, Any, Response]]] = {
     WindowpaneError: answer_windowpane_error,
-    HTTPException: answer_http_error,
+    HTTPException: page.answer_missing,
     RequestValidationError: answer_invalid_request,
 }
 

@@ -16,6 +16,7 @@ from windowpane.api.agents import AgentSummary
 from windowpane.server.built_files import ASK_EACH_TIME, FOR_EVER, answer, find
 from windowpane.server.dependencies import AnyonesPane, MaybeAsking
 from windowpane.server.middleware.headers import PAGE_POLICY
+from windowpane.server.problems import answer_http_error
 
 router = APIRouter(include_in_schema=False)
 
@@ -24,6 +25,9 @@ BUNDLE = Path(__file__).parent.parent / "static"
 
 PLACES = ("/", "/s/{rest:path}", "/agents", "/agents/{rest:path}", "/analytics")
 """The addresses of the page, after `web/src/routing/route.ts`. What is not here is not found."""
+
+DOORS = frozenset(("api", "v1", "mcp", "assets", "docs", "push"))
+"""Where programs ask: what is not there is a problem in JSON, whoever asks."""
 
 PLAIN = """<!doctype html>
 <html lang="en">
@@ -72,6 +76,27 @@ async def home(request: Request, pane: AnyonesPane, caller: MaybeAsking) -> Resp
 
 for place in PLACES:
     router.add_api_route(place, home)
+
+
+async def answer_missing(request: Request, error: Exception) -> Response:
+    """Answer a browser that asks for what is not there with the page, which says so; and others with a problem."""
+    if isinstance(error, HTTPException) and error.status_code == 404 and _is_visit(request):
+        built = await _answer(request, "index.html", ASK_EACH_TIME)
+        if built is not None and built.status_code == 200:
+            built.status_code = 404
+            built.headers["Content-Security-Policy"] = PAGE_POLICY
+            return built
+    return await answer_http_error(request, error)
+
+
+def _is_visit(request: Request) -> bool:
+    first = request.url.path.split("/")[1]
+    return (
+        request.method == "GET"
+        and first not in DOORS
+        and "." not in request.url.path
+        and "text/html" in request.headers.get("accept", "")
+    )
 
 
 @router.get("/assets/{name}")

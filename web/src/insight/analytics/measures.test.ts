@@ -1,6 +1,17 @@
 import { expect, test } from 'vitest'
 import type { DayRow, ItemRow, PartRow } from '../../api/schema.ts'
-import { bytes, columnsOf, MEASURES, ordered, partShares, queryOf, share, ticks, tokensInAll } from './measures.ts'
+import {
+  bytes,
+  columnsOf,
+  costOf,
+  MEASURES,
+  ordered,
+  partShares,
+  queryOf,
+  share,
+  ticks,
+  tokensInAll,
+} from './measures.ts'
 
 const nothing = {
   turns: 0,
@@ -102,4 +113,11 @@ test('items are ordered by what matters', () => {
 test('sizes and shares are read at a glance', () => {
   expect([bytes(12), bytes(2048), bytes(5 * 2 ** 20)]).toEqual(['12 B', '2.0 KiB', '5.0 MiB'])
   expect([share(null), share(0.456)]).toEqual(['–', '46%'])
+})
+
+test('a sum of some calls is not told as the sum of all', () => {
+  const spent = { turns: 3, turns_without_price: 0, calls_without_usage: 0, calls_without_price: 0, cost_usd: '0.5' }
+  expect(costOf(spent as never)).toBe('$0.50')
+  expect(costOf({ ...spent, turns_without_price: 1, calls_without_price: 2 } as never)).toBe('at least $0.50')
+  expect(costOf({ ...spent, turns_without_price: 3, calls_without_usage: 3, cost_usd: '0' } as never)).toBe('–')
 })

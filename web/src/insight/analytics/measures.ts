@@ -32,6 +32,13 @@ export function tokensOf(spent: Spent): number {
   return tokensIn(spent) + spent.output_tokens
 }
 
+/** The cost of turns; "at least" where that of some calls is unknown, and a dash where all is. */
+export function costOf(spent: Spent): string {
+  if (spent.turns_without_price === spent.turns && !Number(spent.cost_usd)) return '–'
+  const partly = spent.calls_without_usage + spent.calls_without_price > 0
+  return `${partly ? 'at least ' : ''}${dollars(spent.cost_usd)}`
+}
+
 function tokensIn(spent: Spent): number {
   return spent.input_tokens || spent.request_tokens
 }
@@ -59,7 +66,7 @@ export const MEASURES: readonly Measure[] = [
   {
     name: 'cost',
     title: 'Cost',
-    about: 'Turns whose model has a known price',
+    about: 'Calls whose usage and price are known; where others were made, at least this',
     of: ({ spent }) => Number(spent.cost_usd),
     text: dollars,
   },
