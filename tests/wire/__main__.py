@@ -16,6 +16,8 @@ from wire import anthropic_messages, google_gemini, openai_chat, openai_response
 from wire.reply import WireCall, WireReply
 from wire.server import Answer, running
 
+COUNTS = ("input_tokens", "output_tokens", "cached_tokens", "written_tokens")
+
 
 def main() -> None:
     """Serve until the process is ended."""
@@ -45,6 +47,7 @@ def _answer(protocol: str, entry: dict[str, Any]) -> Answer:
             WireCall(call["id"], call["name"], _pieces(call.get("arguments", "{}"))) for call in entry.get("calls", ())
         ),
         finish=entry.get("finish"),
+        **{name: entry[name] for name in COUNTS if name in entry},
     )
     speak = {
         "openai": openai_chat.answer,

@@ -41,7 +41,7 @@ def error(message: str, *, type_: str) -> dict[str, Any]:
 def _events(reply: WireReply) -> Iterator[bytes]:
     usage = {
         "input_tokens": reply.input_tokens,
-        "cache_creation_input_tokens": 0,
+        "cache_creation_input_tokens": reply.written_tokens,
         "cache_read_input_tokens": reply.cached_tokens,
         "output_tokens": 1,
         "service_tier": "standard",

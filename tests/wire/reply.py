@@ -22,4 +22,5 @@ class WireReply:
     input_tokens: int = 11
     output_tokens: int = 7
     cached_tokens: int = 0
+    written_tokens: int = 0
     finish: str | None = None

@@ -1,10 +1,11 @@
-"""What changed from one request to another."""
+"""What changed from one request to another, and what that cost where the provider had kept the first one."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Literal
 
+from windowpane.api.turns import CallView
 from windowpane.context.ids import SessionId
 from windowpane.context.items import ItemRef
 from windowpane.context.messages import Usage
@@ -87,3 +88,82 @@ class Comparison:
     tokens_by_part: Mapping[str, int]
     cost_usd: Decimal | None
     prefix: Prefix
+
+
+BreakKind = Literal["added", "removed", "edited", "reordered", "reserialized", "cache_control", "expired", "model"]
+"""What broke a prefix. `reserialized`: the same with its keys in another order. `cache_control`: no mark of the request
+reaches what is kept. `expired`: more time passed than the provider keeps it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrefixBreak:
+    """Where a call stopped beginning as the one before, so that the provider could not read it from its cache.
+
+    `at` is the block of the body, and `item` whose it is, where that is known: an item such as `rule:tone`, a part of
+    the prompt, a message. `before` and `after` are what stands there, in brief, in the call `since` and in this one.
+    `lost_tokens` are those that could have been read and were billed again, `cost_usd` what that cost: null when usage
+    or price is not known.
+    """
+
+    at: str
+    item: str | None
+    kind: BreakKind
+    reason: str
+    since: int
+    before: str
+    after: str
+    lost_tokens: int
+    cost_usd: Decimal | None
+
+    @property
+    def blamed(self) -> str:
+        """Return what is to blame: the item, or the block."""
+        return self.item or self.at
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CacheCollapse:
+    """The provider read much less from its cache than the bodies let expect, and why that may be."""
+
+    missing_tokens: int
+    reason: str
+    cost_usd: Decimal | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallCache:
+    """What a call read from the provider's cache, wrote to it, and paid in full: null when it reported no usage.
+
+    `expected_tokens` are those that the provider should have read; null when the body is not known.
+    """
+
+    call: CallView
+    read_tokens: int | None
+    written_tokens: int | None
+    plain_tokens: int | None
+    expected_tokens: int | None
+    broke: PrefixBreak | None = None
+    collapse: CacheCollapse | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlamedItem:
+    """What the breaks at one item, part or block cost together. `cost_usd` is null when none of it is known."""
+
+    name: str
+    breaks: int
+    lost_tokens: int
+    cost_usd: Decimal | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CacheReport:
+    """The calls of a session as the provider's cache saw them, and what broke the prefix, the dearest first."""
+
+    calls: tuple[CallCache, ...]
+    read_tokens: int
+    written_tokens: int
+    plain_tokens: int
+    lost_tokens: int
+    lost_usd: Decimal | None
+    blamed: tuple[BlamedItem, ...]

@@ -13,7 +13,7 @@ from typing import Any, Literal, Protocol
 
 from windowpane.api.agents_pane import AgentsApi, ModelsApi
 from windowpane.api.analytics import CostLimitsView, Dashboard, Listed
-from windowpane.api.comparison import Comparison
+from windowpane.api.comparison import CacheReport, Comparison
 from windowpane.api.context_tests import SavedTest
 from windowpane.api.explanation import Explanation
 from windowpane.api.export import SessionExport
@@ -84,6 +84,14 @@ class SessionsApi(Protocol):
 
     async def calls(self, session_id: str) -> CallList:
         """Return every call that was made for a session, also those for summaries.
+
+        Raises:
+            SessionNotFoundError: no such session.
+        """
+        ...
+
+    async def cache(self, session_id: str) -> CacheReport:
+        """Return what each call read from the provider's cache, what was expected, what broke the prefix and its cost.
 
         Raises:
             SessionNotFoundError: no such session.

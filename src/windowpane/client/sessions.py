@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from windowpane.api.comparison import CacheReport
 from windowpane.api.export import EXPORT, SessionExport, read_export
 from windowpane.api.pane import Role
 from windowpane.api.refs import as_ref
@@ -56,6 +57,10 @@ class RemoteSessions:
     async def calls(self, session_id: str) -> CallList:
         """Return every call that was made for a session, also those for summaries."""
         return await self._server.get(CallList, f"{session_path(session_id)}/calls")
+
+    async def cache(self, session_id: str) -> CacheReport:
+        """Return what each call read from the provider's cache, what was expected, and what broke the prefix."""
+        return await self._server.get(CacheReport, f"{session_path(session_id)}/cache")
 
     async def get(self, session_id: str) -> SessionView:
         """Return a session as it is now."""

@@ -38,7 +38,7 @@ async def calls_of_turn(engine: Engine, session_id: SessionId, turn: int) -> Cal
         TurnNotFoundError: no such turn.
     """
     calls = await engine.calls.of_turn(session_id, turn)
-    builder = await _Builder.of(engine, session_id, turn)
+    builder = await CallBuilder.of(engine, session_id, turn)
     counted = {call.id: built.counted for call in calls if (built := await builder.built(call)) is not None}
     return priced(calls, counted)
 
@@ -52,12 +52,11 @@ async def call_of_turn(engine: Engine, session_id: SessionId, turn: int, number:
     """
     call = await engine.calls.one(session_id, turn, number)
     view = (await calls_of_turn(engine, session_id, turn)).calls[number - 1]
-    built = await (await _Builder.of(engine, session_id, turn)).built(call)
-    messages, tools, added, as_built = (), (), 0, BuiltCall((), (), 0, {})
+    built = await (await CallBuilder.of(engine, session_id, turn)).built(call)
+    messages, tools, added = (), (), 0
     if built is not None:
         messages, tools, added = built.messages, built.request.tools, built.added
-        texts = await _item_texts(engine, session_id, built.request)
-        as_built = BuiltCall(messages, tools, len(built.request.messages), texts)
+    as_built = await to_compare(engine, session_id, built)
     wire = await engine.calls.wire(session_id, call)
     body = wire.body.decode("utf-8", "replace") if wire and wire.body is not None else None
     return CallRecord(
@@ -76,7 +75,7 @@ async def call_of_turn(engine: Engine, session_id: SessionId, turn: int, number:
 
 
 @dataclass(frozen=True, slots=True)
-class _Built:
+class CallParts:
     """What one call was built of: the request as it stood then, and the steps before."""
 
     request: Request
@@ -98,7 +97,7 @@ class _Built:
         return counted_tokens(self.messages, self.request.tools, self.request.context.settings.model)
 
 
-class _Builder:
+class CallBuilder:
     """Tells what the calls of a turn were built of. A turn has more than one request when the model asked for more."""
 
     def __init__(self, engine: Engine, session_id: SessionId, turn: int, events: Sequence[Recorded]) -> None:
@@ -113,17 +112,25 @@ class _Builder:
         self._read: dict[BlobHash, Request] = {}
 
     @classmethod
-    async def of(cls, engine: Engine, session_id: SessionId, turn: int) -> "_Builder":
+    async def of(cls, engine: Engine, session_id: SessionId, turn: int) -> "CallBuilder":
         return cls(engine, session_id, turn, await engine.past.events(session_id, turn))
 
-    async def built(self, call: RecordedCall) -> _Built | None:
+    async def built(self, call: RecordedCall) -> CallParts | None:
         """Return what a call was built of, or None when that is not on record."""
         name = next((name for seq, name in reversed(self._built) if seq < call.seq), None)
         if name is None or call.purpose != "answer":
             return None
         if name not in self._read:
             self._read[name] = await self._engine.past.read(self._session_id, name)
-        return _Built(self._read[name], self._steps[: call.step - 1])
+        return CallParts(self._read[name], self._steps[: call.step - 1])
+
+
+async def to_compare(engine: Engine, session_id: SessionId, built: CallParts | None) -> BuiltCall:
+    """Return what a call was built of as a body is compared with it. None: that is not known."""
+    if built is None:
+        return BuiltCall((), (), 0, {})
+    texts = await _item_texts(engine, session_id, built.request)
+    return BuiltCall(built.messages, built.request.tools, len(built.request.messages), texts)
 
 
 def priced(calls: Sequence[RecordedCall], counted: Mapping[str, int] | None = None) -> CallList:

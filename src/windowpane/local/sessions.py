@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from windowpane.api.comparison import CacheReport
 from windowpane.api.export import SessionExport
 from windowpane.api.pane import Role
 from windowpane.api.refs import as_ref
@@ -27,6 +28,7 @@ from windowpane.context.sets import ChangeMode, ContextSets
 from windowpane.context.summary import Summary
 from windowpane.errors import FetchFailedError, InvalidInputError, KeyReusedError, SequenceConflictError
 from windowpane.local.bound import Bound
+from windowpane.local.cache import cache_of_session
 from windowpane.local.calls import calls_of_session
 from windowpane.local.statistics import statistics_of
 from windowpane.local.views import changed_session, fetched_list, items_change, session_view
@@ -79,6 +81,10 @@ class LocalSessions:
     async def calls(self, session_id: str) -> CallList:
         """Return every call that was made for a session, also those for summaries."""
         return await calls_of_session(self._bound.engine, await self._bound.own(session_id))
+
+    async def cache(self, session_id: str) -> CacheReport:
+        """Return what each call read from the provider's cache, what was expected, and what broke the prefix."""
+        return await cache_of_session(self._bound.engine, await self._bound.own(session_id))
 
     async def get(self, session_id: str) -> SessionView:
         """Return a session as it is now."""

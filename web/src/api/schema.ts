@@ -223,6 +223,14 @@ export type AudioPart = {
   [more: string]: unknown
 }
 
+/** What the breaks at one item, part or block cost together. `cost_usd` is null when none of it is known. */
+export type BlamedItem = {
+  name: string
+  breaks: number
+  lost_tokens: number
+  cost_usd: string | null
+}
+
 /** Where a session that was forked began: before which turn of which session. */
 export type Branch = {
   session: string
@@ -246,12 +254,41 @@ export type Budget = {
   token_factor: number
 }
 
+/** The provider read much less from its cache than the bodies let expect, and why that may be. */
+export type CacheCollapse = {
+  missing_tokens: number
+  reason: string
+  cost_usd: string | null
+}
+
+/** The calls of a session as the provider's cache saw them, and what broke the prefix, the dearest first. */
+export type CacheReport = {
+  calls: CallCache[]
+  read_tokens: number
+  written_tokens: number
+  plain_tokens: number
+  lost_tokens: number
+  lost_usd: string | null
+  blamed: BlamedItem[]
+}
+
 /** Candidates whose score was from `low` up to `low` + 0.1, and what share of them was needed. */
 export type CalibrationStep = {
   low: number
   candidates: number
   needed: number
   share: number | null
+}
+
+/** What a call read from the provider's cache, wrote to it, and paid in full: null when it reported no usage. `expected_tokens` are those that the provider should have read; null when the body is not known. */
+export type CallCache = {
+  call: CallView
+  read_tokens: number | null
+  written_tokens: number | null
+  plain_tokens: number | null
+  expected_tokens: number | null
+  broke: PrefixBreak | null
+  collapse: CacheCollapse | null
 }
 
 /** An HTTP request to a provider ended. `address` is where it went, and `price` what the agent says that the model costs, if it says so: with `usage` they tell the cost. `counted_tokens` is our own count of what was sent. `status` is None when no answer began; `usage` is None when the provider reported none. `reason` says what went wrong, in a few words, without keys. */
@@ -1733,6 +1770,19 @@ export type Prefix = {
   happened: "entered" | "left" | "changed" | "moved" | null
   before: string
   after: string
+}
+
+/** Where a call stopped beginning as the one before, so that the provider could not read it from its cache. `at` is the block of the body, and `item` whose it is, where that is known: an item such as `rule:tone`, a part of the prompt, a message. `before` and `after` are what stands there, in brief, in the call `since` and in this one. `lost_tokens` are those that could have been read and were billed again, `cost_usd` what that cost: null when usage or price is not known. */
+export type PrefixBreak = {
+  at: string
+  item: string | null
+  kind: "added" | "removed" | "edited" | "reordered" | "reserialized" | "cache_control" | "expired" | "model"
+  reason: string
+  since: number
+  before: string
+  after: string
+  lost_tokens: number
+  cost_usd: string | null
 }
 
 /** How stable the beginning of the prompt is, from one turn of a session to the next: what prompt caches live on. `kept_share` is how much of the previous prompt, in bytes, the next one began with; `cached_share` is how much of the input providers reported as read from their cache. */
@@ -3270,6 +3320,12 @@ export interface Operations {
     body: Decisions
     answer: TurnView
   }
+  get_session_cache: {
+    path: { session_id: string }
+    query: Record<string, never>
+    body: undefined
+    answer: CacheReport
+  }
   list_session_calls: {
     path: { session_id: string }
     query: Record<string, never>
@@ -3707,6 +3763,7 @@ export const OPERATIONS = {
   read_session: ["GET", "/api/sessions/{session_id}"],
   update_session: ["PATCH", "/api/sessions/{session_id}"],
   decide: ["POST", "/api/sessions/{session_id}/approvals"],
+  get_session_cache: ["GET", "/api/sessions/{session_id}/cache"],
   list_session_calls: ["GET", "/api/sessions/{session_id}/calls"],
   cancel_turn: ["POST", "/api/sessions/{session_id}/cancel"],
   watch_session: ["GET", "/api/sessions/{session_id}/events"],

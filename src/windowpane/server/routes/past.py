@@ -9,7 +9,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
-from windowpane.api.comparison import Comparison
+from windowpane.api.comparison import CacheReport, Comparison
 from windowpane.api.context_tests import ContextTests, Report, SavedTest
 from windowpane.api.explanation import Explanation, ExplanationList
 from windowpane.api.replay import Rebuilt, Rerun, WhatIf
@@ -50,6 +50,15 @@ async def get_call(pane: Reading, session_id: Id, turn: TurnNumber, number: Call
 async def list_session_calls(pane: Reading, session_id: Id) -> CallList:
     """Return every HTTP request that was sent for the session, also those for summaries."""
     return await pane.sessions.calls(session_id)
+
+
+@router.get("/sessions/{session_id}/cache", summary="See what broke the prompt cache", responses=problems(404))
+async def get_session_cache(pane: Reading, session_id: Id) -> CacheReport:
+    """Return for each call what the provider read from its cache and what was expected, and what broke the prefix.
+
+    A break names the block of the body and the item that it belongs to, the kind of change, and what it cost.
+    """
+    return await pane.sessions.cache(session_id)
 
 
 @router.get(f"{TURN}/explain", summary="Explain every item of a turn", responses=problems(404))
