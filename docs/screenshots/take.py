@@ -89,7 +89,7 @@ def furnish(place: Place) -> str:
         if day % 7 not in (1, 2):
             for number in range(1 + (day * 5) % 3):
                 happened_before(place, past, day, NAMES[(day + 3 * number) % len(NAMES)])
-    session = place.new_session("Uploading photos")
+    session = place.new_session("Uploading the photos of the summer to the album of the family")
     say(place, session, "How are photos uploaded, and how large are they kept?", UPLOADING, (1620, 118, 1280))
     say(place, session, "What about resizing?", RESIZING, (1790, 86, 1536))
     files = ["/srv/photos/albums/summer.md", "/srv/photos/sizes.toml"]
@@ -116,8 +116,10 @@ def take(browser: Browser, place: Place, session: str, screen: Screen, scheme: S
         if screen == "phone":
             shoot("chat")
         else:
-            preview(page)
+            expect(page.get_by_role("row", name="Together")).to_be_visible()
             shoot("chat")
+            preview(page)
+            shoot("next-message")
             page.get_by_role("textbox", name="Message", exact=True).fill("")
         sight.goto(f"/s/{session}/t/2")
         expect(page.get_by_role("dialog")).to_contain_text("photo-resizing")
