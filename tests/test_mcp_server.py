@@ -126,7 +126,7 @@ async def test_a_host_keeps_the_working_context_of_a_session(settings: Settings,
         with anyio.fail_after(PATIENCE_S):
             async with connected(settings, url, how) as client:
                 tools = [
-                    (tool.name, "session_id" in tool.input_schema["required"])
+                    (tool.name, "session_id" in tool.input_schema.get("required", []))
                     for tool in (await client.list_tools()).tools
                 ]
                 empty = await ask(client, "get_relevant_context", session_id=session.id)
@@ -148,12 +148,18 @@ async def test_a_host_keeps_the_working_context_of_a_session(settings: Settings,
         last = (await engine.store.read(session.id))[-1].event
 
     assert tools == [
-        ("set_relevant_context", True),
-        ("get_relevant_context", True),
-        ("search_context", True),
-        ("explain_context", True),
-        ("change_context_item", True),
-        ("set_include_mode", True),
+        (name, False)
+        for name in (
+            "set_relevant_context",
+            "get_relevant_context",
+            "search_context",
+            "explain_context",
+            "list_sessions",
+            "start_session",
+            "ask_agent",
+            "change_context_item",
+            "set_include_mode",
+        )
     ]
     assert empty == ("No context stored for this session", False)
     assert answers == [
@@ -276,6 +282,32 @@ async def test_a_host_learns_what_a_message_would_bring_and_why_something_was_in
     assert after == before
 
 
+async def test_a_host_begins_without_a_session_and_finds_it_again(settings: Settings, url: str) -> None:
+    async with connected(settings, url, "http") as client:
+        noted = await told(client, "set_relevant_context", set_name="ports", items=["8470"])
+        again = await told(client, "get_relevant_context")
+        begun = await told(client, "start_session", agent="pane", name="Rivers")
+        answer = await told(client, "ask_agent", message="Hello", session_id=begun["session_id"])
+        listed = await told(client, "list_sessions")
+        prompts = [prompt.name for prompt in (await client.list_prompts()).prompts]
+        rule = (await client.get_prompt("pane/rule/tone")).messages[0].content
+        (text,) = (await client.read_resource("windowpane://agents/pane/reference/atlas")).contents
+        with pytest.raises(MCPError):
+            await client.read_resource("windowpane://agents/pane/rule/nothing")
+
+    assert (noted["context"], again) == ({"ports": ["8470"]}, noted)
+    assert begun == {"session_id": begun["session_id"], "agent": "pane", "name": "Rivers", "turns": 0}
+    assert (answer["session_id"], answer["turn"], answer["outcome"]) == (begun["session_id"], 1, "completed")
+    assert answer["text"].startswith("I am the built-in offline model")
+    names = {entry["session_id"]: (entry["name"], entry["turns"]) for entry in listed["sessions"]}
+    assert names[begun["session_id"]] == ("Rivers", 1)
+    assert names[noted["session_id"]] == ("MCP host", 0)
+    assert prompts == ["pane/rule/tone", "pane/reference/atlas"]
+    assert isinstance(rule, TextContent)
+    assert isinstance(text, TextResourceContents)
+    assert (rule.text, text.text) == ("Be kind.", "The Danube is long.")
+
+
 async def test_over_http_a_page_of_another_name_is_refused(url: str) -> None:
     host, port = url.removeprefix("http://").removesuffix("/mcp").split(":")
     async with await anyio.connect_tcp(host, int(port)) as stream:
@@ -395,7 +427,8 @@ async def test_over_http_a_token_opens_the_sessions_of_its_owner_and_no_others(
 
     assert [(answer.status_code, answer.json()["error"]) for answer in nobody] == [(401, "token_needed")] * 3
     assert own == ("Set ports: 1 items", False)
-    assert listed == [f"windowpane://sessions/{session}/context"]
+    items = ["windowpane://agents/pane/rule/tone", "windowpane://agents/pane/reference/atlas"]
+    assert listed == [f"windowpane://sessions/{session}/context", *items]
     assert refused[0].endswith(": this needs a token with the scope 'chat'; yours does not have it")
     assert json.loads(looked[0]) == {"ports": ["80"]}
     assert foreign == [
@@ -403,7 +436,13 @@ async def test_over_http_a_token_opens_the_sessions_of_its_owner_and_no_others(
         for name in (session, "ses_nobody")
         for tool in wanted
     ]
-    assert others == []
+    assert [resource.uri for resource in others] == items
+    address = nobody[0].headers["www-authenticate"].partition('resource_metadata="')[2].removesuffix('"')
+    described = httpx2.get(address).json()
+    assert (described["resource"], described["bearer_methods_supported"]) == (url, ["header"])
+    bearer = {"Authorization": f"Bearer {secrets['ann']}"}
+    elsewhere = httpx2.post(url, json={}, headers={**bearer, "Origin": "https://evil.example"})
+    assert elsewhere.status_code == 403
 
 
 async def test_a_host_that_others_can_reach_needs_a_token(settings: Settings) -> None:

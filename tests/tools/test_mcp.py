@@ -301,6 +301,13 @@ async def test_a_slow_tool_times_out_once_and_the_connection_survives(tmp_path: 
         assert notes.read_text() == "pid\nsleep\npid\n"
 
 
+async def test_a_tool_that_reports_progress_has_its_time_again_with_each_report() -> None:
+    async with McpToolbox(QUICK) as tools:
+        await connected(tools, by_sdk("new", timeout_s=2))
+
+        assert await tools.call("new", "sleep", {"seconds": 3, "reports": 12}) == ToolOutput("awake")
+
+
 async def test_a_caller_that_gives_up_leaves_the_connection_as_it_was() -> None:
     async with McpToolbox(QUICK) as tools:
         await connected(tools, by_sdk("new"))

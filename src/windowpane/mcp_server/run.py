@@ -4,6 +4,7 @@ import signal
 import socket
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Literal
 
 import anyio
@@ -46,12 +47,13 @@ def run_mcp(
 
     async def serve() -> None:
         async with open_engine(settings) as engine:
-            server = create_server(engine)
+            server = create_server(engine, str(Path.cwd()) if transport == "stdio" else "")
             if transport == "stdio":
                 await server.run_stdio_async()
             else:
                 app = server.streamable_http_app(host=settings.host)
-                await _serve_http(Gate(app, tokens, token_needed=needed), settings.host, port, on_ready)
+                guarded = Gate(app, tokens, token_needed=needed, hosts=settings.hosts, origins=settings.allow_origins)
+                await _serve_http(guarded, settings.host, port, on_ready)
 
     anyio.run(serve)
 

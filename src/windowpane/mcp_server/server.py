@@ -1,74 +1,91 @@
-"""The server: six tools, each of which takes a session's id, and one resource per session."""
+"""The server: its tools, and what it shows as resources: sessions, rules and references."""
 
 import json
-from collections.abc import Generator
-from contextlib import contextmanager
 from importlib.metadata import version
 from typing import Annotated, Any, Literal
 
 from mcp.server import MCPServer
 from mcp.server.mcpserver.exceptions import ResourceNotFoundError, ToolError
 from mcp.server.subscriptions import InMemorySubscriptionBus
-from mcp.types import CallToolResult, Resource, TextContent, ToolAnnotations
+from mcp.types import CallToolResult, GetPromptResult, Prompt, Resource, TextContent, ToolAnnotations
 from pydantic import Field
 
 from windowpane.api.agents_pane import set_include
 from windowpane.api.refs import as_ref
 from windowpane.context.items import IncludeMode
 from windowpane.engine import Engine
-from windowpane.errors import SessionNotFoundError, WindowpaneError
+from windowpane.errors import SessionNotFoundError
 from windowpane.local.pane import LocalPane
 from windowpane.mcp_server.answers import Explained, SearchAnswer, explained, found
-from windowpane.mcp_server.callers import Known, caller, own_session
+from windowpane.mcp_server.callers import Known, caller, own_session, told
+from windowpane.mcp_server.items import ITEM_URI, item_prompt, item_prompts, item_resources, item_text
+from windowpane.mcp_server.sessions import READS, HostSessions, MaybeId, add_session_tools
 from windowpane.mcp_server.watch import CONTEXT_URI, SessionWatch, uri_of
 from windowpane.tools.context_tools import GET_DESCRIPTION, SET_DESCRIPTION, shown
 
 INSTRUCTIONS = """Windowpane keeps, for every chat session, what it is working on and what each model request contained.
-Note what you work on with set_relevant_context; read it with get_relevant_context when you come back. search_context
-says what a message would bring into a request, explain_context why something was or was not in one."""
+Note what you work on with set_relevant_context; read it with get_relevant_context when you come back. Without a
+session_id they mean the session of your working folder; list_sessions, start_session and ask_agent begin others.
+search_context says what a message would bring into a request, explain_context why something was or was not in one."""
 
-Id = Annotated[str, Field(description="The session's id, such as ses_…; resources list the sessions there are.")]
 Item = Annotated[str, Field(description="rule:NAME, reference:NAME or SERVER:TOOL.")]
-_READS = ToolAnnotations(read_only_hint=True, open_world_hint=False)
 _CHANGES = ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=True, open_world_hint=False)
 
 
-def create_server(engine: Engine) -> MCPServer:
-    """Return the server for an open engine."""
-    server = _Server(engine, InMemorySubscriptionBus())
+def create_server(engine: Engine, place: str = "") -> MCPServer:
+    """Return the server for an open engine. `place` is the working folder of the host that started it, if one did."""
+    server, sessions = _Server(engine, InMemorySubscriptionBus()), HostSessions(engine, place)
 
     @server.tool(description=SET_DESCRIPTION, annotations=_CHANGES)
     async def set_relevant_context(
-        session_id: Id, set_name: str, items: list[str], mode: Literal["replace", "merge"] = "replace"
+        set_name: str,
+        items: list[str],
+        mode: Literal["replace", "merge"] = "replace",
+        session_id: MaybeId = None,
     ) -> CallToolResult:
-        with _told():
-            own = await own_session(engine, session_id, "chat")
+        with told():
+            own = await sessions.own(session_id, "chat")
             change = await engine.working.set(own, set_name, items, mode, actor="model")
-        return CallToolResult(content=[TextContent(text=change.text)], is_error=change.refused)
+            sets = await engine.working.get(own)
+        return _answer(change.text, {"session_id": own, "context": sets}, is_error=change.refused)
 
-    @server.tool(description=GET_DESCRIPTION, annotations=_READS)
-    async def get_relevant_context(session_id: Id, set_name: str | None = None) -> str:
-        with _told():
-            return shown(await engine.working.get(await own_session(engine, session_id, "read")), set_name)
+    @server.tool(description=GET_DESCRIPTION, annotations=READS)
+    async def get_relevant_context(set_name: str | None = None, session_id: MaybeId = None) -> CallToolResult:
+        with told():
+            own = await sessions.own(session_id, "read")
+            sets = await engine.working.get(own)
+        chosen = sets if set_name is None else {set_name: sets.get(set_name, ())}
+        return _answer(shown(sets, set_name), {"session_id": own, "context": chosen})
 
-    @server.tool(annotations=_READS)
-    async def search_context(session_id: Id, message: str) -> SearchAnswer:
+    @server.tool(annotations=READS)
+    async def search_context(message: str, session_id: MaybeId = None) -> SearchAnswer:
         """Find what a message would bring into its request, with scores and reasons. Nothing is stored or sent."""
-        with _told():
-            return found((await engine.preview(await own_session(engine, session_id, "read"), message)).context)
+        with told():
+            return found((await engine.preview(await sessions.own(session_id, "read"), message)).context)
 
-    @server.tool(annotations=_READS)
-    async def explain_context(session_id: Id, turn: int | None = None, item: str | None = None) -> Explained:
+    @server.tool(annotations=READS)
+    async def explain_context(
+        turn: int | None = None, item: str | None = None, session_id: MaybeId = None
+    ) -> Explained:
         """Explain, from the record, what a turn's request contained and what was left out, each with its reason.
 
         Without `turn` it is the last one. `item` asks about one item: `rule:name`, `reference:name`, `server:tool`.
         """
-        with _told():
-            state = await engine.sessions.get(await own_session(engine, session_id, "read"))
+        with told():
+            state = await engine.sessions.get(await sessions.own(session_id, "read"))
             if not state.turn_count:
                 raise ToolError("this session has had no turn yet")
             context = await engine.past.context(state.id, state.turn_count if turn is None else turn)
             return explained(context, item)
+
+    _add_resources(server, engine)
+    add_session_tools(server, engine, sessions)
+    _add_item_tools(server, engine, sessions)
+    return server
+
+
+def _add_resources(server: MCPServer[Any], engine: Engine) -> None:
+    """Add what can be read: the working context of each session, and the items of each agent."""
 
     @server.resource(
         CONTEXT_URI,
@@ -84,20 +101,26 @@ def create_server(engine: Engine) -> MCPServer:
         body = {"session_id": state.id, "name": state.name, "context": state.sets, "observed": state.observed}
         return json.dumps(body, indent=2, ensure_ascii=False)
 
-    _add_item_tools(server, engine)
-    return server
+    @server.resource(ITEM_URI, name="item", description="A rule or a reference of an agent.", mime_type="text/markdown")
+    async def item(agent: str, kind: str, name: str) -> str:
+        return item_text(engine, agent, kind, name)
 
 
-def _add_item_tools(server: MCPServer[Any], engine: Engine) -> None:
+def _answer(text: str, body: dict[str, Any], *, is_error: bool = False) -> CallToolResult:
+    """Return an answer as text for models and as an object for programs."""
+    return CallToolResult(content=[TextContent(text=text)], structured_content=body, is_error=is_error)
+
+
+def _add_item_tools(server: MCPServer[Any], engine: Engine, sessions: HostSessions) -> None:
     """Add the tools that change which items are used."""
 
     @server.tool(annotations=_CHANGES)
     async def change_context_item(
-        session_id: Id, item: Item, change: Literal["add", "remove", "never", "readmit"]
+        item: Item, change: Literal["add", "remove", "never", "readmit"], session_id: MaybeId = None
     ) -> str:
         """Change which items a session uses: add one, remove one, never use one, or let one be selected again."""
-        with _told():
-            own, ref = await own_session(engine, session_id, "chat"), as_ref(item)
+        with told():
+            own, ref = await sessions.own(session_id, "chat"), as_ref(item)
             act = {
                 "add": engine.items.add,
                 "remove": engine.items.remove,
@@ -109,14 +132,14 @@ def _add_item_tools(server: MCPServer[Any], engine: Engine) -> None:
 
     @server.tool(annotations=_CHANGES)
     async def set_include_mode(
-        session_id: Id, item: Item, include: IncludeMode, also_in_this_session: bool = False
+        item: Item, include: IncludeMode, also_in_this_session: bool = False, session_id: MaybeId = None
     ) -> str:
         """Set how the session's agent includes an item: always, manual or agent. New sessions follow it.
 
         An item that becomes `always` comes into the open session only with `also_in_this_session`.
         """
-        with _told():
-            own, ref = await own_session(engine, session_id, "manage"), as_ref(item)
+        with told():
+            own, ref = await sessions.own(session_id, "manage"), as_ref(item)
             agents = LocalPane(engine, owner=caller().owner).agents
             agent = (await engine.sessions.get(own)).agent
             file = await set_include(agents, agent, ref, include)
@@ -142,7 +165,7 @@ class _Server(MCPServer[Any]):
 
     async def list_resources(self) -> list[Resource]:
         sessions = (await self._engine.sessions.list(caller().owner)).sessions
-        return [
+        contexts = [
             Resource(
                 uri=uri_of(state.id),
                 name=f"working context of {state.name or state.id}",
@@ -151,12 +174,12 @@ class _Server(MCPServer[Any]):
             )
             for state in sessions
         ]
+        return contexts + item_resources(self._engine)
 
+    async def list_prompts(self) -> list[Prompt]:
+        return item_prompts(self._engine)
 
-@contextmanager
-def _told() -> Generator[None]:
-    """Tell the caller what went wrong in our own words."""
-    try:
-        yield
-    except WindowpaneError as error:
-        raise ToolError(str(error)) from None
+    async def get_prompt(
+        self, name: str, arguments: dict[str, Any] | None = None, context: Any = None
+    ) -> GetPromptResult:
+        return item_prompt(self._engine, name)

@@ -92,7 +92,7 @@ class McpConnection:
             tasks.cancel_scope.cancel()
 
     async def call(self, tool: str, arguments: Mapping[str, Any], timeout_s: float) -> CallToolResult:
-        """Call a tool once.
+        """Call a tool once. One that reports progress has `timeout_s` again each time.
 
         Raises:
             NotDeliveredError: the call cannot have run.
@@ -103,8 +103,12 @@ class McpConnection:
         name = f"{self._server}:{tool}"
         receipt = Receipt()
         try:
-            with receipt.kept(), anyio.fail_after(timeout_s):
-                return await self.client.call_tool(tool, dict(arguments))
+            with receipt.kept(), anyio.fail_after(timeout_s) as limit:
+
+                async def still_at_it(progress: float, total: float | None, message: str | None) -> None:
+                    limit.deadline = anyio.current_time() + timeout_s
+
+                return await self.client.call_tool(tool, dict(arguments), progress_callback=still_at_it)
         except TimeoutError:
             raise ToolTimeoutError(name, timeout_s) from None
         except MCPError as error:

@@ -70,8 +70,13 @@ def shapes(kind: str) -> CallToolResult:
 
 
 @server.tool()
-async def sleep(seconds: float) -> str:
+async def sleep(seconds: float, ctx: Context, reports: int = 0) -> str:
     """Sleep."""
+    for number in range(reports):
+        await anyio.sleep(seconds / reports)
+        await ctx.report_progress(number + 1, reports)
+    if reports:
+        return "awake"
     await anyio.sleep(seconds)
     return "slept"
 
