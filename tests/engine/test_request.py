@@ -13,6 +13,7 @@ from windowpane.context.request import Budget
 from windowpane.errors import TurnNotFoundError
 from windowpane.models.scripted import Call, Reply
 from windowpane.request.assemble import FRAME_TOKENS
+from windowpane.request.prompt.sections import WITHOUT_WEB_TEXT
 from windowpane.request.selector import FixedSelector
 from windowpane.testing import World, drain, tool
 
@@ -332,6 +333,25 @@ async def test_a_request_without_a_session_is_not_asked_to_keep_notes(world: Wor
     assert [[item.name for item in context.items] for context in contexts] == [
         ["get_relevant_context", "set_relevant_context"],
         [],
+    ]
+
+
+async def test_what_cannot_be_done_for_a_message_is_said_in_the_record_and_to_the_model(world: World) -> None:
+    world.rule("tone", "Be kind.", include="manual")
+    world.says("Hello.")
+
+    async with world.engine() as engine:
+        session = await engine.sessions.create(settings={"mode": "research"})
+        await drain(engine.turn(session.id, "Use @rule:tone and @rule:tome and @reference:atlas"))
+        context = await engine.past.context(session.id, 1)
+
+    assert context.degraded == (
+        "web search skipped: no search engine is configured; set WINDOWPANE_SEARCH_ENGINE",
+        "@rule:tome was mentioned, but the agent has no such rule",
+        "@reference:atlas was mentioned, but the agent has no such reference",
+    )
+    assert [message.content for message in world.model.calls[0].messages if message.name == "mode"] == [
+        WITHOUT_WEB_TEXT
     ]
 
 

@@ -75,6 +75,7 @@ def test_their_descriptions_and_schemas_say_how_to_call_them() -> None:
         ({"set_name": "files", "items": ["/b", "/c"]}, "Set files: 2 items", {"files": ("/b", "/c")}),
         ({"setName": "files", "items": ["/b"], "mode": "merge"}, "Merged files: 2 items", {"files": ("/a", "/b")}),
         ({"set_name": "files", "items": []}, "Cleared files", {}),
+        ({"set_name": "ports", "items": [80, "81"]}, "Set ports: 2 items", {"files": ("/a",), "ports": ("80", "81")}),
     ],
 )
 async def test_a_call_changes_a_set_and_says_so(

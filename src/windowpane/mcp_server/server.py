@@ -39,13 +39,13 @@ def create_server(engine: Engine, place: str = "") -> MCPServer:
     @server.tool(description=SET_DESCRIPTION, annotations=_CHANGES)
     async def set_relevant_context(
         set_name: str,
-        items: list[str],
+        items: list[str | int],
         mode: Literal["replace", "merge"] = "replace",
         session_id: MaybeId = None,
     ) -> CallToolResult:
         with told():
             own = await sessions.own(session_id, "chat")
-            change = await engine.working.set(own, set_name, items, mode, actor="model")
+            change = await engine.working.set(own, set_name, list(map(str, items)), mode, actor="model")
             sets = await engine.working.get(own)
         return _answer(change.text, {"session_id": own, "context": sets}, is_error=change.refused)
 

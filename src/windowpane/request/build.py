@@ -129,13 +129,13 @@ async def build_request(
         settings=settings,
         window_tokens=window_tokens,
         window_source=window_source,
-        sections=build_prompt(agent, session.settings, now=now, working_context=not no_notes),
+        sections=build_prompt(agent, session.settings, now=now, working_context=not no_notes, web=found.possible),
         no_working_context=no_notes,
         gathered=gathered,
         selection=selection,
         history=history,
         blocks=(*await _blocks(session), *map(recall_block, recollection.recalled)),
-        notes=(*found.notes, *recollection.degraded, *((BUILT_AGAIN,) if smaller else ())),
+        notes=(*found.notes, *_unknown(agent, turn.message), *recollection.degraded, *_again(smaller)),
         catalog=catalog.name,
         message_count=session.message_count - 1,
         token_factor=smaller.factor if smaller else learned_factor(session, settings.model),
@@ -173,6 +173,16 @@ def _mentioned(agent: Agent, session: SessionState, message: str) -> list[Event]
     """Return what a message's mentions add to its session."""
     found = (ref for ref in mentions(message) if not session.holds(ref) and item_of(agent, (), ref) is not None)
     return [ItemAdded(item=SessionItem(ref, "manual"), actor="user") for ref in found]
+
+
+def _again(smaller: SmallerWindow | None) -> tuple[str, ...]:
+    return (BUILT_AGAIN,) if smaller else ()
+
+
+def _unknown(agent: Agent, message: str) -> list[str]:
+    """Return notes on what a message mentions and the agent does not have."""
+    missing = (ref for ref in mentions(message) if item_of(agent, (), ref) is None)
+    return [f"@{ref} was mentioned, but the agent has no such {ref.type}" for ref in missing]
 
 
 def _arrivals(session: SessionState, servers: Iterable[ServerStatus]) -> list[Event]:

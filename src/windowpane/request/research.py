@@ -20,10 +20,11 @@ NOT_IN_PREVIEW = "web search not run for a preview: the turn searches the web fi
 
 @dataclass(frozen=True, slots=True)
 class Research:
-    """What a search adds to the session, and notes on a search that was not made or failed."""
+    """What a search adds to the session, notes on one that was not made or failed, and whether there can be any."""
 
     added: tuple[Event, ...] = ()
     notes: tuple[str, ...] = ()
+    possible: bool = True
 
 
 async def research(engine: SearchEngine | None, mode: Mode, message: str, *, search_web: bool) -> Research:
@@ -31,7 +32,7 @@ async def research(engine: SearchEngine | None, mode: Mode, message: str, *, sea
     if mode != "research":
         return Research()
     if engine is None:
-        return Research(notes=(NOT_CONFIGURED,))
+        return Research(notes=(NOT_CONFIGURED,), possible=False)
     if not search_web:
         return Research(notes=(NOT_IN_PREVIEW.format(RESULTS),))
     try:

@@ -7,7 +7,7 @@ answers for the server `windowpane` itself.
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from windowpane.context.items import BUILT_IN_SERVER, Tool
 from windowpane.context.sets import MAX_PER_SET, MAX_TOTAL, ChangeMode, ContextSets, SetChange
@@ -103,8 +103,15 @@ async def _set(sets: SessionSets, arguments: Mapping[str, Any]) -> ToolOutput:
     name, items = _set_name(arguments), arguments.get("items")
     if name is None or items is None:
         return ToolOutput("Give set_name and items. Nothing was changed.", is_error=True)
+    if isinstance(items, list):
+        items = [_as_text(item) for item in cast("list[Any]", items)]
     change = await sets.set(name, items, arguments.get("mode", "replace"))
     return ToolOutput(change.text, is_error=change.refused)
+
+
+def _as_text(item: Any) -> Any:
+    """Return a number as text: models give ports that way. Anything else is left for the sets to judge."""
+    return str(item) if isinstance(item, int) and not isinstance(item, bool) else item
 
 
 async def _get(sets: SessionSets, arguments: Mapping[str, Any]) -> ToolOutput:

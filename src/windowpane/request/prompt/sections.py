@@ -35,6 +35,14 @@ MODE_TEXTS: Mapping[Mode, str] = {
 }
 
 
+WITHOUT_WEB_TEXT = (
+    "# Mode: research\n\n"
+    "Research was asked for, but the web cannot be searched here: nothing was searched for this conversation. Answer "
+    "from what you were given, name what each claim comes from, and say plainly that you did not search the web."
+)
+"""The words of the mode where no search engine is configured."""
+
+
 @dataclass(frozen=True, slots=True)
 class Section:
     """One section of the system block."""
@@ -45,22 +53,27 @@ class Section:
 
 
 def build_prompt(
-    agent: Agent, settings: SessionSettings, *, now: datetime, working_context: bool = True
+    agent: Agent, settings: SessionSettings, *, now: datetime, working_context: bool = True, web: bool = True
 ) -> tuple[Section, ...]:
     """Return the sections of the system block, in order. Without `working_context` that section is left out.
+
+    Without `web` the words of mode `research` say that nothing was searched.
 
     Raises:
         MissingCorePromptError: the agent has no core prompt.
     """
-    return tuple(_sections(agent, settings, now, working_context and agent.settings.working_context))
+    return tuple(_sections(agent, settings, now, working_context and agent.settings.working_context, web))
 
 
-def _sections(agent: Agent, settings: SessionSettings, now: datetime, working_context: bool) -> Iterator[Section]:
+def _sections(
+    agent: Agent, settings: SessionSettings, now: datetime, working_context: bool, web: bool
+) -> Iterator[Section]:
     if agent.prompts.core is None or not agent.prompts.core.strip():
         raise MissingCorePromptError(agent.name, f"{agent.folder}/prompts/core.md")
     yield Section("core", "core", agent.prompts.core)
-    if text := MODE_TEXTS.get(settings.mode or agent.settings.mode):
-        yield Section("core", "mode", text)
+    mode = settings.mode or agent.settings.mode
+    if text := MODE_TEXTS.get(mode):
+        yield Section("core", "mode", WITHOUT_WEB_TEXT if mode == "research" and not web else text)
     if working_context:
         yield Section("core", "working_context", WORKING_CONTEXT_TEXT)
     url = settings.current_url or ""
