@@ -112,12 +112,12 @@ class Engine:
         self._states = Sessions(store, touch_every_s=touch_every_s)
         self._toolboxes = Toolboxes(toolbox)
         self.working = WorkingContext(self._states)
-        self.fetched = Fetching(self._states, pages)
+        self._leases = Leases(store, lease_s)
+        self.fetched = Fetching(self._states, pages, self._leases)
         self.costs = Costs(store, models, cost_limits or CostLimits())
         self._memory = Memory(self._states, self.costs.open, history)
         self._search_engine = search_engine
         self._audience = SessionHubs(store)
-        self._leases = Leases(store, lease_s)
         self._requests = self._turn_requests(search_engine, settle_s, resume_after_s)
         self._runner = Runner(
             sessions=self._states,

@@ -79,14 +79,14 @@ async def test_clearing_fetched_context_erases_it_and_keeps_the_conversation(wor
         await drain(engine.turn(session.id, "Hi"))
         await engine.fetched.push(session.id, "https://example.org/a", text="The secret page.")
         cleared = await engine.fetched.clear(session.id, "web_search")
-        kept = len(cleared.fetched)
-        cleared = await engine.fetched.clear(session.id)
+        kept = len(cleared.state.fetched)
+        cleared = (await engine.fetched.clear(session.id)).state
         log = [entry.event for entry in await engine.store.read(session.id)]
         messages = await engine.conversations.messages(session.id)
     on_disk = b"".join(path.read_bytes() for path in tmp_path.glob("a.db*"))
 
     assert (kept, cleared.fetched, cleared.message_count) == (1, (), 2)
-    assert [type(event) for event in log[-3:]] == [Erased, FetchedCleared, FetchedCleared]
+    assert [type(event) for event in log[-2:]] == [Erased, FetchedCleared]
     assert [message.role for message in messages] == ["user", "assistant"]
     assert b"secret" not in on_disk
 

@@ -43,6 +43,7 @@ async def test_pages_come_in_are_counted_and_are_cleared(world: World) -> None:
             }
         ],
         "counts": {"web_search": 0, "page": 1},
+        "remains": [],
     }
     assert counted == {
         "mode": "normal",
@@ -58,7 +59,7 @@ async def test_pages_come_in_are_counted_and_are_cleared(world: World) -> None:
         "calls_without_usage": 1,
         "calls_without_price": 0,
     }
-    assert cleared.json() == {"items": [], "counts": {"web_search": 0, "page": 0}}
+    assert cleared.json() == {"items": [], "counts": {"web_search": 0, "page": 0}, "remains": []}
     assert (after["total_fetched_items"], after["message_count"]) == (0, 2)
 
 

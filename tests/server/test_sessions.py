@@ -71,6 +71,7 @@ async def test_a_new_session_holds_the_always_items_of_its_agent(world: World) -
         "created_at": "…",
         "updated_at": "…",
         "open_turn": None,
+        "branch_of": None,
     }
     assert again.json() == body
 

@@ -20,6 +20,7 @@ from windowpane.api.export import SessionExport
 from windowpane.api.replay import Rebuilt, Rerun, WhatIf
 from windowpane.api.sessions import (
     ChangedSession,
+    ErasedSession,
     FetchedList,
     ItemsChange,
     MessagePage,
@@ -157,8 +158,11 @@ class SessionsApi(Protocol):
         """Add a message that was said elsewhere. No model is called. With `key`, the same call again adds nothing."""
         ...
 
-    async def remove_message(self, session_id: str, seq: int) -> SessionView:
-        """Take back, and erase, a message that was added a short while ago."""
+    async def remove_message(self, session_id: str, seq: int) -> ErasedSession:
+        """Take back, and erase, a message that was added a short while ago.
+
+        Later requests, calls and summaries lose its text too; `remains` says what has the same words and is kept.
+        """
         ...
 
     async def items(self, session_id: str) -> tuple[SessionItem, ...]:
@@ -226,7 +230,10 @@ class SessionsApi(Protocol):
         ...
 
     async def clear_fetched(self, session_id: str, kind: FetchedKind | None = None) -> FetchedList:
-        """Erase what was fetched, of one kind or all of it. The conversation stays."""
+        """Erase what was fetched, of one kind or all of it. The conversation stays.
+
+        Requests and calls lose the texts too; `remains` says what has the same words and is kept.
+        """
         ...
 
     async def statistics(self, session_id: str) -> Statistics:

@@ -100,6 +100,13 @@ class ChangedSession(SessionView):
     warnings: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErasedSession(SessionView):
+    """A session after a message was erased. `remains` says, in plain words, what has the same text and is kept."""
+
+    remains: tuple[str, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class SessionListView:
     """Some sessions, last used first, and the cursor of the next page; null when this was the last.
@@ -143,10 +150,14 @@ class FetchedView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchedList:
-    """What a session holds from outside, oldest first."""
+    """What a session holds from outside, oldest first.
+
+    After clearing, `remains` says in plain words what has the same text and is kept, such as an answer that quotes it.
+    """
 
     items: tuple[FetchedView, ...]
     counts: FetchedCounts
+    remains: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,6 +85,11 @@ def names_in(skeleton: str) -> tuple[BlobHash, ...]:
     return tuple(dict.fromkeys(own))
 
 
+def literals_in(skeleton: str) -> str:
+    """Return what a skeleton says itself, without the texts that it names."""
+    return "\n".join(piece for piece in json.loads(skeleton)["pieces"] if isinstance(piece, str))
+
+
 def join(skeleton: str, texts: Mapping[BlobHash, str]) -> bytes:
     """Return the bytes of a body. `texts` holds the first skeleton as well, where this one is compared to it.
 

@@ -10,6 +10,7 @@ from windowpane.api.pane import Role
 from windowpane.api.refs import as_ref
 from windowpane.api.sessions import (
     ChangedSession,
+    ErasedSession,
     FetchedList,
     ItemsChange,
     ItemsView,
@@ -125,9 +126,9 @@ class RemoteSessions:
         body = {"role": role, "content": content}
         return await self._server.send(SessionView, "POST", path, body, headers=keyed(key))
 
-    async def remove_message(self, session_id: str, seq: int) -> SessionView:
+    async def remove_message(self, session_id: str, seq: int) -> ErasedSession:
         """Take back, and erase, a message that was added a short while ago."""
-        return await self._server.send(SessionView, "DELETE", f"{session_path(session_id)}/messages/{seq}")
+        return await self._server.send(ErasedSession, "DELETE", f"{session_path(session_id)}/messages/{seq}")
 
     async def items(self, session_id: str) -> tuple[SessionItem, ...]:
         """Return the items of a session, in the order in which they came."""

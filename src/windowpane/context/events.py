@@ -113,10 +113,15 @@ class MessageAdded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageRemoved:
-    """A message that had been put in from outside was taken back. `tokens` is what its text had cost."""
+    """A message that had been put in from outside was taken back. `tokens` is what its text had cost.
+
+    `erased` names the blobs that were erased with it. `drops_summary` tells that a summary that covered it is gone too.
+    """
 
     seq: int
     tokens: int = 0
+    erased: tuple[BlobHash, ...] = ()
+    drops_summary: bool = False
     type: Literal["message.removed"] = "message.removed"
 
 
@@ -298,9 +303,10 @@ class FetchedAdded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchedCleared:
-    """Fetched context was erased: of one kind, or all of it."""
+    """Fetched context was erased: of one kind, or all of it. `erased` names the blobs that were erased with it."""
 
     kind: FetchedKind | None = None
+    erased: tuple[BlobHash, ...] = ()
     actor: Actor = "user"
     type: Literal["fetched.cleared"] = "fetched.cleared"
 

@@ -172,6 +172,8 @@ def _(event: MessageAdded, state: SessionState, recorded: Recorded) -> SessionSt
 
 @_meaning.register
 def _(event: MessageRemoved, state: SessionState, recorded: Recorded) -> SessionState:
+    if event.drops_summary and state.summary is not None and state.summary.through_seq >= event.seq:
+        state = _with(state, summary=None)
     kept = tuple(message for message in state.recent if message.seq != event.seq)
     # Its text is erased, so a later fold of the log never sees it.
     if len(kept) == len(state.recent):

@@ -311,7 +311,7 @@ class RequestMessage:
     """One message as the model gets it, and the part of the prompt order that it belongs to.
 
     `name` tells parts of one kind apart for people; the model never sees it. `is_error` is for the result of a tool
-    that failed.
+    that failed. `erased` tells that the text of a past message was erased since.
     """
 
     role: Role
@@ -321,6 +321,7 @@ class RequestMessage:
     tool_calls: tuple[ToolCall, ...] = ()
     tool_call_id: str | None = None
     is_error: bool = False
+    erased: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -130,7 +130,7 @@ class BlobNotFoundError(NotFoundError):
     code = "blob_not_found"
 
     def __init__(self, blob_hash: str) -> None:
-        super().__init__(f"no text with hash {blob_hash[:12]} is kept")
+        super().__init__(f"no text with hash {blob_hash[:12]} is kept; it was erased")
         self.blob_hash = blob_hash
 
 

@@ -14,6 +14,7 @@ from windowpane.context.items import ItemRef
 from windowpane.context.messages import Step
 from windowpane.context.request import Request, RequestMessage
 from windowpane.engine import Engine
+from windowpane.errors import BlobNotFoundError
 from windowpane.insight.past import steps_of
 from windowpane.insight.usage import spending
 from windowpane.insight.wire import BuiltCall, changes_of, spans_of
@@ -121,7 +122,10 @@ class CallBuilder:
         if name is None or call.purpose != "answer":
             return None
         if name not in self._read:
-            self._read[name] = await self._engine.past.read(self._session_id, name)
+            try:
+                self._read[name] = await self._engine.past.read(self._session_id, name)
+            except BlobNotFoundError:
+                return None
         return CallParts(self._read[name], self._steps[: call.step - 1])
 
 

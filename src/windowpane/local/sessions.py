@@ -9,6 +9,7 @@ from windowpane.api.pane import Role
 from windowpane.api.refs import as_ref
 from windowpane.api.sessions import (
     ChangedSession,
+    ErasedSession,
     FetchedList,
     ItemsChange,
     MessagePage,
@@ -31,7 +32,7 @@ from windowpane.local.bound import Bound
 from windowpane.local.cache import cache_of_session
 from windowpane.local.calls import calls_of_session
 from windowpane.local.statistics import statistics_of
-from windowpane.local.views import changed_session, fetched_list, items_change, session_view
+from windowpane.local.views import changed_session, erased_session, fetched_list, items_change, session_view
 from windowpane.sessions.lifecycle import SessionList
 
 LOOKED_AT = 500
@@ -165,9 +166,9 @@ class LocalSessions:
         added = MessageAdded(role=role, content=content)
         return session_view(await self._engine.conversations.add(own, added, key=key))
 
-    async def remove_message(self, session_id: str, seq: int) -> SessionView:
+    async def remove_message(self, session_id: str, seq: int) -> ErasedSession:
         """Take back, and erase, a message that was added a short while ago."""
-        return session_view(await self._engine.conversations.remove(await self._bound.own(session_id), seq))
+        return erased_session(await self._engine.conversations.remove(await self._bound.own(session_id), seq))
 
     async def items(self, session_id: str) -> tuple[SessionItem, ...]:
         """Return the items of a session, in the order in which they came."""
@@ -234,7 +235,8 @@ class LocalSessions:
 
     async def clear_fetched(self, session_id: str, kind: FetchedKind | None = None) -> FetchedList:
         """Erase what was fetched."""
-        return fetched_list(await self._engine.fetched.clear(await self._bound.own(session_id), kind))
+        erasure = await self._engine.fetched.clear(await self._bound.own(session_id), kind)
+        return fetched_list(erasure.state, erasure.remains)
 
     async def statistics(self, session_id: str) -> Statistics:
         """Count what a session holds, and what its turns cost."""

@@ -176,7 +176,8 @@ class LocalTurns:
 
     async def _context(self, session_id: SessionId, turn: int, events: Sequence[Recorded]) -> RequestContext | None:
         built = last_built(events, turn)
-        return built and context_of(await self._engine.store.blob(session_id, built.request))
+        found = await self._engine.store.blobs(session_id, [built.request]) if built else {}
+        return context_of(found[built.request]) if built and found else None
 
     async def _changed_since(
         self, agent: str, item: ContextItem

@@ -5,6 +5,7 @@ from typing import Any
 from windowpane.api.agents import ServerView
 from windowpane.api.sessions import (
     ChangedSession,
+    ErasedSession,
     FetchedCounts,
     FetchedList,
     FetchedView,
@@ -19,6 +20,7 @@ from windowpane.context.session import OpenTurn, SessionState
 from windowpane.context.sets import SetChange
 from windowpane.errors import InvalidInputError
 from windowpane.request.assemble import item_tokens
+from windowpane.sessions.erasing import Erasure
 from windowpane.stores.sessions import Changed
 from windowpane.text.tokens import count
 from windowpane.tools.base import ServerStatus
@@ -28,6 +30,11 @@ from windowpane.tools.names import offered_name
 def session_view(state: SessionState) -> SessionView:
     """Return a session as callers see it."""
     return SessionView(**_facts(state))
+
+
+def erased_session(erasure: Erasure) -> ErasedSession:
+    """Return a session after a message was erased."""
+    return ErasedSession(**_facts(erasure.state), remains=erasure.remains)
 
 
 def items_change(change: Changed) -> ItemsChange:
@@ -59,8 +66,8 @@ def fetched_counts(state: SessionState) -> FetchedCounts:
     return FetchedCounts(web_search=kinds.count("web_search"), page=kinds.count("page"))
 
 
-def fetched_list(state: SessionState) -> FetchedList:
-    """Return what a session holds from outside."""
+def fetched_list(state: SessionState, remains: tuple[str, ...] = ()) -> FetchedList:
+    """Return what a session holds from outside, and after clearing what remains of it."""
     return FetchedList(
         items=tuple(
             FetchedView(
@@ -75,6 +82,7 @@ def fetched_list(state: SessionState) -> FetchedList:
             for held in state.fetched
         ),
         counts=fetched_counts(state),
+        remains=remains,
     )
 
 

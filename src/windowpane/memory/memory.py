@@ -21,7 +21,7 @@ from windowpane.context.messages import AssistantMessage, Message, UserMessage
 from windowpane.context.session import SessionState
 from windowpane.errors import WindowpaneError
 from windowpane.memory.recall import Recollection, recall
-from windowpane.memory.recent import due
+from windowpane.memory.recent import Due, due
 from windowpane.memory.summarise import can_summarise, summarise
 from windowpane.models.base import OpenModel
 from windowpane.search.history import IN_A_THREAD, HistoryIndex
@@ -88,7 +88,7 @@ class Memory:
         except WindowpaneError as error:
             log.info("summary.without_model", session=state.id, code=error.code)
             chosen = None
-        calls = self._recorder(state, model, price)
+        calls = self._recorder(state, wanted, model, price)
         with recording(calls):
             summary = await summarise(wanted, chosen, session_id=state.id)
         ended = calls.take()
@@ -97,21 +97,21 @@ class Memory:
         made = SummaryMade(summary=summary)
 
         def newer(now: SessionState) -> list[Event]:
-            # The history may have been cleared, or another worker may have been faster.
+            # Messages may have been erased, or another worker may have been faster.
             covered = now.summary.through_seq if now.summary else 0
-            there = any(message.seq == summary.through_seq for message in now.recent)
-            return [*ended, *([made] if there and summary.through_seq > covered else [])]
+            is_new = summary.through_seq > covered and _is_all_there(wanted, now)
+            return [*ended, *([made] if is_new else [])]
 
         return await self._sessions.change(state.id, newer, unread=True)
 
-    def _recorder(self, state: SessionState, model: str, price: ModelPrice | None) -> CallRecorder:
-        """Return what keeps the calls of a summary, unless the history was cleared meanwhile."""
+    def _recorder(self, state: SessionState, wanted: Due, model: str, price: ModelPrice | None) -> CallRecorder:
+        """Return what keeps the calls of a summary, unless a message of it was erased meanwhile."""
 
         async def store(events: Sequence[Event], blobs: Mapping[BlobHash, str]) -> None:
-            def unless_cleared(now: SessionState) -> Sequence[Event]:
-                return events if now.message_count >= state.message_count else ()
+            def unless_erased(now: SessionState) -> Sequence[Event]:
+                return events if _is_all_there(wanted, now) else ()
 
-            await self._sessions.change(state.id, unless_cleared, blobs=blobs, unread=True)
+            await self._sessions.change(state.id, unless_erased, blobs=blobs, unread=True)
 
         calls = CallRecorder(store, purpose="summary")
         calls.begin_step(1, model, price=price)
@@ -137,3 +137,11 @@ class Memory:
 
         # A long log would hold up other requests.
         return told() if len(events) < IN_A_THREAD else await anyio.to_thread.run_sync(told)
+
+
+def _is_all_there(wanted: Due, now: SessionState) -> bool:
+    """Tell whether nothing of what is summed up was erased, neither a message nor the summary before."""
+    there = {message.seq for message in now.recent}
+    covered = now.summary.through_seq if now.summary else 0
+    before = wanted.before.through_seq if wanted.before else 0
+    return covered >= before and all(message.seq in there for message in wanted.messages)

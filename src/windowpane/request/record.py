@@ -48,6 +48,9 @@ class _Kept:
 _AGENT_PARTS: frozenset[PartKind] = frozenset({"core", "site", "rules", "references"})
 """The parts that are made of the agent's words alone."""
 
+ERASED_TEXT = "[erased]"
+"""What stands for a message of a past request whose text was erased since."""
+
 _KEPT: TypeAdapter[_Kept] = TypeAdapter(_Kept)
 _OFFER: TypeAdapter[OfferedTool] = TypeAdapter(OfferedTool)
 
@@ -134,6 +137,11 @@ def texts_of(body: str) -> tuple[BlobHash, ...]:
     return tuple(dict.fromkeys(names))
 
 
+def messages_of_record(body: str) -> tuple[tuple[PartKind, str, BlobHash], ...]:
+    """Return part, name and text of each message of a record, the text by its hash."""
+    return tuple((message.part, message.name, message.content) for message in _read(body).messages)
+
+
 def damages(name: BlobHash, body: str, texts: Mapping[BlobHash, str]) -> tuple[str, ...]:
     """Return what is not as it was recorded: nothing, when the request that is rebuilt is the one that was sent.
 
@@ -162,22 +170,23 @@ def context_of(body: str) -> RequestContext:
 
 
 def rebuild(body: str, texts: Mapping[BlobHash, str]) -> Request:
-    """Return the request exactly as it was sent.
+    """Return the request exactly as it was sent. A message whose text is not among `texts` is marked as erased.
 
     Raises:
-        KeyError: a text of the record is not among `texts`.
+        KeyError: a tool of the record is not among `texts`.
     """
     kept = _read(body)
     return Request(
         messages=tuple(
             RequestMessage(
                 role=message.role,
-                content=texts[message.content],
+                content=texts.get(message.content, ERASED_TEXT),
                 part=message.part,
                 name=message.name,
                 tool_calls=message.tool_calls,
                 tool_call_id=message.tool_call_id,
                 is_error=message.is_error,
+                erased=message.content not in texts,
             )
             for message in kept.messages
         ),

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Protocol
 
 from windowpane.agents.base import Agents
 from windowpane.calls.body import names_in
@@ -24,6 +23,7 @@ from windowpane.context.events import (
     SessionContext,
     SessionCreated,
     SessionUpdated,
+    SummaryMade,
 )
 from windowpane.context.fold import messages_of
 from windowpane.context.ids import Actor, BlobHash, SessionId
@@ -36,7 +36,7 @@ from windowpane.memory.memory import Memory
 from windowpane.request.catalog import read_catalog
 from windowpane.request.record import texts_of
 from windowpane.request.settings import call_settings
-from windowpane.stores.base import Lease
+from windowpane.sessions.erasing import Erasing, Erasure, Removal, SessionLeases, Traces
 from windowpane.stores.sessions import Sessions
 from windowpane.text.tokens import count
 
@@ -44,18 +44,6 @@ MAX_CLIENT_TOOLS = 1000
 """How many tools of its own a client may bring along."""
 
 MAX_MESSAGE_CHARACTERS = 1_000_000
-
-
-class SessionLeases(Protocol):
-    """Who may run a turn in a session, or change its past."""
-
-    async def take(self, session_id: SessionId) -> Lease:
-        """Return a new lease."""
-        ...
-
-    async def release(self, session_id: SessionId, lease: Lease) -> None:
-        """Give a lease back."""
-        ...
 
 
 class Conversations:
@@ -67,6 +55,7 @@ class Conversations:
         self._agents = agents
         self._memory = memory
         self._leases = leases
+        self._erasing = Erasing(sessions, leases)
 
     async def messages(self, session_id: SessionId, *, before: int | None = None, limit: int = 50) -> list[Message]:
         """Return the latest messages before a sequence number, oldest first."""
@@ -98,26 +87,40 @@ class Conversations:
         counted = [replace(message, tokens=count(message.content)) for message in messages]
         return (await self._states.change(session_id, lambda _: counted)).state
 
-    async def remove(self, session_id: SessionId, seq: int) -> SessionState:
-        """Take back, and erase, one of the latest messages that were put in from outside.
+    async def remove(self, session_id: SessionId, seq: int) -> Erasure:
+        """Take back one of the latest messages that were put in from outside, and erase all that was made of it.
+
+        Later requests, calls and summaries lose its text. What a user or a model said stays: the answer tells of it.
 
         Raises:
             SessionNotFoundError: no such session.
             InvalidInputError: there is no such message, or it belongs to a turn.
+            SessionBusyError: a turn is running, or one that waits was given the message.
         """
-        found = await self._store.read(session_id, after=seq - 1, limit=1)
-        added = found[0].event if found else None
 
-        def remove(state: SessionState) -> list[Event]:
-            latest = any(message.seq == seq for message in state.recent)
+        def choose(state: SessionState, log: Sequence[Recorded]) -> Removal:
+            added = log[seq - 1].event if seq <= len(log) else None
+            # A worker may have died after the log was told and before the text was erased.
+            latest = any(message.seq == seq for message in state.recent) or _is_removed(log, seq)
             if not isinstance(added, MessageAdded) or not latest:
                 raise InvalidInputError(f"message {seq} cannot be removed: it is not a recently added external message")
-            return [MessageRemoved(seq=seq, tokens=added.tokens)]
+            return Removal(seqs=(seq,), texts=(added.content,))
 
-        changed = await self._states.change(session_id, remove)
-        await self._store.erase(session_id, [seq])
-        self._memory.forget(session_id)
-        return changed.state
+        def tell(state: SessionState, log: Sequence[Recorded], traces: Traces) -> list[Event]:
+            added = log[seq - 1].event
+            if not isinstance(added, MessageAdded) or _is_removed(log, seq):
+                return []
+            events: list[Event] = [
+                MessageRemoved(seq=seq, tokens=added.tokens, erased=traces.blobs, drops_summary=bool(traces.seqs))
+            ]
+            made = [each.event for each in log if isinstance(each.event, SummaryMade) and each.seq not in traces.seqs]
+            # The summary before the one that is dropped holds again.
+            return [*events, *made[-1:]] if traces.seqs else events
+
+        try:
+            return await self._erasing.erase(session_id, choose, tell)
+        finally:
+            self._memory.forget(session_id)
 
     async def clear(self, session_id: SessionId, *, actor: Actor = "user") -> SessionState:
         """Erase the conversation for good. Items, settings and the session itself stay.
@@ -200,6 +203,10 @@ def check_message(message: str) -> None:
         message.encode()
     except UnicodeEncodeError as error:
         raise InvalidInputError(f"the message is not valid Unicode at character {error.start}") from None
+
+
+def _is_removed(log: Iterable[Recorded], seq: int) -> bool:
+    return any(isinstance(entry.event, MessageRemoved) and entry.event.seq == seq for entry in log)
 
 
 def _is_conversation(event: Event) -> bool:

@@ -5,7 +5,7 @@ come from anywhere: it is read again from beginning to end before anything of it
 happened is refused. It brings no permissions along: which tools may run without asking is decided here.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 
@@ -19,6 +19,8 @@ from windowpane.context.events import (
     CallSent,
     Event,
     FetchedAdded,
+    FetchedCleared,
+    MessageRemoved,
     Recorded,
     RequestBuilt,
     SessionCreated,
@@ -32,7 +34,7 @@ from windowpane.context.session import SessionState
 from windowpane.context.sets import replace_all
 from windowpane.errors import InvalidInputError, InvalidSettingError, TurnNotFoundError
 from windowpane.request.catalog import read_catalog
-from windowpane.request.record import rebuild, texts_of
+from windowpane.request.record import messages_of_record, rebuild, texts_of
 from windowpane.request.settings import checked_changes
 from windowpane.sessions.fetching import checked_page
 from windowpane.stores.base import Store
@@ -185,16 +187,21 @@ def _check_order(events: Iterable[ExportedEvent]) -> None:
             raise InvalidInputError(f"event {place} begins the session a second time")
 
 
-def _check_texts(events: Iterable[ExportedEvent], blobs: Mapping[BlobHash, str]) -> None:
+def _check_texts(events: Sequence[ExportedEvent], blobs: Mapping[BlobHash, str]) -> None:
     for name, text in blobs.items():
         if content_hash(text) != name:
             raise InvalidInputError(f"the text given for hash {name[:12]!r} has another hash")
+    may_be_erased = _may_be_erased(events)
     for entry in events:
         if not isinstance(entry.event, RequestBuilt):
+            continue
+        if entry.event.request not in blobs and may_be_erased(entry.event.request):
             continue
         try:
             record = blobs[entry.event.request]
             context = rebuild(record, blobs).context
+            needed = (text for _, _, text in messages_of_record(record) if not may_be_erased(text))
+            tuple(blobs[text] for text in needed)
             # A record holds the parts of a name; not all that can be written down is one.
             tuple(each.ref for each in (*context.items, *context.candidates))
             if entry.event.catalog is not None:
@@ -203,6 +210,15 @@ def _check_texts(events: Iterable[ExportedEvent], blobs: Mapping[BlobHash, str])
             raise InvalidInputError(f"event {entry.seq} needs the text {error}, which is not there") from None
         except ValueError:
             raise InvalidInputError(f"event {entry.seq} names a record that is none") from None
+
+
+def _may_be_erased(events: Sequence[ExportedEvent]) -> Callable[[BlobHash], bool]:
+    """Return what tells whether a text can be missing. The log of a fork does not say what its origin erased later."""
+    first = events[0].event
+    if isinstance(first, SessionCreated) and first.branch_of is not None:
+        return lambda _: True
+    told = (entry.event.erased for entry in events if isinstance(entry.event, MessageRemoved | FetchedCleared))
+    return {name for names in told for name in names}.__contains__
 
 
 def _check_state(state: SessionState) -> None:

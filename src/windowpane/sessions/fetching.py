@@ -1,20 +1,22 @@
 """Bring pages and search results into a session, and take them out again.
 
-Whatever is fetched is stored first and sent later, framed as data. Clearing erases the texts from the log; what a past
-request already contained stays in that request's record until the history is cleared.
+Whatever is fetched is stored first and sent later, framed as data. Clearing erases the texts from the log, and from the
+requests and calls that they were sent in.
 """
 
 from collections.abc import Sequence
 from dataclasses import replace
 from urllib.parse import urlsplit
 
-from windowpane.context.events import Event, FetchedAdded, FetchedCleared
+from windowpane.context.events import Event, FetchedAdded, FetchedCleared, Recorded
 from windowpane.context.fetched import Fetched, FetchedKind, capped
 from windowpane.context.ids import Actor, SessionId
 from windowpane.context.session import SessionState
 from windowpane.errors import FetchFailedError, InvalidInputError
 from windowpane.fetch.base import PageReader
+from windowpane.sessions.erasing import Erasing, Erasure, Removal, SessionLeases, Traces
 from windowpane.stores.sessions import Sessions
+from windowpane.text.blocks import fetched_name
 
 MAX_URL_CHARACTERS = 8000
 
@@ -22,8 +24,9 @@ MAX_URL_CHARACTERS = 8000
 class Fetching:
     """Fetched context of sessions."""
 
-    def __init__(self, sessions: Sessions, pages: PageReader | None) -> None:
+    def __init__(self, sessions: Sessions, pages: PageReader | None, leases: SessionLeases) -> None:
         self._sessions = sessions
+        self._erasing = Erasing(sessions, leases)
         self._pages = pages
 
     async def fetch(self, session_id: SessionId, url: str, *, actor: Actor = "user") -> SessionState:
@@ -67,31 +70,41 @@ class Fetching:
         events = [FetchedAdded(items=held, actor=actor)] if held else []
         return (await self._sessions.change(session_id, lambda _: events)).state
 
-    async def clear(
-        self, session_id: SessionId, kind: FetchedKind | None = None, *, actor: Actor = "user"
-    ) -> SessionState:
-        """Erase fetched context: of one kind, or all of it. The conversation stays."""
+    async def clear(self, session_id: SessionId, kind: FetchedKind | None = None, *, actor: Actor = "user") -> Erasure:
+        """Erase fetched context: of one kind, or all of it. The conversation stays.
 
-        def clear(state: SessionState) -> list[Event]:
-            return [FetchedCleared(kind=kind, actor=actor)] if state.fetched else []
+        Requests and calls lose the texts too. What a model or a user said of them stays: the answer tells of it.
 
-        changed = await self._sessions.change(session_id, clear)
-        gone = [
-            entry.seq
-            for entry in await self._sessions.store.read(session_id)
-            if isinstance(entry.event, FetchedAdded)
-            and entry.seq < changed.state.seq
-            and all(kind in (None, item.kind) for item in entry.event.items)
-        ]
-        if gone:
-            await self._sessions.store.erase(session_id, gone)
-            self._sessions.forget(session_id)
-        return await self._sessions.state(session_id)
+        Raises:
+            SessionNotFoundError: no such session.
+            SessionBusyError: a turn is running, or one that waits was given a page.
+        """
+
+        def choose(state: SessionState, log: Sequence[Recorded]) -> Removal | None:
+            gone = [item for entry in log for item in _fetched(entry) if kind in (None, item.kind)]
+            seqs = tuple(entry.seq for entry in log if any(kind in (None, item.kind) for item in _fetched(entry)))
+            names = frozenset(fetched_name(item) for item in gone)
+            return Removal(seqs=seqs, texts=tuple(item.content for item in gone), pages=names) if seqs else None
+
+        def tell(state: SessionState, log: Sequence[Recorded], traces: Traces) -> list[Event]:
+            cleared = FetchedCleared(kind=kind, erased=traces.blobs, actor=actor)
+            if not any(kind in (None, held.item.kind) for held in state.fetched):
+                return [cleared] if traces.blobs else []
+            # What came in together with a page that goes, and stays, comes in again by itself.
+            mixed = {entry.seq for entry in log if len({item.kind for item in _fetched(entry)}) > 1}
+            stays = [held.item for held in state.fetched if held.seq in mixed and kind not in (None, held.item.kind)]
+            return [cleared, *([FetchedAdded(items=tuple(stays), actor="system")] if stays else [])]
+
+        return await self._erasing.erase(session_id, choose, tell)
 
     def _reader(self, url: str) -> PageReader:
         if self._pages is None:
             raise FetchFailedError(url, "this program was built without a page reader")
         return self._pages
+
+
+def _fetched(entry: Recorded) -> tuple[Fetched, ...]:
+    return entry.event.items if isinstance(entry.event, FetchedAdded) else ()
 
 
 def checked_page(item: Fetched) -> Fetched:

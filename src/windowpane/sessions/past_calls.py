@@ -64,15 +64,16 @@ class PastCalls:
         if call.head is None or call.body is None:
             return None
         found = await self._store.blobs(session_id, [call.head, call.body])
-        if call.head not in found or call.body not in found:
+        if call.head not in found:
             return None
-        skeleton = found[call.body]
-        texts = await self._texts(session_id, skeleton)
-        try:
-            body = join(skeleton, texts)
-        except KeyError:
-            body = None
+        body = await self._joined(session_id, found[call.body]) if call.body in found else None
         return Wire(_HEAD.validate_json(found[call.head]), body)
+
+    async def _joined(self, session_id: SessionId, skeleton: str) -> bytes | None:
+        try:
+            return join(skeleton, await self._texts(session_id, skeleton))
+        except KeyError:
+            return None
 
     async def _texts(self, session_id: SessionId, skeleton: str) -> Mapping[BlobHash, str]:
         first = first_in(skeleton)

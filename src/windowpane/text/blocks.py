@@ -7,6 +7,7 @@ in boundary lines, says what it is, and, where it came from outside, that it is 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from windowpane.context.fetched import Fetched
 from windowpane.context.messages import AssistantMessage, Message, UserMessage
 from windowpane.context.request import Evidence, PartKind, Tier
 from windowpane.context.session import HeldFetch
@@ -120,13 +121,18 @@ def _stretch(first: Message, last: Message) -> str:
     return f"turns {first.turn} to {last.turn}"
 
 
+def fetched_name(item: Fetched) -> str:
+    """Return what requests call a page or a search result."""
+    return f"{item.kind} {item.url}"
+
+
 def fetched_blocks(fetched: Sequence[HeldFetch]) -> tuple[Block, ...]:
     """Return fetched pages and results, newest first, each framed as untrusted."""
     newest_first = sorted(fetched, key=lambda held: -held.seq)
     return tuple(
         Block(
             kind="fetched",
-            name=f"{held.item.kind} {held.item.url}",
+            name=fetched_name(held.item),
             text=_fetched_text(held),
             tier="fetched",
             rank=(index,),

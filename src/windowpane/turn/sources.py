@@ -11,6 +11,7 @@ from windowpane.context.items import ItemRef, Reference, reference_ref
 from windowpane.context.messages import Source, Step
 from windowpane.context.request import Request
 from windowpane.context.session import HeldFetch
+from windowpane.text.blocks import fetched_name
 
 FindUsed = Callable[[Mapping[ItemRef, str], str, Sequence[str]], Collection[ItemRef]]
 """Tells which of some texts an answer made use of, given what else the model was shown."""
@@ -92,7 +93,7 @@ def _title(references: Mapping[str, Reference], name: str) -> str:
 
 
 def _pages(request: Request, fetched: Sequence[HeldFetch]) -> Iterator[Source]:
-    titles = {f"{held.item.kind} {held.item.url}": held.item.title for held in fetched}
+    titles = {fetched_name(held.item): held.item.title for held in fetched}
     for part in request.context.parts:
         if part.kind == "fetched" and part.status != "left_out":
             url = part.name.partition(" ")[2]

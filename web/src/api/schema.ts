@@ -911,6 +911,35 @@ export type ErasedEvent = {
   type: "erased"
 }
 
+/** A session after a message was erased. `remains` says, in plain words, what has the same text and is kept. */
+export type ErasedSession = {
+  id: string
+  name: string
+  title: string
+  agent: string
+  owner: string
+  settings: SessionSettings
+  items: SessionItem[]
+  excluded: ItemRef[]
+  rules: string[]
+  references: string[]
+  tools: ToolName[]
+  context: Record<string, string[]>
+  meta: SessionMeta
+  observed: string[]
+  fetched: FetchedCounts
+  summary: Summary | null
+  message_count: number
+  turn_count: number
+  token_count: number
+  seq: number
+  created_at: string | null
+  updated_at: string | null
+  open_turn: OpenTurnView | null
+  branch_of: Branch | null
+  remains: string[]
+}
+
 /** What went wrong, for people and for programs. `param` is the part of the request that is to be changed. */
 export type ErrorBody = {
   message: string
@@ -1021,18 +1050,20 @@ export type FetchedAddedEvent = {
   type: "fetched.added"
 }
 
-/** Fetched context was erased: of one kind, or all of it. */
+/** Fetched context was erased: of one kind, or all of it. `erased` names the blobs that were erased with it. */
 export type FetchedCleared = {
   kind: "web_search" | "page" | null
+  erased: string[]
   actor: "user" | "model" | "system"
   type: "fetched.cleared"
 }
 
-/** Fetched context was erased: of one kind, or all of it. */
+/** Fetched context was erased: of one kind, or all of it. `erased` names the blobs that were erased with it. */
 export type FetchedClearedEvent = {
   seq: number
   at: string
   kind: "web_search" | "page" | null
+  erased: string[]
   actor: "user" | "model" | "system"
   type: "fetched.cleared"
 }
@@ -1048,10 +1079,11 @@ export type FetchedIn = {
   items: FetchedInput[]
 }
 
-/** What a session holds from outside, oldest first. */
+/** What a session holds from outside, oldest first. After clearing, `remains` says in plain words what has the same text and is kept, such as an answer that quotes it. */
 export type FetchedList = {
   items: FetchedView[]
   counts: FetchedCounts
+  remains: string[]
 }
 
 /** One page or search result. The text is in the requests that it was sent in. */
@@ -1480,19 +1512,23 @@ export type MessagePage = {
   before: number | null
 }
 
-/** A message that had been put in from outside was taken back. `tokens` is what its text had cost. */
+/** A message that had been put in from outside was taken back. `tokens` is what its text had cost. `erased` names the blobs that were erased with it. `drops_summary` tells that a summary that covered it is gone too. */
 export type MessageRemoved = {
   seq: number
   tokens: number
+  erased: string[]
+  drops_summary: boolean
   type: "message.removed"
 }
 
-/** A message that had been put in from outside was taken back. `tokens` is what its text had cost. */
+/** A message that had been put in from outside was taken back. `tokens` is what its text had cost. `erased` names the blobs that were erased with it. `drops_summary` tells that a summary that covered it is gone too. */
 export type MessageRemovedEvent = {
   seq: number
   at: string
   removed: number
   tokens: number
+  erased: string[]
+  drops_summary: boolean
   type: "message.removed"
 }
 
@@ -2018,7 +2054,7 @@ export type RequestContext = {
   catalog: string | null
 }
 
-/** One message as the model gets it, and the part of the prompt order that it belongs to. `name` tells parts of one kind apart for people; the model never sees it. `is_error` is for the result of a tool that failed. */
+/** One message as the model gets it, and the part of the prompt order that it belongs to. `name` tells parts of one kind apart for people; the model never sees it. `is_error` is for the result of a tool that failed. `erased` tells that the text of a past message was erased since. */
 export type RequestMessage = {
   role: "system" | "user" | "assistant" | "tool"
   content: string
@@ -2027,6 +2063,7 @@ export type RequestMessage = {
   tool_calls: ToolCall[]
   tool_call_id: string | null
   is_error: boolean
+  erased: boolean
 }
 
 /** A selection that was run again, best first. `measured` tells whether anything had to be measured again. `search` are all settings that it ran under. `degraded` says what was less good than it should be. */
@@ -3432,7 +3469,7 @@ export interface Operations {
     path: { session_id: string; seq: number }
     query: Record<string, never>
     body: undefined
-    answer: SessionView
+    answer: ErasedSession
   }
   list_observed: {
     path: { session_id: string }

@@ -65,11 +65,14 @@ async def add_fetched(pane: Chatting, session_id: Id, fetched: FetchedIn) -> Fet
     return await pane.sessions.add_fetched(session_id, fetched.items)
 
 
-@router.delete("/fetched", summary="Erase fetched context", responses=problems(404))
+@router.delete("/fetched", summary="Erase fetched context", responses=problems(404, 409))
 async def clear_fetched(
     pane: Chatting,
     session_id: Id,
     kind: Annotated[FetchedKind | None, Query(description="Only this kind; without it, all.")] = None,
 ) -> FetchedList:
-    """Erase what was fetched. The conversation stays."""
+    """Erase what was fetched, also from past requests and calls. The conversation stays.
+
+    `remains` says what has the same words and is kept.
+    """
     return await pane.sessions.clear_fetched(session_id, kind)

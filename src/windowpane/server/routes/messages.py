@@ -4,7 +4,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Query
 
-from windowpane.api.sessions import MessagePage, SessionView
+from windowpane.api.sessions import ErasedSession, MessagePage
 from windowpane.api.turns import SentItem, TurnReceipts, TurnRecord
 from windowpane.context.request import Request, RequestContext
 from windowpane.server.dependencies import Chatting, Reading
@@ -27,13 +27,16 @@ async def list_messages(
     return await pane.sessions.messages(session_id, before=before, limit=limit)
 
 
-@router.delete("/messages/{seq}", summary="Take a message back", responses=problems(404))
+@router.delete("/messages/{seq}", summary="Take a message back", responses=problems(404, 409))
 async def remove_message(
     pane: Chatting,
     session_id: Id,
     seq: Annotated[int, Path(ge=1, le=LARGEST_SEQ, description="The message's sequence number.")],
-) -> SessionView:
-    """Take back, and erase, a message that was added without a turn a short while ago."""
+) -> ErasedSession:
+    """Take back, and erase, a message that was added without a turn a short while ago.
+
+    Later requests, calls and summaries lose its text too. `remains` says what has the same words and is kept.
+    """
     return await pane.sessions.remove_message(session_id, seq)
 
 
