@@ -19,6 +19,7 @@ from windowpane.agents.folder import FolderAgents
 from windowpane.engine import Engine
 from windowpane.fetch.pages import Pages
 from windowpane.models.provider import PydanticModels
+from windowpane.search.base import Nearness
 from windowpane.server.app import create_app
 from windowpane.serving import sockets
 from windowpane.testing import World
@@ -27,7 +28,7 @@ VOLATILE = ("at", "created_at", "updated_at", "timestamp", "latency_ms", "versio
 EVENTS = {"Accept": "text/event-stream"}
 
 
-def engine_of(world: World, pages: Pages | None = None) -> Engine:
+def engine_of(world: World, pages: Pages | None = None, nearness: Nearness | None = None) -> Engine:
     return Engine(
         store=world.store,
         agents=FolderAgents(world.root),
@@ -35,13 +36,16 @@ def engine_of(world: World, pages: Pages | None = None) -> Engine:
         toolbox=lambda: world.toolbox,
         selector=world.selector,
         pages=pages or Pages(),
+        nearness=nearness,
     )
 
 
 @asynccontextmanager
-async def served(world: World, pages: Pages | None = None, **options: Any) -> AsyncGenerator[httpx2.AsyncClient]:
+async def served(
+    world: World, pages: Pages | None = None, nearness: Nearness | None = None, **options: Any
+) -> AsyncGenerator[httpx2.AsyncClient]:
     async with (
-        listening(create_app(engine_of(world, pages), **options)) as address,
+        listening(create_app(engine_of(world, pages, nearness), **options)) as address,
         httpx2.AsyncClient(base_url=address, timeout=PATIENCE_S) as client,
     ):
         yield client

@@ -65,6 +65,7 @@ async def test_an_agent_tells_its_settings_counts_servers_and_problems(world: Wo
             "search": {},
             "working_context": True,
             "finders": True,
+            "prices": {},
         },
         "counts": {"rules": 1, "references": 2, "tools": 1},
         "servers": [server],
