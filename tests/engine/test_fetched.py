@@ -7,12 +7,15 @@ from pathlib import Path
 
 import pytest
 
+from engine.unsteady import UnsteadyStore
 from fetch.site import page, running_site
-from windowpane.context.events import Erased, FetchedAdded, FetchedCleared
+from windowpane.context.events import Erased, FetchedAdded, FetchedCleared, MessageAdded
 from windowpane.context.fetched import CUT_MARK, MAX_CHARACTERS, Fetched
-from windowpane.errors import FetchRefusedError
+from windowpane.errors import FetchRefusedError, RequestTooLongError
 from windowpane.fetch.engines import open_engine_by_name
 from windowpane.fetch.pages import Pages
+from windowpane.models.scripted import Reply
+from windowpane.search.history import HistoryIndex
 from windowpane.stores.sqlite.store import SQLiteStore
 from windowpane.testing import World, drain
 
@@ -129,6 +132,46 @@ async def test_research_searches_the_web_and_keeps_what_it_finds(world: World) -
     assert [event.actor for event in log if isinstance(event, FetchedAdded)] == ["system"]
     assert context.degraded == ()
     assert any("High at noon." in message.content for message in world.model.calls[0].messages)
+
+
+@pytest.mark.parametrize("found", [True, False], ids=["found", "failed"])
+async def test_research_searches_once_when_the_model_refuses_the_request_as_too_long(
+    world: World, *, found: bool
+) -> None:
+    world.says(Reply(error=RequestTooLongError("too long")), "At noon.")
+    result = {"title": "Tides", "url": "https://coast.example/tides", "content": "High at noon.", "engine": "x"}
+    answer = page(json.dumps({"results": [result]}), content_type="application/json") if found else page("", status=500)
+    async with running_site({"/search": answer}) as site:
+        searxng = open_engine_by_name("searxng", {"url": site.url}, {})
+        async with world.engine(search_engine=searxng) as engine:
+            session = await engine.sessions.create(settings={"mode": "research"})
+            await drain(engine.turn(session.id, "When is high tide?"))
+            context = await engine.past.context(session.id, 1)
+            log = [entry.event for entry in await engine.store.read(session.id)]
+
+    assert len(site.visits) == 1
+    assert len(world.model.calls) == 2
+    assert sum(isinstance(event, FetchedAdded) for event in log) == found
+    assert any("High at noon." in message.content for message in world.model.calls[1].messages) == found
+    assert any(note.startswith("web search skipped: searxng") for note in context.degraded) != found
+    assert context.degraded[-1] == "the model refused the request as too long; it was built again for a smaller window"
+
+
+@pytest.mark.parametrize("nth", range(4, 8))
+async def test_research_searches_once_when_the_store_is_away_while_the_request_is_built(world: World, nth: int) -> None:
+    store = world.store = UnsteadyStore()
+    world.says("At noon.")
+    answer = page(json.dumps({"results": []}), content_type="application/json")
+    async with running_site({"/search": answer}) as site:
+        searxng = open_engine_by_name("searxng", {"url": site.url}, {})
+        async with world.engine(search_engine=searxng, history=HistoryIndex(None), lease_s=0.3) as engine:
+            session = await engine.sessions.create(settings={"mode": "research"})
+            said = [MessageAdded(role="user", content=f"Paint shade {number} is dull.") for number in range(80)]
+            await engine.conversations.add_all(session.id, said)
+            store.lose(nth, calls=2)
+            await drain(engine.turn(session.id, "When is high tide?"))
+
+    assert len(site.visits) == 1
 
 
 async def test_research_without_an_engine_goes_on_and_says_so(world: World) -> None:

@@ -32,7 +32,7 @@ from windowpane.request.gather import Gathered, always_tools, gather, item_of, w
 from windowpane.request.mentions import mentions
 from windowpane.request.prompt.sections import build_prompt
 from windowpane.request.record import to_blobs
-from windowpane.request.research import research
+from windowpane.request.research import Research
 from windowpane.request.resume import resume_text
 from windowpane.request.selector import Selection, Selector
 from windowpane.request.settings import call_settings, no_working_context, search_settings, window_of
@@ -87,17 +87,17 @@ async def build_request(
     agent: Agent,
     servers: tuple[ServerStatus, ...],
     session: SessionState,
+    found: Research,
     *,
     brought: Sequence[Tool] = (),
     reply_options: ReplyOptions | None = None,
-    search_web: bool = True,
     finders: bool = True,
     smaller: SmallerWindow | None = None,
 ) -> BuiltRequest:
-    """Return the request for the message of the session's open turn. Nothing is stored.
+    """Return the request for the message of the session's open turn. Nothing is stored, and the web is not searched.
 
-    `brought` are tools that the client runs, `reply_options` what it asks of the answer. Without `search_web` a search
-    is announced, not made; without `finders` the model cannot ask for more; `smaller`: it refused a longer request.
+    `found` is what a search has found, `brought` are tools that the client runs, `reply_options` what it asks of the
+    answer. Without `finders` the model cannot ask for more; `smaller`: it refused a longer request.
 
     Raises:
         NoTurnRunningError: the session has no open turn.
@@ -106,7 +106,6 @@ async def build_request(
     """
     turn, now = open_turn(session), datetime.now(UTC)
     settings = replace(call_settings(agent, session), reply_options=reply_options or ReplyOptions())
-    found = await research(services.search_engine, settings.mode, turn.message, search_web=search_web)
     added = (*_mentioned(agent, session, turn.message), *_arrivals(session, servers), *found.added)
     session = _with_added(session, added, now)
     window_tokens, window_source = _window(services, agent, settings.model, smaller or session.smaller_window)

@@ -18,7 +18,9 @@ from windowpane.context.session import SessionState, open_turn
 from windowpane.request.build import RequestServices, build_request
 from windowpane.request.finders import Finders
 from windowpane.request.record import rebuild, texts_of
+from windowpane.request.research import Research, research, searched_before
 from windowpane.request.resume import is_taken_up_again
+from windowpane.request.settings import call_settings
 from windowpane.sessions.toolboxes import Toolboxes
 from windowpane.stores.sessions import Changed, Sessions
 from windowpane.tools.base import Toolbox
@@ -63,7 +65,8 @@ class TurnRequests:
         now = datetime.now(UTC)
         opening = opening_events(state, message, resumed=self.resumes(state))
         begun = fold(state.id, (Recorded(state.seq + nth, now, each) for nth, each in enumerate(opening, 1)), state)
-        built = await build_request(self._services, agent, toolbox.servers(), begun, search_web=False)
+        found = await self._search(begun, agent, search_web=False)
+        built = await build_request(self._services, agent, toolbox.servers(), begun, found)
         return built.request
 
     async def read(self, state: SessionState) -> Request | None:
@@ -104,7 +107,9 @@ class TurnRequests:
             await toolbox.settled(self._settle_s)
             # That may have taken seconds: what was changed meanwhile counts.
             state = await patience.retry(partial(self._sessions.state, state.id))
-        build = partial(build_request, self._services, agent, toolbox.servers(), state)
+        earlier = await patience.retry(partial(self.read, state)) if smaller else None
+        found = searched_before(earlier) if earlier else await self._search(state, agent)
+        build = partial(build_request, self._services, agent, toolbox.servers(), state, found)
         chosen = {"brought": brought, "reply_options": reply_options, "finders": finders, "smaller": smaller}
         turn = open_turn(state).turn
         embeddings = HeldCalls(turn=turn, step=0, prices=agent.settings.prices)
@@ -116,3 +121,7 @@ class TurnRequests:
             self._sessions, state, turn, [*called, *events], patience, {**texts, **blobs}, fence=fence
         )
         return built.request, stored
+
+    async def _search(self, state: SessionState, agent: Agent, *, search_web: bool = True) -> Research:
+        mode, message = call_settings(agent, state).mode, open_turn(state).message
+        return await research(self._services.search_engine, mode, message, search_web=search_web)
