@@ -41,7 +41,6 @@ def run(
     """
     configure_logging(settings.log_level)
     configure_tracing()
-    load_everything()
     anyio.run(serve, settings, engine or open_engine(settings, warm=True), on_ready)
 
 
@@ -51,6 +50,8 @@ async def serve(settings: Settings, engine: Engine, on_ready: Callable[[str], No
     app = app_for(settings, engine, token_needed=needed)
     with listening(settings.host, settings.port) as listener:
         async with app.router.lifespan_context(app):
+            # After the store was opened: a server that cannot start says so sooner.
+            load_everything()
             await _Server(app, listener, on_ready, settings.grace_s).serve(sockets=[listener])
 
 
