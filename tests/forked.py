@@ -33,6 +33,9 @@ _forks.set_forkserver_preload(
         "windowpane.stores.encrypted.store",
         "windowpane.stores.postgres.store",
         "windowpane.stores.redis.store",
+        "windowpane.models.provider",
+        "pydantic_ai.models.openai",
+        "windowpane.tools.mcp",
         "bpe_openai",
     ]
 )
@@ -50,14 +53,19 @@ class Forked:
         heard.close()
 
     @property
+    def pid(self) -> int:
+        """Return its number."""
+        assert self._process.pid is not None
+        return self._process.pid
+
+    @property
     def exitcode(self) -> int | None:
         """Return how it ended; None while it runs."""
         return self._process.exitcode
 
     def send_signal(self, number: signal.Signals) -> None:
         """Send it a signal."""
-        assert self._process.pid is not None
-        os.kill(self._process.pid, number)
+        os.kill(self.pid, number)
 
     def wait(self) -> int:
         """Wait for its end and return the exit code; a negative one is the signal that ended it."""
