@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import resource
 import signal
 import sqlite3
 import subprocess
@@ -24,7 +25,7 @@ import anyio
 import anyio.to_thread
 import httpx2
 
-from forked import Forked, forked
+from forked import Forked, forked, obey_permissions
 from patience import PATIENCE_S
 from server.place import EVENTS, events_in
 from stores.faults import serving, through
@@ -33,6 +34,7 @@ from stores.processes import Place
 from stores.proxy import proxy_to
 from windowpane.context.events import ModelReplied, Recorded, TurnFinished, TurnStarted
 from windowpane.context.ids import SessionId
+from windowpane.errors import StoreUnavailableError
 from windowpane.server.process.run import run
 from windowpane.settings import Settings
 from windowpane.wiring import open_store
@@ -42,8 +44,8 @@ from wire.server import Answer, Step, WireServer, running
 
 ROOM_BYTES = 8 * 2**20
 
-Away = Callable[[], AbstractAsyncContextManager[None]]
-"""Takes the store away while its block runs."""
+Away = Callable[["Servers"], AbstractAsyncContextManager[None]]
+"""Takes the store away from servers while its block runs."""
 
 Fault = Callable[[Kind, Path], AbstractAsyncContextManager[tuple[str, Away]]]
 """Makes a store, and yields its address and what takes it away."""
@@ -72,7 +74,7 @@ async def killed(kind: Kind, directory: Path) -> AsyncGenerator[tuple[str, Away]
     async with serving(kind, directory) as server:
 
         @asynccontextmanager
-        async def away() -> AsyncGenerator[None]:
+        async def away(servers: Servers) -> AsyncGenerator[None]:
             await anyio.to_thread.run_sync(server.kill)
             try:
                 yield
@@ -88,7 +90,7 @@ async def stalled(kind: Kind, directory: Path) -> AsyncGenerator[tuple[str, Away
     async with serving(kind, directory) as server, proxy_to(server.host, server.port) as proxy:
 
         @asynccontextmanager
-        async def away() -> AsyncGenerator[None]:
+        async def away(servers: Servers) -> AsyncGenerator[None]:
             proxy.stall()
             yield
             proxy.flow()
@@ -102,7 +104,7 @@ async def locked(kind: Kind, directory: Path) -> AsyncGenerator[tuple[str, Away]
     path = directory / "sessions.db"
 
     @asynccontextmanager
-    async def away() -> AsyncGenerator[None]:
+    async def away(servers: Servers) -> AsyncGenerator[None]:
         with closing(sqlite3.connect(path, isolation_level=None, timeout=PATIENCE_S)) as db:
             db.execute("BEGIN IMMEDIATE")
             yield
@@ -118,12 +120,28 @@ async def full(kind: Kind, directory: Path) -> AsyncGenerator[tuple[str, Away]]:
     with _mounted(small):
 
         @asynccontextmanager
-        async def away() -> AsyncGenerator[None]:
+        async def away(servers: Servers) -> AsyncGenerator[None]:
             _fill(small / "ballast")
             yield
             (small / "ballast").unlink()
 
         yield f"sqlite:///{small / 'sessions.db'}", away
+
+
+@asynccontextmanager
+async def unwritable(kind: Kind, directory: Path) -> AsyncGenerator[tuple[str, Away]]:
+    """Let servers write no file any more, as on a disk that has become read-only: neither the store nor their logs."""
+
+    @asynccontextmanager
+    async def away(servers: Servers) -> AsyncGenerator[None]:
+        limits = [resource.prlimit(process.pid, resource.RLIMIT_FSIZE) for process in servers.processes]
+        for process, (_, most) in zip(servers.processes, limits, strict=True):
+            resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (0, most))
+        yield
+        for process, limit in zip(servers.processes, limits, strict=True):
+            resource.prlimit(process.pid, resource.RLIMIT_FSIZE, limit)
+
+    yield f"sqlite:///{directory / 'sessions.db'}", away
 
 
 @contextmanager
@@ -149,6 +167,15 @@ def serve(folder: Path, store_url: str, provider: str, say: Callable[[str], None
     """Serve until the process is ended, and say the address when it is ready."""
     os.environ |= {"OPENAI_API_KEY": "test", "OPENAI_BASE_URL": f"{provider}/v1"}
     run(Settings(host="127.0.0.1", port=0, data=folder, store_url=store_url, grace_s=1), on_ready=say)
+
+
+def serve_obediently(folder: Path, say: Callable[[str], None]) -> None:
+    """Serve as a user who may write only what permissions allow, and say the address, or why that cannot be."""
+    obey_permissions()
+    try:
+        run(Settings(host="127.0.0.1", port=0, data=folder), on_ready=say)
+    except StoreUnavailableError as error:
+        say(str(error))
 
 
 @dataclass(slots=True)
@@ -319,7 +346,7 @@ async def outage(
                 await stack.enter_async_context(both.begun(number % 2, session, f"first {number}"))
                 for number, session in enumerate(first)
             ]
-            async with away():
+            async with away(both):
                 go_on.set()
                 for number, events in enumerate(begun):
                     tasks.start_soon(both.hear_out, f"first {number}", events)

@@ -6,8 +6,21 @@ from pathlib import Path
 
 import pytest
 
-from server.outages import Fault, Servers, Tally, killed, locked, outage, paused_server, stalled
+from forked import forked
+from server.outages import (
+    Fault,
+    Servers,
+    Tally,
+    killed,
+    locked,
+    outage,
+    paused_server,
+    serve_obediently,
+    stalled,
+    unwritable,
+)
 from stores.kinds import KINDS, Kind
+from windowpane.stores.sqlite.store import SQLiteStore
 
 KIND = {kind.name: kind for kind in KINDS}
 
@@ -34,6 +47,7 @@ def of_tries(tally: Tally) -> Tally:
         (KIND["redis"], killed),
         (KIND["redis"], stalled),
         (KIND["sqlite"], locked),
+        (KIND["sqlite"], unwritable),
     ],
     ids=lambda given: given.name if isinstance(given, Kind) else given.__name__,
 )
@@ -49,3 +63,31 @@ async def test_a_server_that_was_paused_finds_its_turns_closed_and_changes_nothi
     tally = await paused_server(KIND["sqlite"], tmp_path, locked, until_continued, turns=2)
 
     assert of_tries(tally) == Tally(tried=4, acknowledged=2, refused=0)
+
+
+@pytest.mark.parametrize("there", [False, True], ids=["new", "there already"])
+async def test_a_server_does_not_start_in_a_folder_that_it_cannot_write_and_says_what_to_do(
+    tmp_path: Path, *, there: bool
+) -> None:
+    folder, database = tmp_path / "data", tmp_path / "data/windowpane.db"
+    folder.mkdir()
+    if there:
+        async with SQLiteStore(database):
+            pass
+        database.chmod(0o444)
+    before = sorted(folder.iterdir())
+    folder.chmod(0o555)
+    try:
+        with forked(serve_obediently, folder, log=tmp_path / "refused.log") as refused:
+            said, left = refused.said, sorted(folder.iterdir())
+    finally:
+        folder.chmod(0o755)
+    if there:
+        database.chmod(0o644)
+    with forked(serve_obediently, folder, log=tmp_path / "served.log") as served:
+        address = served.said
+
+    why = "attempt to write a readonly database" if there else "Permission denied"
+    assert said == f"{database}: {why}; allow this user to write the file and its directory"
+    assert left == before
+    assert address.startswith("http://")

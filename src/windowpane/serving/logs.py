@@ -6,8 +6,9 @@ Tracebacks are printed without the values of variables, which would be what peop
 import logging
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from time import monotonic
-from typing import Literal
+from typing import Literal, TextIO, cast
 
 import structlog
 
@@ -48,7 +49,7 @@ def configure_logging(level: str = "info", form: LogForm | None = None) -> None:
     structlog.configure(
         processors=[*shared, *last],
         wrapper_class=structlog.make_filtering_bound_logger(number),
-        logger_factory=structlog.WriteLoggerFactory(sys.stderr),
+        logger_factory=structlog.WriteLoggerFactory(cast("TextIO", LogStream(sys.stderr))),
         cache_logger_on_first_use=False,
     )
     _configure_libraries(number, shared, last)
@@ -57,7 +58,7 @@ def configure_logging(level: str = "info", form: LogForm | None = None) -> None:
 def _configure_libraries(
     number: int, shared: list[structlog.typing.Processor], last: list[structlog.typing.Processor]
 ) -> None:
-    handler = logging.StreamHandler(sys.stderr)
+    handler = logging.StreamHandler(cast("TextIO", LogStream(sys.stderr)))
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             foreign_pre_chain=[*shared, structlog.stdlib.add_logger_name],
@@ -68,6 +69,24 @@ def _configure_libraries(
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(max(number, LIBRARIES))
+
+
+class LogStream:
+    """Writes to a stream if it can: what is being done goes on when the disk of the log is full or read-only."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str, /) -> int:
+        """Write a text; where that fails, it is dropped."""
+        with suppress(OSError):
+            self._stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        """Write what is held back."""
+        with suppress(OSError):
+            self._stream.flush()
 
 
 class Throttle(logging.Filter):

@@ -8,6 +8,7 @@ they stand: SQLite leaves stray copies behind when it moves rows between pages, 
 rows are dropped by rebuilding the whole file (`compact`), once they take up more than half of it.
 """
 
+import errno
 import sqlite3
 from collections.abc import Generator
 from contextlib import closing, contextmanager
@@ -158,7 +159,8 @@ def translated_errors(path: Path) -> Generator[None]:
     except sqlite3.Error as error:
         raise translated_error(path, error) from error
     except OSError as error:
-        raise StoreUnavailableError(f"{path}: {error.strerror or error}") from error
+        hint = _WRITE_HINT if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS) else ""
+        raise StoreUnavailableError(f"{path}: {error.strerror or error}{hint}") from error
 
 
 def translated_error(path: Path, error: sqlite3.Error) -> StoreError:
@@ -169,10 +171,12 @@ def translated_error(path: Path, error: sqlite3.Error) -> StoreError:
     return StoreUnavailableError(f"{path}: {error}{_HINTS.get(code, '')}")
 
 
+_WRITE_HINT = "; allow this user to write the file and its directory"
 _HINTS = {
     sqlite3.SQLITE_FULL: "; make room and try again",
-    sqlite3.SQLITE_READONLY: "; allow this user to write the file and its directory",
-    sqlite3.SQLITE_CANTOPEN: "; allow this user to write the file and its directory",
+    sqlite3.SQLITE_IOERR: "; see that its disk can be read and written",
+    sqlite3.SQLITE_READONLY: _WRITE_HINT,
+    sqlite3.SQLITE_CANTOPEN: _WRITE_HINT,
     sqlite3.SQLITE_BUSY: "; another program holds it open",
 }
 
