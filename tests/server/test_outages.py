@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 from pathlib import Path
 
 import pytest
@@ -16,11 +17,14 @@ from server.outages import (
     outage,
     paused_server,
     serve_obediently,
+    servers,
     stalled,
     unwritable,
 )
 from stores.kinds import KINDS, Kind
 from windowpane.stores.sqlite.store import SQLiteStore
+from wire import openai_chat
+from wire.reply import WireReply
 
 KIND = {kind.name: kind for kind in KINDS}
 
@@ -91,3 +95,35 @@ async def test_a_server_does_not_start_in_a_folder_that_it_cannot_write_and_says
     assert said == f"{database}: {why}; allow this user to write the file and its directory"
     assert left == before
     assert address.startswith("http://")
+
+
+ROOM_BYTES = 16 * 2**20
+
+
+async def test_a_turn_that_takes_more_memory_than_there_is_fails_alone(tmp_path: Path) -> None:
+    hello = openai_chat.answer(WireReply(text=("Hello.",)))
+    endless = openai_chat.answer(WireReply(text=("word " * 12_000_000,)))
+    async with servers(tmp_path, f"sqlite:///{tmp_path / 'sessions.db'}", how_many=1) as one:
+        greedy, other = await one.session(), await one.session()
+        one.wire.add(hello, endless, hello, hello)
+        await one.insist(0, other, "before")
+        pid = one.processes[0].pid
+        limit_memory(pid, memory_bytes(pid) + ROOM_BYTES)
+        body = {"content": "Talk on", "wait_s": 60}
+        failed = (await one.clients[0].post(f"/api/sessions/{greedy}/messages", json=body)).json()
+        await one.insist(0, other, "meanwhile")
+        limit_memory(pid, resource.RLIM_INFINITY)
+        await one.insist(0, greedy, "after")
+        tally = await one.tally()
+
+    message = "the server ran out of memory; ask for less, or give it more"
+    assert (failed["outcome"], message in str(failed["messages"][-1])) == ("failed", True)
+    assert of_tries(tally) == Tally(tried=3, acknowledged=3, refused=0)
+
+
+def memory_bytes(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[0]) * resource.getpagesize()
+
+
+def limit_memory(pid: int, most_bytes: int) -> None:
+    resource.prlimit(pid, resource.RLIMIT_AS, (most_bytes, resource.RLIM_INFINITY))

@@ -114,9 +114,10 @@ def failed(turn: int, error: WindowpaneError) -> TurnFinished:
     return TurnFinished(turn=turn, outcome="failed", error=reason)
 
 
-def crashed(turn: int) -> TurnFinished:
+def crashed(turn: int, why: Exception) -> TurnFinished:
     """Return the end of a turn that failed in a way that no part of the program expects."""
-    error = TurnError(code="internal", message="unexpected error; see the server log")
+    known = "the server ran out of memory; ask for less, or give it more" if isinstance(why, MemoryError) else None
+    error = TurnError(code="internal", message=known or "unexpected error; see the server log")
     return TurnFinished(turn=turn, outcome="failed", error=error)
 
 

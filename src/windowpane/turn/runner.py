@@ -352,10 +352,10 @@ class Runner:
             log.info("turn.failed", session=session_id, turn=task.turn, code=error.code)
             if task.unrecorded is None:
                 await self._record_end(task, [failed(task.turn, error)])
-        except Exception:
+        except Exception as error:
             # A background task is an edge: an unexpected error is logged here, once, and the user is told.
             log.exception("turn.crashed", session=session_id, turn=task.turn)
-            await self._record_end(task, [crashed(task.turn)])
+            await self._record_end(task, [crashed(task.turn, error)])
 
     async def _run_once_or_smaller(self, task: TurnTask) -> SessionState:
         """Run a turn. A request that the model refuses as too long is made smaller, once."""
