@@ -108,7 +108,7 @@ async def test_pages_are_sent_in_or_fetched_and_cleared(world: World) -> None:
 
     assert (pushed.status_code, pushed.json()["counts"]) == (201, {"web_search": 0, "page": 1})
     assert private.json()["code"] == "fetch_refused"
-    assert cleared.json() == {"items": [], "counts": {"web_search": 0, "page": 0}}
+    assert cleared.json() == {"items": [], "counts": {"web_search": 0, "page": 0}, "remains": []}
 
 
 @pytest.mark.spec("S4.40", "S4.42", "S4.44", "S4.45", "S4.48", "S4.49")

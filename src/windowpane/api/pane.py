@@ -35,6 +35,7 @@ from windowpane.api.turns import (
     CallRecord,
     ContextDebug,
     ItemUse,
+    PastContext,
     SentItem,
     TurnReceipts,
     TurnRecord,
@@ -45,7 +46,7 @@ from windowpane.context.events import Live, SessionItem, WatchEvent
 from windowpane.context.fetched import Fetched, FetchedKind
 from windowpane.context.items import ItemRef, Tool
 from windowpane.context.messages import Decision, ToolResult
-from windowpane.context.request import ReplyOptions, Request, RequestContext
+from windowpane.context.request import ReplyOptions, Request
 from windowpane.context.sets import ChangeMode, ContextSets
 from windowpane.context.summary import Summary
 
@@ -272,7 +273,7 @@ class TurnsApi(Protocol):
         """Return a turn's request, byte for byte as it was sent."""
         ...
 
-    async def context(self, session_id: str, turn: int) -> RequestContext:
+    async def context(self, session_id: str, turn: int) -> PastContext:
         """Return the record of a turn's request: every item, part and candidate, and why."""
         ...
 

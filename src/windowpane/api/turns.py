@@ -62,6 +62,24 @@ class TurnRecord(TurnView):
     events: tuple[FlatEvent, ...]
 
 
+ChangedSince = Literal["unchanged", "changed", "deleted", "unknown"]
+"""What has become of an item since it was sent; `unknown` when the tool's server is away or the client brought it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PastItem(ContextItem):
+    """An item of a past request. `changed_since` compares with the agent now."""
+
+    changed_since: ChangedSince
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PastContext(RequestContext):
+    """The record of a past request, with what has become of its items since."""
+
+    items: tuple[PastItem, ...]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SentItem:
     """An item of a past request as it was then.
@@ -75,7 +93,7 @@ class SentItem:
     item: ContextItem
     text: str | None
     definition: Mapping[str, Any] | None
-    changed_since: Literal["unchanged", "changed", "deleted", "unknown"]
+    changed_since: ChangedSince
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,6 +12,7 @@ from windowpane.api.turns import (
     CallRecord,
     ContextDebug,
     ItemUse,
+    PastContext,
     SentItem,
     TurnReceipts,
     TurnRecord,
@@ -20,7 +21,7 @@ from windowpane.api.turns import (
 )
 from windowpane.client.connection import Connection, item_path, session_path
 from windowpane.context.items import ItemRef
-from windowpane.context.request import Request, RequestContext
+from windowpane.context.request import Request
 
 
 class RemoteTurns:
@@ -43,9 +44,9 @@ class RemoteTurns:
         """Return a turn's request, byte for byte as it was sent."""
         return await self._server.get(Request, f"{_turn(session_id, turn)}/request")
 
-    async def context(self, session_id: str, turn: int) -> RequestContext:
+    async def context(self, session_id: str, turn: int) -> PastContext:
         """Return the record of a turn's request."""
-        return await self._server.get(RequestContext, f"{_turn(session_id, turn)}/context")
+        return await self._server.get(PastContext, f"{_turn(session_id, turn)}/context")
 
     async def calls(self, session_id: str, turn: int) -> CallList:
         """Return the calls of a turn, retries included, in the order in which they were sent."""

@@ -1,8 +1,9 @@
 """Past turns of one owner's sessions, in this process. Everything is answered from the log; no model is called."""
 
 import json
-from collections.abc import Sequence
-from typing import Any, Literal
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
 
 import anyio.to_thread
 
@@ -14,8 +15,11 @@ from windowpane.api.replay import Rebuilt, Rerun, WhatIf
 from windowpane.api.turns import (
     CallList,
     CallRecord,
+    ChangedSince,
     ContextDebug,
     ItemUse,
+    PastContext,
+    PastItem,
     SentItem,
     TurnReceipts,
     TurnRecord,
@@ -24,7 +28,7 @@ from windowpane.api.turns import (
 )
 from windowpane.context.events import Erased, ModelReplied, Recorded, TurnFinished
 from windowpane.context.fold import messages_of
-from windowpane.context.ids import SessionId
+from windowpane.context.ids import BlobHash, SessionId
 from windowpane.context.items import BUILT_IN_SERVER, CLIENT_SERVER, ItemRef, item_hash
 from windowpane.context.request import ContextItem, Request, RequestContext
 from windowpane.errors import AgentNotFoundError, NotFoundError, TurnNotFoundError
@@ -70,9 +74,12 @@ class LocalTurns:
         """Return a turn's request, byte for byte as it was sent."""
         return await self._engine.past.request(await self._bound.own(session_id), turn)
 
-    async def context(self, session_id: str, turn: int) -> RequestContext:
-        """Return the record of a turn's request."""
-        return await self._engine.past.context(await self._bound.own(session_id), turn)
+    async def context(self, session_id: str, turn: int) -> PastContext:
+        """Return the record of a turn's request, with what has become of its items since."""
+        context = await self._engine.past.context(await self._bound.own(session_id), turn)
+        now = await self._agent_now(context.agent)
+        known = {each.name: getattr(context, each.name) for each in fields(context)}
+        return PastContext(**known | {"items": tuple(now.past_item(item) for item in context.items)})
 
     async def calls(self, session_id: str, turn: int) -> CallList:
         """Return the calls of a turn, retries included, in the order in which they were sent."""
@@ -94,7 +101,7 @@ class LocalTurns:
             item=held,
             text=definition.get("text") if definition else None,
             definition=definition,
-            changed_since=await self._changed_since(context.agent, held),
+            changed_since=(await self._agent_now(context.agent)).since(held),
         )
 
     async def explain(self, session_id: str, turn: int, item: ItemRef | str) -> Explanation:
@@ -179,18 +186,30 @@ class LocalTurns:
         found = await self._engine.store.blobs(session_id, [built.request]) if built else {}
         return context_of(found[built.request]) if built and found else None
 
-    async def _changed_since(
-        self, agent: str, item: ContextItem
-    ) -> Literal["unchanged", "changed", "deleted", "unknown"]:
-        if item.server in (BUILT_IN_SERVER, CLIENT_SERVER):
-            return "unknown"
+    async def _agent_now(self, agent: str) -> "_AgentNow":
         try:
             # Asked first: a server that is ready by the time of the second question has its tools then.
             servers = await self._engine.agent_items.servers(agent)
-            away = any(server.name == item.server and server.state != "ready" for server in servers)
-            now = next((found for found in await self._engine.agent_items.of(agent) if found.ref == item.ref), None)
+            away = frozenset(server.name for server in servers if server.state != "ready")
+            return _AgentNow({item.ref: item_hash(item) for item in await self._engine.agent_items.of(agent)}, away)
         except AgentNotFoundError:
-            return "deleted"
-        if now is None:
-            return "unknown" if away else "deleted"
-        return "unchanged" if item_hash(now) == item.hash else "changed"
+            return _AgentNow({}, frozenset())
+
+
+@dataclass(frozen=True, slots=True)
+class _AgentNow:
+    """What an agent has now, by hash, and which of its tool servers are away. One that was deleted has nothing."""
+
+    hashes: Mapping[ItemRef, BlobHash]
+    away: frozenset[str]
+
+    def since(self, item: ContextItem) -> ChangedSince:
+        if item.server in (BUILT_IN_SERVER, CLIENT_SERVER):
+            return "unknown"
+        if item.ref not in self.hashes:
+            return "unknown" if item.server in self.away else "deleted"
+        return "unchanged" if self.hashes[item.ref] == item.hash else "changed"
+
+    def past_item(self, item: ContextItem) -> PastItem:
+        known = {each.name: getattr(item, each.name) for each in fields(item)}
+        return PastItem(**known, changed_since=self.since(item))

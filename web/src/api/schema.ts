@@ -1772,6 +1772,44 @@ export type PastCall = {
   function: CalledFunction
 }
 
+/** The record of a past request, with what has become of its items since. */
+export type PastContext = {
+  id: string
+  turn: number
+  timestamp: string
+  agent: string
+  settings: CallSettings
+  query: Query
+  items: PastItem[]
+  candidates: Candidate[]
+  absent: Absent[]
+  parts: Part[]
+  budget: Budget
+  message_count: number
+  degraded: string[]
+  search: Record<string, unknown>
+  pieces: PlacedPiece[]
+  catalog: string | null
+}
+
+/** An item of a past request. `changed_since` compares with the agent now. */
+export type PastItem = {
+  type: "rule" | "reference" | "tool"
+  name: string
+  server: string | null
+  include_mode: "always" | "manual" | "agent"
+  status: "used" | "truncated" | "missing" | "over_budget" | "not_permitted" | "server_down" | "disabled"
+  reason: string
+  tokens: number
+  hash: string | null
+  version: string
+  priority: number | null
+  evidence: Evidence | null
+  offered_name: string | null
+  found: Found | null
+  changed_since: "unchanged" | "changed" | "deleted" | "unknown"
+}
+
 /** How people talk. `hours` are turns by hour of the day in UTC; `lengths` are sessions by how many turns they have. The keys of `lengths` are `1`, `2`, `3-5`, `6-10`, `11-20`, `21-50` and `51+`. */
 export type Patterns = {
   outcomes: Record<string, number>
@@ -3565,7 +3603,7 @@ export interface Operations {
     path: { session_id: string; turn: number }
     query: Record<string, never>
     body: undefined
-    answer: RequestContext
+    answer: PastContext
   }
   debug_turn: {
     path: { session_id: string; turn: number }

@@ -5,8 +5,8 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query
 
 from windowpane.api.sessions import ErasedSession, MessagePage
-from windowpane.api.turns import SentItem, TurnReceipts, TurnRecord
-from windowpane.context.request import Request, RequestContext
+from windowpane.api.turns import PastContext, SentItem, TurnReceipts, TurnRecord
+from windowpane.context.request import Request
 from windowpane.server.dependencies import Chatting, Reading
 from windowpane.server.parameters import LARGEST_SEQ, Id, Kind, Name, Server, TurnNumber, ref_of
 from windowpane.server.problems import problems
@@ -58,8 +58,11 @@ async def read_turn(pane: Reading, session_id: Id, turn: TurnNumber) -> TurnReco
 
 
 @router.get("/turns/{turn}/context", summary="Read what a turn's request contained", responses=problems(404))
-async def read_turn_context(pane: Reading, session_id: Id, turn: TurnNumber) -> RequestContext:
-    """Return the record that was made when the request was built: every item, part and candidate, and why."""
+async def read_turn_context(pane: Reading, session_id: Id, turn: TurnNumber) -> PastContext:
+    """Return the record that was made when the request was built: every item, part and candidate, and why.
+
+    `changed_since` of each item compares it with the agent now.
+    """
     return await pane.turns.context(session_id, turn)
 
 
