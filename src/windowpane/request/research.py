@@ -46,4 +46,5 @@ async def research(engine: SearchEngine | None, mode: Mode, message: str, *, sea
 
 def searched_before(earlier: Request) -> Research:
     """Return what the search for a turn's earlier request is to its next one: what it found is in the session."""
-    return Research(notes=tuple(note for note in earlier.context.degraded if note.startswith(SKIPPED)))
+    notes = tuple(note for note in earlier.context.degraded if note.startswith(SKIPPED))
+    return Research(notes=notes, possible=NOT_CONFIGURED not in notes)
