@@ -4,38 +4,24 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from windowpane.agents.base import Agents
-from windowpane.calls.body import names_in
 from windowpane.context.events import (
-    CallSent,
-    Erased,
     Event,
-    FetchedAdded,
-    FetchedCleared,
     HistoryCleared,
-    ItemAdded,
-    ItemReadmitted,
-    ItemRemoved,
     MessageAdded,
     MessageRemoved,
     Recorded,
-    RequestBuilt,
-    ServerArrived,
-    SessionContext,
-    SessionCreated,
-    SessionUpdated,
     SummaryMade,
 )
 from windowpane.context.fold import messages_of
-from windowpane.context.ids import Actor, BlobHash, SessionId
+from windowpane.context.ids import Actor, SessionId
 from windowpane.context.messages import Message
 from windowpane.context.session import SessionState
 from windowpane.errors import (
     InvalidInputError,
 )
 from windowpane.memory.memory import Memory
-from windowpane.request.catalog import read_catalog
-from windowpane.request.record import texts_of
 from windowpane.request.settings import call_settings
+from windowpane.sessions.clearing import Clearing
 from windowpane.sessions.erasing import Erasing, Erasure, Removal, SessionLeases, Traces
 from windowpane.stores.sessions import Sessions
 from windowpane.text.tokens import count
@@ -56,6 +42,8 @@ class Conversations:
         self._memory = memory
         self._leases = leases
         self._erasing = Erasing(sessions, leases)
+        self._clearing = Clearing(self._store, leases)
+        sessions.complete_clearing = self._clearing.complete
 
     async def messages(self, session_id: SessionId, *, before: int | None = None, limit: int = 50) -> list[Message]:
         """Return the latest messages before a sequence number, oldest first."""
@@ -132,19 +120,12 @@ class Conversations:
         """
         lease = await self._leases.take(session_id)
         try:
-            changed = await self._states.change(
+            await self._states.change(
                 session_id,
                 lambda state: [HistoryCleared(turns=state.turn_count, keys=state.turn_keys.blocks, actor=actor)],
                 fence=lease.fence,
             )
-            events = await self._store.read(session_id)
-            gone = [entry.seq for entry in events if entry.seq < changed.state.seq and _is_conversation(entry.event)]
-            records = [entry.event.request for entry in events if isinstance(entry.event, RequestBuilt)]
-            bodies = (await self._store.blobs(session_id, records)).values()
-            texts = [text for body in bodies for text in texts_of(body)]
-            texts += await self._catalog_texts(session_id, events)
-            texts += await self._call_texts(session_id, events)
-            await self._store.erase(session_id, gone, blobs=[*records, *dict.fromkeys(texts)], fence=lease.fence)
+            await self._clearing.erase(session_id, fence=lease.fence)
         finally:
             await self._leases.release(session_id, lease)
             self._states.forget(session_id)
@@ -161,20 +142,6 @@ class Conversations:
         settings = call_settings(await self._agents.look(state.agent), state)
         await self._memory.sum_up(state, settings.model, settings.price)
         return await self._states.state(session_id)
-
-    async def _call_texts(self, session_id: SessionId, events: Iterable[Recorded]) -> list[BlobHash]:
-        """Return the names of everything that was kept of the calls of these turns."""
-        sent = [entry.event for entry in events if isinstance(entry.event, CallSent)]
-        bodies = await self._store.blobs(session_id, [call.body for call in sent])
-        names = [name for skeleton in bodies.values() for name in names_in(skeleton)]
-        return [*(call.head for call in sent), *bodies, *names]
-
-    async def _catalog_texts(self, session_id: SessionId, events: Iterable[Recorded]) -> list[BlobHash]:
-        """Return the names of the catalogs of these turns, and of the texts that they name."""
-        built = [entry.event for entry in events if isinstance(entry.event, RequestBuilt)]
-        names = list(dict.fromkeys(event.catalog for event in built if event.catalog))
-        found = (await self._store.blobs(session_id, names)).values()
-        return names + [entry.hash for body in found for entry in read_catalog(body).entries]
 
 
 def check_tools(count: int) -> None:
@@ -207,20 +174,3 @@ def check_message(message: str) -> None:
 
 def _is_removed(log: Iterable[Recorded], seq: int) -> bool:
     return any(isinstance(entry.event, MessageRemoved) and entry.event.seq == seq for entry in log)
-
-
-def _is_conversation(event: Event) -> bool:
-    return not isinstance(
-        event,
-        SessionCreated
-        | SessionUpdated
-        | ItemAdded
-        | ItemRemoved
-        | ItemReadmitted
-        | ServerArrived
-        | SessionContext
-        | FetchedAdded
-        | FetchedCleared
-        | HistoryCleared
-        | Erased,
-    )

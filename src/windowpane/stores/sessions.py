@@ -8,7 +8,7 @@ Where sessions expire, to ask for a state is to use the session, and the store i
 """
 
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import anyio
@@ -16,7 +16,7 @@ import structlog
 from pydantic import ValidationError
 
 from windowpane import telemetry
-from windowpane.context.events import Event, Recorded
+from windowpane.context.events import Event, HistoryCleared, Recorded
 from windowpane.context.fold import fold
 from windowpane.context.ids import BlobHash, SessionId, owner_of
 from windowpane.context.session import SessionState
@@ -48,6 +48,9 @@ class Sessions:
         self._touched: dict[SessionId, float] = {}
         self._states: OrderedDict[SessionId, SessionState] = OrderedDict()
         self._snapshots: dict[SessionId, int] = {}
+        self._erasing: set[SessionId] = set()
+        self.complete_clearing: Callable[[SessionId], Awaitable[bool]] | None = None
+        """Erases what the log of a session says is gone, and tells whether nothing is left."""
 
     async def state(self, session_id: SessionId) -> SessionState:
         """Return the session's state as of now, for a caller who uses it.
@@ -56,7 +59,10 @@ class Sessions:
             SessionNotFoundError: no such session.
         """
         await self._touch(session_id)
-        return await self.glance(session_id)
+        state = await self.glance(session_id)
+        if session_id in self._erasing and self.complete_clearing and await self.complete_clearing(session_id):
+            self._erasing.discard(session_id)
+        return state
 
     async def glance(self, session_id: SessionId) -> SessionState:
         """Return the session's state as of now, for a list of sessions: it is not used by that.
@@ -70,6 +76,9 @@ class Sessions:
         except StoreRolledBackError:
             self.forget(session_id)
             raise
+        if any(isinstance(entry.event, HistoryCleared) for entry in news):
+            # The worker that said so may have been killed before it had erased the texts.
+            self._erasing.add(session_id)
         state = fold(session_id, news, known)
         self._keep(state)
         return state
@@ -146,6 +155,7 @@ class Sessions:
 
     def forget(self, session_id: SessionId) -> None:
         """Drop what is remembered about a session that was deleted or erased."""
+        self._erasing.discard(session_id)
         self._states.pop(session_id, None)
         self._snapshots.pop(session_id, None)
         self._touched.pop(session_id, None)
