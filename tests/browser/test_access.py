@@ -121,6 +121,7 @@ def test_neither_the_context_of_a_turn_nor_the_panel_breaks_a_rule_of_access(loo
         "Not included",
         "The prompt",
         "What differs from turn 1",
+        "Prompt cache",
         "Over the session",
         "What if",
         "Memory",
