@@ -182,7 +182,8 @@ async def test_what_was_said_is_in_no_span_unless_it_is_asked_for(
 async def test_every_try_and_every_summary_is_a_span_that_reaches_the_provider_and_a_line_of_the_debug_log(
     world: World, exporter: InMemorySpanExporter, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    world.write("agent.yaml", "model: openai:gpt-4o\nworking_context: false\nfinders: false\n")
+    settings = "model: openai:gpt-4o\nworking_context: false\nfinders: false\nmemory: {messages: 8}\n"
+    world.write("agent.yaml", settings)
     summary = WireReply(calls=(WireCall("c1", "record_summary", ('{"overview": "Paint."}',)),), input_tokens=900)
     answers = [openai_chat.answer(WireReply((f"Noted {number}.",))) for number in range(7)]
     async with running(openai_chat.problem(500, "not now"), *answers, openai_chat.answer(summary)) as server:

@@ -43,6 +43,7 @@ from windowpane.request.catalog import Catalogs
 from windowpane.request.hybrid_selector import HybridSelector
 from windowpane.request.resume import RESUME_AFTER_S
 from windowpane.request.selector import NoSelector, Selector
+from windowpane.request.settings import memory_window
 from windowpane.search.base import Nearness
 from windowpane.search.embedding.base import Embedder
 from windowpane.search.history import HistoryIndex
@@ -115,7 +116,7 @@ class Engine:
         self._leases = Leases(store, lease_s)
         self.fetched = Fetching(self._states, pages, self._leases)
         self.costs = Costs(store, models, cost_limits or CostLimits())
-        self._memory = Memory(self._states, self.costs.open, history)
+        self._memory = Memory(self._states, self.costs.open, history, partial(memory_window, agents, models))
         self._search_engine = search_engine
         self._audience = SessionHubs(store)
         self._requests = self._turn_requests(search_engine, settle_s, resume_after_s)

@@ -162,7 +162,7 @@ async def test_a_model_in_this_process_says_that_the_wire_was_not_seen(world: Wo
 
 
 async def test_the_call_for_a_summary_is_recorded_without_a_turn(world: World) -> None:
-    world.write("agent.yaml", "model: openai:gpt-4o\nworking_context: false\n")
+    world.write("agent.yaml", "model: openai:gpt-4o\nworking_context: false\nmemory: {messages: 8}\n")
     summary = {"overview": "The user lists shades of paint.", "current_topic": "paint"}
     answers = [openai_chat.answer(WireReply((f"Noted {number}.",))) for number in range(7)]
     written = WireReply(calls=(WireCall("c1", "record_summary", (json.dumps(summary),)),), input_tokens=900)

@@ -24,7 +24,7 @@ PRICES = "prices:\n  openai:own-model: {input: 2, output: 10, cache_read: 0.5}\n
 @pytest.fixture
 def world(tmp_path: Path) -> World:
     world = World(tmp_path / "agents")
-    world.write("agent.yaml", f"model: openai:own-model\nworking_context: false\n{PRICES}")
+    world.write("agent.yaml", f"model: openai:own-model\nworking_context: false\nmemory: {{messages: 8}}\n{PRICES}")
     return world
 
 

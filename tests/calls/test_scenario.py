@@ -154,7 +154,10 @@ async def _hold(name: str, folder: Path) -> Held:
 def _world(folder: Path, provider: Provider) -> World:
     world = World(folder / "agents")
     prices = f"prices:\n  {provider.model}: {{input: 2, output: 10}}\n"
-    world.write("agent.yaml", f"model: {provider.model}\nworking_context: false\nmode: thinking\n{prices}")
+    world.write(
+        "agent.yaml",
+        f"model: {provider.model}\nworking_context: false\nmode: thinking\nmemory: {{messages: 8}}\n{prices}",
+    )
     world.rule("tone", "Be brief: “short” sentences only, please. " * 3, include="always")
     takes = {"type": "object", "properties": {"path": {"type": "string", "title": "Path"}}, "required": ["path"]}
     read = tool("read", "The file says: “ä 中”.", permission="never", parameters=takes, description="Read a file.")

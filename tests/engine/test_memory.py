@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from windowpane.context.events import MessageAdded, SummaryMade
+from windowpane.context.fold import RECENT_MESSAGES
 from windowpane.context.ids import SessionId
 from windowpane.context.messages import AssistantMessage
 from windowpane.engine import Engine
@@ -18,7 +19,20 @@ from windowpane.search.history import HistoryIndex
 from windowpane.stores.sqlite.store import SQLiteStore
 from windowpane.testing import World, drain, stored
 
+FIXED_WINDOW = "model: scripted:test\nworking_context: false\nfinders: false\nmemory: {messages: 8}\n"
+
 OPENING = "The build server is build-7.example and listens on port 8443."
+
+
+def remembering(world: World) -> World:
+    """Return a world whose sessions have the window of the design documents."""
+    world.write("agent.yaml", FIXED_WINDOW)
+    return world
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return remembering(World(tmp_path / "agents"))
 
 
 async def talk(world: World, turns: int) -> SessionId:
@@ -46,7 +60,7 @@ async def test_after_enough_messages_a_summary_carries_the_facts_and_the_window_
 ) -> None:
     world.store = SQLiteStore(tmp_path / "a.db")
     session_id = await talk(world, 7)
-    after = World(world.root, store=SQLiteStore(tmp_path / "a.db"))
+    after = remembering(World(world.root, store=SQLiteStore(tmp_path / "a.db")))
     after.says("On build-7.")
     async with after.engine() as engine:
         before = await engine.sessions.get(session_id)
@@ -95,7 +109,7 @@ async def test_what_lies_before_the_window_is_recalled_when_a_message_needs_it(w
             session.id, MessageAdded(role="user", content="My cat is called Miezi and eats tuna.")
         )
         await engine.conversations.add(session.id, MessageAdded(role="assistant", content="A fine name for a cat."))
-        for number in range(80):
+        for number in range(RECENT_MESSAGES + 16):
             await engine.conversations.add(
                 session.id, MessageAdded(role="user", content=f"Paint shade {number} is dull.")
             )

@@ -44,6 +44,8 @@ async def both(engine: Engine, session_id: SessionId, message: str) -> tuple[Req
 async def test_a_preview_is_the_request_that_the_turn_records(world: World, tmp_path: Path, mode: str) -> None:
     embedder = MiniLM(tmp_path / "model")
     world.selector = HybridSelector(ItemIndex(embedder, VectorCache(tmp_path / "vectors")))
+    settings = "model: scripted:test\nworking_context: false\nfinders: false\nmemory: {messages: 8}\n"
+    world.write("agent.yaml", settings)
     world.rule("tone", "Answer in one sentence.", include="always")
     world.rule("tests", "Write a test before you fix a fault.", include="manual")
     world.reference("tides", "High tide is at noon and low tide at six.", include="agent")

@@ -21,7 +21,7 @@ SUMMARY = {
 
 
 async def test_what_is_recorded_is_what_goes_over_the_wire_and_the_model_writes_the_summary(world: World) -> None:
-    world.write("agent.yaml", "model: openai:gpt-4o\nworking_context: false\n")
+    world.write("agent.yaml", "model: openai:gpt-4o\nworking_context: false\nmemory: {messages: 8}\n")
     world.rule("tone", "Be brief.", include="always")
     answers = [openai_chat.answer(WireReply(text=(f"Noted {number}.",), input_tokens=50)) for number in range(7)]
     written = openai_chat.answer(WireReply(calls=(WireCall("c1", "record_summary", (json.dumps(SUMMARY),)),)))
@@ -39,8 +39,10 @@ async def test_what_is_recorded_is_what_goes_over_the_wire_and_the_model_writes_
             state = await engine.sessions.get(session.id)
 
     sent: Any = server.asked[6].body
+    system = "\n\n".join(message.content for message in request.messages if message.role == "system")
     assert [(message["role"], message["content"]) for message in sent["messages"]] == [
-        (message.role, message.content) for message in request.messages
+        ("system", system),
+        *((message.role, message.content) for message in request.messages if message.role != "system"),
     ]
     assert isinstance(answer, AssistantMessage)
     assert (answer.model_reply.text, answer.model_reply.usage.input_tokens) == ("Noted 6.", 50)

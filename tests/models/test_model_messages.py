@@ -19,7 +19,7 @@ from pydantic_ai.messages import (
 from models.talking import message
 from windowpane.context.messages import ToolCall
 from windowpane.context.request import RequestMessage
-from windowpane.models.messages import REMEMBERED_REPLIES, Replies, conversation, own_words
+from windowpane.models.messages import REMEMBERED_REPLIES, Replies, WireForm, conversation, own_words
 
 visible = st.text(alphabet=st.characters(exclude_categories=["Cs"]), min_size=1).filter(lambda text: bool(text.strip()))
 
@@ -41,15 +41,32 @@ def requests(draw: st.DrawFn) -> list[RequestMessage]:
 
 
 @given(requests())
-def test_order_roles_and_text_survive(messages: list[RequestMessage]) -> None:
+def test_order_roles_and_text_survive_and_all_system_messages_are_one(messages: list[RequestMessage]) -> None:
+    system = [sent.content for sent in messages if sent.role == "system"]
     assert list(_flat(conversation(messages, Replies()))) == [
-        entry
-        for sent in messages
-        for entry in (
-            (sent.role, sent.content, sent.tool_call_id),
-            *(("call", call.arguments, call.id) for call in sent.tool_calls),
-        )
+        *([("system", "\n\n".join(system), None)] if system else []),
+        *(
+            entry
+            for sent in messages
+            if sent.role != "system"
+            for entry in (
+                (sent.role, sent.content, sent.tool_call_id),
+                *(("call", call.arguments, call.id) for call in sent.tool_calls),
+            )
+        ),
     ]
+
+
+@given(requests())
+def test_joined_user_messages_alternate_with_replies_and_lose_nothing(messages: list[RequestMessage]) -> None:
+    flat = list(_flat(conversation(messages, Replies(), WireForm(joined=True))))
+
+    said = [(role, text) for role, text, _ in flat if role in ("user", "assistant", "tool")]
+    assert not any(before[0] == after[0] == "user" for before, after in pairwise(said))
+    assert said[-1][0] == "user"
+    assert said[-1][1].endswith(messages[-1].content)
+    users = "\n\n".join(text for role, text in said if role == "user")
+    assert users == "\n\n".join(sent.content for sent in messages if sent.role == "user")
 
 
 @given(requests())

@@ -36,7 +36,7 @@ SCHEMA = {"type": "object", "properties": {"path": {"type": "string"}}, "require
 
 
 @pytest.mark.spec("S1.24")
-async def test_chat_completions_get_every_message_in_order_and_byte_for_byte() -> None:
+async def test_a_compatible_server_gets_one_system_message_and_roles_that_alternate_byte_for_byte() -> None:
     async with running(openai_chat.answer(OK)) as wire, openai_models(wire.url) as models:
         model = models.open("openai:gpt-4o")
 
@@ -47,12 +47,13 @@ async def test_chat_completions_get_every_message_in_order_and_byte_for_byte() -
     assert wire.asked[0].body == {
         "model": "gpt-4o",
         "messages": [
-            {"role": "system", "content": "You are a careful reader.\n"},
-            {"role": "system", "content": "# Rules\n\n## tone\n\nBe brief."},
+            {"role": "system", "content": "You are a careful reader.\n\n\n# Rules\n\n## tone\n\nBe brief."},
             {"role": "user", "content": "  Earlier question\t"},
             {"role": "assistant", "content": "Earlier answer\n"},
-            {"role": "user", "content": "[[context 1f]]\n# References\n[[end 1f]]"},
-            {"role": "user", "content": "Read a.txt and b.txt\n\n    please"},
+            {
+                "role": "user",
+                "content": "[[context 1f]]\n# References\n[[end 1f]]\n\nRead a.txt and b.txt\n\n    please",
+            },
             {
                 "role": "assistant",
                 "content": "I will.",
@@ -151,8 +152,7 @@ async def test_the_responses_protocol_gets_the_same_order() -> None:
     body = wire.asked[0].body
     assert wire.asked[0].path == "/v1/responses"
     assert body["input"] == [
-        {"role": "system", "content": "You are a careful reader.\n"},
-        {"role": "system", "content": "# Rules\n\n## tone\n\nBe brief."},
+        {"role": "system", "content": "You are a careful reader.\n\n\n# Rules\n\n## tone\n\nBe brief."},
         {"role": "user", "content": "  Earlier question\t"},
         {"role": "assistant", "content": "Earlier answer\n"},
         {"role": "user", "content": "[[context 1f]]\n# References\n[[end 1f]]"},
@@ -181,8 +181,7 @@ async def test_google_gets_the_same_order() -> None:
     body = wire.asked[0].body
     assert wire.asked[0].headers["x-goog-api-key"] == KEY
     assert [part["text"] for part in body["systemInstruction"]["parts"]] == [
-        "You are a careful reader.\n",
-        "# Rules\n\n## tone\n\nBe brief.",
+        "You are a careful reader.\n\n\n# Rules\n\n## tone\n\nBe brief."
     ]
     assert [(turn["role"], [_google_part(part) for part in turn["parts"]]) for turn in body["contents"]] == [
         ("user", ["  Earlier question\t"]),

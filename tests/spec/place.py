@@ -54,8 +54,9 @@ class Folder:
         file.write_text(text, "utf-8")
 
     def agent(self, **settings: Any) -> None:
-        """Write `agent.yaml`, in JSON, which is YAML."""
-        given = {"model": MODEL, "working_context": False, "search": {"deadline_s": DEADLINE_S}} | settings
+        """Write `agent.yaml`, in JSON, which is YAML: the order and the window of the documents."""
+        given = {"model": MODEL, "working_context": False, "search": {"deadline_s": DEADLINE_S}}
+        given |= {"cache": "fresh", "memory": {"messages": 8}} | settings
         self.write("agent.yaml", json.dumps(given))
 
     def rule(self, name: str, text: str, **front: Any) -> None:

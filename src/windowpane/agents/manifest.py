@@ -14,6 +14,7 @@ from windowpane.agents.servers import read_servers
 from windowpane.agents.tree import Node, TableNode, TreeError, read_json, read_yaml, value_of
 from windowpane.context.agents import AgentSettings, Problem
 from windowpane.context.calls import ModelPrice
+from windowpane.context.carried import CacheMode
 from windowpane.context.session import Mode, ToolPermission
 from windowpane.errors import InvalidSettingError
 
@@ -21,12 +22,14 @@ MANIFEST = "agent.yaml"
 """The file that makes a folder an agent."""
 
 TOOL_PERMISSIONS: tuple[ToolPermission, ...] = ("always", "never", "tool")
+CACHE_MODES: tuple[CacheMode, ...] = ("auto", "stable", "fresh")
 MODES: tuple[Mode, ...] = ("normal", "thinking", "research")
 STRICTEST: ToolPermission = "always"
 
 _MOST_TOKENS = 100_000_000
 _MOST_CALLS = 10_000
 _MOST_DOLLARS = 1_000_000
+_LEAST_MESSAGES, _MOST_MESSAGES = 5, 90
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +67,7 @@ def read_manifest(
     if fields.text("name", name) != name:
         notes.remark(fields.line("name"), f"the agent is named {name!r} after its folder; rename the folder instead")
     description = fields.text("description", "")
-    settings = _settings(fields, _search(fields, notes, check_search), _prices(fields, notes))
+    settings = _settings(fields, _search(fields, notes, check_search), _prices(fields, notes), _memory(fields, notes))
     servers = fields.table("mcpServers")
     fields.finish()
     return Manifest(
@@ -146,7 +149,9 @@ def _prices(fields: Fields, notes: Notes) -> dict[str, ModelPrice]:
     return found
 
 
-def _settings(fields: Fields, search: Mapping[str, Any], prices: Mapping[str, ModelPrice]) -> AgentSettings:
+def _settings(
+    fields: Fields, search: Mapping[str, Any], prices: Mapping[str, ModelPrice], memory: Mapping[str, Any]
+) -> AgentSettings:
     default = AgentSettings()
     return AgentSettings(
         model=fields.text("model", "") or default.model,
@@ -159,9 +164,21 @@ def _settings(fields: Fields, search: Mapping[str, Any], prices: Mapping[str, Mo
         context_window=fields.integer("context_window", 0, 1, _MOST_TOKENS) or None,
         prices=prices,
         search=search,
+        cache=fields.choice("cache", CACHE_MODES) or default.cache,
+        memory=memory,
         working_context=fields.flag("working_context", default.working_context),
         finders=fields.flag("finders", default.finders),
     )
+
+
+def _memory(fields: Fields, notes: Notes) -> dict[str, Any]:
+    table = fields.table("memory")
+    if table is None:
+        return {}
+    own = Fields(table, notes, "memory.")
+    messages = own.integer("messages", 0, _LEAST_MESSAGES, _MOST_MESSAGES)
+    own.finish()
+    return {"messages": messages} if messages else {}
 
 
 def _tool_permission(fields: Fields, default: ToolPermission) -> ToolPermission:

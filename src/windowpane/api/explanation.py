@@ -7,7 +7,7 @@ from typing import Any, Literal
 from windowpane.context.items import IncludeMode, ItemRef
 from windowpane.context.request import Evidence, ItemStatus
 
-Fate = ItemStatus | Literal["left_out", "not_in_session"]
+Fate = ItemStatus | Literal["left_out", "not_in_session", "carried"]
 """What became of an item: as the record has it, left out by the selection, or never in question."""
 
 

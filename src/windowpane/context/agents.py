@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from windowpane.context.calls import ModelPrice
+from windowpane.context.carried import CacheMode
 from windowpane.context.session import Mode, ToolPermission
 
 
@@ -41,6 +42,11 @@ class AgentSettings:
     """What models cost, by name; see below. Default: the provider's list price, where it answers itself."""
     search: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """How freely items are selected; see below."""
+    cache: CacheMode = "auto"
+    """How requests are put together: `stable` goes on with the last one, `fresh` begins from nothing each time. `auto`:
+    `stable` where the provider keeps the beginning of prompts."""
+    memory: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """How much of the conversation is sent whole; see below."""
     working_context: bool = True
     """Whether the model gets the tools that record what it is working on."""
     finders: bool = True

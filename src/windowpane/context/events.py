@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Any, Literal
 
 from windowpane.context.calls import CallOutcome, CallPurpose, ModelPrice, SmallerWindow
+from windowpane.context.carried import CarryChange
 from windowpane.context.fetched import Fetched, FetchedKind
 from windowpane.context.ids import Actor, BlobHash, SessionId
 from windowpane.context.items import ItemRef, SessionMode
@@ -147,7 +148,8 @@ class RequestBuilt:
 
     `step` is the first model call that is given it: 1, or a later one when the model asked for more. `catalog` names
     the blob with what the agent had; None when that was not kept. `smaller` is the window that a second
-    request of a turn was built for, after the model had refused the first one as too long.
+    request of a turn was built for, after the model had refused the first one as too long. `carry` is what the request
+    leaves standing for the next one; None when it leaves nothing.
     """
 
     turn: int
@@ -155,6 +157,7 @@ class RequestBuilt:
     catalog: BlobHash | None = None
     step: int = 1
     smaller: SmallerWindow | None = None
+    carry: CarryChange | None = None
     type: Literal["request.built"] = "request.built"
 
 

@@ -6,11 +6,13 @@
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields, replace
+from datetime import datetime
 from functools import singledispatch
 from operator import attrgetter
 from typing import Any, cast
 
 from windowpane.context.calls import TokenFactor
+from windowpane.context.carried import Carried, CarryChange
 from windowpane.context.events import (
     ApprovalDecided,
     ApprovalRequested,
@@ -63,7 +65,7 @@ from windowpane.context.session import (
 from windowpane.context.sets import MAX_ITEM_CHARACTERS, is_absolute
 from windowpane.errors import StoreEncryptedError
 
-RECENT_MESSAGES = 64
+RECENT_MESSAGES = 128
 """How many of the latest messages a state keeps."""
 
 MAX_FETCHED = 50
@@ -212,7 +214,30 @@ def _(event: RequestBuilt, state: SessionState, recorded: Recorded) -> SessionSt
     if event.smaller is not None:
         learned = TokenFactor(event.smaller.model, event.smaller.factor)
         state = _with(state, smaller_window=event.smaller, token_factor=learned)
-    return _with_open(state, event.turn, request=event.request)
+    if state.open_turn is None or state.open_turn.turn != event.turn:
+        return state
+    carried = Carried()
+    if event.carry is not None:
+        carried = replace(_carried(state.carried, event.carry, event.turn, event.step), at=recorded.at)
+    return _with_open(_with(state, carried=carried), event.turn, request=event.request)
+
+
+def _carried(before: Carried, change: CarryChange, turn: int, step: int) -> Carried:
+    """Return what stands in the prompt after a request. One that is built again replaces the first one of its turn."""
+    again, moved, left = set(change.again), set(change.moved), set(change.dropped)
+    items = [
+        replace(item, used=turn if item.ref in again else item.used, place=0 if item.ref in moved else item.place)
+        for item in before.items
+        if item.ref not in left and (item.turn < turn or step > 1)
+    ]
+    return Carried(
+        items=(*items, *change.entered),
+        prefix=change.prefix,
+        model=change.model,
+        turn=turn,
+        through_seq=change.through_seq,
+        rent_tokens=change.rent_tokens,
+    )
 
 
 @_meaning.register
@@ -223,11 +248,21 @@ def _(event: ModelReplied, state: SessionState, recorded: Recorded) -> SessionSt
         state,
         token_count=state.token_count + event.tokens,
         observed=tuple(dict.fromkeys(observed[::-1]))[:OBSERVED][::-1],
+        carried=_called(state.carried, event, recorded.at),
     )
     # Decisions were about the calls of the step before; a call of this one must never inherit them.
     return _with_open(
         state, event.turn, steps=(*steps, event.step), own_words=(*own_words, event.own_words), approvals=()
     )
+
+
+def _called(carried: Carried, event: ModelReplied, at: datetime) -> Carried:
+    """Return what is carried after a model call: the provider has read all of it, and some tools were used."""
+    if carried.prefix is None or carried.turn != event.turn:
+        return carried
+    refs = {call.ref for call in event.step.tool_calls}
+    items = tuple(replace(item, used=event.turn) if item.ref in refs else item for item in carried.items)
+    return replace(carried, items=items, at=at)
 
 
 @_meaning.register
@@ -354,6 +389,7 @@ def _(event: HistoryCleared, state: SessionState, recorded: Recorded) -> Session
         observed=(),
         resume_pending=False,
         catalog=None,
+        carried=Carried(),
     )
 
 

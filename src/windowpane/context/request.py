@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Any, Literal
 
 from windowpane.context.calls import ModelPrice
+from windowpane.context.carried import Additions, CacheOrder, CarriedItem, DroppedItem, Rebase, SentPrefix
 from windowpane.context.ids import BlobHash, RequestId
 from windowpane.context.items import IncludeMode, ItemRef, ItemType
 from windowpane.context.messages import ToolCall
@@ -30,6 +31,7 @@ PartKind = Literal[
     "summary",
     "history",
     "sources",
+    "additions",
     "recall",
     "resume",
     "fetched",
@@ -41,9 +43,14 @@ PartKind = Literal[
 `sources` name the documents of an earlier answer; they stand in the history, each directly after its answer.
 """
 
+VOLATILE_PARTS: frozenset[PartKind] = frozenset(("user_context", "time_context", "recall", "resume", "fetched"))
+"""Parts that stand between what stays and the message in a stable request, and are never kept for the next one."""
+
 Role = Literal["system", "user", "assistant", "tool"]
 
-Tier = Literal["must", "latest", "resume", "summary", "manual", "selected", "finder", "fetched", "recall", "older"]
+Tier = Literal[
+    "must", "latest", "resume", "summary", "manual", "selected", "finder", "carried", "fetched", "recall", "older"
+]
 """How important a piece of a request is when room is short, the most important first; `request/fit.py` says more."""
 
 
@@ -93,6 +100,7 @@ class ContextItem:
     """One item of a request: how it came in, what it cost, and what became of it.
 
     `found` is set for an item that the model asked for; it reached the model after the step that is named there.
+    `since` is the turn since which a selected item stands in the prompt; None: it enters with this request.
     """
 
     type: ItemType
@@ -108,6 +116,7 @@ class ContextItem:
     evidence: Evidence | None = None
     offered_name: str | None = None
     found: Found | None = None
+    since: int | None = None
 
     @property
     def ref(self) -> ItemRef:
@@ -247,6 +256,8 @@ class CallSettings:
     """How the model is called. None leaves the choice to the provider.
 
     `price` is what the agent says that the model costs; it is not sent.
+    `cache` is how the request is put together, `cache_key` what requests that share a beginning have in common.
+    `additions` is how the model is given tools in the middle of a conversation; None: it has one list of tools.
     """
 
     model: str
@@ -256,6 +267,9 @@ class CallSettings:
     mode: Literal["normal", "thinking", "research"] = "normal"
     reply_options: ReplyOptions = field(default_factory=ReplyOptions)
     price: ModelPrice | None = None
+    cache: CacheOrder = "fresh"
+    cache_key: str = ""
+    additions: Additions | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -278,7 +292,9 @@ class RequestContext:
     """The record of one turn's request. `message_count` is how many messages the session had before this one.
 
     What the model asked for in the middle of the turn is among `items`, and still among `candidates`, which say why the
-    selection left it out. `absent` are items that the session does not have for a reason of its own.
+    selection left it out. `absent` are items that the session does not have for a reason of its own. `carried` is what
+    entered in earlier turns and still stands in the prompt, `dropped` what stood there and left with this request,
+    `rebase` why this request does not go on with the last one, if it does not.
 
     With `search` (the settings of the selection, every one of them), `pieces` (in order of importance) and `catalog`
     (what the agent had) the decisions can be made again. Records of earlier versions lack them.
@@ -300,6 +316,10 @@ class RequestContext:
     search: Mapping[str, Any] = field(default_factory=dict[str, Any])
     pieces: tuple[PlacedPiece, ...] = ()
     catalog: BlobHash | None = None
+    carried: tuple[CarriedItem, ...] = ()
+    dropped: tuple[DroppedItem, ...] = ()
+    rebase: Rebase | None = None
+    prefix: SentPrefix | None = None
 
     def item(self, ref: ItemRef) -> ContextItem | None:
         """Return the request's record of one item, or None when the item is not in it."""
@@ -311,7 +331,8 @@ class RequestMessage:
     """One message as the model gets it, and the part of the prompt order that it belongs to.
 
     `name` tells parts of one kind apart for people; the model never sees it. `is_error` is for the result of a tool
-    that failed. `erased` tells that the text of a past message was erased since.
+    that failed. `erased` tells that the text of a past message was erased since. `tools_added` names tools that the
+    model has from here on; how it is told is its provider's affair.
     """
 
     role: Role
@@ -322,22 +343,32 @@ class RequestMessage:
     tool_call_id: str | None = None
     is_error: bool = False
     erased: bool = False
+    tools_added: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class OfferedTool:
-    """A tool under the name that the model is given for it."""
+    """A tool under the name that the model is given for it.
+
+    One that is `deferred` is only declared: the model does not see it before a message adds it.
+    """
 
     offered_name: str
     ref: ItemRef
     description: str
     parameters: Mapping[str, Any]
+    deferred: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """Everything that a model is given in one turn, before its own tool calls are added."""
+    """Everything that a model is given in one turn, before its own tool calls are added.
+
+    `tools` are those that it can call. `declared` are others that its provider is told of, so that one can be added
+    later without a change of what stands first in the prompt; the model does not see them.
+    """
 
     messages: tuple[RequestMessage, ...]
     tools: tuple[OfferedTool, ...]
     context: RequestContext
+    declared: tuple[OfferedTool, ...] = ()

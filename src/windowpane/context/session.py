@@ -13,6 +13,7 @@ from datetime import datetime
 from typing import Any, Literal
 
 from windowpane.context.calls import SmallerWindow, TokenFactor
+from windowpane.context.carried import CacheMode, Carried
 from windowpane.context.events import (
     Branch,
     FileMark,
@@ -69,6 +70,8 @@ class SessionSettings:
     """What the user wants to do, for clients that show it. It is not sent to the model."""
     system_prompt: str | None = None
     """The session's own instructions. They stand last in the system prompt."""
+    cache: CacheMode | None = None
+    """How requests are put together: `stable` goes on with the last one, `fresh` begins from nothing each time."""
 
 
 SETTING_NAMES = tuple(setting.name for setting in fields(SessionSettings))
@@ -249,6 +252,7 @@ class SessionState:
     catalog: BlobHash | None = None
     token_factor: TokenFactor | None = None
     smaller_window: SmallerWindow | None = None
+    carried: Carried = field(default_factory=Carried)
     created_at: datetime | None = None
     updated_at: datetime | None = None
 

@@ -14,11 +14,13 @@ from difflib import unified_diff
 from itertools import chain
 
 from windowpane.api.comparison import Comparison, Happened, ItemChange, PartChange, Prefix, Side
+from windowpane.context.carried import CarriedItem
 from windowpane.context.ids import BlobHash
 from windowpane.context.items import ItemRef
-from windowpane.context.request import ContextItem, PartKind, Request, RequestContext, RequestMessage
+from windowpane.context.request import ContextItem, OfferedTool, PartKind, Request, RequestContext, RequestMessage
 from windowpane.insight.past import PastTurn
 from windowpane.insight.usage import Spending, spending
+from windowpane.request.stable.carry import array_of
 from windowpane.text.tokens import count, message_tokens, tools_tokens
 
 MOST_DIFF_LINES = 400
@@ -98,7 +100,25 @@ def _item_changes(before: PastTurn, after: PastTurn) -> tuple[ItemChange, ...]:
 def sent_items(context: RequestContext) -> dict[ItemRef, ContextItem]:
     """Return the items that the model was given, in the order of the prompt."""
     sent = [item for item in context.items if item.sent]
+    there = {item.ref for item in sent}
+    sent += [_standing(item) for item in context.carried if item.ref not in there]
     return {item.ref: item for _, item in sorted(enumerate(sent), key=lambda pair: _prompt_order(*pair))}
+
+
+def _standing(item: CarriedItem) -> ContextItem:
+    """Return an item that stands in the prompt from an earlier turn as one of the request."""
+    return ContextItem(
+        type=item.type,
+        name=item.name,
+        server=item.server,
+        include_mode="agent",
+        reason=f"here since turn {item.turn}: {item.reason}",
+        tokens=item.tokens,
+        hash=item.hash,
+        version=item.version,
+        offered_name=item.offered_name,
+        since=item.turn,
+    )
 
 
 def _prompt_order(index: int, item: ContextItem) -> tuple[int, bool, int, str]:
@@ -128,6 +148,8 @@ def _absence(context: RequestContext, ref: ItemRef) -> str:
     item = context.item(ref)
     if item is not None:
         return item.reason
+    if (dropped := next((each for each in context.dropped if each.ref == ref), None)) is not None:
+        return f"dropped at a re-base: {dropped.reason}"
     return next((c.reason for c in context.candidates if c.ref == ref), "not in the session and not a candidate")
 
 
@@ -221,13 +243,12 @@ def _calls(message: RequestMessage) -> list[str]:
 
 
 def _offers(request: Request) -> list[str]:
-    return [
-        json.dumps(
-            {"name": tool.offered_name, "description": tool.description, "parameters": tool.parameters},
-            ensure_ascii=False,
-        )
-        for tool in request.tools
-    ]
+    return [_offer(tool) for tool in request.tools]
+
+
+def _offer(tool: OfferedTool) -> str:
+    offer = {"name": tool.offered_name, "description": tool.description, "parameters": tool.parameters}
+    return json.dumps(offer, ensure_ascii=False)
 
 
 def _tokens_by_part(before: RequestContext, after: RequestContext) -> dict[str, int]:
@@ -295,12 +316,18 @@ def _prefix(before: PastTurn, after: PastTurn, changes: Sequence[ItemChange]) ->
 
 def _stretches(past: PastTurn) -> list[_Stretch]:
     request = past.request
-    tools = [
-        _Stretch("tools", tool.offered_name, _bytes(f"{offer}\n"), tool.ref)
-        for tool, offer in zip(request.tools, _offers(request), strict=True)
-    ]
     items = sent_items(past.context)
-    return tools + [stretch for message in request.messages for stretch in _cut(message, items)]
+    named = {tool.offered_name: tool for tool in request.tools}
+    found = [_tool_stretch("tools", tool) for tool in array_of(request) if not tool.deferred]
+    for message in request.messages:
+        # Tools that a message adds stand where it stands.
+        added = [named[name] for name in message.tools_added if name in named]
+        found += [_tool_stretch("additions", tool) for tool in added] or _cut(message, items)
+    return found
+
+
+def _tool_stretch(part: PartKind, tool: OfferedTool) -> _Stretch:
+    return _Stretch(part, tool.offered_name, _bytes(f"{_offer(tool)}\n"), tool.ref)
 
 
 def _cut(message: RequestMessage, items: Mapping[ItemRef, ContextItem]) -> list[_Stretch]:

@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import Any, Literal
 
 from windowpane.api.explanation import Change, Effect, Explanation, Fate, Need, RoomState, What
+from windowpane.context.carried import CarriedItem
 from windowpane.context.catalog import CatalogEntry, Standing
 from windowpane.context.items import (
     BUILT_IN_SERVER,
@@ -79,6 +80,7 @@ class _Explainer:
         self._settings = settings_of(past.context)
         self._domains: Mapping[Domain, Scored] = scored(past.context)
         self._held = {item.ref: item for item in past.context.items}
+        self._carried = {item.ref: item for item in past.context.carried}
         self._left_out = {candidate.ref: candidate for candidate in past.context.candidates}
         self._absent = {absent.ref: absent for absent in past.context.absent}
         self._entries = {entry.ref: entry for entry in past.catalog.entries} if past.catalog else {}
@@ -89,6 +91,8 @@ class _Explainer:
     def explain(self, ref: ItemRef) -> Explanation:
         if ref in self._held:
             return self._explain_held(self._held[ref])
+        if ref in self._carried:
+            return self._explain_carried(self._carried[ref])
         if ref in self._left_out:
             return self._explain_left_out(self._left_out[ref])
         if ref in self._entries:
@@ -115,6 +119,22 @@ class _Explainer:
             reason=item.reason,
             evidence=item.evidence,
             changes=changes,
+        )
+
+    def _explain_carried(self, item: CarriedItem) -> Explanation:
+        """Explain an item that this message does not need, and that stands in the prompt from an earlier turn."""
+        candidate = self._left_out.get(item.ref)
+        never = Need(what="remove", text="never in this session")
+        fresh = Need(what="agent", text="`cache: fresh` in agent.yaml")
+        return self._explanation(
+            item.ref,
+            included=True,
+            fate="carried",
+            mode="agent",
+            code="carried",
+            reason=f"here since turn {item.turn}: {item.reason}",
+            evidence=candidate.evidence if candidate else None,
+            changes=[change_of(effect="leaves_out", needs=(need,)) for need in (never, fresh)],
         )
 
     def _explain_left_out(self, candidate: Candidate) -> Explanation:

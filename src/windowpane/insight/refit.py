@@ -27,6 +27,8 @@ def pieces_with(
 ) -> tuple[Piece, ...]:
     """Return the pieces of a past request with these items selected instead, and these added by hand."""
     held = {str(item.ref): item for item in context.items}
+    # What stands there from before has a place already, whether it is selected again or not.
+    stands = {item.ref for item in context.carried}
     kept = [
         Piece(
             key=piece.key,
@@ -42,7 +44,7 @@ def pieces_with(
     return (
         *kept,
         *(_piece(want, "manual") for want in by_hand),
-        *(_piece(want, "selected") for want in selected if want.ref not in added),
+        *(_piece(want, "selected") for want in selected if want.ref not in added and want.ref not in stands),
     )
 
 

@@ -7,7 +7,7 @@ positions alone: a stretch belongs to a message when it holds the message's text
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from windowpane.api.turns import OwnerKind, WireChange, WireSpan
@@ -15,6 +15,7 @@ from windowpane.calls.tree import JsonNode, parse
 from windowpane.context.items import ItemRef
 from windowpane.context.request import OfferedTool, RequestMessage
 from windowpane.context.text import valid_unicode
+from windowpane.models.messages import USER_SEPARATOR
 
 ENVELOPE = "the protocol's own JSON"
 CONVERSATION = frozenset(("messages", "input", "contents"))
@@ -23,6 +24,9 @@ THINKING = frozenset(("thinking", "signature", "thoughtSignature", "thought_sign
 """Fields in which a provider is given back what its model thought."""
 
 NOT_TEXT = frozenset(("role", "type", "name", "status", "model"))
+ADDITIONS = frozenset(("tool_addition", "additional_tools"))
+"""How protocols call tools that are added in the middle of a conversation."""
+
 LOOK_AHEAD = 3
 """How many messages may be left out on the way to the wire, such as an answer without a word."""
 
@@ -81,6 +85,13 @@ class _Painter:
                 return start, start + len(json.dumps(text, ensure_ascii=escape)) - 2
         return node.start, node.end
 
+    def place_in(self, node: JsonNode, at: int) -> int:
+        """Return where a character of a string stands in the body, as it is escaped there."""
+        for escape in (False, True):
+            if json.dumps(node.value, ensure_ascii=escape) == self._body[node.start : node.end]:
+                return node.start + len(json.dumps(node.value[:at], ensure_ascii=escape)) - 1
+        return node.end
+
     def spans(self) -> tuple[WireSpan, ...]:
         """Return the stretches, neighbours of one owner joined."""
         edges = sorted({0, len(self._body), *(edge for stroke in self._strokes for edge in stroke[:2])})
@@ -117,8 +128,9 @@ class _Owners:
     def __init__(self, built: BuiltCall, painter: _Painter) -> None:
         self._built = built
         self._painter = painter
-        system = [place for place, message in enumerate(built.messages) if message.role == "system"]
-        said = [place for place, message in enumerate(built.messages) if message.role != "system"]
+        places = [(place, message.role) for place, message in enumerate(built.messages) if not message.tools_added]
+        system = [place for place, role in places if role == "system"]
+        said = [place for place, role in places if role != "system"]
         # Some protocols send the system messages apart, before or after the others.
         self._system, self._said = _Queue(system), _Queue(said)
 
@@ -148,16 +160,60 @@ class _Owners:
             for node, kind, owner in found:
                 self._items(node, kind, owner)
             self._extras(element)
+            self._added(element)
 
     def _found(self, element: JsonNode) -> Iterator[tuple[JsonNode, OwnerKind, str]]:
-        """Yield the strings of an element that tell whose it is."""
+        """Yield the strings of an element that tell whose it is. One that joins messages belongs to each in turn."""
         for node in element.strings():
-            for place in self._places(node):
-                yield node, *self._owner(place)
+            places = list(self._places(node))
+            texts = [valid_unicode(self._built.messages[place].content) for place in places]
+            if len(places) > 1 and all(text in node.value for text in texts):
+                yield from zip(self._cut(node, texts), *zip(*map(self._owner, places), strict=True), strict=True)
+            else:
+                for place in places:
+                    yield node, *self._owner(place)
+
+    def _cut(self, node: JsonNode, texts: Sequence[str]) -> Iterator[JsonNode]:
+        """Yield the stretches of a string that several messages were joined to, each up to the end of its text."""
+        start, end, at = node.start, node.end, 0
+        for text in texts[:-1]:
+            at = node.value.find(text, at) + len(text)
+            end = self._painter.place_in(node, at)
+            yield replace(node, start=start, end=end, children=[node])
+            start = end
+        yield replace(node, start=start, children=[node])
+
+    def _joined(self, node: JsonNode, queue: "_Queue") -> list[int]:
+        """Return the user messages that a string joins, or nothing."""
+        places: list[int] = []
+        for place in queue.waiting:
+            message = self._built.messages[place]
+            if message.role != "user":
+                break
+            places.append(place)
+            texts = [valid_unicode(self._built.messages[each].content) for each in places]
+            if len(places) > 1 and USER_SEPARATOR.join(texts) == node.value:
+                return places
+        return []
+
+    def _added(self, element: JsonNode) -> None:
+        """Paint tools that are added in the middle of the conversation."""
+        kinds = {child.value for child in _objects_types(element)}
+        if not kinds & ADDITIONS:
+            return
+        self._painter.paint(element.begins, element.end, "message", "additions")
+        tools = element.get("tools")
+        if tools is not None:
+            self._tools(tools)
 
     def _places(self, node: JsonNode) -> Iterator[int]:
         """Yield the messages that a string speaks for: the last one again, or the next whose text or call it holds."""
         if node.key in NOT_TEXT:
+            return
+        if joined := self._joined(node, self._said):
+            for place in joined:
+                self._said.advance(place)
+            yield from joined
             return
         for queue in (self._system, self._said):
             if queue.last is not None and self._speaks(node, queue.last):
@@ -194,8 +250,10 @@ class _Owners:
         """Paint the items whose texts stand in a string."""
         if kind != "message":
             return
+        # A stretch of a joined string knows the whole.
+        whole = node.children[0] if node.children else node
         for ref, text in self._built.texts.items():
-            if (place := self._painter.inside(node, text.strip())) is not None and text.strip():
+            if (place := self._painter.inside(whole, text.strip())) is not None and text.strip():
                 self._painter.paint(*place, "item", str(ref))
 
     def _extras(self, element: JsonNode) -> None:
@@ -217,6 +275,15 @@ class _Owners:
             for child in node.children:
                 if child.key == "cache_control":
                     self._painter.paint(child.begins, child.end, "setting", child.key)
+
+
+def _objects_types(node: JsonNode) -> Iterator[JsonNode]:
+    """Yield what an element and what stands in its content say that they are."""
+    content = node.get("content")
+    for each in (node, *(content.children if content is not None else ())):
+        said = each.get("type") if isinstance(each.value, dict) else None
+        if said is not None and isinstance(said.value, str):
+            yield said
 
 
 def _tool_nodes(entry: JsonNode) -> Iterator[JsonNode]:

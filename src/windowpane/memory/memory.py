@@ -5,7 +5,7 @@ Vectors of messages are kept in memory alone: what a user erases must not live o
 
 import math
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Self
 
@@ -21,7 +21,7 @@ from windowpane.context.messages import AssistantMessage, Message, UserMessage
 from windowpane.context.session import SessionState
 from windowpane.errors import WindowpaneError
 from windowpane.memory.recall import Recollection, recall
-from windowpane.memory.recent import Due, due
+from windowpane.memory.recent import Due, MemoryWindow, due
 from windowpane.memory.summarise import can_summarise, summarise
 from windowpane.models.base import OpenModel
 from windowpane.search.history import IN_A_THREAD, HistoryIndex
@@ -31,10 +31,20 @@ log = structlog.get_logger()
 
 
 class Memory:
-    """What sessions remember. Without an index nothing is recalled; summaries are made all the same."""
+    """What sessions remember. Without an index nothing is recalled; summaries are made all the same.
 
-    def __init__(self, sessions: Sessions, open_model: OpenModel, index: HistoryIndex | None) -> None:
+    `window_of` says how much of a session is sent whole to a model.
+    """
+
+    def __init__(
+        self,
+        sessions: Sessions,
+        open_model: OpenModel,
+        index: HistoryIndex | None,
+        window_of: Callable[[SessionState, str], MemoryWindow],
+    ) -> None:
         self._sessions = sessions
+        self._window_of = window_of
         self._open_model = open_model
         self._index = index
 
@@ -80,7 +90,7 @@ class Memory:
 
         `price` is what the agent says that the model costs.
         """
-        wanted = due(state.recent, state.summary) if state.open_turn is None else None
+        wanted = self._due(state, model) if state.open_turn is None else None
         if wanted is None:
             return None
         try:
@@ -103,6 +113,14 @@ class Memory:
             return [*ended, *([made] if is_new else [])]
 
         return await self._sessions.change(state.id, newer, unread=True)
+
+    def _due(self, state: SessionState, model: str) -> Due | None:
+        window, carried = self._window_of(state, model), state.carried.items
+        texts = sum(item.tokens for item in carried if item.type != "tool")
+        tools = sum(item.tokens for item in carried if item.type == "tool")
+        # Tools alone are no reason: a re-base takes most of them along.
+        standing = texts + min(tools, window.tokens // 2)
+        return due(state.recent, state.summary, window, standing_tokens=standing)
 
     def _recorder(self, state: SessionState, wanted: Due, model: str, price: ModelPrice | None) -> CallRecorder:
         """Return what keeps the calls of a summary, unless a message of it was erased meanwhile."""

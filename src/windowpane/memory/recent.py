@@ -1,8 +1,9 @@
 """Decide which messages are sent whole, and when the ones before them are to be summed up.
 
-Both follow from the log alone. The recent messages are everything that the summary does not cover: the last `RECENT`
-messages, and up to `UNCOVERED` older ones until the next summary takes them in. So the summary and the recent messages
-never overlap, and nothing lies between them.
+Both follow from the log alone. The recent messages are everything that the summary does not cover. So the summary and
+the recent messages never overlap, and nothing lies between them. When a summary is made follows from a size: once the
+recent messages take more tokens than it is worth to send again and again. A fixed window counts messages instead: the
+last `RECENT`, and up to `UNCOVERED` older ones until the next summary takes them in.
 """
 
 from collections.abc import Sequence
@@ -10,12 +11,32 @@ from dataclasses import dataclass
 
 from windowpane.context.messages import AssistantMessage, Message, UserMessage
 from windowpane.context.summary import Summary
+from windowpane.text.render import render_message
+from windowpane.text.tokens import message_tokens
 
 RECENT = 8
 LEAST_RECENT = 5
 UNCOVERED = 5
 FEW = 3
 LONG_CHARACTERS = 8000
+
+KEPT_SHARE = 1 / 3
+"""How much of its size a window keeps whole when the rest is summed up."""
+
+MOST_MESSAGES = 96
+"""So many messages are sent whole at most: a session's state keeps few more of them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryWindow:
+    """How much of a conversation is sent whole: so many `tokens`, or, where it is set, so many `messages`."""
+
+    tokens: int = 0
+    messages: int | None = None
+
+
+FIXED = MemoryWindow(messages=RECENT)
+"""The window of the design documents."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,15 +63,37 @@ def recent_messages(latest: Sequence[Message], summary: Summary | None) -> tuple
     return tuple(message for message in conversation(latest) if message.seq > covered)
 
 
-def due(latest: Sequence[Message], summary: Summary | None) -> Due | None:
-    """Return what is to be summed up now, or None.
+def due(
+    latest: Sequence[Message], summary: Summary | None, window: MemoryWindow = FIXED, *, standing_tokens: int = 0
+) -> Due | None:
+    """Return what is to be summed up now, or None. `standing_tokens` is what stands among the messages beside them."""
+    uncovered = recent_messages(latest, summary)
+    if window.messages is not None:
+        return _due_by_number(uncovered, summary, window.messages)
+    tokens = [sum(map(message_tokens, render_message(message, with_tools=True))) for message in uncovered]
+    if sum(tokens) + standing_tokens <= window.tokens and len(uncovered) <= MOST_MESSAGES:
+        return None
+    kept, room = 0, int(window.tokens * KEPT_SHARE)
+    for cost in reversed(tokens):
+        room -= cost
+        if room < 0 or kept >= MOST_MESSAGES // 2:
+            break
+        kept += 1
+    outside = uncovered[: -max(kept, LEAST_RECENT)]
+    # A few messages are not worth a summary, however long they are.
+    return Due(outside, summary) if outside and (summary is None or len(outside) > FEW) else None
 
-    It is time once more than `UNCOVERED` messages lie before the last `RECENT` ones without being covered. A
+
+def _due_by_number(
+    uncovered: tuple[UserMessage | AssistantMessage, ...], summary: Summary | None, recent: int
+) -> Due | None:
+    """Return what is to be summed up now, by the number of messages.
+
+    It is time once more than `UNCOVERED` messages lie before the last `recent` ones without being covered. A
     conversation longer than `LONG_CHARACTERS` does not wait for that: all but its last `LEAST_RECENT` messages are
     summed up, and then a few at a time, so that long messages do not ask for a summary after every turn.
     """
-    uncovered = recent_messages(latest, summary)
-    outside = uncovered[:-RECENT]
+    outside = uncovered[:-recent]
     if len(outside) > UNCOVERED:
         return Due(outside, summary)
     long = sum(len(text_of(message)) for message in uncovered) > LONG_CHARACTERS

@@ -6,8 +6,10 @@ is raised as a `ModelError` that says what to do next and carries the text that 
 
 from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Literal, Protocol
 
+from windowpane.context.carried import Additions
 from windowpane.context.messages import Step
 from windowpane.context.request import CallSettings, OfferedTool, ReplyOptions, RequestMessage
 
@@ -63,6 +65,23 @@ class ChatModel(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CacheRules:
+    """What a provider does with what it has read before.
+
+    `read` and `write` are prices of a token, of which a plain one costs 1. A beginning that is shorter than
+    `least_tokens` is not kept; one that is kept goes `ttl` after it was last read, None: not by itself. `input_usd` is
+    the price of a plain token, None where there is none.
+    """
+
+    read: float = 0.1
+    write: float = 1.0
+    least_tokens: int = 1024
+    ttl: timedelta | None = None
+    additions: Additions | None = None
+    input_usd: float | None = None
+
+
 class Models(Protocol):
     """The models that can be had, by name."""
 
@@ -79,6 +98,10 @@ class Models(Protocol):
 
         The model is not opened: no key is needed, and a name that cannot be opened is only not known.
         """
+        ...
+
+    def cache_rules(self, name: str) -> CacheRules | None:
+        """Return what a model's provider does with what it has read before; None: nothing. The model is not opened."""
         ...
 
     async def aclose(self) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from threading import Lock
 
-from windowpane.models.base import ChatModel, Models
+from windowpane.models.base import ECHO, CacheRules, ChatModel, Models
 from windowpane.models.windows import window_tokens
 
 
@@ -22,6 +22,10 @@ class LazyModels:
     def window_tokens(self, name: str) -> int | None:
         """Return the size of a model's window from the list; nothing is loaded for that."""
         return window_tokens(name)
+
+    def cache_rules(self, name: str) -> CacheRules | None:
+        """Return what a model's provider does with what it has read before. The built-in model needs no loading."""
+        return None if name == ECHO else self._models().cache_rules(name)
 
     def known(self) -> tuple[str, ...]:
         """Return names worth offering in a picker; others may work too."""

@@ -1,6 +1,8 @@
 """Our messages in pydantic-ai's words, and a model's reply in ours.
 
-Text goes through as it is: nothing is stripped, joined or escaped, and the order is the order of the request. Three
+Text goes through as it is: nothing is stripped or escaped, and the order is the order of the request. The system
+messages become one, the first: of the templates of open models some refuse a second one, and more drop it without a
+word. Where templates want the roles to alternate, what stands before the user's message is joined with it. Three
 things cannot be sent as they are. An assistant's text with nothing to see in it is left out, because providers
 refuse it; a tool result with nothing in it says so for the same reason; a lone surrogate, which UTF-8 has no bytes
 for, becomes U+FFFD, on the way back as well.
@@ -12,10 +14,12 @@ another process.
 
 import json
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 
 from pydantic import TypeAdapter, ValidationError
 from pydantic_ai.messages import (
+    CachePoint,
     ModelMessage,
     ModelRequest,
     ModelRequestPart,
@@ -23,6 +27,7 @@ from pydantic_ai.messages import (
     ModelResponsePart,
     SystemPromptPart,
     TextPart,
+    ToolAvailabilityDeltaPart,
     ToolCallPart,
     ToolReturnPart,
     UserPromptPart,
@@ -32,11 +37,20 @@ from pydantic_ai.tools import ToolDefinition
 from pydantic_core import PydanticSerializationError
 
 from windowpane.context.messages import ToolCall
-from windowpane.context.request import CallSettings, OfferedTool, RequestMessage
+from windowpane.context.request import VOLATILE_PARTS, CallSettings, OfferedTool, RequestMessage
 from windowpane.context.text import valid_unicode
 
 REMEMBERED_REPLIES = 256
 NO_OUTPUT = "(no output)"
+SYSTEM_SEPARATOR = "\n\n"
+USER_SEPARATOR = "\n\n"
+
+BLOCKS_BETWEEN = 18
+"""How many blocks lie between two places up to which a provider keeps what it reads; it looks back 20."""
+
+MOST_STEP_POINTS = 2
+"""Anthropic takes four: the system prompt, the end of what stays, and these."""
+
 _REPLY: TypeAdapter[ModelResponse] = TypeAdapter(ModelResponse)
 
 
@@ -76,29 +90,92 @@ class Replies:
         return reply
 
 
-def conversation(messages: Sequence[RequestMessage], replies: Replies) -> list[ModelMessage]:
-    """Return the request's messages in their order.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WireForm:
+    """What a provider wants of the form of a conversation.
+
+    `joined`: user messages that follow one another are one message. `additions`: tools are added where messages say so.
+    `cache_points`: the provider is told up to where to keep what it reads.
+    """
+
+    joined: bool = False
+    additions: bool = False
+    cache_points: bool = False
+
+
+PLAIN = WireForm()
+
+
+def conversation(messages: Sequence[RequestMessage], replies: Replies, form: WireForm = PLAIN) -> list[ModelMessage]:
+    """Return the request's messages in their order, all system messages as one.
 
     What stands between two assistant messages becomes one pydantic-ai request with one part per message, so a
     tool's result follows its call directly.
     """
     tool_names = {call.id: call.offered_name for message in messages for call in message.tool_calls}
     turn_start = _turn_start(messages)
+    points = cache_points(messages) if form.cache_points else frozenset[int]()
     found: list[ModelMessage] = []
-    waiting: list[ModelRequestPart] = []
+    system = [valid_unicode(message.content) for message in messages if _is_system(message)]
+    waiting: list[ModelRequestPart] = [SystemPromptPart(SYSTEM_SEPARATOR.join(system))] if system else []
     for index, message in enumerate(messages):
-        if message.role != "assistant":
+        if message.tools_added:
+            if form.additions:
+                waiting.append(ToolAvailabilityDeltaPart(tools_added=list(message.tools_added)))
+        elif message.role in ("user", "tool"):
             waiting.append(_request_part(message, tool_names))
-            continue
-        if waiting:
-            found.append(ModelRequest(parts=waiting))
-            waiting = []
-        own_words = replies.behind(message) if index > turn_start else None
-        reply = own_words or _rebuilt(message)
-        if reply.parts:
-            found.append(reply)
+        elif message.role == "assistant":
+            if waiting:
+                found.append(ModelRequest(parts=_joined(waiting) if form.joined else waiting))
+                waiting = []
+            own_words = replies.behind(message) if index > turn_start else None
+            reply = own_words or _rebuilt(message)
+            if reply.parts:
+                found.append(reply)
+        if index in points:
+            waiting.append(UserPromptPart([CachePoint()]))
     if waiting:
-        found.append(ModelRequest(parts=waiting))
+        found.append(ModelRequest(parts=_joined(waiting) if form.joined else waiting))
+    return found
+
+
+def cache_points(messages: Sequence[RequestMessage]) -> frozenset[int]:
+    """Return behind which messages a provider keeps what it has read: the end of what stays, and of each step.
+
+    The end of the system prompt is kept by itself. A provider that looks for what it kept looks back a few blocks only,
+    so many results of tools in a row have a point among them.
+    """
+    message = _turn_start(messages)
+    first = message
+    while first > 0 and messages[first - 1].role == "user" and messages[first - 1].part in VOLATILE_PARTS:
+        first -= 1
+    stays = message if first == message else first - 1
+    points = [stays] if stays >= 0 and messages[stays].role != "system" else []
+    steps = range(message + 1, len(messages))
+    results = [index for index in steps if messages[index].role == "tool"]
+    points += results[BLOCKS_BETWEEN - 1 :: BLOCKS_BETWEEN]
+    points += results[-1:]
+    return frozenset(points[:1] + points[1:][-MOST_STEP_POINTS:])
+
+
+def _is_system(message: RequestMessage) -> bool:
+    return message.role == "system" and not message.tools_added
+
+
+def _joined(parts: Sequence[ModelRequestPart]) -> list[ModelRequestPart]:
+    """Return the parts with user messages that follow one another as one."""
+    found: list[ModelRequestPart] = []
+    for part in parts:
+        last = found[-1] if found else None
+        if (
+            isinstance(part, UserPromptPart)
+            and isinstance(last, UserPromptPart)
+            and isinstance(part.content, str)
+            and isinstance(last.content, str)
+        ):
+            found[-1] = UserPromptPart(USER_SEPARATOR.join((last.content, part.content)))
+        else:
+            found.append(part)
     return found
 
 
@@ -107,17 +184,31 @@ def own_words(reply: ModelResponse) -> str:
     return "" if not tool_calls(reply) or all(map(_is_plain, reply.parts)) else _as_json(reply)
 
 
-def definitions(tools: Sequence[OfferedTool]) -> list[ToolDefinition]:
-    """Return the tools as the model is offered them. Their schemas are not tightened on the way."""
+def definitions(tools: Sequence[OfferedTool], added: Collection[str] = ()) -> list[ToolDefinition]:
+    """Return the tools as the model is offered them. Their schemas are not tightened on the way.
+
+    Those that messages add, and those that are only declared, stand behind the others, by name.
+    """
+    later = sorted((tool for tool in tools if _comes_later(tool, added)), key=lambda tool: tool.offered_name)
     return [
         ToolDefinition(
             name=tool.offered_name,
             description=valid_unicode(tool.description),
             parameters_json_schema=dict(tool.parameters),
             strict=False,
+            defer_loading=_comes_later(tool, added),
         )
-        for tool in tools
+        for tool in (*(tool for tool in tools if not _comes_later(tool, added)), *later)
     ]
+
+
+def _comes_later(tool: OfferedTool, added: Collection[str]) -> bool:
+    return tool.deferred or tool.offered_name in added
+
+
+def added_tools(messages: Sequence[RequestMessage]) -> frozenset[str]:
+    """Return the names of the tools that messages add."""
+    return frozenset(name for message in messages for name in message.tools_added)
 
 
 def model_settings(settings: CallSettings, messages: Sequence[RequestMessage], replies: Replies) -> ModelSettings:
@@ -126,7 +217,7 @@ def model_settings(settings: CallSettings, messages: Sequence[RequestMessage], r
     Thinking is asked for only when the provider can be given its earlier thinking of this turn: without it a
     provider that signs it would refuse the call.
     """
-    chosen = ModelSettings(cache=True)
+    chosen = ModelSettings() if settings.cache == "stable" else ModelSettings(cache=True)
     if settings.temperature is not None:
         chosen["temperature"] = settings.temperature
     if settings.top_p is not None:
@@ -161,8 +252,6 @@ def _turn_start(messages: Sequence[RequestMessage]) -> int:
 
 def _request_part(message: RequestMessage, tool_names: dict[str, str]) -> ModelRequestPart:
     content = valid_unicode(message.content)
-    if message.role == "system":
-        return SystemPromptPart(content)
     if message.role == "tool":
         call_id = message.tool_call_id or ""
         result = content if content.strip() else NO_OUTPUT

@@ -12,6 +12,7 @@ import inspect
 import os
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from difflib import get_close_matches
 from threading import Lock
 from types import TracebackType
@@ -25,7 +26,8 @@ from pydantic_ai.providers import Provider, infer_provider_class
 
 from windowpane.calls.transport import RecordingTransport, Routes
 from windowpane.errors import UnknownModelError
-from windowpane.models.base import ECHO, ChatModel
+from windowpane.models.base import ECHO, CacheRules, ChatModel
+from windowpane.models.caching import rules_of
 from windowpane.models.echo import echo_model
 from windowpane.models.environment import OLLAMA_URL, SETUPS, Setup
 from windowpane.models.failures import Called
@@ -33,6 +35,15 @@ from windowpane.models.sampling import OPENAI_HOST
 from windowpane.models.scripted import SCRIPTED, ScriptedModel
 from windowpane.models.stream import Patience, PydanticChatModel
 from windowpane.models.windows import window_tokens
+
+OWN_PROTOCOLS = (
+    "openai", "openai-chat", "openai-responses", "azure", "azure-responses", "anthropic", "google", "google-cloud",
+    "bedrock", "cohere", "mistral",
+)  # fmt: skip
+"""Providers that take user messages one after another. Others may render them by a template that does not."""
+
+WITH_ADDITIONS = ("anthropic", "openai", "openai-responses")
+"""The providers of which some models take tools in the middle of a conversation."""
 
 LIMITS = httpx2.Limits(max_connections=1000, max_keepalive_connections=100)
 """As the providers' own clients have them."""
@@ -55,6 +66,7 @@ class PydanticModels:
         self._patience = patience or Patience()
         self._environ = environ
         self._opened: dict[str, ChatModel] = {}
+        self._rules: dict[str, CacheRules | None] = {}
         # Any thread may ask for a model.
         self._building = Lock()
         self._client: httpx2.AsyncClient | None = None
@@ -83,6 +95,25 @@ class PydanticModels:
         """Return the size of a model's window in tokens, or None when it is not listed. The model is not opened."""
         script = self._scripts.get(name)
         return script.window_tokens if script else window_tokens(name)
+
+    def cache_rules(self, name: str) -> CacheRules | None:
+        """Return what a model's provider does with what it has read before; None: nothing. The model is not opened."""
+        if name in self._scripts:
+            return self._scripts[name].cache_rules
+        if name not in self._rules:
+            self._rules[name] = self._rules_of(name)
+        return self._rules[name]
+
+    def _rules_of(self, name: str) -> CacheRules | None:
+        provider, _, model = name.partition(":")
+        rules = rules_of(name, own_server=self._is_compatible(provider))
+        if rules is None or provider not in WITH_ADDITIONS or self._is_compatible(provider):
+            return rules
+        try:
+            profile = infer_provider_class(provider).model_profile(model) or {}
+        except ImportError:
+            return rules
+        return replace(rules, additions=profile.get("tool_addition_mode"))
 
     def known(self) -> tuple[str, ...]:
         """Return names worth offering in a picker: `echo`, scripted models, and those of providers with a key."""
@@ -116,6 +147,7 @@ class PydanticModels:
             self._infer(provider, model),
             self._called(provider, name),
             patience=self._patience,
+            joined=provider not in OWN_PROTOCOLS or self._is_compatible(provider),
             environ=self._environ,
         )
 
@@ -144,8 +176,7 @@ class PydanticModels:
             raise UnknownModelError(f"{name} needs a key: set {setup.key_variables[0]}")
 
     def _infer(self, provider: str, model: str) -> Model:
-        compatible = provider == "openai" and urlsplit(self._url(provider)).hostname not in (None, OPENAI_HOST)
-        name = f"openai-chat:{model}" if compatible else f"{provider}:{model}"
+        name = f"openai-chat:{model}" if self._is_compatible(provider) else f"{provider}:{model}"
         try:
             return infer_model(name, provider_factory=self._provider)
         except ImportError as error:
@@ -154,6 +185,10 @@ class PydanticModels:
             ) from error
         except UserError as error:
             raise UnknownModelError(f"{provider}:{model} is not set up: {_set_what(error)}") from error
+
+    def _is_compatible(self, provider: str) -> bool:
+        """Tell whether calls to OpenAI go to another server that takes them."""
+        return provider == "openai" and urlsplit(self._url(provider)).hostname not in (None, OPENAI_HOST)
 
     def _provider(self, name: str) -> Provider[Any]:
         provider_class: type[Provider[Any]] = infer_provider_class(name)

@@ -4,7 +4,7 @@ They are passed on to the provider, which enforces them. Where a model or its pr
 answer that only looks as if it followed them is worse than none.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from pydantic_ai.models import Model, ModelRequestParameters
 from pydantic_ai.output import OutputObjectDefinition
@@ -19,26 +19,37 @@ GOOGLE = "google"
 
 
 def parameters(
-    model: Model, name: str, tools: Sequence[OfferedTool], response_format: ResponseFormat | None
+    model: Model,
+    name: str,
+    tools: Sequence[OfferedTool],
+    response_format: ResponseFormat | None,
+    added: Collection[str] = (),
 ) -> ModelRequestParameters:
-    """Return the tools and the response format of a call.
+    """Return the tools and the response format of a call. `added` are the tools that messages add.
 
     Raises:
         ModelRejectedError: the model does not support the response format.
     """
-    offered = definitions(tools)
+    offered, shown = definitions(tools, added), set(added)
     if response_format is None:
-        return ModelRequestParameters(function_tools=offered)
+        return ModelRequestParameters(function_tools=offered, revealed_tool_names=shown)
     if response_format.schema is None:
         _check_json(model, name, tools)
-        return ModelRequestParameters(function_tools=offered, output_mode="prompted", prompted_output_template=False)
+        return ModelRequestParameters(
+            function_tools=offered,
+            revealed_tool_names=shown,
+            output_mode="prompted",
+            prompted_output_template=False,
+        )
     described = OutputObjectDefinition(
         json_schema=dict(response_format.schema),
         name=response_format.name or None,
         description=response_format.description or None,
         strict=response_format.strict,
     )
-    return ModelRequestParameters(function_tools=offered, output_mode="native", output_object=described)
+    return ModelRequestParameters(
+        function_tools=offered, revealed_tool_names=shown, output_mode="native", output_object=described
+    )
 
 
 def force(

@@ -25,7 +25,7 @@ from pydantic_ai.models.function import (
 from windowpane.context.messages import Usage
 from windowpane.context.request import CallSettings, OfferedTool, ReplyOptions, RequestMessage
 from windowpane.errors import ModelError, ModelRejectedError
-from windowpane.models.base import ModelStep, ModelText
+from windowpane.models.base import CacheRules, ModelStep, ModelText
 from windowpane.models.failures import Called
 from windowpane.models.stream import Patience, PydanticChatModel
 
@@ -75,7 +75,15 @@ class Received:
 class ScriptedModel:
     """Plays its replies in order. A call beyond the last one is refused."""
 
-    def __init__(self, name: str, replies: Iterable[Reply] = (), *, window_tokens: int | None = 32_000) -> None:
+    def __init__(
+        self,
+        name: str,
+        replies: Iterable[Reply] = (),
+        *,
+        window_tokens: int | None = 32_000,
+        cache_rules: CacheRules | None = None,
+    ) -> None:
+        self.cache_rules = cache_rules
         self.calls: list[Received] = []
         self._name = f"{SCRIPTED}:{name}"
         self._window_tokens = window_tokens

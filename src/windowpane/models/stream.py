@@ -11,6 +11,7 @@ import time
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass, field
+from typing import Any, cast
 
 import anyio
 from pydantic_ai.direct import model_request_stream
@@ -36,7 +37,15 @@ from windowpane.errors import ModelError
 from windowpane.models.base import ModelStep, ModelText
 from windowpane.models.debug_log import log_request
 from windowpane.models.failures import Called, Foreseen, asked_wait_s, failure, passing, too_slow, unfinished
-from windowpane.models.messages import Replies, conversation, model_settings, own_words, tool_calls
+from windowpane.models.messages import (
+    Replies,
+    WireForm,
+    added_tools,
+    conversation,
+    model_settings,
+    own_words,
+    tool_calls,
+)
 from windowpane.models.reply_options import force, parameters
 from windowpane.models.sampling import sampling_settings
 from windowpane.models.stops import STOPPED, StopCutter
@@ -75,9 +84,11 @@ class PydanticChatModel:
         called: Called,
         *,
         patience: Patience,
+        joined: bool = False,
         environ: Mapping[str, str] = os.environ,
     ) -> None:
         self._model = model
+        self._joined = joined
         self._called = called
         self._patience = patience
         self._environ = environ
@@ -143,15 +154,30 @@ class PydanticChatModel:
     ) -> "_Request":
         sampled, _ = sampling_settings(self._model, settings.reply_options)
         chosen: ModelSettings = {**model_settings(settings, messages, self._replies), **sampled}
+        form = self._form(chosen, settings)
+        added = added_tools(messages) if form.additions else frozenset[str]()
         if "max_retries" not in self._model.unsupported_settings:
             # The clients' own retries wait as long as they are told to, an hour if need be.
             chosen["max_retries"] = 0
         force(chosen, self._model, self.name, tools, settings.reply_options.must_call)
         return _Request(
-            messages=conversation(messages, self._replies),
+            messages=conversation(messages, self._replies, form),
             settings=chosen,
-            parameters=parameters(self._model, self.name, tools, settings.reply_options.response_format),
+            parameters=parameters(self._model, self.name, tools, settings.reply_options.response_format, added),
         )
+
+    def _form(self, chosen: ModelSettings, settings: CallSettings) -> WireForm:
+        """Return the form that the provider wants, and say in the settings of the call what it keeps."""
+        own, stable = cast("dict[str, Any]", chosen), settings.cache == "stable"
+        points = stable and self._model.system == "anthropic"
+        if points:
+            own["anthropic_cache_instructions"] = True
+        elif stable:
+            own["cache"] = True
+        if settings.cache_key and self._model.system == "openai":
+            own["openai_prompt_cache_key"] = settings.cache_key
+        additions = settings.additions is not None and self._model.tool_addition_mode is not None
+        return WireForm(joined=self._joined, additions=additions, cache_points=points)
 
     async def _attempt(self, request: "_Request", heard: "_Heard") -> AsyncGenerator[ModelText]:
         async with AsyncExitStack() as stack:

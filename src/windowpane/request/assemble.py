@@ -1,7 +1,5 @@
-"""Put a request together: the one prompt order, what fits of it, and the record of both.
+"""Put a request together: what fits, in the order of `order.py`, and the record of both.
 
-System messages first, because they change least and providers cache from the front: prompt sections, rules,
-references. Then the conversation, then what was selected for this message, then the message itself, untouched.
 Every item and part is in the record, sent or not, with the reason.
 """
 
@@ -11,16 +9,15 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from windowpane.agents.base import Agent
+from windowpane.context.carried import DroppedItem
 from windowpane.context.identity_cache import cached_by_identity
 from windowpane.context.ids import BlobHash, RequestId, content_hash
-from windowpane.context.items import IncludeMode, Item, ItemRef, Reference, Rule, Tool, item_hash
+from windowpane.context.items import Item, ItemRef, Reference, Rule, Tool, item_hash
 from windowpane.context.messages import AssistantMessage, Message, UserMessage
 from windowpane.context.request import (
     Budget,
     CallSettings,
     ContextItem,
-    Evidence,
-    ItemStatus,
     OfferedTool,
     Part,
     PlacedPiece,
@@ -34,18 +31,17 @@ from windowpane.context.session import SessionState
 from windowpane.errors import ContextTooLargeError
 from windowpane.request.fit import Fitted, Piece, fit
 from windowpane.request.gather import Gathered
+from windowpane.request.order import Content, PastMessage, RequestEntry, StandingItem, fresh_messages, stable_messages
 from windowpane.request.prompt.sections import Section
 from windowpane.request.selector import Selection
+from windowpane.request.stable.rebase import CarryPlan, dropped_item
 from windowpane.text.blocks import Block
 from windowpane.text.render import (
     CUT_MARK,
     boundary_code,
     boundary_note,
-    enclosed,
     render_item,
     render_message,
-    render_references,
-    render_rules,
     render_sources,
 )
 from windowpane.text.tokens import (
@@ -74,13 +70,22 @@ REPLY_SHARE = 0.25
 BOUNDARY_TOKENS = 40
 """What a block costs beyond its text: the message and its boundary lines."""
 
-BEFORE_HISTORY = ("summary",)
-AFTER_HISTORY = ("recall", "resume", "fetched")
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Carrying:
+    """How a request goes on with the last one: what stands of what was there, and what may be added later.
+
+    `declared` are tools that the provider is told of before the model needs them.
+    """
+
+    plan: CarryPlan
+    standing: tuple[StandingItem, ...] = ()
+    declared: tuple[Tool, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ingredients:
-    """Everything a request is made of."""
+    """Everything a request is made of. `carrying` is None for one that begins from nothing."""
 
     request_id: RequestId
     turn: int
@@ -101,6 +106,7 @@ class Ingredients:
     catalog: BlobHash | None = None
     token_factor: float = 1.0
     no_working_context: str = ""
+    carrying: Carrying | None = None
 
 
 def assemble(given: Ingredients) -> Request:
@@ -110,10 +116,9 @@ def assemble(given: Ingredients) -> Request:
         ContextTooLargeError: what must be sent does not fit the window.
     """
     entries = _entries(given)
-    offered = offer(entry.item for entry in entries if isinstance(entry.item, Tool) and entry.sendable).names
-    sendable = {entry.ref: entry.item for entry in entries if isinstance(entry.item, Tool)}
-    tools = {ref: offered_tool(sendable[ref], name) for ref, name in offered.items()}
-    past = _history(given, with_tools=bool(offered))
+    standing = given.carrying.standing if given.carrying else ()
+    tools = _offered(entries, standing)
+    past = _history(given, with_tools=bool(tools))
     code = _code(given, past, tools.values())
     history = [entry.with_sources(code) for entry in past]
     sections = _sections(given, code)
@@ -124,9 +129,20 @@ def assemble(given: Ingredients) -> Request:
     placed = _fitted(given, pieces, pieces_tokens, reply_tokens)
     fates = {fitted.piece.key: fitted for fitted in placed}
     taken = [_settle(entry, fates) for entry in entries]
-    blocks = [block for block in given.blocks if fates[block.key].kept]
-    messages = _messages(given, code, sections, taken, history, [_settled(block, fates) for block in blocks], fates)
-    sent_tools = tuple(tools[entry.ref] for entry in taken if entry.ref in tools and entry.sent)
+    stays = [each for each in standing if fates[_carried_key(each.carried.ref)].kept]
+    sent_tools = _sent_tools(given, taken, stays, tools)
+    content = Content(
+        code=code,
+        turn=given.turn,
+        message=given.message,
+        sections=sections,
+        taken=taken,
+        history=[past for past in history if fates[past.key].kept],
+        blocks=[_settled(block, fates) for block in given.blocks if fates[block.key].kept],
+        standing=[each for each in stays if given.settings.additions or not isinstance(each.item, Tool)],
+        added=_added(given, taken, tools),
+    )
+    messages = fresh_messages(content) if given.carrying is None else stable_messages(content)
     used_tokens = counted_tokens(messages, sent_tools, given.settings.model)
     context = RequestContext(
         id=given.request_id,
@@ -139,21 +155,85 @@ def assemble(given: Ingredients) -> Request:
         candidates=given.selection.left_out,
         absent=given.gathered.absent,
         parts=_parts(given, messages, sent_tools, history, fates),
-        budget=Budget(
-            window_tokens=given.window_tokens,
-            reply_tokens=reply_tokens,
-            used_tokens=used_tokens,
-            window_source=given.window_source,
-            pieces_tokens=pieces_tokens,
-            token_factor=given.token_factor,
-        ),
+        budget=_budget(given, reply_tokens, used_tokens, pieces_tokens),
         message_count=given.message_count,
         degraded=given.notes + given.gathered.degraded + given.selection.degraded,
         search=given.selection.search,
         pieces=tuple(map(_placed, placed)),
         catalog=given.catalog,
+        carried=tuple(each.carried for each in stays),
+        dropped=_dropped(given, fates),
     )
-    return Request(messages=messages, tools=sent_tools, context=context)
+    return Request(messages=messages, tools=sent_tools, context=context, declared=_declared(given, sent_tools))
+
+
+def _budget(given: Ingredients, reply_tokens: int, used_tokens: int, pieces_tokens: int) -> Budget:
+    return Budget(
+        window_tokens=given.window_tokens,
+        reply_tokens=reply_tokens,
+        used_tokens=used_tokens,
+        window_source=given.window_source,
+        pieces_tokens=pieces_tokens,
+        token_factor=given.token_factor,
+    )
+
+
+def _offered(entries: Sequence[RequestEntry], standing: Sequence[StandingItem]) -> dict[ItemRef, OfferedTool]:
+    """Return every tool that could be sent, as it is offered."""
+    tools = {entry.ref: entry.item for entry in entries if isinstance(entry.item, Tool) and entry.sendable}
+    tools |= {each.item.ref: each.item for each in standing if isinstance(each.item, Tool)}
+    return {ref: offered_tool(tools[ref], name) for ref, name in offer(tools.values()).names.items()}
+
+
+def _sent_tools(
+    given: Ingredients,
+    taken: Sequence[RequestEntry],
+    standing: Sequence[StandingItem],
+    tools: Mapping[ItemRef, OfferedTool],
+) -> tuple[OfferedTool, ...]:
+    """Return the tools that the model can call. In a stable request those that came later stand behind the others."""
+    sent = [entry for entry in taken if entry.ref in tools and entry.sent and entry.since is None]
+    if given.carrying is None:
+        return tuple(tools[entry.ref] for entry in sent)
+    held, new = ([tools[e.ref] for e in sent if (e.mode == "agent") == chosen] for chosen in (False, True))
+    before = (tools[each.item.ref] for each in standing if each.item.ref in tools)
+    return (*sorted(held, key=_by_name), *before, *sorted(new, key=_by_name))
+
+
+def _by_name(tool: OfferedTool) -> str:
+    return tool.offered_name
+
+
+def _added(given: Ingredients, taken: Sequence[RequestEntry], tools: Mapping[ItemRef, OfferedTool]) -> tuple[str, ...]:
+    """Return the names of the tools that a message of this request adds."""
+    if given.settings.additions is None:
+        return ()
+    new = [entry.ref for entry in taken if entry.mode == "agent" and entry.sent and entry.since is None]
+    return tuple(sorted(tools[ref].offered_name for ref in new if ref in tools))
+
+
+def _declared(given: Ingredients, sent: Sequence[OfferedTool]) -> tuple[OfferedTool, ...]:
+    """Return the tools that the provider is told of and the model is not."""
+    if given.carrying is None or given.settings.additions != "by_reference":
+        return ()
+    there = {tool.ref for tool in sent}
+    if not there - {tool.ref for tool in given.carrying.declared}:
+        # A provider refuses a list of which the model sees nothing.
+        return ()
+    names = offer(given.carrying.declared).names
+    declared = (offered_tool(tool, names[tool.ref]) for tool in given.carrying.declared if tool.ref not in there)
+    return tuple(sorted((replace(tool, deferred=True) for tool in declared), key=_by_name))
+
+
+def _dropped(given: Ingredients, fates: Mapping[str, Fitted]) -> tuple[DroppedItem, ...]:
+    if given.carrying is None:
+        return ()
+    cut = [(each.carried, fates[_carried_key(each.carried.ref)]) for each in given.carrying.standing]
+    return (*given.carrying.plan.dropped, *(dropped_item(item, fate.reason) for item, fate in cut if not fate.kept))
+
+
+def _carried_key(ref: ItemRef) -> str:
+    return f"carried {ref}"
 
 
 def _fitted(given: Ingredients, pieces: Sequence[Piece], room_tokens: int, reply_tokens: int) -> tuple[Fitted, ...]:
@@ -196,45 +276,21 @@ def _placed(fitted: Fitted) -> PlacedPiece:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Entry:
-    """An item on its way into the request."""
-
-    ref: ItemRef
-    item: Item | None
-    mode: IncludeMode
-    status: ItemStatus
-    reason: str
-    text: str = ""
-    tokens: int = 0
-    evidence: Evidence | None = None
-
-    @property
-    def sendable(self) -> bool:
-        return self.item is not None and self.status == "used"
-
-    @property
-    def sent(self) -> bool:
-        return self.status in ("used", "truncated")
-
-    @property
-    def priority(self) -> int:
-        return self.item.priority if isinstance(self.item, Rule | Reference) else 500
-
-
-def _entries(given: Ingredients) -> list[_Entry]:
+def _entries(given: Ingredients) -> list[RequestEntry]:
+    since = {each.carried.ref: each.carried.turn for each in given.carrying.standing} if given.carrying else {}
     session = [
-        _Entry(ref=found.ref, item=found.item, mode=found.mode, status=found.status, reason=found.reason)
+        RequestEntry(ref=found.ref, item=found.item, mode=found.mode, status=found.status, reason=found.reason)
         for found in given.gathered.found
     ]
     selected = [
-        _Entry(
+        RequestEntry(
             ref=chosen.item.ref,
             item=chosen.item,
             mode="agent",
             status="used",
             reason=chosen.reason,
             evidence=chosen.evidence,
+            since=since.get(chosen.item.ref),
         )
         for chosen in given.selection.chosen
         if not given.session.holds(chosen.item.ref)
@@ -261,27 +317,7 @@ def _offers(tool: Tool) -> dict[str, OfferedTool]:
     return {}
 
 
-@dataclass(frozen=True, slots=True)
-class _Past:
-    """A past message and what the model gets of it. `sources` are the lines that name an answer's documents."""
-
-    message: Message
-    rendered: tuple[RequestMessage, ...]
-    sources: str = ""
-
-    @property
-    def key(self) -> str:
-        return f"message {self.message.seq}"
-
-    def with_sources(self, code: str) -> "_Past":
-        """Return it with the lines about its documents as a message of their own, which no model or user wrote."""
-        if not self.sources:
-            return self
-        lines = RequestMessage(role="user", content=enclosed(code, self.sources), part="sources")
-        return replace(self, rendered=(*self.rendered, lines))
-
-
-def _history(given: Ingredients, with_tools: bool) -> list[_Past]:
+def _history(given: Ingredients, with_tools: bool) -> list[PastMessage]:
     """Return the recent messages, which are sent whole, oldest first.
 
     A message that was sent before, failed, and is now sent again word for word is not asked twice.
@@ -289,14 +325,14 @@ def _history(given: Ingredients, with_tools: bool) -> list[_Past]:
     past = given.history
     answered = {message.turn for message in past if isinstance(message, AssistantMessage)}
     return [
-        _Past(message, rendered, render_sources(message))
+        PastMessage(message, rendered, render_sources(message))
         for message in past
         if not (isinstance(message, UserMessage) and message.turn not in answered and message.content == given.message)
         and (rendered := render_message(message, with_tools))
     ]
 
 
-def _code(given: Ingredients, history: Sequence[_Past], tools: Iterable[OfferedTool]) -> str:
+def _code(given: Ingredients, history: Sequence[PastMessage], tools: Iterable[OfferedTool]) -> str:
     said = [part for entry in history for part in entry.rendered]
     past = (
         *(part.content for part in said),
@@ -322,9 +358,9 @@ def _sections(given: Ingredients, code: str) -> tuple[Section, ...]:
 
 def _pieces(
     given: Ingredients,
-    entries: Sequence[_Entry],
+    entries: Sequence[RequestEntry],
     tools: Mapping[ItemRef, OfferedTool],
-    history: Sequence[_Past],
+    history: Sequence[PastMessage],
     sections: Sequence[Section],
 ) -> list[Piece]:
     pieces = [
@@ -337,7 +373,7 @@ def _pieces(
     pieces.append(Piece(key="the message", tier="must", rank=(1,), tokens=message_cost))
     family = family_of(given.settings.model)
     for entry in entries:
-        if not entry.sendable:
+        if not entry.sendable or entry.since is not None:
             continue
         tier: Tier = "must" if entry.mode == "always" else "manual" if entry.mode == "manual" else "selected"
         if entry.ref in FINDER_REFS:
@@ -352,6 +388,15 @@ def _pieces(
                 can_shorten=entry.ref.type == "reference" and tier != "must",
             )
         )
+    pieces += [
+        Piece(
+            key=_carried_key(each.carried.ref),
+            tier="carried",
+            rank=(-each.carried.used, -each.carried.turn, str(each.carried.ref)),
+            tokens=each.carried.tokens,
+        )
+        for each in (given.carrying.standing if given.carrying else ())
+    ]
     pieces += [
         Piece(
             key=block.key,
@@ -369,12 +414,13 @@ def _pieces(
     return pieces
 
 
-def _settle(entry: _Entry, fates: Mapping[str, Fitted]) -> _Entry:
-    fate = fates.get(str(entry.ref)) if entry.sendable else None
+def _settle(entry: RequestEntry, fates: Mapping[str, Fitted]) -> RequestEntry:
+    key = str(entry.ref) if entry.since is None else _carried_key(entry.ref)
+    fate = fates.get(key) if entry.sendable else None
     if fate is None:
         return entry
     if not fate.kept:
-        return replace(entry, status="over_budget", reason=fate.reason, text="", tokens=0)
+        return replace(entry, status="over_budget", reason=fate.reason, text="", tokens=0, since=None)
     if not fate.whole:
         text = cut_to(entry.text, fate.tokens - count(CUT_MARK) - 4) + CUT_MARK
         return replace(
@@ -383,51 +429,7 @@ def _settle(entry: _Entry, fates: Mapping[str, Fitted]) -> _Entry:
     return replace(entry, tokens=fate.tokens)
 
 
-def _messages(
-    given: Ingredients,
-    code: str,
-    sections: Sequence[Section],
-    taken: Sequence[_Entry],
-    history: Sequence[_Past],
-    blocks: Sequence[Block],
-    fates: Mapping[str, Fitted],
-) -> tuple[RequestMessage, ...]:
-    def placed(kinds: Sequence[str]) -> list[RequestMessage]:
-        chosen = sorted((block for block in blocks if block.kind in kinds), key=lambda block: kinds.index(block.kind))
-        return [
-            RequestMessage(role="user", content=enclosed(code, block.text), part=block.kind, name=block.name)
-            for block in chosen
-        ]
-
-    def texts(kind: type[Rule] | type[Reference], selected: bool) -> list[str]:
-        chosen = [e for e in taken if e.sent and isinstance(e.item, kind) and (e.mode == "agent") == selected]
-        return [entry.text for entry in sorted(chosen, key=lambda entry: (entry.priority, entry.ref.name))]
-
-    messages = [
-        RequestMessage(role="system", content=section.text, part=section.kind, name=section.name)
-        for section in sections
-    ]
-    if rules := texts(Rule, selected=False):
-        messages.append(RequestMessage(role="system", content=render_rules(rules), part="rules"))
-    if references := texts(Reference, selected=False):
-        messages.append(RequestMessage(role="system", content=render_references(references), part="references"))
-    messages += placed(BEFORE_HISTORY)
-    for past in history:
-        if fates[past.key].kept:
-            messages.extend(replace(message, name=past.key) for message in past.rendered)
-    messages += placed(AFTER_HISTORY)
-    selected: list[str] = []
-    if rules := texts(Rule, selected=True):
-        selected.append(render_rules(rules))
-    if references := texts(Reference, selected=True):
-        selected.append(render_references(references))
-    if selected:
-        messages.append(RequestMessage(role="user", content=enclosed(code, "\n\n".join(selected)), part="selected"))
-    messages.append(RequestMessage(role="user", content=given.message, part="message"))
-    return tuple(messages)
-
-
-def _record(entry: _Entry, offered: OfferedTool | None) -> ContextItem:
+def _record(entry: RequestEntry, offered: OfferedTool | None) -> ContextItem:
     return ContextItem(
         type=entry.ref.type,
         name=entry.ref.name,
@@ -441,6 +443,7 @@ def _record(entry: _Entry, offered: OfferedTool | None) -> ContextItem:
         priority=entry.item.priority if isinstance(entry.item, Rule | Reference) else None,
         evidence=entry.evidence,
         offered_name=offered.offered_name if offered and entry.sent else None,
+        since=entry.since,
     )
 
 
@@ -455,7 +458,7 @@ def _parts(
     given: Ingredients,
     messages: Sequence[RequestMessage],
     tools: Sequence[OfferedTool],
-    history: Sequence[_Past],
+    history: Sequence[PastMessage],
     fates: Mapping[str, Fitted],
 ) -> tuple[Part, ...]:
     blocks = {(block.kind, block.name): block for block in given.blocks}

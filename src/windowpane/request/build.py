@@ -4,9 +4,10 @@
 only shows it. No model is opened for it: the size of the window comes from a list.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, TypeVar
 
 import anyio.to_thread
@@ -14,6 +15,7 @@ import anyio.to_thread
 from windowpane import telemetry
 from windowpane.agents.base import Agent
 from windowpane.context.calls import SmallerWindow
+from windowpane.context.carried import CarryChange
 from windowpane.context.events import Event, ItemAdded, Recorded, RequestBuilt, ServerArrived, SessionItem
 from windowpane.context.fold import fold
 from windowpane.context.ids import BlobHash, new_request_id
@@ -36,6 +38,8 @@ from windowpane.request.research import Research
 from windowpane.request.resume import resume_text
 from windowpane.request.selector import Selection, Selector
 from windowpane.request.settings import call_settings, no_working_context, search_settings, window_of
+from windowpane.request.stable.carry import gone_items
+from windowpane.request.stable.go_on import Caching, GoingOn, caching_of
 from windowpane.text.blocks import Block, fetched_blocks, recall_block, resume_block, summary_block
 from windowpane.tools.base import ServerStatus
 
@@ -65,6 +69,7 @@ class BuiltRequest:
     items: dict[ItemRef, Item]
     catalog: KeptCatalog
     smaller: SmallerWindow | None = None
+    carry: CarryChange | None = None
 
     def to_append(self, session: SessionState) -> tuple[tuple[Event, ...], dict[BlobHash, str]]:
         """Return the events and the blobs that keep the request in the log of its session."""
@@ -72,7 +77,7 @@ class BuiltRequest:
         if session.catalog != self.catalog.name:
             blobs |= self.catalog.blobs
         turn = self.request.context.turn
-        built = RequestBuilt(turn=turn, request=name, catalog=self.catalog.name, smaller=self.smaller)
+        built = RequestBuilt(turn=turn, request=name, catalog=self.catalog.name, smaller=self.smaller, carry=self.carry)
         return (*self.added, built), blobs
 
 
@@ -96,8 +101,8 @@ async def build_request(
 ) -> BuiltRequest:
     """Return the request for the message of the session's open turn. Nothing is stored, and the web is not searched.
 
-    `found` is what a search has found, `brought` are tools that the client runs, `reply_options` what it asks of the
-    answer. Without `finders` the model cannot ask for more; `smaller`: it refused a longer request.
+    `found` is what a search has found, `brought` are the client's tools. Without `finders` all tools are one list.
+    `smaller`: a longer request was refused.
 
     Raises:
         NoTurnRunningError: the session has no open turn.
@@ -106,15 +111,16 @@ async def build_request(
     """
     turn, now = open_turn(session), datetime.now(UTC)
     settings = replace(call_settings(agent, session), reply_options=reply_options or ReplyOptions())
-    added = (*_mentioned(agent, session, turn.message), *_arrivals(session, servers), *found.added)
-    session = _with_added(session, added, now)
-    window_tokens, window_source = _window(services, agent, settings.model, smaller or session.smaller_window)
-    no_notes = no_working_context(agent, session, window_tokens)
+    session, added = _with_added(agent, servers, session, found.added, now)
+    window = _window(services, agent, settings.model, smaller or session.smaller_window)
+    no_notes = no_working_context(agent, session, window[0])
     items_count = sum(map(len, (agent.rules, agent.references, session.context_items, brought)))
     gathered = await _compute(items_count, gather, agent, servers, session, brought, not no_notes)
     recent = [entry for entry in session.recent if entry.turn is None or entry.turn < turn.turn]
-    selection = await _selected(services.selector, agent, session, recent, gathered)
-    gathered = with_finders(gathered, selection.left_out) if finders and agent.settings.finders else gathered
+    caching = caching_of(agent, session, services.models.cache_rules(settings.model), gathered, in_stream=finders)
+    choose = partial(_selected, services.selector, session, recent, gathered.candidates)
+    selection = await choose(caching.on_entry(search_settings(agent, session)))
+    gathered = _with_finders(gathered, selection, caching) if finders and agent.settings.finders else gathered
     history = recent_messages(recent, session.summary)
     recollection = await services.memory.recall(session, turn.message, history)
     catalog = await _compute(items_count, services.catalogs.of, agent, servers)
@@ -125,9 +131,9 @@ async def build_request(
         agent=agent,
         session=session,
         message=turn.message,
-        settings=settings,
-        window_tokens=window_tokens,
-        window_source=window_source,
+        settings=caching.laid_over(settings, session.id),
+        window_tokens=window[0],
+        window_source=window[1],
         sections=build_prompt(agent, session.settings, now=now, working_context=not no_notes, web=found.possible),
         no_working_context=no_notes,
         gathered=gathered,
@@ -139,8 +145,34 @@ async def build_request(
         message_count=session.message_count - 1,
         token_factor=smaller.factor if smaller else learned_factor(session, settings.model),
     )
-    request, items = await _compute(items_count, assemble, ingredients), _items(gathered, selection)
-    return BuiltRequest(request=request, added=added, items=items, catalog=catalog, smaller=smaller)
+    request, items, carry = await _put_together(ingredients, caching, servers, items_count, choose)
+    return BuiltRequest(request=request, added=added, items=items, catalog=catalog, smaller=smaller, carry=carry)
+
+
+def _with_finders(gathered: Gathered, selection: Selection, caching: Caching) -> Gathered:
+    return with_finders(gathered, selection.left_out, stable=caching.stable)
+
+
+async def _put_together(
+    given: Ingredients,
+    caching: Caching,
+    servers: tuple[ServerStatus, ...],
+    items_count: int,
+    choose: Callable[[Mapping[str, Any]], Awaitable[Selection]],
+) -> tuple[Request, dict[ItemRef, Item], CarryChange | None]:
+    """Return the request, the items that its record names, and what it leaves standing for the next one."""
+    if not caching.stable:
+        return await _compute(items_count, assemble, given), _items(given.gathered, given.selection), None
+    gone = gone_items(given.agent, servers, given.session, given.gathered.candidates)
+    going_on = GoingOn(given, caching.rules, gone)
+    carried = await _compute(items_count, going_on.request)
+    if carried.breaks and caching.additions is None:
+        # The list of tools is written again anyway: take more of them along, so that it stays as it is for longer.
+        selection = await choose(caching.at_a_break(search_settings(given.agent, given.session)))
+        going_on = replace(going_on, ingredients=replace(given, selection=selection))
+        carried = await _compute(items_count, going_on.request)
+    items = _items(given.gathered, going_on.ingredients.selection) | going_on.items
+    return carried.request, items, carried.change
 
 
 def _items(gathered: Gathered, selection: Selection) -> dict[ItemRef, Item]:
@@ -193,18 +225,24 @@ def _arrivals(session: SessionState, servers: Iterable[ServerStatus]) -> list[Ev
     ]
 
 
-def _with_added(session: SessionState, added: Sequence[Event], now: datetime) -> SessionState:
-    """Return the session as it will be when these events are in its log."""
-    return fold(session.id, (Recorded(session.seq + index, now, each) for index, each in enumerate(added, 1)), session)
+def _with_added(
+    agent: Agent, servers: Iterable[ServerStatus], session: SessionState, found: Iterable[Event], now: datetime
+) -> tuple[SessionState, tuple[Event, ...]]:
+    """Return the session as it will be when what the message adds is in its log, and those events."""
+    added = (*_mentioned(agent, session, open_turn(session).message), *_arrivals(session, servers), *found)
+    recorded = (Recorded(session.seq + index, now, each) for index, each in enumerate(added, 1))
+    return fold(session.id, recorded, session), added
 
 
 async def _selected(
-    selector: Selector, agent: Agent, session: SessionState, recent: Sequence[Message], gathered: Gathered
+    selector: Selector,
+    session: SessionState,
+    recent: Sequence[Message],
+    candidates: Sequence[Item],
+    settings: Mapping[str, Any],
 ) -> Selection:
-    with telemetry.selection(len(gathered.candidates)) as measured:
-        selection = await selector.select(
-            open_turn(session).message, recent, gathered.candidates, search_settings(agent, session)
-        )
+    with telemetry.selection(len(candidates)) as measured:
+        selection = await selector.select(open_turn(session).message, recent, candidates, settings)
         chosen, degraded = len(selection.chosen), bool(selection.degraded)
         measured.note({"windowpane.selection.chosen": chosen, "windowpane.selection.degraded": degraded})
     return selection

@@ -84,9 +84,16 @@ def gather(
     )
 
 
-def with_finders(gathered: Gathered, left_out: Iterable[Candidate]) -> Gathered:
-    """Return the same with the finders of every kind of which candidates were left out by a selection that is on."""
+def with_finders(gathered: Gathered, left_out: Iterable[Candidate], *, stable: bool = False) -> Gathered:
+    """Return the same with the finders of every kind of which candidates were left out by a selection that is on.
+
+    `stable`: of every kind that has candidates, so that the finders do not come and go.
+    """
+    left_out = tuple(left_out)
     missing = {candidate.type for candidate in left_out if candidate.code not in SWITCHED_OFF}
+    if stable:
+        off = {candidate.type for candidate in left_out if candidate.code in SWITCHED_OFF}
+        missing = {item.ref.type for item in gathered.candidates} - off
     finders = tuple(
         HeldItem(tool.ref, "always", tool, "used", f"built in: lets the model ask for {kind}s that were not sent")
         for kind, tools in FINDERS.items()

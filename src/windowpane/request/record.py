@@ -29,6 +29,7 @@ class _KeptMessage:
     tool_calls: tuple[ToolCall, ...] = ()
     tool_call_id: str | None = None
     is_error: bool = False
+    tools_added: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +44,7 @@ class _Kept:
     context: RequestContext
     messages: tuple[_KeptMessage, ...]
     tools: tuple[_KeptTool, ...]
+    declared: BlobHash | None = None
 
 
 _AGENT_PARTS: frozenset[PartKind] = frozenset({"core", "site", "rules", "references"})
@@ -53,6 +55,7 @@ ERASED_TEXT = "[erased]"
 
 _KEPT: TypeAdapter[_Kept] = TypeAdapter(_Kept)
 _OFFER: TypeAdapter[OfferedTool] = TypeAdapter(OfferedTool)
+_OFFERS: TypeAdapter[tuple[OfferedTool, ...]] = TypeAdapter(tuple[OfferedTool, ...])
 
 
 @lru_cache(maxsize=8)
@@ -73,7 +76,7 @@ def _reply_options(demands: dict[str, Any]) -> dict[str, Any]:
 def to_blobs(request: Request, items: Mapping[ItemRef, Item]) -> tuple[BlobHash, dict[BlobHash, str]]:
     """Return the name of the record and every text that must be stored with it."""
     body, blobs = _kept_of(request)
-    for item in request.context.items:
+    for item in (*request.context.items, *request.context.carried):
         if item.hash and (found := items.get(item.ref)) is not None and item_hash(found) == item.hash:
             blobs[item.hash] = _shared(item.ref, definition(found))
     text = _KEPT.dump_json(body).decode()
@@ -105,12 +108,15 @@ def _kept_of(request: Request) -> tuple[_Kept, dict[BlobHash, str]]:
                 tool_calls=message.tool_calls,
                 tool_call_id=message.tool_call_id,
                 is_error=message.is_error,
+                tools_added=message.tools_added,
             )
             for message in request.messages
         ),
         tools=tuple(
             _KeptTool(tool.offered_name, tool.ref, kept(_shared(tool.ref, _offer_text(tool)))) for tool in request.tools
         ),
+        # One text for all of them: they are many, and the same from turn to turn.
+        declared=kept(AgentText(_OFFERS.dump_json(request.declared).decode())) if request.declared else None,
     )
     return body, blobs
 
@@ -133,7 +139,8 @@ def texts_of(body: str) -> tuple[BlobHash, ...]:
     """Return the names of every text that a record needs or mentions."""
     kept = _read(body)
     names = [message.content for message in kept.messages] + [tool.offer for tool in kept.tools]
-    names += [item.hash for item in kept.context.items if item.hash]
+    names += [kept.declared] if kept.declared else []
+    names += [item.hash for item in (*kept.context.items, *kept.context.carried) if item.hash]
     return tuple(dict.fromkeys(names))
 
 
@@ -151,6 +158,7 @@ def damages(name: BlobHash, body: str, texts: Mapping[BlobHash, str]) -> tuple[s
     kept = _read(body)
     needed = [(f"the text of {m.part} {m.name}".rstrip(), m.content) for m in kept.messages]
     needed += [(f"the tool {tool.ref}", tool.offer) for tool in kept.tools]
+    needed += [("the list of declared tools", kept.declared)] if kept.declared else []
     for what, blob in needed:
         if blob not in texts:
             found.append(f"{what} is missing")
@@ -159,7 +167,7 @@ def damages(name: BlobHash, body: str, texts: Mapping[BlobHash, str]) -> tuple[s
     if not found:
         rebuilt = rebuild(body, texts)
         again, _ = _kept_of(rebuilt)
-        if (again.messages, again.tools) != (kept.messages, kept.tools):
+        if (again.messages, again.tools, again.declared) != (kept.messages, kept.tools, kept.declared):
             found.append("the messages or tools are written differently now")
     return tuple(found)
 
@@ -187,9 +195,11 @@ def rebuild(body: str, texts: Mapping[BlobHash, str]) -> Request:
                 tool_call_id=message.tool_call_id,
                 is_error=message.is_error,
                 erased=message.content not in texts,
+                tools_added=message.tools_added,
             )
             for message in kept.messages
         ),
         tools=tuple(_OFFER.validate_json(texts[tool.offer]) for tool in kept.tools),
         context=kept.context,
+        declared=_OFFERS.validate_json(texts[kept.declared]) if kept.declared else (),
     )

@@ -5,12 +5,16 @@ from typing import Any, get_type_hints
 
 from pydantic import TypeAdapter, ValidationError
 
-from windowpane.agents.base import Agent
+from windowpane.agents.base import Agent, Agents
 from windowpane.context.calls import SmallerWindow
+from windowpane.context.carried import CacheOrder
 from windowpane.context.request import CallSettings
 from windowpane.context.session import SETTING_NAMES, SessionSettings, SessionState, ToolPermission
 from windowpane.errors import InvalidSettingError
+from windowpane.memory.recent import MemoryWindow
+from windowpane.models.base import CacheRules, Models
 from windowpane.request.prompt.clock import known_zone, parse_user_time
+from windowpane.request.stable.rebase import history_limit
 from windowpane.search.settings import search_settings as parsed_search_settings
 
 DEFAULT_WINDOW_TOKENS = 32_768
@@ -40,6 +44,26 @@ def call_settings(agent: Agent, session: SessionState) -> CallSettings:
         mode=own.mode or ours.mode,
         price=ours.prices.get(model),
     )
+
+
+def cache_order(agent: Agent, session: SessionState, rules: CacheRules | None) -> CacheOrder:
+    """Return how requests of this session are put together now."""
+    chosen = session.settings.cache or agent.settings.cache
+    if chosen == "auto":
+        return "stable" if rules is not None else "fresh"
+    return chosen
+
+
+def memory_window(agents: Agents, models: Models, session: SessionState, model: str) -> MemoryWindow:
+    """Return how much of a session's conversation is sent whole to a model.
+
+    Raises:
+        AgentNotFoundError: the session's agent is gone.
+    """
+    agent, rules = agents.current(session.agent), models.cache_rules(model)
+    tokens, _ = window_of(agent, models.window_tokens(model))
+    kept = (rules or CacheRules()) if cache_order(agent, session, rules) == "stable" else None
+    return MemoryWindow(tokens=history_limit(kept, tokens), messages=agent.settings.memory.get("messages"))
 
 
 def tool_permission(agent: Agent, session: SessionState) -> ToolPermission:

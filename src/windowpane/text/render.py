@@ -82,6 +82,12 @@ def render_references(rendered: Sequence[str]) -> str:
     return "\n\n".join(("# References", "Draw on these where they help, and name the ones you used.", *rendered))
 
 
+def additions_message(names: tuple[str, ...], turn: int) -> RequestMessage:
+    """Return what says that the model has more tools from here on. Each provider has its own way to tell it."""
+    said = f"Tools added: {', '.join(names)}"
+    return RequestMessage(role="system", content=said, part="additions", name=f"turn {turn}", tools_added=names)
+
+
 def render_message(message: Message, with_tools: bool) -> tuple[RequestMessage, ...]:
     """Return a past message as the model gets it. Notes, errors and approvals are for people and give nothing."""
     if isinstance(message, UserMessage):

@@ -33,6 +33,7 @@ from windowpane.models.base import ChatModel, ModelStep, ModelText
 from windowpane.request.finders import FinderAnswer, Finders
 from windowpane.request.messages import messages_now
 from windowpane.request.record import to_blobs
+from windowpane.request.stable.carry import found_tools
 from windowpane.text.render import render_step, without_code
 from windowpane.text.tokens import count, counted_tokens, cut_to, message_tokens
 from windowpane.tools.base import Toolbox
@@ -226,7 +227,8 @@ async def _call_model(turn: TurnRun, messages: Sequence[RequestMessage], *, firs
     if not first:
         # A tool that had to be called has been; forced again, the model could never answer.
         settings = replace(settings, reply_options=replace(settings.reply_options, must_call=()))
-    async with aclosing(turn.model.stream(messages, turn.request.tools, settings)) as events:
+    tools = (*turn.request.tools, *turn.request.declared)
+    async with aclosing(turn.model.stream(messages, tools, settings)) as events:
         async for event in events:
             match event:
                 case ModelText():
@@ -279,7 +281,8 @@ async def _run_tool(turn: TurnRun, state: SessionState, open_turn: OpenTurn, run
         return _Ran(result, request, tuple(called), texts)
     name, blobs = to_blobs(found.request, found.items)
     step = len(open_turn.steps) + 1
-    built = RequestBuilt(turn=turn.number, request=name, catalog=request.context.catalog, step=step)
+    carry = found_tools(found.request, state.carried)
+    built = RequestBuilt(turn=turn.number, request=name, catalog=request.context.catalog, step=step, carry=carry)
     return _Ran(result, request, (*called, built), {**texts, **blobs})
 
 

@@ -53,6 +53,8 @@ export type AgentSettings = {
   context_window: number | null
   prices: Record<string, ModelPrice>
   search: Record<string, unknown>
+  cache: "auto" | "stable" | "fresh"
+  memory: Record<string, unknown>
   working_context: boolean
   finders: boolean
 }
@@ -385,7 +387,7 @@ export type CallSentEvent = {
   type: "call.sent"
 }
 
-/** How the model is called. None leaves the choice to the provider. `price` is what the agent says that the model costs; it is not sent. */
+/** How the model is called. None leaves the choice to the provider. `price` is what the agent says that the model costs; it is not sent. `cache` is how the request is put together, `cache_key` what requests that share a beginning have in common. `additions` is how the model is given tools in the middle of a conversation; None: it has one list of tools. */
 export type CallSettings = {
   model: string
   temperature: number | null
@@ -394,6 +396,9 @@ export type CallSettings = {
   mode: "normal" | "thinking" | "research"
   reply_options: ReplyOptions
   price: ModelPrice | null
+  cache: "stable" | "fresh"
+  cache_key: string
+  additions: "by_reference" | "with_definitions" | null
 }
 
 /** One model call. `residual_tokens` is how many input tokens the provider counted beyond ours; null: it said none. `cost_usd` is null when the model has no known price. */
@@ -466,6 +471,35 @@ export type Candidate = {
   reason: string
   code: string
   evidence: Evidence | null
+}
+
+/** An item that entered the prompt in an earlier turn and still stands there. `turn` is the one whose message it was for, `step` the model call that asked for it, 0 where none did. `place` is where it stands: 0 at the head of the history, else behind what was said before that turn. `used` is the last turn that selected or called it. */
+export type CarriedItem = {
+  type: "rule" | "reference" | "tool"
+  name: string
+  server: string | null
+  turn: number
+  step: number
+  place: number
+  used: number
+  reason: string
+  tokens: number
+  hash: string
+  version: string
+  offered_name: string | null
+}
+
+/** What a request changes about what is carried. `again` are carried items that were selected again. `moved` are tools that stand at the head of the history from now on. `rent_tokens` is what carrying idle items has cost since the last re-base, this request included. */
+export type CarryChange = {
+  model: string
+  through_seq: number
+  prefix: SentPrefix
+  entered: CarriedItem[]
+  again: ItemRef[]
+  moved: ItemRef[]
+  dropped: ItemRef[]
+  rebase: Rebase | null
+  rent_tokens: number
 }
 
 /** What would have turned a decision round, in words and value by value: everything in it, and nothing less. `search` are the search settings in it, as a replay and `agent.yaml` take them; `tokens` is how much larger the window would have to be. */
@@ -670,7 +704,7 @@ export type ContextDebug = {
   warnings: string[]
 }
 
-/** One item of a request: how it came in, what it cost, and what became of it. `found` is set for an item that the model asked for; it reached the model after the step that is named there. */
+/** One item of a request: how it came in, what it cost, and what became of it. `found` is set for an item that the model asked for; it reached the model after the step that is named there. `since` is the turn since which a selected item stands in the prompt; None: it enters with this request. */
 export type ContextItem = {
   type: "rule" | "reference" | "tool"
   name: string
@@ -685,6 +719,7 @@ export type ContextItem = {
   evidence: Evidence | null
   offered_name: string | null
   found: Found | null
+  since: number | null
 }
 
 /** One test, and where it stands. `may` is None when anything else may be selected too. */
@@ -869,6 +904,16 @@ export type Draft = {
   content: string
 }
 
+/** An item that stood in the prompt before and left with this request, and why. */
+export type DroppedItem = {
+  type: "rule" | "reference" | "tool"
+  name: string
+  server: string | null
+  turn: number
+  tokens: number
+  reason: string
+}
+
 /** Settings of an item and what they become: `include` (a mode) and `enabled`; null takes one away. */
 export type Edit = {
   ref: ItemRef
@@ -990,7 +1035,7 @@ export type Evidence = {
 export type Explanation = {
   ref: ItemRef
   included: boolean
-  fate: "used" | "truncated" | "missing" | "over_budget" | "not_permitted" | "server_down" | "disabled" | "left_out" | "not_in_session"
+  fate: "used" | "truncated" | "missing" | "over_budget" | "not_permitted" | "server_down" | "disabled" | "left_out" | "not_in_session" | "carried"
   mode: "always" | "manual" | "agent" | null
   code: string
   reason: string
@@ -1684,12 +1729,13 @@ export type Observed = {
   observed: string[]
 }
 
-/** A tool under the name that the model is given for it. */
+/** A tool under the name that the model is given for it. One that is `deferred` is only declared: the model does not see it before a message adds it. */
 export type OfferedTool = {
   offered_name: string
   ref: ItemRef
   description: string
   parameters: Record<string, unknown>
+  deferred: boolean
 }
 
 /** A turn that has not finished. `approvals` are the calls that wait for a person. */
@@ -1724,7 +1770,7 @@ export type PageIn = {
 
 /** One stretch of the request that is not an item by itself: what it is, what it cost, whether it was cut. */
 export type Part = {
-  kind: "core" | "site" | "user_context" | "time_context" | "override" | "rules" | "references" | "tools" | "summary" | "history" | "sources" | "recall" | "resume" | "fetched" | "selected" | "message"
+  kind: "core" | "site" | "user_context" | "time_context" | "override" | "rules" | "references" | "tools" | "summary" | "history" | "sources" | "additions" | "recall" | "resume" | "fetched" | "selected" | "message"
   name: string
   tokens: number
   hash: string | null
@@ -1735,7 +1781,7 @@ export type Part = {
 
 /** What became of a stretch of the prompt. `tokens` is how many it takes more, or less. */
 export type PartChange = {
-  kind: "core" | "site" | "user_context" | "time_context" | "override" | "rules" | "references" | "tools" | "summary" | "history" | "sources" | "recall" | "resume" | "fetched" | "selected" | "message"
+  kind: "core" | "site" | "user_context" | "time_context" | "override" | "rules" | "references" | "tools" | "summary" | "history" | "sources" | "additions" | "recall" | "resume" | "fetched" | "selected" | "message"
   name: string
   happened: "entered" | "left" | "changed" | "moved"
   tokens: number
@@ -1744,7 +1790,7 @@ export type PartChange = {
 
 /** One kind of part: in how many requests it was, what it took there, how often it had to be cut or left out. `cost_usd` is what it cost as input in all calls of those turns, at the price of its place: tokens that the provider read from its cache, wrote to it, or neither. */
 export type PartRow = {
-  kind: "core" | "site" | "user_context" | "time_context" | "override" | "rules" | "references" | "tools" | "summary" | "history" | "sources" | "recall" | "resume" | "fetched" | "selected" | "message"
+  kind: "core" | "site" | "user_context" | "time_context" | "override" | "rules" | "references" | "tools" | "summary" | "history" | "sources" | "additions" | "recall" | "resume" | "fetched" | "selected" | "message"
   requests: number
   tokens: number
   share: number
@@ -1754,7 +1800,7 @@ export type PartRow = {
 
 /** What one kind of part takes of a request. */
 export type PartTokens = {
-  kind: "core" | "site" | "user_context" | "time_context" | "override" | "rules" | "references" | "tools" | "summary" | "history" | "sources" | "recall" | "resume" | "fetched" | "selected" | "message"
+  kind: "core" | "site" | "user_context" | "time_context" | "override" | "rules" | "references" | "tools" | "summary" | "history" | "sources" | "additions" | "recall" | "resume" | "fetched" | "selected" | "message"
   tokens: number
 }
 
@@ -1826,7 +1872,7 @@ export type Patterns = {
 /** Something that competed for the room, and how many of its tokens were sent. `tier` is its importance. */
 export type PlacedPiece = {
   key: string
-  tier: "must" | "latest" | "resume" | "summary" | "manual" | "selected" | "finder" | "fetched" | "recall" | "older"
+  tier: "must" | "latest" | "resume" | "summary" | "manual" | "selected" | "finder" | "carried" | "fetched" | "recall" | "older"
   tokens: number
   sent_tokens: number
   can_shorten: boolean
@@ -1838,7 +1884,7 @@ export type Prefix = {
   same_tokens: number
   bytes_before: number
   bytes_after: number
-  part: "core" | "site" | "user_context" | "time_context" | "override" | "rules" | "references" | "tools" | "summary" | "history" | "sources" | "recall" | "resume" | "fetched" | "selected" | "message" | null
+  part: "core" | "site" | "user_context" | "time_context" | "override" | "rules" | "references" | "tools" | "summary" | "history" | "sources" | "additions" | "recall" | "resume" | "fetched" | "selected" | "message" | null
   name: string
   item: ItemRef | null
   happened: "entered" | "left" | "changed" | "moved" | null
@@ -1988,6 +2034,15 @@ export type ReasoningOptions = {
   effort?: string | null
 }
 
+/** A request that does not go on with the one before. `rewritten_tokens` are those that could have been read from the cache and are not; `price_tokens` is what that costs, in tokens of plain input, and `price_usd` in dollars, where the model has a price. */
+export type Rebase = {
+  code: "carrying_cost" | "size" | "cold" | "item" | "model" | "system" | "tools" | "history"
+  reason: string
+  rewritten_tokens: number
+  price_tokens: number
+  price_usd: number | null
+}
+
 /** Whether a past request can be rebuilt byte for byte; `damages` say what is amiss if not. */
 export type Rebuilt = {
   record: string
@@ -2043,24 +2098,26 @@ export type Report = {
   problems: Problem[]
 }
 
-/** Everything that a model is given in one turn, before its own tool calls are added. */
+/** Everything that a model is given in one turn, before its own tool calls are added. `tools` are those that it can call. `declared` are others that its provider is told of, so that one can be added later without a change of what stands first in the prompt; the model does not see them. */
 export type Request = {
   messages: RequestMessage[]
   tools: OfferedTool[]
   context: RequestContext
+  declared: OfferedTool[]
 }
 
-/** What the model will be given is decided. `request` names the blob that holds all of it. `step` is the first model call that is given it: 1, or a later one when the model asked for more. `catalog` names the blob with what the agent had; None when that was not kept. `smaller` is the window that a second request of a turn was built for, after the model had refused the first one as too long. */
+/** What the model will be given is decided. `request` names the blob that holds all of it. `step` is the first model call that is given it: 1, or a later one when the model asked for more. `catalog` names the blob with what the agent had; None when that was not kept. `smaller` is the window that a second request of a turn was built for, after the model had refused the first one as too long. `carry` is what the request leaves standing for the next one; None when it leaves nothing. */
 export type RequestBuilt = {
   turn: number
   request: string
   catalog: string | null
   step: number
   smaller: SmallerWindow | null
+  carry: CarryChange | null
   type: "request.built"
 }
 
-/** What the model will be given is decided. `request` names the blob that holds all of it. `step` is the first model call that is given it: 1, or a later one when the model asked for more. `catalog` names the blob with what the agent had; None when that was not kept. `smaller` is the window that a second request of a turn was built for, after the model had refused the first one as too long. */
+/** What the model will be given is decided. `request` names the blob that holds all of it. `step` is the first model call that is given it: 1, or a later one when the model asked for more. `catalog` names the blob with what the agent had; None when that was not kept. `smaller` is the window that a second request of a turn was built for, after the model had refused the first one as too long. `carry` is what the request leaves standing for the next one; None when it leaves nothing. */
 export type RequestBuiltEvent = {
   seq: number
   at: string
@@ -2069,10 +2126,11 @@ export type RequestBuiltEvent = {
   catalog: string | null
   step: number
   smaller: SmallerWindow | null
+  carry: CarryChange | null
   type: "request.built"
 }
 
-/** The record of one turn's request. `message_count` is how many messages the session had before this one. What the model asked for in the middle of the turn is among `items`, and still among `candidates`, which say why the selection left it out. `absent` are items that the session does not have for a reason of its own. With `search` (the settings of the selection, every one of them), `pieces` (in order of importance) and `catalog` (what the agent had) the decisions can be made again. Records of earlier versions lack them. */
+/** The record of one turn's request. `message_count` is how many messages the session had before this one. What the model asked for in the middle of the turn is among `items`, and still among `candidates`, which say why the selection left it out. `absent` are items that the session does not have for a reason of its own. `carried` is what entered in earlier turns and still stands in the prompt, `dropped` what stood there and left with this request, `rebase` why this request does not go on with the last one, if it does not. With `search` (the settings of the selection, every one of them), `pieces` (in order of importance) and `catalog` (what the agent had) the decisions can be made again. Records of earlier versions lack them. */
 export type RequestContext = {
   id: string
   turn: number
@@ -2090,18 +2148,23 @@ export type RequestContext = {
   search: Record<string, unknown>
   pieces: PlacedPiece[]
   catalog: string | null
+  carried: CarriedItem[]
+  dropped: DroppedItem[]
+  rebase: Rebase | null
+  prefix: SentPrefix | null
 }
 
-/** One message as the model gets it, and the part of the prompt order that it belongs to. `name` tells parts of one kind apart for people; the model never sees it. `is_error` is for the result of a tool that failed. `erased` tells that the text of a past message was erased since. */
+/** One message as the model gets it, and the part of the prompt order that it belongs to. `name` tells parts of one kind apart for people; the model never sees it. `is_error` is for the result of a tool that failed. `erased` tells that the text of a past message was erased since. `tools_added` names tools that the model has from here on; how it is told is its provider's affair. */
 export type RequestMessage = {
   role: "system" | "user" | "assistant" | "tool"
   content: string
-  part: "core" | "site" | "user_context" | "time_context" | "override" | "rules" | "references" | "tools" | "summary" | "history" | "sources" | "recall" | "resume" | "fetched" | "selected" | "message"
+  part: "core" | "site" | "user_context" | "time_context" | "override" | "rules" | "references" | "tools" | "summary" | "history" | "sources" | "additions" | "recall" | "resume" | "fetched" | "selected" | "message"
   name: string
   tool_calls: ToolCall[]
   tool_call_id: string | null
   is_error: boolean
   erased: boolean
+  tools_added: string[]
 }
 
 /** A selection that was run again, best first. `measured` tells whether anything had to be measured again. `search` are all settings that it ran under. `degraded` says what was less good than it should be. */
@@ -2256,6 +2319,19 @@ export type SentItem = {
   text: string | null
   definition: Record<string, unknown> | null
   changed_since: "unchanged" | "changed" | "deleted" | "unknown"
+}
+
+/** What a request began with, as hashes: enough to tell whether the next one goes on with it, and where it breaks. `messages` counts the system messages too. `tokens` is what a provider can keep of it: all that stands before the first volatile block. `expected_tokens` is how much of this request the provider should have read from its cache. */
+export type SentPrefix = {
+  system: string
+  tools: string
+  tool_count: number
+  messages: string
+  message_count: number
+  tokens: number
+  system_tokens: number
+  tools_tokens: number
+  expected_tokens: number
 }
 
 /** A tool server became ready for this session for the first time and brought its `always` tools. */
@@ -2425,6 +2501,7 @@ export type SessionSettings = {
   environment_hint: string | null
   current_intent: string | null
   system_prompt: string | null
+  cache: "auto" | "stable" | "fresh" | null
 }
 
 /** Settings changed. A value of None clears the setting. */

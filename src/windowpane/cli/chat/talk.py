@@ -29,8 +29,8 @@ LATEST_SHOWN = 4
 PROBLEMS_SHOWN = 3
 
 
-def chat(*, session: str | None, agent: str | None, model: str | None, message: str | None, yes: bool) -> int:
-    """Talk. Return 0, or 1 when a single answer failed.
+def chat(*, session: str | None, agent: str | None, chosen: dict[str, str], message: str | None, yes: bool) -> int:
+    """Talk. Return 0, or 1 when a single answer failed. `chosen` are settings that the session has from now on.
 
     Raises:
         SessionNotFoundError: there is no such session to go on with.
@@ -44,7 +44,7 @@ def chat(*, session: str | None, agent: str | None, model: str | None, message: 
     if session is None and not server_url():
         ensure_agent(settings(), screen)
     with open_thread() as thread:
-        begun = thread.wait(partial(_begin, thread.pane, session, agent, model))
+        begun = thread.wait(partial(_begin, thread.pane, session, agent, chosen))
         thread.wait(partial(_report_problems, thread.pane, begun.agent, screen))
         if text is not None:
             return _answer_once(Conversation(thread, screen, begun.id, partial(answer_alone, screen, yes)), text)
@@ -53,14 +53,14 @@ def chat(*, session: str | None, agent: str | None, model: str | None, message: 
     return 0
 
 
-async def _begin(pane: Pane, session: str | None, agent: str | None, model: str | None) -> SessionView:
-    """Return the session to chat in, with the model that was asked for."""
-    if model is not None:
-        await pane.models.check(model)
+async def _begin(pane: Pane, session: str | None, agent: str | None, chosen: dict[str, str]) -> SessionView:
+    """Return the session to chat in, with the settings that were asked for."""
+    if "model" in chosen:
+        await pane.models.check(chosen["model"])
     if session is None:
-        return await pane.sessions.create(agent, settings={} if model is None else {"model": model})
+        return await pane.sessions.create(agent, settings=chosen)
     found = await find_session(pane, session)
-    return found if model is None else await pane.sessions.update(found.id, {"model": model})
+    return await pane.sessions.update(found.id, chosen) if chosen else found
 
 
 async def _report_problems(pane: Pane, name: str, screen: Screen) -> None:

@@ -22,6 +22,10 @@ def chat(
     model: Annotated[
         str | None, typer.Option("--model", metavar="PROVIDER:MODEL", help="Use this model from now on.")
     ] = None,
+    cache: Annotated[
+        str | None,
+        typer.Option("--cache", metavar="auto|stable|fresh", help="How requests are put together from now on."),
+    ] = None,
     message: Annotated[
         str | None, typer.Option("--message", "-m", help="Send this message, print the answer, and exit.")
     ] = None,
@@ -43,4 +47,5 @@ def chat(
     """
     from windowpane.cli.chat import talk
 
-    raise typer.Exit(talk.chat(session=session, agent=agent, model=model, message=message, yes=yes))
+    chosen = {name: value for name, value in (("model", model), ("cache", cache)) if value is not None}
+    raise typer.Exit(talk.chat(session=session, agent=agent, chosen=chosen, message=message, yes=yes))

@@ -1,0 +1,58 @@
+"""What providers do with the beginning of a prompt that they have read before.
+
+They charge less for it, or take less time. How much less comes from the price list; how long they keep it, and whether
+tools can be added in the middle of a conversation, from here.
+"""
+
+from dataclasses import replace
+from datetime import timedelta
+
+from windowpane.models.base import ECHO, CacheRules
+
+LOCAL = CacheRules(least_tokens=0)
+"""Servers of open models, such as llama.cpp, vLLM and Ollama: nothing is charged, and what was read takes no time."""
+
+_TTLS = {
+    "anthropic": timedelta(minutes=5),
+    "bedrock": timedelta(minutes=5),
+    "openai": timedelta(minutes=10),
+    "google": timedelta(minutes=5),
+}
+_USUAL_TTL = timedelta(minutes=10)
+_SERVERS = ("ollama", "vllm", "llamacpp", "lmstudio")
+_LISTED_AS = {"openai-chat": "openai", "openai-responses": "openai", "google-cloud": "google", "xai": "x-ai"}
+
+
+def rules_of(name: str, *, own_server: bool = False) -> CacheRules | None:
+    """Return what the provider of `provider:model` does, or None when it keeps nothing or that is not known.
+
+    `own_server`: the calls go to another server than the provider's own.
+    """
+    provider, _, model = name.partition(":")
+    if name == ECHO or not model:
+        return None
+    if own_server or provider in _SERVERS:
+        return LOCAL
+    listed = _LISTED_AS.get(provider, provider)
+    found = _priced(listed, model)
+    return None if found is None else replace(found, ttl=_TTLS.get(listed, _USUAL_TTL))
+
+
+def _priced(provider: str, model: str) -> CacheRules | None:
+    # Not at the top: the list takes half a second to load, and the built-in model does not need it.
+    from genai_prices import Usage, calc_price
+
+    def dollars(usage: Usage) -> float:
+        return float(calc_price(usage, model, provider_id=provider).total_price)
+
+    some = 1000
+    try:
+        plain = dollars(Usage(input_tokens=some))
+        read = dollars(Usage(input_tokens=some, cache_read_tokens=some))
+        write = dollars(Usage(input_tokens=some, cache_write_tokens=some))
+    except (LookupError, ValueError):
+        return None
+    if not plain or not 0 < read < plain:
+        return None
+    # Where writing has no price of its own, it is part of the input.
+    return CacheRules(read=round(read / plain, 4), write=round(max(write, plain) / plain, 4), input_usd=plain / some)

@@ -1,0 +1,225 @@
+"""The prompt order, and where each thing stands in it.
+
+`fresh`: the system block as the builder puts it together, rules, references; summary, recent messages; recall,
+reminder, fetched pages, what was selected for this message; the message. Nothing of an earlier selection is there.
+
+`stable`: what changes least comes first, because providers keep the beginning of prompts. The system block has no page
+and no time in it. In the history everything stands where it entered: tools that were added and texts that were selected
+stand before the message that they were for, and stay there until the next re-base. Then come the volatile blocks (page,
+time, recall, reminder, fetched pages), which are never kept, and the message, untouched.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from windowpane.context.carried import CarriedItem
+from windowpane.context.items import IncludeMode, Item, ItemRef, Reference, Rule
+from windowpane.context.messages import AssistantMessage, Message
+from windowpane.context.request import VOLATILE_PARTS, Evidence, ItemStatus, RequestMessage
+from windowpane.request.prompt.sections import Section
+from windowpane.text.blocks import Block
+from windowpane.text.render import additions_message, enclosed, render_references, render_rules
+
+BEFORE_HISTORY = ("summary",)
+AFTER_HISTORY = ("recall", "resume", "fetched")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestEntry:
+    """An item on its way into the request. `since` is the turn since which it stands in the prompt."""
+
+    ref: ItemRef
+    item: Item | None
+    mode: IncludeMode
+    status: ItemStatus
+    reason: str
+    text: str = ""
+    tokens: int = 0
+    evidence: Evidence | None = None
+    since: int | None = None
+
+    @property
+    def sendable(self) -> bool:
+        """Tell whether the item could be sent."""
+        return self.item is not None and self.status == "used"
+
+    @property
+    def sent(self) -> bool:
+        """Tell whether the item is sent."""
+        return self.status in ("used", "truncated")
+
+    @property
+    def priority(self) -> int:
+        """Return the item's priority; tools have none."""
+        return self.item.priority if isinstance(self.item, Rule | Reference) else 500
+
+
+@dataclass(frozen=True, slots=True)
+class PastMessage:
+    """A past message and what the model gets of it. `sources` are the lines that name an answer's documents."""
+
+    message: Message
+    rendered: tuple[RequestMessage, ...]
+    sources: str = ""
+
+    @property
+    def key(self) -> str:
+        """Return what tells messages apart."""
+        return f"message {self.message.seq}"
+
+    def with_sources(self, code: str) -> "PastMessage":
+        """Return it with the lines about its documents as a message of their own, which no model or user wrote."""
+        if not self.sources:
+            return self
+        lines = RequestMessage(role="user", content=enclosed(code, self.sources), part="sources")
+        return replace(self, rendered=(*self.rendered, lines))
+
+
+@dataclass(frozen=True, slots=True)
+class StandingItem:
+    """An item that entered in an earlier turn and stands in the prompt. `text` is empty for a tool."""
+
+    carried: CarriedItem
+    item: Item
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Content:
+    """Everything that has a place in the prompt. `added` are the names of tools that enter with this request."""
+
+    code: str
+    turn: int
+    message: str
+    sections: Sequence[Section]
+    taken: Sequence[RequestEntry]
+    history: Sequence[PastMessage]
+    blocks: Sequence[Block]
+    standing: Sequence[StandingItem] = ()
+    added: tuple[str, ...] = ()
+
+
+def fresh_messages(content: Content) -> tuple[RequestMessage, ...]:
+    """Return the messages of a request that begins from nothing."""
+    messages = [*_system(content.sections), *_session_items(content), *_placed(content, BEFORE_HISTORY)]
+    for past in content.history:
+        messages.extend(replace(message, name=past.key) for message in past.rendered)
+    messages += _placed(content, AFTER_HISTORY)
+    if selected := _texts_by_kind([entry for entry in content.taken if entry.mode == "agent"]):
+        messages.append(
+            RequestMessage(role="user", content=enclosed(content.code, "\n\n".join(selected)), part="selected")
+        )
+    messages.append(RequestMessage(role="user", content=content.message, part="message"))
+    return tuple(messages)
+
+
+def stable_messages(content: Content) -> tuple[RequestMessage, ...]:
+    """Return the messages of a request that goes on with the last one as far as it can."""
+    system = [section for section in content.sections if section.kind not in VOLATILE_PARTS]
+    volatile = [section for section in content.sections if section.kind in VOLATILE_PARTS]
+    messages = [*_system(system), *_session_items(content), *_placed(content, BEFORE_HISTORY), *_history(content)]
+    messages += _entered(content.added, content.turn)
+    if entering := _texts_by_kind([e for e in content.taken if e.mode == "agent" and e.since is None]):
+        messages.append(selected_message(content.code, content.turn, entering))
+    messages += [
+        RequestMessage(role="user", content=enclosed(content.code, each.text), part=each.kind, name=each.name)
+        for each in volatile
+    ]
+    messages += _placed(content, AFTER_HISTORY)
+    messages.append(RequestMessage(role="user", content=content.message, part="message"))
+    return tuple(messages)
+
+
+def selected_message(code: str, turn: int, texts: Sequence[str]) -> RequestMessage:
+    """Return the block of texts that were selected for the message of a turn. It reads the same in later turns."""
+    body = "\n\n".join((f"Chosen for the user's message of turn {turn}, which follows.", *texts))
+    return RequestMessage(role="user", content=enclosed(code, body), part="selected", name=f"turn {turn}")
+
+
+def with_additions(
+    rendered: Sequence[RequestMessage], added: Mapping[int, tuple[str, ...]], turn: int
+) -> Iterator[RequestMessage]:
+    """Yield the messages of a turn's steps, each step followed by the tools that the model had from then on."""
+    step = 0
+    for message in rendered:
+        if message.role == "assistant":
+            yield from _entered(added.get(step, ()), turn)
+            step += 1
+        yield message
+    yield from _entered(added.get(step, ()), turn)
+
+
+def _history(content: Content) -> Iterator[RequestMessage]:
+    """Yield the history: what entered at a turn stands before what was said in it."""
+    waiting = sorted({each.carried.place for each in content.standing})
+    for past in content.history:
+        turn = past.message.turn
+        while waiting and turn is not None and waiting[0] <= turn:
+            yield from _stood(content, waiting.pop(0))
+        found = _found(content.standing, turn) if isinstance(past.message, AssistantMessage) else {}
+        for message in with_additions(past.rendered, found, turn or 0):
+            yield message if message.part == "additions" else replace(message, name=past.key)
+    # A message that failed and is sent again is not asked twice; what was chosen for it stays.
+    for place in waiting:
+        yield from _stood(content, place)
+
+
+def _stood(content: Content, place: int) -> Iterator[RequestMessage]:
+    here = [each for each in content.standing if each.carried.place == place]
+    tools = [each.carried for each in here if each.carried.type == "tool" and (not place or not each.carried.step)]
+    yield from _entered(tuple(sorted(tool.offered_name for tool in tools if tool.offered_name)), place)
+    texts = [
+        RequestEntry(ref=each.item.ref, item=each.item, mode="agent", status="used", reason="", text=each.text)
+        for each in here
+        if each.carried.type != "tool"
+    ]
+    if texts:
+        yield selected_message(content.code, place, _texts_by_kind(texts))
+
+
+def _found(standing: Sequence[StandingItem], turn: int | None) -> dict[int, tuple[str, ...]]:
+    """Return the tools that the model asked for in a turn, by step."""
+    found: dict[int, tuple[str, ...]] = {}
+    for each in standing:
+        name, step = each.carried.offered_name, each.carried.step
+        if name and step and each.carried.place == turn:
+            found[step] = (*found.get(step, ()), name)
+    return found
+
+
+def _entered(names: tuple[str, ...], turn: int) -> Iterator[RequestMessage]:
+    if names:
+        yield additions_message(names, turn)
+
+
+def _system(sections: Sequence[Section]) -> list[RequestMessage]:
+    return [
+        RequestMessage(role="system", content=section.text, part=section.kind, name=section.name)
+        for section in sections
+    ]
+
+
+def _session_items(content: Content) -> Iterator[RequestMessage]:
+    held = [entry for entry in content.taken if entry.mode != "agent"]
+    if rules := _texts(held, Rule):
+        yield RequestMessage(role="system", content=render_rules(rules), part="rules")
+    if references := _texts(held, Reference):
+        yield RequestMessage(role="system", content=render_references(references), part="references")
+
+
+def _placed(content: Content, kinds: Sequence[str]) -> list[RequestMessage]:
+    chosen = [block for block in content.blocks if block.kind in kinds]
+    return [
+        RequestMessage(role="user", content=enclosed(content.code, block.text), part=block.kind, name=block.name)
+        for block in sorted(chosen, key=lambda block: kinds.index(block.kind))
+    ]
+
+
+def _texts_by_kind(entries: Sequence[RequestEntry]) -> list[str]:
+    rules, references = _texts(entries, Rule), _texts(entries, Reference)
+    return [*([render_rules(rules)] if rules else []), *([render_references(references)] if references else [])]
+
+
+def _texts(entries: Sequence[RequestEntry], kind: type[Rule] | type[Reference]) -> list[str]:
+    chosen = [entry for entry in entries if entry.sent and isinstance(entry.item, kind)]
+    return [entry.text for entry in sorted(chosen, key=lambda entry: (entry.priority, entry.ref.name))]

@@ -1,0 +1,1 @@
+"""Requests that go on with the last one, so that providers can read its beginning from their cache."""
