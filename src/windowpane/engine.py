@@ -116,7 +116,8 @@ class Engine:
         self._leases = Leases(store, lease_s)
         self.fetched = Fetching(self._states, pages, self._leases)
         self.costs = Costs(store, models, cost_limits or CostLimits())
-        self._memory = Memory(self._states, self.costs.open, history, partial(memory_window, agents, models))
+        window = partial(memory_window, agents, models)
+        self._memory = Memory(self._states, self.costs.open, history, window, models.window_tokens)
         self._search_engine = search_engine
         self._audience = SessionHubs(store)
         self._requests = self._turn_requests(search_engine, settle_s, resume_after_s)

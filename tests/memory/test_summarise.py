@@ -13,6 +13,7 @@ from windowpane.memory.facts import FactLimits
 from windowpane.memory.recent import Due
 from windowpane.memory.summarise import RECORD_SUMMARY, can_summarise, summarise
 from windowpane.models.scripted import Call, Reply, ScriptedModel
+from windowpane.text.tokens import counted_tokens
 
 pytestmark = pytest.mark.anyio
 
@@ -212,6 +213,29 @@ async def test_a_model_that_takes_too_long_is_done_without() -> None:
     found = await summarise(due, ScriptedModel("slow", [Reply("a b c", delay_s=3600)]), deadline_s=0.1)
 
     assert found == extract(due)
+
+
+@pytest.mark.parametrize("window", [1200, 2048, 4096, 16_000])
+async def test_what_the_model_reads_and_may_write_fits_its_window(window: int) -> None:
+    model = writing()
+    long = [f"{number} {'Съешь же ещё этих мягких французских булок. ' * 60}" for number in range(40)]
+
+    await summarise(due_of(*long), model, window_tokens=window)
+
+    (call,) = model.calls
+    task, transcript = call.messages
+    read = counted_tokens((task, transcript), call.tools, model.name)
+    assert call.settings.max_output_tokens is not None
+    assert read + call.settings.max_output_tokens <= window
+    # The end of the conversation is in it as well.
+    assert "ASSISTANT: 39" in transcript.content
+
+
+async def test_a_window_that_is_too_small_for_the_task_is_not_asked() -> None:
+    due, model = due_of(*DEPLOY), writing()
+
+    assert await summarise(due, model, window_tokens=800) == extract(due)
+    assert model.calls == []
 
 
 async def test_arguments_that_a_model_writes_down_instead_of_calling_are_understood() -> None:

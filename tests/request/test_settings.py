@@ -10,7 +10,8 @@ from windowpane.context.ids import SessionId
 from windowpane.context.request import CallSettings
 from windowpane.context.session import SessionSettings, SessionState
 from windowpane.errors import InvalidSettingError
-from windowpane.request.settings import call_settings, checked_changes, max_model_calls, search_settings, window_of
+from windowpane.memory.window import window_of
+from windowpane.request.settings import call_settings, checked_changes, max_model_calls, search_settings
 
 AGENT = Agent(
     name="a",

@@ -20,10 +20,10 @@ Step = bytes | asyncio.Event | Literal["cut", "until_gone"]
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What to answer to one request."""
+    """What to answer to one request. Without a status there is no answer, not even its head."""
 
     steps: tuple[Step, ...]
-    status: int = 200
+    status: int | None = 200
     headers: dict[str, str] = field(default_factory=lambda: dict(EVENT_STREAM))
 
 
@@ -140,7 +140,8 @@ async def _read_request(reader: asyncio.StreamReader) -> Asked | None:
 async def _give(answer: Answer, asked: Asked, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
     """Play an answer and tell whether the connection can go on."""
     headers = "".join(f"{name}: {value}\r\n" for name, value in answer.headers.items())
-    writer.write(f"HTTP/1.1 {answer.status} Played\r\n{headers}transfer-encoding: chunked\r\n\r\n".encode())
+    if answer.status is not None:
+        writer.write(f"HTTP/1.1 {answer.status} Played\r\n{headers}transfer-encoding: chunked\r\n\r\n".encode())
     gone = asyncio.create_task(_until_gone(reader, asked))
     try:
         for step in answer.steps:

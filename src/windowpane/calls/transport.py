@@ -79,9 +79,19 @@ class _Call:
             except httpx2.HTTPError as error:
                 came.append(error)
 
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(carry)
-            self._id = await self._recorder.sent(head, body)
+        try:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(carry)
+                # It is on its way: its record is kept also when it is given up at this moment.
+                with anyio.CancelScope(shield=True):
+                    self._id = await self._recorder.sent(head, body)
+        except anyio.get_cancelled_exc_class():
+            self.end("cut", None, "given up before the answer came")
+            with anyio.CancelScope(shield=True):
+                for answer in came:
+                    if isinstance(answer, httpx2.Response):
+                        await answer.aclose()
+            raise
         response = came[0]
         if isinstance(response, httpx2.HTTPError):
             self.end("error", None, _said(response))

@@ -27,10 +27,10 @@ from windowpane.errors import (
     StoreError,
     WindowpaneError,
 )
+from windowpane.memory.window import window_of
 from windowpane.models.base import ModelStep
 from windowpane.models.environment import OLLAMA_URL, SETUPS
 from windowpane.request.prompt.sections import build_prompt
-from windowpane.request.settings import window_of
 from windowpane.settings import Settings, without_password
 from windowpane.stores.detect import refuse_sealed
 from windowpane.tools.base import ServerStatus

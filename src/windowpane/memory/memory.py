@@ -6,26 +6,35 @@ Vectors of messages are kept in memory alone: what a user erases must not live o
 import math
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import aclosing
 from types import TracebackType
 from typing import Self
 
+import anyio
 import anyio.to_thread
 import structlog
 
+from windowpane.agents.base import Agent
 from windowpane.calls.recorder import CallRecorder, recording
 from windowpane.context.calls import ModelPrice
-from windowpane.context.events import Event, SummaryMade
+from windowpane.context.events import Event, SummaryMade, TurnStarted
 from windowpane.context.fold import messages_of
 from windowpane.context.ids import BlobHash, SessionId
 from windowpane.context.messages import AssistantMessage, Message, UserMessage
 from windowpane.context.session import SessionState
+from windowpane.context.summary import Summary
 from windowpane.errors import WindowpaneError
 from windowpane.memory.recall import Recollection, recall
 from windowpane.memory.recent import Due, MemoryWindow, due
 from windowpane.memory.summarise import can_summarise, summarise
-from windowpane.models.base import OpenModel
+from windowpane.memory.window import counted_window
+from windowpane.models.base import ChatModel, OpenModel
 from windowpane.search.history import IN_A_THREAD, HistoryIndex
 from windowpane.stores.sessions import Changed, Sessions
+from windowpane.supervise import keep_running
+
+MOST_WAITING = 16
+"""So many messages do not wait for a summary any longer."""
 
 log = structlog.get_logger()
 
@@ -42,10 +51,12 @@ class Memory:
         open_model: OpenModel,
         index: HistoryIndex | None,
         window_of: Callable[[SessionState, str], MemoryWindow],
+        window_tokens: Callable[[str], int | None],
     ) -> None:
         self._sessions = sessions
         self._window_of = window_of
         self._open_model = open_model
+        self._window_tokens = window_tokens
         self._index = index
 
     async def __aenter__(self) -> Self:
@@ -85,10 +96,11 @@ class Memory:
         measured = await self._index.nearness(message, texts)
         return [None if math.isnan(near) else near for near in measured.tolist()]
 
-    async def sum_up(self, state: SessionState, model: str, price: ModelPrice | None = None) -> Changed | None:
+    async def sum_up(self, state: SessionState, agent: Agent, model: str) -> Changed | None:
         """Make the summary that is due, if one is. A summary that fails leaves the one before in place.
 
-        `price` is what the agent says that the model costs.
+        The user's next message goes first: when it comes, the model is asked no further, and the summary is made after
+        that turn. A user who never leaves time for that gets the summary that needs no model.
         """
         wanted = self._due(state, model) if state.open_turn is None else None
         if wanted is None:
@@ -98,21 +110,45 @@ class Memory:
         except WindowpaneError as error:
             log.info("summary.without_model", session=state.id, code=error.code)
             chosen = None
-        calls = self._recorder(state, wanted, model, price)
+        calls = self._recorder(state, wanted, model, agent.settings.prices.get(model))
+        window_tokens = counted_window(agent, state, model, self._window_tokens(model))
         with recording(calls):
-            summary = await summarise(wanted, chosen, session_id=state.id)
+            summary = await self._until_spoken_to(state, wanted, chosen, window_tokens)
         ended = calls.take()
-        if summary is None:
-            return None
-        made = SummaryMade(summary=summary)
 
         def newer(now: SessionState) -> list[Event]:
             # Messages may have been erased, or another worker may have been faster.
             covered = now.summary.through_seq if now.summary else 0
-            is_new = summary.through_seq > covered and _is_all_there(wanted, now)
-            return [*ended, *([made] if is_new else [])]
+            is_new = summary is not None and summary.through_seq > covered and _is_all_there(wanted, now)
+            return [*ended, *([SummaryMade(summary=summary)] if summary is not None and is_new else [])]
 
-        return await self._sessions.change(state.id, newer, unread=True)
+        return await self._sessions.change(state.id, newer, unread=True) if ended or summary else None
+
+    async def _until_spoken_to(
+        self, state: SessionState, wanted: Due, model: ChatModel | None, window_tokens: int
+    ) -> Summary | None:
+        """Return the summary, or None when the user's next message came first."""
+        if model is None:
+            return await summarise(wanted, None)
+        summary: Summary | None = None
+        spoken_to = False
+
+        async def heed() -> None:
+            nonlocal spoken_to
+            async with aclosing(self._sessions.store.subscribe(state.id, after=state.seq)) as entries:
+                async for entry in entries:
+                    if isinstance(entry.event, TurnStarted):
+                        spoken_to = True
+                        tasks.cancel_scope.cancel()
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(keep_running, "summary.heed", heed)
+            summary = await summarise(wanted, model, window_tokens=window_tokens, session_id=state.id)
+            tasks.cancel_scope.cancel()
+        if summary is None and spoken_to:
+            log.info("summary.dropped", session=state.id, model=model.name, why="the next message came first")
+            return await summarise(wanted, None) if len(wanted.messages) >= MOST_WAITING else None
+        return summary
 
     def _due(self, state: SessionState, model: str) -> Due | None:
         window, carried = self._window_of(state, model), state.carried.items

@@ -35,12 +35,24 @@ UNABLE = ("echo", "scripted")
 
 DEADLINE_S = 120.0
 TRANSCRIPT_TOKENS = 8000
-"""How much of the conversation the model reads: half for what is new, half for what came before."""
+"""How much of the conversation the model reads at most: half for what is new, half for what came before."""
 
 OUTPUT_TOKENS = 1000
-"""How much the model may write: several times what a summary takes."""
+"""How much the model may write at most: several times what a summary takes."""
+
+OUTPUT_SHARE = 0.25
+"""How much of a small window is left for what the model writes."""
+
+FRAME_TOKENS = 700
+"""What the task and the tool take of the window, with some room for what a provider adds."""
 
 EARLIER_MESSAGE_TOKENS = 80
+SHORTEST_MESSAGE_TOKENS = 24
+"""Where less than this is left for each message, some are left out."""
+
+MARK_TOKENS = 8
+"""What the role and the mark of a cut take."""
+
 FACT_CHARACTERS = 160
 
 log = structlog.get_logger()
@@ -58,26 +70,33 @@ async def summarise(
     earlier: Sequence[Message] = (),
     limits: FactLimits = FACT_LIMITS,
     deadline_s: float = DEADLINE_S,
+    window_tokens: int | None = None,
     session_id: SessionId = SessionId(""),  # noqa: B008 – a plain text
 ) -> Summary | None:
     """Return the next summary, or None when nothing was said yet.
 
     `earlier` are the messages that the summary before covers. With them, prose is written from the beginning again;
-    without them, the last overview is carried on as it stands. Never raises: a model that fails, takes too long
-    or says nothing usable is done without.
+    without them, the last overview is carried on as it stands. `window_tokens` is what the model takes in and gives
+    out together, by our count. Never raises: a model that fails, takes too long or says nothing usable is done without.
     """
     extracted = extract(due, earlier, limits)
     if model is None or extracted is None:
         return extracted
-    written = None
+    output_tokens, transcript_tokens = _rooms(window_tokens)
+    if transcript_tokens < EARLIER_MESSAGE_TOKENS:
+        log.info("summary.extracted", session=session_id, model=model.name, why="its window is too small")
+        return extracted
+    written, why = None, "too late"
     try:
         with anyio.move_on_after(deadline_s):
-            written = _read(await _ask(model, _messages(due, earlier), session_id))
+            messages = _messages(due, earlier, transcript_tokens)
+            written = _read(await _ask(model, messages, output_tokens, session_id))
+            why = "not a summary"
     except ModelError as error:
-        log.info("summary.extracted", model=model.name, code=error.code)
+        log.info("summary.extracted", session=session_id, model=model.name, code=error.code)
     else:
         if written is None:
-            log.info("summary.dropped", model=model.name, why="too late, or not a summary")
+            log.info("summary.dropped", session=session_id, model=model.name, why=why)
     return extracted if written is None else _merged(due, earlier, extracted, written, model.name, limits)
 
 
@@ -108,8 +127,17 @@ RECORD_SUMMARY = OfferedTool(
 )
 
 
-def _messages(due: Due, earlier: Sequence[Message]) -> list[RequestMessage]:
-    transcript = "\n".join(_transcript(due, earlier))
+def _rooms(window_tokens: int | None) -> tuple[int, int]:
+    """Return how much the model may write, and how much of the conversation it is given to read."""
+    if window_tokens is None:
+        return OUTPUT_TOKENS, TRANSCRIPT_TOKENS
+    output = min(OUTPUT_TOKENS, int(window_tokens * OUTPUT_SHARE))
+    return output, min(TRANSCRIPT_TOKENS, window_tokens - output - FRAME_TOKENS)
+
+
+def _messages(due: Due, earlier: Sequence[Message], most_tokens: int) -> list[RequestMessage]:
+    # Roles, cut marks and line ends count too, so the whole is cut once more.
+    transcript = cut_to("\n".join(_transcript(due, earlier, most_tokens)), most_tokens)
     code = boundary_code(SessionId("summary"), (transcript,))
     task = (
         "You sum up conversations so that they can be continued by a reader who has only your summary. Read the "
@@ -124,15 +152,16 @@ def _messages(due: Due, earlier: Sequence[Message]) -> list[RequestMessage]:
     ]
 
 
-def _transcript(due: Due, earlier: Sequence[Message]) -> Iterator[str]:
-    """Yield the lines that the model reads, within the token limit."""
-    half = TRANSCRIPT_TOKENS // 2
+def _transcript(due: Due, earlier: Sequence[Message], most_tokens: int) -> Iterator[str]:
+    """Yield the lines that the model reads, about as many tokens as this."""
+    half = most_tokens // 2
     for message in spread(conversation(earlier), half // EARLIER_MESSAGE_TOKENS):
         yield _spoken(message, EARLIER_MESSAGE_TOKENS)
-    each = half // len(due.messages)
-    long = sum(count(text_of(message)) for message in due.messages) > half
-    for message in due.messages:
-        yield _spoken(message, max(each, EARLIER_MESSAGE_TOKENS) if long else half)
+    new = spread(due.messages, max(1, most_tokens // SHORTEST_MESSAGE_TOKENS))
+    long = sum(count(text_of(message)) for message in new) > half
+    each = max(half // len(new), min(EARLIER_MESSAGE_TOKENS, most_tokens // len(new))) - MARK_TOKENS if long else half
+    for message in new:
+        yield _spoken(message, each)
 
 
 def _spoken(message: Spoken, most_tokens: int) -> str:
@@ -142,8 +171,10 @@ def _spoken(message: Spoken, most_tokens: int) -> str:
     return f"{role}: {kept}{'' if kept == text else ' […]'}"
 
 
-async def _ask(model: ChatModel, messages: Sequence[RequestMessage], session_id: SessionId) -> Step | None:
-    settings = CallSettings(model=model.name, max_output_tokens=OUTPUT_TOKENS)
+async def _ask(
+    model: ChatModel, messages: Sequence[RequestMessage], output_tokens: int, session_id: SessionId
+) -> Step | None:
+    settings = CallSettings(model=model.name, max_output_tokens=output_tokens)
     tools = [RECORD_SUMMARY]
     with telemetry.model_call(session_id, settings, messages, tools, "summary") as measured:
         async with aclosing(model.stream(messages, tools, settings)) as events:

@@ -26,6 +26,7 @@ from windowpane.context.session import SessionState, open_turn
 from windowpane.fetch.base import SearchEngine
 from windowpane.memory.memory import Memory
 from windowpane.memory.recent import recent_messages
+from windowpane.memory.window import learned_factor, refused_window, window_of
 from windowpane.models.base import Models
 from windowpane.request.assemble import Ingredients, assemble
 from windowpane.request.catalog import Catalogs, KeptCatalog
@@ -37,14 +38,11 @@ from windowpane.request.record import to_blobs
 from windowpane.request.research import Research
 from windowpane.request.resume import resume_text
 from windowpane.request.selector import Selection, Selector
-from windowpane.request.settings import call_settings, no_working_context, search_settings, window_of
+from windowpane.request.settings import call_settings, no_working_context, search_settings
 from windowpane.request.stable.carry import gone_items
 from windowpane.request.stable.go_on import Caching, GoingOn, caching_of
 from windowpane.text.blocks import Block, fetched_blocks, recall_block, resume_block, summary_block
 from windowpane.tools.base import ServerStatus
-
-LOWEST_FACTOR, HIGHEST_FACTOR = 0.5, 4.0
-"""A token factor outside these says more about the report than about the model."""
 
 BUILT_AGAIN = "the model refused the request as too long; it was built again for a smaller window"
 
@@ -182,17 +180,7 @@ def _items(gathered: Gathered, selection: Selection) -> dict[ItemRef, Item]:
 
 def _window(services: RequestServices, agent: Agent, model: str, refused: SmallerWindow | None) -> tuple[int, str]:
     """Return the size of the window in tokens, and who says so."""
-    known = refused if refused is not None and refused.model == model else None
-    return window_of(agent, services.models.window_tokens(model), known)
-
-
-def learned_factor(session: SessionState, model: str) -> float:
-    """Return how many tokens of a model one of our count is, as far as the session's calls have shown."""
-    refused, learned = session.smaller_window, session.token_factor
-    if refused is not None and refused.model == model and not refused.exact:
-        return refused.factor
-    known = learned.factor if learned is not None and learned.model == model else 1.0
-    return round(min(max(known, LOWEST_FACTOR), HIGHEST_FACTOR), 4)
+    return window_of(agent, services.models.window_tokens(model), refused_window(refused, model))
 
 
 async def _compute(items_count: int, work: Callable[..., T], *given: Any) -> T:

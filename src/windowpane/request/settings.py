@@ -6,18 +6,17 @@ from typing import Any, get_type_hints
 from pydantic import TypeAdapter, ValidationError
 
 from windowpane.agents.base import Agent, Agents
-from windowpane.context.calls import SmallerWindow
 from windowpane.context.carried import CacheOrder
 from windowpane.context.request import CallSettings
 from windowpane.context.session import SETTING_NAMES, SessionSettings, SessionState, ToolPermission
 from windowpane.errors import InvalidSettingError
 from windowpane.memory.recent import MemoryWindow
+from windowpane.memory.window import window_of
 from windowpane.models.base import CacheRules, Models
 from windowpane.request.prompt.clock import known_zone, parse_user_time
 from windowpane.request.stable.rebase import history_limit
 from windowpane.search.settings import search_settings as parsed_search_settings
 
-DEFAULT_WINDOW_TOKENS = 32_768
 WORKING_CONTEXT_WINDOW_TOKENS = 8_000
 """In a smaller window the room is needed for the conversation, not for notes about it."""
 MAX_SETTING_CHARACTERS = 100_000
@@ -79,20 +78,6 @@ def max_model_calls(agent: Agent, session: SessionState) -> int:
 def search_settings(agent: Agent, session: SessionState) -> Mapping[str, Any]:
     """Return the search settings: the agent's, with the session's on top."""
     return {**agent.settings.search, **(session.settings.search or {})}
-
-
-def window_of(agent: Agent, model_window_tokens: int | None, refused: SmallerWindow | None = None) -> tuple[int, str]:
-    """Return the size of the window in tokens, and who says so. `refused` is what a refusal of the model showed."""
-    tokens, source = _listed_window(agent, model_window_tokens)
-    return (refused.tokens, "refusal") if refused is not None and refused.tokens < tokens else (tokens, source)
-
-
-def _listed_window(agent: Agent, model_window_tokens: int | None) -> tuple[int, str]:
-    if agent.settings.context_window:
-        return agent.settings.context_window, "agent.yaml"
-    if model_window_tokens:
-        return model_window_tokens, "model"
-    return DEFAULT_WINDOW_TOKENS, "assumed"
 
 
 def no_working_context(agent: Agent, session: SessionState, window_tokens: int) -> str:

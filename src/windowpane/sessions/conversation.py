@@ -139,8 +139,8 @@ class Conversations:
             SessionNotFoundError: no such session.
         """
         state = await self._states.state(session_id)
-        settings = call_settings(await self._agents.look(state.agent), state)
-        await self._memory.sum_up(state, settings.model, settings.price)
+        agent = await self._agents.look(state.agent)
+        await self._memory.sum_up(state, agent, call_settings(agent, state).model)
         return await self._states.state(session_id)
 
 

@@ -467,7 +467,7 @@ class Runner:
         try:
             agent = task.agent or await self._agents.look(task.state.agent)
             model = task.model or call_settings(agent, task.state).model
-            await self._memory.sum_up(task.state, model, agent.settings.prices.get(model))
+            await self._memory.sum_up(task.state, agent, model)
         except WindowpaneError as error:
             # Deleted meanwhile, or the store is gone: the next turn tries again.
             log.info("summary.not_made", session=task.state.id, code=error.code)
