@@ -44,6 +44,10 @@ async def test_every_view_answers_while_an_approval_waits(world: World) -> None:
     assert [(call["step"], call["outcome"]) for call in told["calls"]["calls"]] == [(1, "complete")]
 
 
+async def say(client: httpx2.AsyncClient, base: str) -> None:
+    await client.post(f"{base}/messages", json={"content": "Write."})
+
+
 async def test_every_view_answers_while_the_answer_is_written(world: World) -> None:
     world.rule("tone", "Be kind.", include="always")
     end = anyio.Event()
@@ -51,14 +55,14 @@ async def test_every_view_answers_while_the_answer_is_written(world: World) -> N
     async with served(world) as client, anyio.create_task_group() as tasks:
         session = await new_session(client)
         base = f"/api/sessions/{session}"
-        tasks.start_soon(lambda: client.post(f"{base}/messages", json={"content": "Write."}))
+        tasks.start_soon(say, client, base)
         await until(lambda: bool(world.model.calls))
         told = await views(client, base)
         world.rule("tone", "Be brief.", include="always")
-        edited = (await client.get(f"{base}/turns/1/context")).json()
+        edited: Any = (await client.get(f"{base}/turns/1/context")).json()
         end.set()
 
-    assert told["turn"]["outcome"] == "running"
-    assert [(item["name"], item["changed_since"]) for item in told["context"]["items"]] == [("tone", "unchanged")]
-    assert [item["changed_since"] for item in edited["items"]] == ["changed"]
-    assert told["request"]["messages"][-1]["content"] == "Write."
+        assert told["turn"]["outcome"] == "running"
+        assert [(item["name"], item["changed_since"]) for item in told["context"]["items"]] == [("tone", "unchanged")]
+        assert [item["changed_since"] for item in edited["items"]] == ["changed"]
+        assert told["request"]["messages"][-1]["content"] == "Write."

@@ -78,8 +78,9 @@ class LocalTurns:
         """Return the record of a turn's request, with what has become of its items since."""
         context = await self._engine.past.context(await self._bound.own(session_id), turn)
         now = await self._agent_now(context.agent)
-        known = {each.name: getattr(context, each.name) for each in fields(context)}
-        return PastContext(**known | {"items": tuple(now.past_item(item) for item in context.items)})
+        known: dict[str, Any] = {each.name: getattr(context, each.name) for each in fields(context)}
+        known["items"] = tuple(now.past_item(item) for item in context.items)
+        return PastContext(**known)
 
     async def calls(self, session_id: str, turn: int) -> CallList:
         """Return the calls of a turn, retries included, in the order in which they were sent."""
