@@ -9,7 +9,7 @@ export NODE_USE_SYSTEM_CA := 1
 unexport PYTHONDONTWRITEBYTECODE
 WEB := $(shell find web -name node_modules -prune -o -type f -print)
 
-.PHONY: serve page types test test-fast test-pythons test-web check check-python check-types check-web docs docs-tables bench fuzz screenshots spec lock clean
+.PHONY: serve page types test test-compat test-fast test-pythons test-web check check-python check-types check-web docs docs-tables bench fuzz screenshots spec lock clean
 serve: .venv/installed ## run the server with the example agent
 	$(BIN)/windowpane serve
 
@@ -61,8 +61,11 @@ docs: .venv/tested-with ## build the documentation as a searchable site; the ser
 docs-tables: .venv/tested-with ## write docs/reference from the code
 	$(BIN)/python docs/generate.py
 
-bench: .venv/tested-with .venv/peers/installed ## measure; each file in bench/ can be run alone
+bench: .venv/tested-with .venv/peers/installed .venv/litellm/installed ## measure; each file in bench/ can be run alone
 	for file in bench/*.py; do $(BIN)/python $$file || exit 1; done
+
+test-compat: .venv/compat/installed ## run agent programs of other makers through the recording proxy
+	WINDOWPANE_COMPAT=1 $(BIN)/pytest tests/compat
 
 fuzz: .venv/tested-with ## let schemathesis loose on every operation, for some minutes
 	cd tests && ../.venv/bin/python -m server.fuzzed 50
@@ -104,6 +107,17 @@ spec: .venv/tested-with ## which statements of the design documents tests prove,
 	$(BIN)/uv pip install --quiet --python .venv/peers/bin/python --require-hashes -r $<
 	touch $@
 
+.venv/compat/installed: tests/compat/package-lock.json .venv/tested-with
+	cd tests/compat && npm ci
+	mkdir -p $(@D)
+	touch $@
+
+# What bench/xray.py compares with: it needs older versions than the other peers.
+.venv/litellm/installed: requirements-litellm.lock | .venv/bin/uv
+	$(BIN)/uv venv --quiet --clear .venv/litellm
+	$(BIN)/uv pip install --quiet --python .venv/litellm/bin/python --require-hashes -r $<
+	touch $@
+
 # Pinned by hash and without any index address, so every index that holds the same files can serve them.
 COMPILE := uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-annotate --custom-compile-command "make lock"
 PEERS := aiosqlite asyncpg django google-adk greenlet langgraph langgraph-checkpoint-postgres \
@@ -118,7 +132,9 @@ lock: .venv/bin/uv ## pin every dependency again
 	cd web && npm install --package-lock-only
 	cd tests/browser && npm install --package-lock-only
 	cd tests/clients && npm install --package-lock-only
+	cd tests/compat && npm install --package-lock-only
 	printf '%s\n' $(PEERS) | $(COMPILE) --python-version 3.11 - -o requirements-peers.lock
+	echo 'litellm[proxy]' | $(COMPILE) --python-version 3.11 - -o requirements-litellm.lock
 	! grep -nE -e '"resolved"|--(extra-)?index-url|--find-links|file:/' *.lock web/package-lock.json tests/*/package-lock.json
 
 clean:

@@ -27,7 +27,7 @@ from windowpane.context.ids import Actor, SessionId
 from windowpane.context.items import Tool
 from windowpane.context.messages import Decision, ToolResult
 from windowpane.context.request import ReplyOptions, Request
-from windowpane.context.session import SessionState, open_turn
+from windowpane.context.session import SessionState, check_answerable, open_turn
 from windowpane.errors import (
     KeyReusedError,
     LeaseLostError,
@@ -192,6 +192,7 @@ class Engine:
             SessionBusyError: another turn is running and did not end within `wait_s`.
             ApprovalPendingError: the turn before waits for a decision.
             KeyReusedError: `key` was used for another message.
+            RecordedSessionError: the session was recorded from another program.
             CostLimitError: the owner's model calls have cost as much as they may.
         """
         check_message(message)
@@ -251,6 +252,7 @@ class Engine:
         lease = await self._leases.take(session_id)
         try:
             state = await self._states.state(session_id)
+            check_answerable(state)
             check_results(state, results)
             request = await self._requests.read(state)
             if request is None:
@@ -380,6 +382,7 @@ class Engine:
         asked_at = anyio.current_time()
         while True:
             state = await self._states.state(session_id)
+            check_answerable(state)
             if (joined := await self._joined(state, message, key)) is not None:
                 return joined
             await self.costs.check(state.owner)

@@ -110,6 +110,12 @@ class Settings(BaseSettings):
         default=None, ge=0, description="What each owner's model calls may cost a month (UTC). Default: any amount."
     )
 
+    xray_upstreams: dict[str, str] = Field(
+        default_factory=dict,
+        description="Where `/xray/NAME/…` passes calls on to, beside the usual providers: a JSON object of names and "
+        'addresses, such as `{"gateway": "https://llm.example"}`.',
+    )
+
     @property
     def agents_folder(self) -> Path:
         """Return where the agents are."""

@@ -109,6 +109,7 @@ def test_every_operation_is_described_with_its_answers_and_its_problems(world: W
         "/api/sessions/{session_id}/approvals",
         "/api/sessions/{session_id}/cache",
         "/api/sessions/{session_id}/calls",
+        "/api/sessions/{session_id}/xray",
         "/api/sessions/{session_id}/cancel",
         "/api/sessions/{session_id}/events",
         "/api/sessions/{session_id}/excluded",

@@ -55,6 +55,7 @@ async def test_a_new_session_holds_the_always_items_of_its_agent(world: World) -
             {"ref": {"type": "reference", "name": "api", "server": None}, "mode": "always"},
             {"ref": {"type": "tool", "name": "read", "server": "files"}, "mode": "always"},
         ],
+        "origin": None,
         "excluded": [],
         "rules": ["tone"],
         "references": ["api"],

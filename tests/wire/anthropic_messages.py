@@ -4,6 +4,7 @@ Events as Anthropic documents them: message_start, a ping, content blocks with t
 stop reason and usage, message_stop.
 """
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,6 +17,36 @@ MODEL = "claude-opus-4-6"
 def answer(reply: WireReply) -> Answer:
     """Return a whole streamed answer."""
     return Answer(frames(reply))
+
+
+def document(reply: WireReply) -> Answer:
+    """Return a whole answer that is not streamed."""
+    content: list[dict[str, Any]] = []
+    if reply.thinking:
+        content.append({"type": "thinking", "thinking": "".join(reply.thinking), "signature": "c2lnbmVk"})
+    if reply.text:
+        content.append({"type": "text", "text": "".join(reply.text)})
+    for call in reply.calls:
+        arguments = json.loads("".join(call.arguments))
+        content.append({"type": "tool_use", "id": call.id, "name": call.name, "input": arguments})
+    return json_answer(
+        200,
+        {
+            "id": "msg_1",
+            "type": "message",
+            "role": "assistant",
+            "model": MODEL,
+            "content": content,
+            "stop_reason": reply.finish or ("tool_use" if reply.calls else "end_turn"),
+            "stop_sequence": None,
+            "usage": {
+                "input_tokens": reply.input_tokens,
+                "cache_creation_input_tokens": 0,
+                "cache_read_input_tokens": reply.cached_tokens,
+                "output_tokens": reply.output_tokens,
+            },
+        },
+    )
 
 
 def frames(reply: WireReply) -> tuple[bytes, ...]:

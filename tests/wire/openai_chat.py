@@ -18,6 +18,31 @@ def answer(reply: WireReply) -> Answer:
     return Answer((*frames(reply), DONE))
 
 
+def document(reply: WireReply) -> Answer:
+    """Return a whole answer that is not streamed."""
+    calls = [
+        {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": "".join(call.arguments)}}
+        for call in reply.calls
+    ]
+    message: dict[str, Any] = {"role": "assistant", "content": "".join(reply.text) or None, "refusal": None}
+    if reply.thinking:
+        message["reasoning_content"] = "".join(reply.thinking)
+    if calls:
+        message["tool_calls"] = calls
+    finish = reply.finish or ("tool_calls" if calls else "stop")
+    return json_answer(
+        200,
+        {
+            "id": "chatcmpl-1",
+            "object": "chat.completion",
+            "created": 1_700_000_000,
+            "model": MODEL,
+            "choices": [{"index": 0, "message": message, "logprobs": None, "finish_reason": finish}],
+            "usage": _usage(reply),
+        },
+    )
+
+
 def frames(reply: WireReply) -> tuple[bytes, ...]:
     """Return the events of an answer, without the last one."""
     deltas: list[dict[str, Any]] = [{"role": "assistant", "content": "", "refusal": None}]
@@ -28,14 +53,7 @@ def frames(reply: WireReply) -> tuple[bytes, ...]:
         deltas.append({"tool_calls": [{"index": index, "id": call.id, "type": "function", "function": function}]})
         deltas += [{"tool_calls": [{"index": index, "function": {"arguments": piece}}]} for piece in call.arguments]
     finish = reply.finish or ("tool_calls" if reply.calls else "stop")
-    usage = {
-        "prompt_tokens": reply.input_tokens,
-        "completion_tokens": reply.output_tokens,
-        "total_tokens": reply.input_tokens + reply.output_tokens,
-        "prompt_tokens_details": {"cached_tokens": reply.cached_tokens, "audio_tokens": 0},
-        "completion_tokens_details": {"reasoning_tokens": 0, "audio_tokens": 0},
-    }
-    return (*(delta(content) for content in deltas), delta({}, finish), _chunk([], usage))
+    return (*(delta(content) for content in deltas), delta({}, finish), _chunk([], _usage(reply)))
 
 
 def delta(content: dict[str, Any], finish: str | None = None) -> bytes:
@@ -68,3 +86,13 @@ def _chunk(choices: list[dict[str, Any]], usage: dict[str, Any] | None = None) -
             "usage": usage,
         }
     )
+
+
+def _usage(reply: WireReply) -> dict[str, Any]:
+    return {
+        "prompt_tokens": reply.input_tokens,
+        "completion_tokens": reply.output_tokens,
+        "total_tokens": reply.input_tokens + reply.output_tokens,
+        "prompt_tokens_details": {"cached_tokens": reply.cached_tokens, "audio_tokens": 0},
+        "completion_tokens_details": {"reasoning_tokens": 0, "audio_tokens": 0},
+    }

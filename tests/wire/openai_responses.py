@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from wire.reply import WireCall, WireReply
-from wire.server import Answer, sse
+from wire.server import Answer, json_answer, sse
 
 MODEL = "gpt-5-2025-08-07"
 
@@ -12,6 +12,13 @@ MODEL = "gpt-5-2025-08-07"
 def answer(reply: WireReply) -> Answer:
     """Return a whole streamed answer."""
     return Answer(frames(reply))
+
+
+def document(reply: WireReply) -> Answer:
+    """Return a whole answer that is not streamed."""
+    output = [_message("completed", "".join(reply.text))] if reply.text else []
+    output += [_call(call, "completed", "".join(call.arguments)) for call in reply.calls]
+    return json_answer(200, _response(reply, "completed", output))
 
 
 def frames(reply: WireReply) -> tuple[bytes, ...]:

@@ -29,13 +29,17 @@ class Answer:
 
 @dataclass(slots=True)
 class Asked:
-    """One request as it came in. `gone` is set when the client hangs up before the answer is complete."""
+    """One request as it came in; `head` has the lines of its headers in order.
+
+    `gone` is set when the client hangs up before the answer is complete.
+    """
 
     method: str
     path: str
     headers: dict[str, str]
     body: Any
     raw: bytes = b""
+    head: tuple[str, ...] = ()
     gone: asyncio.Event = field(default_factory=asyncio.Event)
 
 
@@ -133,20 +137,40 @@ async def _read_request(reader: asyncio.StreamReader) -> Asked | None:
     first, *lines = head.rstrip().split("\r\n")
     method, path, _ = first.split(" ", 2)
     headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
-    raw = await reader.readexactly(int(headers.get("content-length", "0")))
-    return Asked(method, path, headers, json.loads(raw) if raw else None, raw)
+    if headers.get("transfer-encoding") == "chunked":
+        raw = b"".join([chunk async for chunk in _chunks(reader)])
+    else:
+        raw = await reader.readexactly(int(headers.get("content-length", "0")))
+    return Asked(method, path, headers, _document(raw), raw, head=tuple(lines))
+
+
+async def _chunks(reader: asyncio.StreamReader) -> AsyncGenerator[bytes]:
+    while size := int(await reader.readline(), 16):
+        yield await reader.readexactly(size)
+        await reader.readline()
+    await reader.readline()
+
+
+def _document(raw: bytes) -> Any:
+    try:
+        return json.loads(raw)
+    except ValueError:
+        # Nothing, or a compressed body.
+        return None
 
 
 async def _give(answer: Answer, asked: Asked, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
     """Play an answer and tell whether the connection can go on."""
     headers = "".join(f"{name}: {value}\r\n" for name, value in answer.headers.items())
+    measured = "content-length" in answer.headers
+    framing = "" if measured else "transfer-encoding: chunked\r\n"
     if answer.status is not None:
-        writer.write(f"HTTP/1.1 {answer.status} Played\r\n{headers}transfer-encoding: chunked\r\n\r\n".encode())
+        writer.write(f"HTTP/1.1 {answer.status} Played\r\n{headers}{framing}\r\n".encode())
     gone = asyncio.create_task(_until_gone(reader, asked))
     try:
         for step in answer.steps:
             if isinstance(step, bytes):
-                writer.write(b"%x\r\n%s\r\n" % (len(step), step))
+                writer.write(step if measured else b"%x\r\n%s\r\n" % (len(step), step))
                 await writer.drain()
             elif isinstance(step, asyncio.Event):
                 await _either(step, asked.gone)
@@ -159,7 +183,8 @@ async def _give(answer: Answer, asked: Asked, reader: asyncio.StreamReader, writ
     finally:
         gone.cancel()
         await asyncio.gather(gone, return_exceptions=True)
-    writer.write(b"0\r\n\r\n")
+    if not measured:
+        writer.write(b"0\r\n\r\n")
     await writer.drain()
     return True
 

@@ -42,6 +42,7 @@ from windowpane.api.turns import (
     TurnUsage,
     TurnView,
 )
+from windowpane.api.xray import XrayReport
 from windowpane.context.events import Live, SessionItem, WatchEvent
 from windowpane.context.fetched import Fetched, FetchedKind
 from windowpane.context.items import ItemRef, Tool
@@ -94,6 +95,14 @@ class SessionsApi(Protocol):
 
     async def cache(self, session_id: str) -> CacheReport:
         """Return what each call read from the provider's cache, what was expected, what broke the prefix and its cost.
+
+        Raises:
+            SessionNotFoundError: no such session.
+        """
+        ...
+
+    async def xray(self, session_id: str) -> XrayReport:
+        """Return a session as its calls tell it: what was sent each time, what it had in common, which tools it used.
 
         Raises:
             SessionNotFoundError: no such session.

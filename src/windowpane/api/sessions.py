@@ -6,6 +6,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Literal
 
+from windowpane.context.calls import Origin
 from windowpane.context.events import Branch, SessionItem
 from windowpane.context.fetched import FetchedKind
 from windowpane.context.ids import BlobHash, SessionId
@@ -63,13 +64,15 @@ class SessionView:
     """A session as it is now. `settings` are its own; null: as the agent has it.
 
     `title` is its name, or how its conversation begins. `excluded` are items that were removed or excluded by hand, and
-    are not selected for its requests. `branch_of` is where a session that was forked began.
+    are not selected for its requests. `branch_of` is where a session that was forked began. `origin` is the program
+    whose calls were recorded; null: a session of an agent.
     """
 
     id: SessionId
     name: str
     title: str
     agent: str
+    origin: Origin | None
     owner: str
     settings: SessionSettings
     items: tuple[SessionItem, ...]

@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import Any, Literal
 
 from windowpane.api.wire import FlatEvent
-from windowpane.context.calls import CallPurpose, WireHead
+from windowpane.context.calls import CallPurpose, FoldedReply, WireHead
 from windowpane.context.ids import SessionId
 from windowpane.context.items import IncludeMode, ItemRef, ItemType
 from windowpane.context.messages import Message, Outcome, Source, ToolCall, Usage
@@ -314,7 +314,7 @@ class CallRecord:
     `messages` and `tools` are as built; the last `added` messages are new since the call before. `message_tokens` is
     our own count of each message. `head` and `body` are as sent, null when the wire was not seen; `erased` tells that
     the body was kept and has been erased. `spans` say whose each stretch of the body is, and `changes` what the client
-    library made different.
+    library made different. `answer` is what a recorded program was answered; null: the turn's messages say it.
     """
 
     call: CallView
@@ -328,3 +328,4 @@ class CallRecord:
     erased: bool
     spans: tuple[WireSpan, ...]
     changes: tuple[WireChange, ...]
+    answer: FoldedReply | None = None

@@ -4,13 +4,13 @@ The bytes are looked at when they have all passed. OpenAI (both protocols), Anth
 answer in another form has no usage and is whole when its connection ended well.
 """
 
-import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, cast
 
 import httpx2
-from pydantic_core import from_json
 
+from windowpane.calls.documents import objects
+from windowpane.calls.encodings import decoded
 from windowpane.context.messages import Usage
 
 MOST_BYTES = 16 * 1024 * 1024
@@ -36,43 +36,36 @@ class WireAnswer:
 
     def read(self) -> tuple[Usage | None, bool]:
         """Return the usage that was reported, if any was, and whether the answer says that it is whole."""
-        body = _plain(self._headers, b"".join(self._chunks)) if self._size <= MOST_BYTES else b""
-        found: Usage | None = None
-        for document in _documents(body):
-            found = _merged(found, document)
-        return found, any(mark in body for mark in _ENDS)
+        kept = b"".join(self._chunks) if self._size <= MOST_BYTES else b""
+        body = decoded(self._headers.get("content-encoding", ""), kept) or b""
+        return usage_of(body), says_whole(body)
 
 
-def _plain(headers: httpx2.Headers, body: bytes) -> bytes:
-    encoding = headers.get("content-encoding", "").strip().lower()
-    if not encoding or encoding == "identity":
-        return body
-    try:
-        if encoding in {"gzip", "deflate"}:
-            # Unlike the client's decoder this one gives what an answer that broke off had said.
-            return zlib.decompressobj(zlib.MAX_WBITS | 32).decompress(body)
-        return httpx2.Response(200, headers={"content-encoding": encoding}, content=body).content
-    except (zlib.error, httpx2.DecodingError):
-        return b""
+def usage_of(body: bytes) -> Usage | None:
+    """Return the usage that an answer reports, or None when it reports none."""
+    return usage_in(_documents(body))
+
+
+def usage_in(documents: Iterable[Mapping[str, Any]]) -> Usage | None:
+    """Return the usage that the documents of an answer report, or None when they report none."""
+    found: Usage | None = None
+    for document in documents:
+        found = _merged(found, document)
+    return found
+
+
+def says_whole(body: bytes) -> bool:
+    """Tell whether an answer says that it came to its end."""
+    return any(mark in body for mark in _ENDS)
 
 
 def _documents(body: bytes) -> Iterator[Mapping[str, Any]]:
     """Yield the JSON documents of an answer that say something about tokens: events of a stream, or all of it."""
     if body[:1] in (b"{", b"["):
-        yield from _objects(body)
+        yield from objects(body)
     for line in (line.removeprefix(b"data:").strip() for line in body.splitlines()):
         if line[:1] == b"{" and any(mark in line for mark in _MARKS) and b'"usage":null' not in line:
-            yield from _objects(line)
-
-
-def _objects(text: bytes) -> Iterator[Mapping[str, Any]]:
-    try:
-        value = from_json(text)
-    except ValueError:
-        return
-    for each in cast("list[object]", value) if isinstance(value, list) else [value]:
-        if isinstance(each, dict):
-            yield cast("dict[str, Any]", each)
+            yield from objects(line)
 
 
 def _merged(before: Usage | None, document: Mapping[str, Any]) -> Usage | None:

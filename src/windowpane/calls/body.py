@@ -3,20 +3,26 @@
 A body is JSON. It is cut into pieces: its long strings, the messages and tools of its lists, and the text between
 them. Strings and elements become blobs, named by content, so that what was sent before is there already; a string is
 kept as the text that it says, which is often the very text of the request as it was built. The rest is the skeleton.
-The skeleton of a later call of the same turn names the first one's and holds what differs.
+The skeleton of a later call names an earlier one's and holds what differs. When what differs has come to as much as
+the earlier skeleton itself, the next is written whole and later ones are compared to that: of n calls that each add a
+message, a skeleton then holds about √n pieces, and reading a body takes two of them, however long the session is.
 """
 
 import base64
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from json.decoder import JSONDecoder
 from typing import Any, cast
 
 from windowpane.context.ids import BlobHash, content_hash
+from windowpane.context.text import valid_unicode
 
 LONG_CHARACTERS = 64
 """Strings and values from this length on are kept apart. A shorter one costs less than its name."""
+
+SMALL_SKELETON = 8_000
+"""Up to so many characters are spent on differences before a skeleton is written whole again, however short it is."""
 
 DEEPEST = 3
 """Lists in messages in the body: deeper texts stay within their element."""
@@ -53,29 +59,37 @@ class KeptBody:
 
 
 def keep(body: bytes, first: "FirstBody | None" = None) -> tuple[KeptBody, "FirstBody"]:
-    """Return what to store for a body, and what a later call of the same turn passes in as `first`."""
+    """Return what to store for a body, and what the next call passes in as `first`."""
     cut = _cut(body)
-    if first is None:
-        skeleton: dict[str, Any] = {"pieces": cut.pieces}
-    else:
+    if first is not None:
         head, tail = _shared(first.pieces, cut.pieces)
         own = cut.pieces[head : len(cut.pieces) - tail]
-        skeleton = {"first": first.name, "head": head, "tail": tail, "pieces": own}
-    text = json.dumps(skeleton, ensure_ascii=False, separators=(",", ":"))
+        text = _as_text({"first": first.name, "head": head, "tail": tail, "pieces": own})
+        spent = first.spent + len(text)
+        if spent <= max(first.size, SMALL_SKELETON):
+            name = content_hash(text)
+            return KeptBody(name, {**cut.texts, name: text}), replace(first, spent=spent)
+    text = _as_text({"pieces": cut.pieces})
     name = content_hash(text)
-    return KeptBody(name, {**cut.texts, name: text}), first or FirstBody(name, tuple(cut.pieces))
+    return KeptBody(name, {**cut.texts, name: text}), FirstBody(name, tuple(cut.pieces), len(text))
 
 
 @dataclass(frozen=True, slots=True)
 class FirstBody:
-    """The first body of a turn, to which later ones are compared."""
+    """The body to which later ones are compared. `size` is its skeleton's, `spent` that of those compared to it."""
 
     name: BlobHash
     pieces: tuple[Piece, ...]
+    size: int = 0
+    spent: int = 0
+
+
+def _as_text(skeleton: Mapping[str, Any]) -> str:
+    return json.dumps(skeleton, ensure_ascii=False, separators=(",", ":"))
 
 
 def first_in(skeleton: str) -> BlobHash | None:
-    """Return the name of the skeleton that this one is compared to; None for the first of a turn."""
+    """Return the name of the skeleton that this one is compared to; None for one that is whole."""
     return json.loads(skeleton).get("first")
 
 
@@ -201,7 +215,8 @@ class _Cutter:
         self._literal(at)
         self._written = end
         span = self._text[at:end]
-        if isinstance(value, str):
+        # Half a character is written as an escape, and no store can keep it as text.
+        if isinstance(value, str) and valid_unicode(value) == value:
             for kind in (_STRING, _ASCII_STRING):
                 if json.dumps(value, ensure_ascii=kind == _ASCII_STRING) == span:
                     self._found.name(kind, value)

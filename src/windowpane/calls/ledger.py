@@ -48,6 +48,7 @@ class RecordedCall:
     address: str = ""
     price: ModelPrice | None = None
     reason: str = ""
+    answer: BlobHash | None = None
 
 
 def calls_of(events: Iterable[Recorded]) -> tuple[RecordedCall, ...]:
@@ -112,6 +113,7 @@ class _Reader:
                 address=ended.address,
                 price=ended.price,
                 reason=ended.reason,
+                answer=ended.answer,
             )
 
     def _replied(self, entry: Recorded, replied: ModelReplied) -> None:

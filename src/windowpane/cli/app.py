@@ -19,7 +19,7 @@ from windowpane.cli.errors import explained
 from windowpane.cli.options import ANYWHERE, new_app, where
 
 SECTIONS: Mapping[str, tuple[str, Sequence[str]]] = {
-    "start": ("Start", ("init", "serve", "chat", "mcp", "doctor")),
+    "start": ("Start", ("init", "serve", "chat", "xray", "mcp", "doctor")),
     "inspect": ("Inspect requests", ("preview", "context", "explain", "compare", "replay", "use", "cache")),
     "improve": ("Test and improve", ("test", "eval", "tune", "analytics", "suggest")),
     "data": ("Manage data", ("sessions", "item", "working", "stats", "export", "import", "store", "token")),

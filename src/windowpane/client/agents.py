@@ -23,11 +23,10 @@ from windowpane.api.agents import (
 )
 from windowpane.api.context_tests import ContextTest, ContextTests, Report
 from windowpane.api.evaluation import Evaluation, Proposal, Tuning
-from windowpane.api.refs import as_ref
 from windowpane.api.suggestions import Applied, Edit, SuggestionList
 from windowpane.client.connection import Connection, agent_path, item_path, keyed, matching, part
 from windowpane.context.agents import Problem
-from windowpane.context.items import Domain, IncludeMode, ItemRef, ItemType, Reference, Rule
+from windowpane.context.items import Domain, IncludeMode, ItemRef, ItemType, Reference, Rule, as_ref
 
 
 class RemoteAgents:

@@ -7,7 +7,6 @@ from typing import Any
 from windowpane.api.comparison import CacheReport
 from windowpane.api.export import EXPORT, SessionExport, read_export
 from windowpane.api.pane import Role
-from windowpane.api.refs import as_ref
 from windowpane.api.sessions import (
     ChangedSession,
     ErasedSession,
@@ -22,10 +21,11 @@ from windowpane.api.sessions import (
     SummaryView,
 )
 from windowpane.api.turns import CallList
+from windowpane.api.xray import XrayReport
 from windowpane.client.connection import Connection, item_path, keyed, matching, session_path
 from windowpane.context.events import SessionItem
 from windowpane.context.fetched import Fetched, FetchedKind
-from windowpane.context.items import ItemRef
+from windowpane.context.items import ItemRef, as_ref
 from windowpane.context.sets import ChangeMode, ContextSets
 from windowpane.context.summary import Summary
 
@@ -62,6 +62,10 @@ class RemoteSessions:
     async def cache(self, session_id: str) -> CacheReport:
         """Return what each call read from the provider's cache, what was expected, and what broke the prefix."""
         return await self._server.get(CacheReport, f"{session_path(session_id)}/cache")
+
+    async def xray(self, session_id: str) -> XrayReport:
+        """Return a session as its calls tell it."""
+        return await self._server.get(XrayReport, f"{session_path(session_id)}/xray")
 
     async def get(self, session_id: str) -> SessionView:
         """Return a session as it is now."""

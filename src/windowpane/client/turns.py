@@ -5,7 +5,6 @@ from dataclasses import asdict
 from windowpane.api.comparison import Comparison
 from windowpane.api.context_tests import SavedTest
 from windowpane.api.explanation import Explanation, ExplanationList
-from windowpane.api.refs import as_ref
 from windowpane.api.replay import Rebuilt, Rerun, WhatIf
 from windowpane.api.turns import (
     CallList,
@@ -20,7 +19,7 @@ from windowpane.api.turns import (
     TurnUse,
 )
 from windowpane.client.connection import Connection, item_path, session_path
-from windowpane.context.items import ItemRef
+from windowpane.context.items import ItemRef, as_ref
 from windowpane.context.request import Request
 
 

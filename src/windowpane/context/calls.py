@@ -1,14 +1,18 @@
 """Calls: every HTTP request to a provider, as it was sent.
 
 A call is recorded by two events of the log, `call.sent` and `call.ended`. A request is what was built; a call is what
-was sent, with retries, calls for a summary and calls whose answer broke off.
+was sent, with retries, calls for a summary and calls whose answer broke off. Calls of other makers' programs are
+recorded too; `Origin` names the program.
 """
 
 from dataclasses import dataclass
 from typing import Literal
 
-CallPurpose = Literal["answer", "summary", "embedding"]
-"""What a call was made for."""
+from windowpane.context.ids import SessionId
+from windowpane.context.messages import ToolCall
+
+CallPurpose = Literal["answer", "summary", "embedding", "count", "helper"]
+"""What a call was made for. Recorded programs also count tokens, and ask for small things beside the conversation."""
 
 CallOutcome = Literal["complete", "cut", "error"]
 """How a call ended: with a whole answer, with one that broke off, or with an error."""
@@ -35,6 +39,50 @@ class ModelPrice:
     output: float
     cache_read: float | None = None
     cache_write: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoldedReply:
+    """What a provider answered to one call, folded from its bytes.
+
+    `id` is the provider's name for the answer, and `finish_reason` is in its words. `error` is what an answer without
+    success says.
+    """
+
+    id: str = ""
+    text: str = ""
+    thinking: str = ""
+    tool_calls: tuple[ToolCall, ...] = ()
+    finish_reason: str = ""
+    model: str = ""
+    error: str = ""
+
+
+OriginKind = Literal["xray"]
+"""How the session came here: its calls passed through the recording proxy."""
+
+AGENT_PREFIX = "xray:"
+"""Sessions without an agent are listed under this and the name of their program. No agent's folder has such a name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """The program that a recorded session belongs to.
+
+    `conversation` is the program's own id for it, empty where the program gave none. `parent` is the session whose
+    agent began this one, such as that of a subagent.
+    """
+
+    kind: OriginKind = "xray"
+    program: str
+    version: str = ""
+    conversation: str = ""
+    parent: SessionId | None = None
+
+    @property
+    def agent(self) -> str:
+        """Return what stands in the place of an agent's name."""
+        return f"{AGENT_PREFIX}{self.program}"
 
 
 TOKEN_FACTOR_CALLS = 4

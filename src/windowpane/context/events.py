@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
 
-from windowpane.context.calls import CallOutcome, CallPurpose, ModelPrice, SmallerWindow
+from windowpane.context.calls import CallOutcome, CallPurpose, ModelPrice, Origin, SmallerWindow
 from windowpane.context.carried import CarryChange
 from windowpane.context.fetched import Fetched, FetchedKind
 from windowpane.context.ids import Actor, BlobHash, SessionId
@@ -40,7 +40,8 @@ class Branch:
 class SessionCreated:
     """A session began, with every `always` item of its agent. `servers` are the tool servers that were ready.
 
-    `branch_of` is set for a session that was forked.
+    `branch_of` is set for a session that was forked, and `origin` is the program of a recorded session, which has no
+    agent.
     """
 
     agent: str
@@ -50,6 +51,7 @@ class SessionCreated:
     items: tuple[SessionItem, ...]
     servers: tuple[str, ...] = ()
     branch_of: Branch | None = None
+    origin: Origin | None = None
     type: Literal["session.created"] = "session.created"
 
 
@@ -167,7 +169,8 @@ class CallSent:
 
     `id` ties it to its end. `turn` is None for a call that belongs to no turn, `step` counts a turn's model calls
     from 1, `attempt` the tries of one step. `head` names the blob with method, address and headers, keys taken out;
-    `body` names the blob from which the bytes are put together again, whose SHA-256 and size follow.
+    `body` names the blob from which the bytes are put together again, whose SHA-256 and size follow. `encoding` is how
+    the body was compressed on the wire; what is kept, measured and hashed is what it said.
     """
 
     id: str
@@ -180,6 +183,7 @@ class CallSent:
     body: BlobHash
     sha256: str
     size: int
+    encoding: str = ""
     type: Literal["call.sent"] = "call.sent"
 
 
@@ -189,7 +193,8 @@ class CallEnded:
 
     `address` is where it went, and `price` what the agent says that the model costs, if it says so: with `usage` they
     tell the cost. `counted_tokens` is our own count of what was sent. `status` is None when no answer began; `usage` is
-    None when the provider reported none. `reason` says what went wrong, in a few words, without keys.
+    None when the provider reported none. `reason` says what went wrong, in a few words, without keys. `answer` names
+    the blob with what was answered (`FoldedReply`); None where the events of the turn say that.
     """
 
     id: str
@@ -205,6 +210,7 @@ class CallEnded:
     duration_ms: int = 0
     usage: Usage | None = None
     reason: str = ""
+    answer: BlobHash | None = None
     type: Literal["call.ended"] = "call.ended"
 
 

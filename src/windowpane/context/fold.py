@@ -119,6 +119,7 @@ def _(event: SessionCreated, state: SessionState, recorded: Recorded) -> Session
     return _with(
         state,
         agent=event.agent,
+        origin=event.origin,
         owner=owner_of(event.owner),
         listed=not is_unlisted(event.owner),
         name=event.name,

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from windowpane.context.identity_cache import cached_by_identity
 from windowpane.context.ids import BlobHash, content_hash
+from windowpane.errors import InvalidInputError
 
 ItemType = Literal["rule", "reference", "tool"]
 IncludeMode = Literal["always", "manual", "agent"]
@@ -65,6 +66,22 @@ def reference_ref(name: str) -> ItemRef:
 def tool_ref(server: str, name: str) -> ItemRef:
     """Return the name of a tool."""
     return ItemRef("tool", name, server)
+
+
+def as_ref(item: ItemRef | str) -> ItemRef:
+    """Return the ref that a text names: `rule:NAME`, `reference:NAME`, or `SERVER:TOOL`.
+
+    Raises:
+        InvalidInputError: the text has no such form.
+    """
+    if isinstance(item, ItemRef):
+        return item
+    before, colon, name = item.partition(":")
+    if not before or not colon or not name:
+        raise InvalidInputError(f"{item!r} names no item; write rule:NAME, reference:NAME or SERVER:TOOL")
+    if before == "rule":
+        return rule_ref(name)
+    return reference_ref(name) if before == "reference" else tool_ref(before, name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import Any, Literal
 
-from windowpane.context.calls import SmallerWindow, TokenFactor
+from windowpane.context.calls import Origin, SmallerWindow, TokenFactor
 from windowpane.context.carried import CacheMode, Carried
 from windowpane.context.events import (
     Branch,
@@ -30,7 +30,7 @@ from windowpane.context.messages import (
 )
 from windowpane.context.sets import ContextSets
 from windowpane.context.summary import Summary
-from windowpane.errors import NoTurnRunningError
+from windowpane.errors import NoTurnRunningError, RecordedSessionError
 
 ToolPermission = Literal["always", "never", "tool"]
 """When a tool call waits for a person: each one, none, or as the tool itself says."""
@@ -227,6 +227,7 @@ class SessionState:
     id: SessionId
     seq: int = 0
     agent: str = ""
+    origin: Origin | None = None
     owner: str = ""
     listed: bool = True
     name: str = ""
@@ -284,6 +285,16 @@ class SessionState:
     def holds(self, ref: ItemRef) -> bool:
         """Tell whether an item is in the session."""
         return any(item.ref == ref for item in self.context_items)
+
+
+def check_answerable(state: SessionState) -> None:
+    """Make sure that a session has an agent.
+
+    Raises:
+        RecordedSessionError: it was recorded from another program.
+    """
+    if state.origin is not None:
+        raise RecordedSessionError(state.origin.program)
 
 
 def open_turn(state: SessionState) -> OpenTurn:

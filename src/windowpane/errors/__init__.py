@@ -33,6 +33,7 @@
     │   ├── DifferentSessionError
     │   ├── AlreadyThereError
     │   ├── StaleRevisionError
+    │   ├── RecordedSessionError
     │   └── KeyReusedError
     ├── AgentError                  the agent's folder cannot be used as it is
     │   └── MissingCorePromptError
@@ -88,6 +89,7 @@ from windowpane.errors.conflicts import (
     NoResultAwaitedError,
     NothingToApproveError,
     NoTurnRunningError,
+    RecordedSessionError,
     SequenceConflictError,
     SessionBusyError,
     StaleRevisionError,
@@ -194,6 +196,7 @@ __all__ = [
     "NoTurnRunningError",
     "NotFoundError",
     "NothingToApproveError",
+    "RecordedSessionError",
     "RemoteError",
     "RequestTooLongError",
     "RevisionMissingError",

@@ -127,6 +127,19 @@ class StaleRevisionError(ConflictError):
         self.current = current
 
 
+class RecordedSessionError(ConflictError):
+    """The session was recorded from another program, and has no agent that could answer."""
+
+    code = "recorded_session"
+
+    def __init__(self, program: str) -> None:
+        super().__init__(
+            f"this session was recorded from {program} and has no agent; go on with it in {program}, "
+            "or begin a session of an agent"
+        )
+        self.program = program
+
+
 class KeyReusedError(ConflictError):
     """An idempotency key was used again with another message."""
 

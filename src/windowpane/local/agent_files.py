@@ -33,9 +33,8 @@ from windowpane.agents.edit import (
 from windowpane.agents.items import render_item
 from windowpane.agents.prompts import read_site
 from windowpane.api.agents import FileView, ItemDetail, PromptView, ServerDetail, ToolView
-from windowpane.api.refs import as_ref
 from windowpane.context.ids import SessionId
-from windowpane.context.items import ItemRef, Reference, Rule, Tool, tool_ref
+from windowpane.context.items import ItemRef, Reference, Rule, Tool, as_ref, tool_ref
 from windowpane.errors import AlreadyThereError, InvalidInputError, MissingFileError, NotFoundError, UnknownItemError
 from windowpane.local.bound import Bound
 from windowpane.local.views import item_facts

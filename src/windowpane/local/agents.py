@@ -22,11 +22,10 @@ from windowpane.api.agents import (
 from windowpane.api.analytics import Filters
 from windowpane.api.context_tests import ContextTest, ContextTests, Report
 from windowpane.api.evaluation import Evaluation, Proposal
-from windowpane.api.refs import as_ref
 from windowpane.api.suggestions import Applied, Edit, SuggestionList
 from windowpane.context.agents import Problem
 from windowpane.context.ids import content_hash
-from windowpane.context.items import Domain, IncludeMode, Item, ItemRef, ItemType
+from windowpane.context.items import Domain, IncludeMode, Item, ItemRef, ItemType, as_ref
 from windowpane.errors import InvalidInputError
 from windowpane.insight.analytics.report import counted_turns, item_rows
 from windowpane.insight.analytics.suggest import apply, suggestions

@@ -72,6 +72,7 @@ async def call_of_turn(engine: Engine, session_id: SessionId, turn: int, number:
         erased=call.seen and body is None,
         spans=await anyio.to_thread.run_sync(spans_of, body, as_built) if body is not None else (),
         changes=await anyio.to_thread.run_sync(changes_of, body, as_built) if body is not None else (),
+        answer=await engine.calls.answer(session_id, call),
     )
 
 

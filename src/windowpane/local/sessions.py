@@ -6,7 +6,6 @@ from typing import Any
 from windowpane.api.comparison import CacheReport
 from windowpane.api.export import SessionExport
 from windowpane.api.pane import Role
-from windowpane.api.refs import as_ref
 from windowpane.api.sessions import (
     ChangedSession,
     ErasedSession,
@@ -19,10 +18,11 @@ from windowpane.api.sessions import (
     Statistics,
 )
 from windowpane.api.turns import CallList
+from windowpane.api.xray import XrayReport
 from windowpane.context.events import MessageAdded, SessionCreated, SessionItem
 from windowpane.context.fetched import Fetched, FetchedKind
 from windowpane.context.ids import SessionId, keyed_session_id
-from windowpane.context.items import ItemRef
+from windowpane.context.items import ItemRef, as_ref
 from windowpane.context.messages import ApprovalMessage, AssistantMessage, Message
 from windowpane.context.session import SessionState
 from windowpane.context.sets import ChangeMode, ContextSets
@@ -33,6 +33,7 @@ from windowpane.local.cache import cache_of_session
 from windowpane.local.calls import calls_of_session
 from windowpane.local.statistics import statistics_of
 from windowpane.local.views import changed_session, erased_session, fetched_list, items_change, session_view
+from windowpane.local.xray import xray_report
 from windowpane.sessions.lifecycle import SessionList
 
 LOOKED_AT = 500
@@ -86,6 +87,10 @@ class LocalSessions:
     async def cache(self, session_id: str) -> CacheReport:
         """Return what each call read from the provider's cache, what was expected, and what broke the prefix."""
         return await cache_of_session(self._bound.engine, await self._bound.own(session_id))
+
+    async def xray(self, session_id: str) -> XrayReport:
+        """Return a session as its calls tell it."""
+        return await xray_report(self._engine, await self._bound.own(session_id))
 
     async def get(self, session_id: str) -> SessionView:
         """Return a session as it is now."""

@@ -10,7 +10,6 @@ import anyio.to_thread
 from windowpane.api.comparison import Comparison
 from windowpane.api.context_tests import SavedTest
 from windowpane.api.explanation import Explanation
-from windowpane.api.refs import as_ref
 from windowpane.api.replay import Rebuilt, Rerun, WhatIf
 from windowpane.api.turns import (
     CallList,
@@ -29,7 +28,7 @@ from windowpane.api.turns import (
 from windowpane.context.events import Erased, ModelReplied, Recorded, TurnFinished
 from windowpane.context.fold import messages_of
 from windowpane.context.ids import BlobHash, SessionId
-from windowpane.context.items import BUILT_IN_SERVER, CLIENT_SERVER, ItemRef, item_hash
+from windowpane.context.items import BUILT_IN_SERVER, CLIENT_SERVER, ItemRef, as_ref, item_hash
 from windowpane.context.request import ContextItem, Request, RequestContext
 from windowpane.errors import AgentNotFoundError, NotFoundError, TurnNotFoundError
 from windowpane.insight.compare import compare

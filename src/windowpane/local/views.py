@@ -122,6 +122,7 @@ def _facts(state: SessionState) -> dict[str, Any]:
         "name": state.name,
         "title": state.title,
         "agent": state.agent,
+        "origin": state.origin,
         "owner": state.owner,
         "settings": state.settings,
         "items": state.context_items,

@@ -11,8 +11,7 @@ from mcp.types import CallToolResult, GetPromptResult, Prompt, Resource, TextCon
 from pydantic import Field
 
 from windowpane.api.agents_pane import set_include
-from windowpane.api.refs import as_ref
-from windowpane.context.items import IncludeMode
+from windowpane.context.items import IncludeMode, as_ref
 from windowpane.engine import Engine
 from windowpane.errors import SessionNotFoundError
 from windowpane.local.pane import LocalPane

@@ -1,7 +1,7 @@
 """The app: every route, and how requests are guarded, logged and answered when they fail."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from importlib.metadata import version
@@ -40,6 +40,7 @@ from windowpane.server.middleware.door_errors import DoorErrors
 from windowpane.server.middleware.headers import SafeHeaders
 from windowpane.server.middleware.limits import MAX_BODY_BYTES, BodyLimit, RateLimit
 from windowpane.server.middleware.metrics import Counting, Metrics
+from windowpane.server.middleware.xray import PREFIX, XrayDoor, owner_of_call
 from windowpane.server.openai.errors import as_answered, openai_form
 from windowpane.server.openai.one_off import Once
 from windowpane.server.openapi import described
@@ -68,6 +69,8 @@ from windowpane.server.routes import (
 )
 from windowpane.server.routes.agent_events import Looking
 from windowpane.supervise import keep_running
+from windowpane.xray.app import XrayApp
+from windowpane.xray.upstreams import Upstream, upstreams_of
 
 ABOUT = """The context engine for chat agents: what goes into every model request, and why.
 
@@ -132,6 +135,7 @@ def create_app(
     bundle: Path = page.BUNDLE,
     guide_folder: Path = guide.GUIDE,
     analytics_file: Path | None = None,
+    upstreams: Mapping[str, str] | None = None,
 ) -> FastAPI:
     """Return the app for an engine, which is open as long as the app runs.
 
@@ -140,14 +144,15 @@ def create_app(
     may do what the server's own page may. `requests_per_minute` is for each caller; None: any number. When the app
     stops, turns may go on for `grace_s`; those that take longer are interrupted. Files below `roots` may be shown and
     edited. `bundle` is the folder that the page was built into, `guide_folder` that of the documentation.
-    `analytics_file` is the file that turns are counted in; without one they are counted in memory.
+    `analytics_file` is the file that turns are counted in; without one, memory. `upstreams`: where `/xray/…` leads.
     """
     doorkeeper, counters = Doorkeeper(tokens, token_needed=token_needed), Metrics()
+    xray = XrayApp(engine.store, _upstreams(upstreams, token_needed), owner_of_call, prefix=PREFIX)
     app = _DocumentedApp(
         title="Windowpane",
         version=version("windowpane"),
         description=ABOUT,
-        lifespan=partial(_lifespan, engine, doorkeeper, grace_s),
+        lifespan=partial(_lifespan, engine, doorkeeper, xray, grace_s),
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
@@ -163,21 +168,27 @@ def create_app(
             *([_cross_origin(origins)] if origins else []),
             Middleware(Entrance, doorkeeper=doorkeeper),
             *([Middleware(RateLimit, per_minute=requests_per_minute)] if requests_per_minute is not None else []),
+            Middleware(XrayDoor, proxy=xray),
             Middleware(BodyLimit, max_bytes=max_body_bytes),
         ],
     )
-    app.state.engine = engine
+    app.state.engine, app.state.doorkeeper, app.state.metrics = engine, doorkeeper, counters
     app.state.opened = app.state.stopping = False
     app.state.stop = _nothing
-    app.state.doorkeeper = doorkeeper
-    app.state.metrics = counters
     app.state.roots = Roots(roots)
     app.state.bundle, app.state.guide = bundle, guide_folder
-    app.state.looking = Looking()
-    app.state.once = Once()
+    app.state.looking, app.state.once = Looking(), Once()
     app.state.updater = AnalyticsUpdater(engine.store, AnalyticsStore(analytics_file), engine.nearness)
     _add_routes(app)
     return app
+
+
+def _upstreams(named: Mapping[str, str] | None, token_needed: bool) -> dict[str, Upstream]:
+    """Return where calls are passed on to. A model of this machine needs no key: others get it only if that is set."""
+    found = upstreams_of(named or {})
+    if token_needed and "ollama" not in (named or {}):
+        del found["ollama"]
+    return found
 
 
 def _cross_origin(origins: Sequence[str]) -> Middleware:
@@ -193,9 +204,11 @@ def _add_routes(app: FastAPI) -> None:
 
 
 @asynccontextmanager
-async def _lifespan(engine: Engine, doorkeeper: Doorkeeper, grace_s: float, app: FastAPI) -> AsyncGenerator[None]:
+async def _lifespan(
+    engine: Engine, doorkeeper: Doorkeeper, xray: XrayApp, grace_s: float, app: FastAPI
+) -> AsyncGenerator[None]:
     """Keep the engine open while the app runs, and give running turns `grace_s` when it stops."""
-    async with engine, anyio.create_task_group() as tasks:
+    async with engine, xray.running(), anyio.create_task_group() as tasks:
         stopping, stopped = anyio.Event(), anyio.Event()
         app.state.stop = partial(asyncio.get_running_loop().call_soon_threadsafe, stopping.set)
 

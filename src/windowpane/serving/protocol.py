@@ -7,6 +7,8 @@ import asyncio
 from typing import Any, Literal
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+from websockets.http11 import Request
 
 MAX_HEAD_BYTES = 64 * 1024
 """How long the request line and all headers may be together."""
@@ -134,14 +136,31 @@ class LimitedProtocol(HttpToolsProtocol):
 
 
 MAX_SOCKET_MESSAGE_BYTES = 4096
+PASSED_ON = "/xray/"
+MAX_PASSED_MESSAGE_BYTES = 64 * 1024 * 1024
+"""Sockets below this path are passed on to a provider, and their messages are whole requests."""
+
+
+class LimitedSocketProtocol(WebSocketsSansIOProtocol):
+    """uvicorn's protocol for sockets, with a limit for messages by path."""
+
+    def handle_connect(self, event: Request) -> None:
+        """Begin a socket."""
+        if event.path.startswith(PASSED_ON):
+            self.conn.max_message_size = MAX_PASSED_MESSAGE_BYTES
+        super().handle_connect(event)
+
+
 SERVER: dict[str, Any] = {
     "http": LimitedProtocol,
-    "ws": "websockets-sansio",
+    "ws": LimitedSocketProtocol,
     # Clients send nothing on a socket, and to compress for each listener costs more than it saves.
     "ws_max_size": MAX_SOCKET_MESSAGE_BYTES,
     "ws_per_message_deflate": False,
     "log_config": None,
     "access_log": False,
     "server_header": False,
+    # The app sets it, because what is passed on from another server has one.
+    "date_header": False,
 }
 """How every server process is set up."""

@@ -16,6 +16,7 @@ from windowpane.calls.body import first_in, names_in
 from windowpane.context.events import (
     ApprovalDecided,
     Branch,
+    CallEnded,
     CallSent,
     Event,
     FetchedAdded,
@@ -139,6 +140,8 @@ def needed_texts(events: Iterable[ExportedEvent], blobs: Mapping[BlobHash, str])
     for entry in events:
         if isinstance(entry.event, CallSent):
             names |= dict.fromkeys(_sent_texts(entry.event, blobs))
+        if isinstance(entry.event, CallEnded) and entry.event.answer is not None:
+            names[entry.event.answer] = None
         if isinstance(entry.event, RequestBuilt):
             request, catalog = entry.event.request, entry.event.catalog
             names[request] = None

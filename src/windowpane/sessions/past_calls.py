@@ -7,13 +7,14 @@ from pydantic import TypeAdapter
 
 from windowpane.calls.body import first_in, join, names_in
 from windowpane.calls.ledger import RecordedCall, calls_of
-from windowpane.context.calls import WireHead
+from windowpane.context.calls import FoldedReply, WireHead
 from windowpane.context.ids import BlobHash, SessionId
 from windowpane.errors import CallNotFoundError
 from windowpane.sessions.past_requests import PastRequests
 from windowpane.stores.sessions import Sessions
 
 _HEAD: TypeAdapter[WireHead] = TypeAdapter(WireHead)
+_REPLY: TypeAdapter[FoldedReply] = TypeAdapter(FoldedReply)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +59,13 @@ class PastCalls:
         if not 1 <= number <= len(calls):
             raise CallNotFoundError(turn, number, len(calls))
         return calls[number - 1]
+
+    async def answer(self, session_id: SessionId, call: RecordedCall) -> FoldedReply | None:
+        """Return what was answered to a recorded program's call; None for calls of ours, whose turn says that."""
+        if call.answer is None:
+            return None
+        found = await self._store.blobs(session_id, [call.answer])
+        return _REPLY.validate_json(found[call.answer]) if call.answer in found else None
 
     async def wire(self, session_id: SessionId, call: RecordedCall) -> Wire | None:
         """Return what a call sent, or None when the wire was not seen or its record was erased."""

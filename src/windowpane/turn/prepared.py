@@ -16,7 +16,7 @@ from windowpane.context.ids import SessionId
 from windowpane.context.items import ItemRef
 from windowpane.context.messages import Source, Step, Usage
 from windowpane.context.request import Request
-from windowpane.context.session import SessionState
+from windowpane.context.session import SessionState, check_answerable
 from windowpane.errors import (
     KeyReusedError,
     TurnNotFoundError,
@@ -87,6 +87,7 @@ class PreparedTurns:
         """
         check_message(message)
         state = await self._states.state(session_id)
+        check_answerable(state)
         lease = await self._leases.take(session_id, wait_s=wait_s, ttl_s=PREPARED_LEASE_S)
         begun = await self._runner.begin(state, lease, message, key)
         if not begun.recorded:

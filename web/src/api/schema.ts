@@ -293,11 +293,11 @@ export type CallCache = {
   collapse: CacheCollapse | null
 }
 
-/** An HTTP request to a provider ended. `address` is where it went, and `price` what the agent says that the model costs, if it says so: with `usage` they tell the cost. `counted_tokens` is our own count of what was sent. `status` is None when no answer began; `usage` is None when the provider reported none. `reason` says what went wrong, in a few words, without keys. */
+/** An HTTP request to a provider ended. `address` is where it went, and `price` what the agent says that the model costs, if it says so: with `usage` they tell the cost. `counted_tokens` is our own count of what was sent. `status` is None when no answer began; `usage` is None when the provider reported none. `reason` says what went wrong, in a few words, without keys. `answer` names the blob with what was answered (`FoldedReply`); None where the events of the turn say that. */
 export type CallEnded = {
   id: string
   turn: number | null
-  purpose: "answer" | "summary" | "embedding"
+  purpose: "answer" | "summary" | "embedding" | "count" | "helper"
   model: string
   address: string
   price: ModelPrice | null
@@ -308,16 +308,17 @@ export type CallEnded = {
   duration_ms: number
   usage: Usage | null
   reason: string
+  answer: string | null
   type: "call.ended"
 }
 
-/** An HTTP request to a provider ended. `address` is where it went, and `price` what the agent says that the model costs, if it says so: with `usage` they tell the cost. `counted_tokens` is our own count of what was sent. `status` is None when no answer began; `usage` is None when the provider reported none. `reason` says what went wrong, in a few words, without keys. */
+/** An HTTP request to a provider ended. `address` is where it went, and `price` what the agent says that the model costs, if it says so: with `usage` they tell the cost. `counted_tokens` is our own count of what was sent. `status` is None when no answer began; `usage` is None when the provider reported none. `reason` says what went wrong, in a few words, without keys. `answer` names the blob with what was answered (`FoldedReply`); None where the events of the turn say that. */
 export type CallEndedEvent = {
   seq: number
   at: string
   id: string
   turn: number | null
-  purpose: "answer" | "summary" | "embedding"
+  purpose: "answer" | "summary" | "embedding" | "count" | "helper"
   model: string
   address: string
   price: ModelPrice | null
@@ -328,6 +329,7 @@ export type CallEndedEvent = {
   duration_ms: number
   usage: Usage | null
   reason: string
+  answer: string | null
   type: "call.ended"
 }
 
@@ -340,7 +342,7 @@ export type CallList = {
   without_price: number
 }
 
-/** One call whole: as built, and as sent. `messages` and `tools` are as built; the last `added` messages are new since the call before. `message_tokens` is our own count of each message. `head` and `body` are as sent, null when the wire was not seen; `erased` tells that the body was kept and has been erased. `spans` say whose each stretch of the body is, and `changes` what the client library made different. */
+/** One call whole: as built, and as sent. `messages` and `tools` are as built; the last `added` messages are new since the call before. `message_tokens` is our own count of each message. `head` and `body` are as sent, null when the wire was not seen; `erased` tells that the body was kept and has been erased. `spans` say whose each stretch of the body is, and `changes` what the client library made different. `answer` is what a recorded program was answered; null: the turn's messages say it. */
 export type CallRecord = {
   call: CallView
   messages: RequestMessage[]
@@ -353,24 +355,26 @@ export type CallRecord = {
   erased: boolean
   spans: WireSpan[]
   changes: WireChange[]
+  answer: FoldedReply | null
 }
 
-/** An HTTP request went to a provider. `id` ties it to its end. `turn` is None for a call that belongs to no turn, `step` counts a turn's model calls from 1, `attempt` the tries of one step. `head` names the blob with method, address and headers, keys taken out; `body` names the blob from which the bytes are put together again, whose SHA-256 and size follow. */
+/** An HTTP request went to a provider. `id` ties it to its end. `turn` is None for a call that belongs to no turn, `step` counts a turn's model calls from 1, `attempt` the tries of one step. `head` names the blob with method, address and headers, keys taken out; `body` names the blob from which the bytes are put together again, whose SHA-256 and size follow. `encoding` is how the body was compressed on the wire; what is kept, measured and hashed is what it said. */
 export type CallSent = {
   id: string
   turn: number | null
   step: number
   attempt: number
-  purpose: "answer" | "summary" | "embedding"
+  purpose: "answer" | "summary" | "embedding" | "count" | "helper"
   model: string
   head: string
   body: string
   sha256: string
   size: number
+  encoding: string
   type: "call.sent"
 }
 
-/** An HTTP request went to a provider. `id` ties it to its end. `turn` is None for a call that belongs to no turn, `step` counts a turn's model calls from 1, `attempt` the tries of one step. `head` names the blob with method, address and headers, keys taken out; `body` names the blob from which the bytes are put together again, whose SHA-256 and size follow. */
+/** An HTTP request went to a provider. `id` ties it to its end. `turn` is None for a call that belongs to no turn, `step` counts a turn's model calls from 1, `attempt` the tries of one step. `head` names the blob with method, address and headers, keys taken out; `body` names the blob from which the bytes are put together again, whose SHA-256 and size follow. `encoding` is how the body was compressed on the wire; what is kept, measured and hashed is what it said. */
 export type CallSentEvent = {
   seq: number
   at: string
@@ -378,12 +382,13 @@ export type CallSentEvent = {
   turn: number | null
   step: number
   attempt: number
-  purpose: "answer" | "summary" | "embedding"
+  purpose: "answer" | "summary" | "embedding" | "count" | "helper"
   model: string
   head: string
   body: string
   sha256: string
   size: number
+  encoding: string
   type: "call.sent"
 }
 
@@ -419,7 +424,7 @@ export type CallView = {
   turn: number | null
   step: number
   attempt: number
-  purpose: "answer" | "summary" | "embedding"
+  purpose: "answer" | "summary" | "embedding" | "count" | "helper"
   model: string
   started_at: string
   outcome: "complete" | "cut" | "error" | "retried" | "running" | "lost"
@@ -526,6 +531,7 @@ export type ChangedSession = {
   name: string
   title: string
   agent: string
+  origin: Origin | null
   owner: string
   settings: SessionSettings
   items: SessionItem[]
@@ -962,6 +968,7 @@ export type ErasedSession = {
   name: string
   title: string
   agent: string
+  origin: Origin | null
   owner: string
   settings: SessionSettings
   items: SessionItem[]
@@ -1189,6 +1196,17 @@ export type Filters = {
   model: string | null
   since: string | null
   until: string | null
+}
+
+/** What a provider answered to one call, folded from its bytes. `id` is the provider's name for the answer, and `finish_reason` is in its words. `error` is what an answer without success says. */
+export type FoldedReply = {
+  id: string
+  text: string
+  thinking: string
+  tool_calls: ToolCall[]
+  finish_reason: string
+  model: string
+  error: string
 }
 
 /** What a folder holds, folders first, and the cursor of the next page; null when this was the last. */
@@ -1738,6 +1756,13 @@ export type OfferedTool = {
   deferred: boolean
 }
 
+/** A tool that was offered in the last call, the bytes that describe it, and how often it was called. */
+export type OfferedToolUse = {
+  name: string
+  bytes: number
+  calls: number
+}
+
 /** A turn that has not finished. `approvals` are the calls that wait for a person. */
 export type OpenTurnView = {
   turn: number
@@ -1753,6 +1778,15 @@ export type OpenedFile = {
   revision: string
   size: number
   modified_at: string
+}
+
+/** The program that a recorded session belongs to. `conversation` is the program's own id for it, empty where the program gave none. `parent` is the session whose agent began this one, such as that of a subagent. */
+export type Origin = {
+  kind: "xray"
+  program: string
+  version: string
+  conversation: string
+  parent: string | null
 }
 
 /** A page to fetch. */
@@ -1836,6 +1870,10 @@ export type PastContext = {
   search: Record<string, unknown>
   pieces: PlacedPiece[]
   catalog: string | null
+  carried: CarriedItem[]
+  dropped: DroppedItem[]
+  rebase: Rebase | null
+  prefix: SentPrefix | null
 }
 
 /** An item of a past request. `changed_since` compares with the agent now. */
@@ -1853,6 +1891,7 @@ export type PastItem = {
   evidence: Evidence | null
   offered_name: string | null
   found: Found | null
+  since: number | null
   changed_since: "unchanged" | "changed" | "deleted" | "unknown"
 }
 
@@ -1978,7 +2017,7 @@ export type Proposal = {
 
 /** What calls were made for: tokens and cost as far as they are known, and how many calls lack which. */
 export type PurposeRow = {
-  purpose: "answer" | "summary" | "embedding"
+  purpose: "answer" | "summary" | "embedding" | "count" | "helper"
   calls: number
   input_tokens: number
   output_tokens: number
@@ -2313,6 +2352,13 @@ export type Selected = {
   reason: string
 }
 
+/** One call and its body. `parts` are the bytes of each field of the body, such as `tools`, `system` and `messages`. `shared_bytes` is how much the body has in common, at the beginning, with the one sent before for the same purpose; null for the first. */
+export type SentCall = {
+  call: CallView
+  parts: Record<string, number>
+  shared_bytes: number | null
+}
+
 /** An item of a past request as it was then. `text` is the whole text of a rule or a reference; when the item's status is `truncated` the model was given its beginning, and the turn's request shows how much. `definition` is everything that the item's hash covers. Both are null when there was nothing to send. `changed_since` compares with the agent now; it is `unknown` when the tool's server is away. */
 export type SentItem = {
   item: ContextItem
@@ -2426,7 +2472,7 @@ export type SessionContextEvent = {
   marks?: Record<string, FileMark>
 }
 
-/** A session began, with every `always` item of its agent. `servers` are the tool servers that were ready. `branch_of` is set for a session that was forked. */
+/** A session began, with every `always` item of its agent. `servers` are the tool servers that were ready. `branch_of` is set for a session that was forked, and `origin` is the program of a recorded session, which has no agent. */
 export type SessionCreated = {
   agent: string
   owner: string
@@ -2435,10 +2481,11 @@ export type SessionCreated = {
   items: SessionItem[]
   servers: string[]
   branch_of: Branch | null
+  origin: Origin | null
   type: "session.created"
 }
 
-/** A session began, with every `always` item of its agent. `servers` are the tool servers that were ready. `branch_of` is set for a session that was forked. */
+/** A session began, with every `always` item of its agent. `servers` are the tool servers that were ready. `branch_of` is set for a session that was forked, and `origin` is the program of a recorded session, which has no agent. */
 export type SessionCreatedEvent = {
   seq: number
   at: string
@@ -2449,6 +2496,7 @@ export type SessionCreatedEvent = {
   items: SessionItem[]
   servers: string[]
   branch_of: Branch | null
+  origin: Origin | null
   type: "session.created"
 }
 
@@ -2520,12 +2568,13 @@ export type SessionUpdatedEvent = {
   type: "session.updated"
 }
 
-/** A session as it is now. `settings` are its own; null: as the agent has it. `title` is its name, or how its conversation begins. `excluded` are items that were removed or excluded by hand, and are not selected for its requests. `branch_of` is where a session that was forked began. */
+/** A session as it is now. `settings` are its own; null: as the agent has it. `title` is its name, or how its conversation begins. `excluded` are items that were removed or excluded by hand, and are not selected for its requests. `branch_of` is where a session that was forked began. `origin` is the program whose calls were recorded; null: a session of an agent. */
 export type SessionView = {
   id: string
   name: string
   title: string
   agent: string
+  origin: Origin | null
   owner: string
   settings: SessionSettings
   items: SessionItem[]
@@ -3130,6 +3179,15 @@ export type Wrong = {
   name: string
   needless: ItemRef[]
   missed: ItemRef[]
+}
+
+/** The essence of a session's calls. `subagents` are the sessions that this one's agent began, by id. */
+export type XrayReport = {
+  session: SessionView
+  calls: SentCall[]
+  together: CallList
+  tools: OfferedToolUse[]
+  subagents: string[]
 }
 
 /** What each operation takes and answers. */
@@ -3748,6 +3806,12 @@ export interface Operations {
     body: undefined
     answer: TurnUse
   }
+  xray_session: {
+    path: { session_id: string }
+    query: Record<string, never>
+    body: undefined
+    answer: XrayReport
+  }
   health: {
     path: Record<string, never>
     query: Record<string, never>
@@ -3961,6 +4025,7 @@ export const OPERATIONS = {
   create_test: ["POST", "/api/sessions/{session_id}/turns/{turn}/test"],
   read_turn_usage: ["GET", "/api/sessions/{session_id}/turns/{turn}/usage"],
   read_turn_use: ["GET", "/api/sessions/{session_id}/turns/{turn}/use"],
+  xray_session: ["GET", "/api/sessions/{session_id}/xray"],
   health: ["GET", "/healthz"],
   read_metrics: ["GET", "/metrics"],
   readiness: ["GET", "/readyz"],

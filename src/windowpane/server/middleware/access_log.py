@@ -15,6 +15,7 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from windowpane import telemetry
+from windowpane.server.middleware.xray import passes_through
 from windowpane.server.problems import response_of, unexpected
 
 REQUEST_ID = "X-Request-ID"
@@ -43,7 +44,8 @@ class AccessLog:
             nonlocal status
             if message["type"] in ("http.response.start", "websocket.http.response.start"):
                 status = message["status"]
-                MutableHeaders(scope=message)[REQUEST_ID] = request_id
+                if not passes_through(scope):
+                    MutableHeaders(scope=message)[REQUEST_ID] = request_id
             elif message["type"] == "websocket.close":
                 status = message.get("code", 1000)
             await send(message)

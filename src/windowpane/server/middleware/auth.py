@@ -21,7 +21,9 @@ from windowpane.callers import LOCAL, SCOPES, Caller, TokenFile
 from windowpane.callers import Scope as CallerScope
 from windowpane.errors import StoreUnavailableError, TokenNeededError, TokensUnreadableError, WindowpaneError
 from windowpane.server.dependencies import MaybeAsking, set_caller
+from windowpane.server.middleware.xray import passes_through
 from windowpane.server.problems import BODY, CHALLENGE, problem_of, problems, response_of
+from windowpane.xray.proxy import TOKEN_HEADER
 
 COOKIE = "windowpane_token"
 LOOK_EVERY_S = 0.5
@@ -40,6 +42,12 @@ class Doorkeeper:
         self.token_needed = token_needed
         self._tokens = tokens
         self._open: defaultdict[str, set[anyio.CancelScope]] = defaultdict(set)
+
+    def passing(self, headers: Headers) -> Caller | WindowpaneError:
+        """Return who sends a call that is passed on: its `Authorization` is for the provider."""
+        if shown := headers.get(TOKEN_HEADER.decode("ascii")):
+            return self.holder_of(shown.strip())
+        return TokenNeededError("show the token of this server as `X-Windowpane-Token`") if self.token_needed else LOCAL
 
     def caller(self, headers: Headers, cookie: str | None) -> Caller | WindowpaneError:
         """Return who sends these headers, or what they are told instead."""
@@ -105,7 +113,10 @@ class Entrance:
         if scope["type"] not in ("http", "websocket"):
             return await self._app(scope, receive, send)
         connection = HTTPConnection(scope)
-        caller = self._doorkeeper.caller(connection.headers, connection.cookies.get(COOKIE))
+        if passes_through(scope):
+            caller = self._doorkeeper.passing(connection.headers)
+        else:
+            caller = self._doorkeeper.caller(connection.headers, connection.cookies.get(COOKIE))
         set_caller(scope, caller)
         if isinstance(caller, WindowpaneError) or caller.token is None:
             return await self._app(scope, receive, send)

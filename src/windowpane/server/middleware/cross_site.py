@@ -23,7 +23,7 @@ READING = ("GET", "HEAD", "OPTIONS")
 FOREIGN = ("cross-site", "same-site")
 """What a browser says in `Sec-Fetch-Site` of requests that another site, or another port of this machine, caused."""
 
-GUARDED = ("/api", "/v1", "/mcp", "/metrics")
+GUARDED = ("/api", "/v1", "/mcp", "/metrics", "/xray")
 """Below these, another site may not even read. The page itself, its files and health checks can be linked to."""
 
 PORTS = {"http": 80, "https": 443}

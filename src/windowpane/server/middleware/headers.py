@@ -1,6 +1,13 @@
-"""Headers that tell browsers to trust an answer with as little as possible, where it has none of its own."""
+"""Headers that tell browsers to trust an answer with as little as possible, where it has none of its own.
+
+The date is set here too, and not by the server library: an answer that is passed on from a provider has one.
+"""
+
+from email.utils import formatdate
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from windowpane.server.middleware.xray import passes_through
 
 PAGE_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; font-src 'self'; "
@@ -39,7 +46,9 @@ class SafeHeaders:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on and complete the headers of its answer."""
+        """Pass a request on and complete the headers of its answer, unless that is another server's."""
+        if passes_through(scope):
+            return await self._app(scope, receive, send)
 
         async def completed(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -47,7 +56,7 @@ class SafeHeaders:
                 own = dict(headers)
                 shown = own.get(b"content-type", b"").startswith(b"text/html")
                 added = [header for header in (_FOR_A_PAGE if shown else _FOR_DATA) if header[0] not in own]
-                message["headers"] = headers + added
+                message["headers"] = [*headers, *added, (b"date", formatdate(usegmt=True).encode("ascii"))]
             await send(message)
 
-        await self._app(scope, receive, completed)
+        return await self._app(scope, receive, completed)

@@ -29,4 +29,5 @@ def app_for(settings: Settings, engine: Engine, *, token_needed: bool) -> FastAP
         roots=settings.roots,
         grace_s=settings.grace_s,
         analytics_file=settings.analytics_file,
+        upstreams=settings.xray_upstreams,
     )

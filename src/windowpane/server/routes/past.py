@@ -14,6 +14,7 @@ from windowpane.api.context_tests import ContextTests, Report, SavedTest
 from windowpane.api.explanation import Explanation, ExplanationList
 from windowpane.api.replay import Rebuilt, Rerun, WhatIf
 from windowpane.api.turns import CallList, CallRecord
+from windowpane.api.xray import XrayReport
 from windowpane.context.items import ItemRef
 from windowpane.server.dependencies import Managing, Reading
 from windowpane.server.parameters import (
@@ -59,6 +60,12 @@ async def get_session_cache(pane: Reading, session_id: Id) -> CacheReport:
     A break names the block of the body and the item that it belongs to, the kind of change, and what it cost.
     """
     return await pane.sessions.cache(session_id)
+
+
+@router.get("/sessions/{session_id}/xray", summary="See through a session's calls", responses=problems(404))
+async def xray_session(pane: Reading, session_id: Id) -> XrayReport:
+    """Return each call with the bytes of its parts and what it shares with the one before, and the use of tools."""
+    return await pane.sessions.xray(session_id)
 
 
 @router.get(f"{TURN}/explain", summary="Explain every item of a turn", responses=problems(404))

@@ -1,0 +1,233 @@
+"""Read a request's body as a conversation: who said what, which tools are offered, what tools returned.
+
+A message has a fingerprint by what it says, not by how it is written: marks for the cache move from call to call. So
+two requests of one conversation are known by the messages that they begin with.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from windowpane.calls.documents import as_map, as_maps, as_text
+from windowpane.calls.protocol import WireProtocol
+from windowpane.context.messages import ToolResult
+from windowpane.context.text import valid_unicode
+
+Speaker = Literal["system", "user", "assistant"]
+
+_ENCLOSED = re.compile(r"\s*<(?P<tag>[A-Za-z][\w-]*)[^>]*>.*</(?P=tag)>\s*", re.DOTALL)
+"""A text that one tag encloses: a program's own note to the model, not what its user wrote."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToldMessage:
+    """One message of a request. `texts` are its blocks of text, `results` what tools returned."""
+
+    speaker: Speaker
+    texts: tuple[str, ...] = ()
+    results: tuple[ToolResult, ...] = ()
+    fingerprint: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SentConversation:
+    """What a request says. `shape` is a hash of its system prompt and its tools, `tools` are their names.
+
+    `previous` is the provider's name of the answer that this goes on from, where the provider keeps the conversation.
+    """
+
+    model: str
+    messages: tuple[ToldMessage, ...]
+    tools: tuple[str, ...]
+    shape: str
+    max_tokens: int | None = None
+    previous: str = ""
+
+    @property
+    def said(self) -> tuple[str, ...]:
+        """Return the fingerprints of what users, models and tools said, in order."""
+        return tuple(message.fingerprint for message in self.messages if message.speaker != "system")
+
+    @property
+    def tail(self) -> tuple[ToldMessage, ...]:
+        """Return what came after the model's last message: what this request asks."""
+        last = max((at for at, message in enumerate(self.messages) if message.speaker == "assistant"), default=-1)
+        return tuple(message for message in self.messages[last + 1 :] if message.speaker == "user")
+
+    @property
+    def results(self) -> tuple[ToolResult, ...]:
+        """Return what tools returned since the model spoke last."""
+        return tuple(result for message in self.tail for result in message.results)
+
+    @property
+    def question(self) -> str:
+        """Return what the user wrote last; notes that the program put beside it are left out where there is more."""
+        for messages in (self.tail, tuple(m for m in self.messages if m.speaker == "user" and not m.results)[-1:]):
+            texts = [text for message in messages for text in message.texts if text.strip()]
+            own = [text for text in texts if not _ENCLOSED.fullmatch(text)]
+            if texts:
+                return "\n\n".join(own or texts)
+        return ""
+
+
+def read_conversation(protocol: WireProtocol, body: Mapping[str, Any], model: str = "") -> SentConversation:
+    """Return a request's body as a conversation. What is not understood is left out."""
+    read = _READERS[protocol]
+    tools = tuple(_tool_names(body.get("tools")))
+    system = json.dumps([body.get(name) for name in _SYSTEM], sort_keys=True, default=str)
+    limit = body.get("max_tokens", body.get("max_output_tokens"))
+    return SentConversation(
+        model=valid_unicode(as_text(body.get("model")) or model),
+        messages=tuple(draft.message() for draft in read(body)),
+        tools=tools,
+        shape=_hash(_without_marks(system), *tools),
+        max_tokens=limit if isinstance(limit, int) else None,
+        previous=as_text(body.get("previous_response_id")),
+    )
+
+
+_SYSTEM = ("system", "instructions", "systemInstruction", "system_instruction")
+_MARKS = re.compile(r'"cache_control": \{[^{}]*\}(, )?|x-anthropic-billing-header[^"]*')
+
+
+def _without_marks(text: str) -> str:
+    """Return a system prompt without what changes from call to call: marks for the cache, a line for billing."""
+    return _MARKS.sub("", text)
+
+
+@dataclass(slots=True)
+class _Draft:
+    speaker: Speaker
+    texts: list[str] = field(default_factory=list[str])
+    results: list[ToolResult] = field(default_factory=list[ToolResult])
+    others: list[str] = field(default_factory=list[str])
+
+    def message(self) -> ToldMessage:
+        results = tuple(self.results)
+        told = (f"{result.call_id}\0{result.content}" for result in results)
+        fingerprint = _hash(self.speaker, *self.texts, *told, *self.others)
+        return ToldMessage(self.speaker, tuple(map(valid_unicode, self.texts)), results, fingerprint)
+
+    def result(self, call_id: object, content: object, *, failed: object = False) -> None:
+        text = content if isinstance(content, str) else _joined(content)
+        self.results.append(ToolResult(valid_unicode(as_text(call_id)), valid_unicode(text), is_error=failed is True))
+
+
+def _anthropic(body: Mapping[str, Any]) -> Iterator[_Draft]:
+    for message in as_maps(body.get("messages")):
+        draft = _Draft(_speaker(message.get("role")))
+        for block in _blocks(message.get("content")):
+            kind = block.get("type")
+            if kind == "text":
+                draft.texts.append(as_text(block.get("text")))
+            elif kind == "tool_result":
+                draft.result(block.get("tool_use_id"), block.get("content"), failed=block.get("is_error"))
+            elif kind not in ("thinking", "redacted_thinking"):
+                draft.others.append(_written(block))
+        yield draft
+
+
+def _openai(body: Mapping[str, Any]) -> Iterator[_Draft]:
+    for message in as_maps(body.get("messages")):
+        draft = _Draft(_speaker(message.get("role")))
+        if message.get("role") in ("tool", "function"):
+            draft.result(message.get("tool_call_id") or message.get("name"), message.get("content"))
+        else:
+            _add_blocks(draft, message.get("content"))
+        draft.others.extend(_written(call) for call in as_maps(message.get("tool_calls")))
+        yield draft
+
+
+def _responses(body: Mapping[str, Any]) -> Iterator[_Draft]:
+    given = body.get("input")
+    items = [{"role": "user", "content": given}] if isinstance(given, str) else as_maps(given)
+    for item in items:
+        kind = as_text(item.get("type")) or "message"
+        if kind == "message":
+            draft = _Draft(_speaker(item.get("role")))
+            _add_blocks(draft, item.get("content"))
+            yield draft
+        elif kind.endswith("_output"):
+            draft = _Draft("user")
+            draft.result(item.get("call_id"), item.get("output"))
+            yield draft
+        elif kind != "reasoning":
+            yield _Draft("assistant", others=[_written(item)])
+
+
+def _google(body: Mapping[str, Any]) -> Iterator[_Draft]:
+    contents = body.get("contents")
+    for message in as_maps(contents) or as_maps([contents]):
+        draft = _Draft("assistant" if message.get("role") == "model" else "user")
+        for part in as_maps(message.get("parts")):
+            if response := as_map(part.get("functionResponse")):
+                draft.result(response.get("id") or response.get("name"), response.get("response"))
+            elif isinstance(part.get("text"), str) and part.get("thought") is not True:
+                draft.texts.append(part["text"])
+            elif "text" not in part:
+                draft.others.append(_written(part))
+        yield draft
+
+
+def _ollama(body: Mapping[str, Any]) -> Iterator[_Draft]:
+    if "prompt" in body:
+        yield _Draft("user", texts=[as_text(body.get("prompt"))])
+    for message in as_maps(body.get("messages")):
+        draft = _Draft(_speaker(message.get("role")))
+        if message.get("role") == "tool":
+            draft.result(message.get("tool_call_id") or message.get("tool_name"), message.get("content"))
+        else:
+            draft.texts.append(as_text(message.get("content")))
+        draft.others.extend(_written(call) for call in as_maps(message.get("tool_calls")))
+        yield draft
+
+
+_READERS: dict[WireProtocol, Callable[[Mapping[str, Any]], Iterator[_Draft]]] = {
+    "anthropic": _anthropic,
+    "openai": _openai,
+    "openai-responses": _responses,
+    "google": _google,
+    "ollama": _ollama,
+}
+
+
+def _add_blocks(draft: _Draft, content: object) -> None:
+    for block in _blocks(content):
+        if isinstance(block.get("text"), str):
+            draft.texts.append(block["text"])
+        else:
+            draft.others.append(_written(block))
+
+
+def _speaker(role: object) -> Speaker:
+    if role in ("system", "developer"):
+        return "system"
+    return "assistant" if role in ("assistant", "model") else "user"
+
+
+def _tool_names(tools: object) -> Iterator[str]:
+    for tool in as_maps(tools):
+        declared = tool.get("functionDeclarations") or tool.get("function_declarations")
+        for each in as_maps(declared) if declared else [as_map(tool.get("function")) or tool]:
+            yield valid_unicode(as_text(each.get("name")) or as_text(each.get("type")))
+
+
+def _written(block: Mapping[str, Any]) -> str:
+    kept = {name: value for name, value in block.items() if name not in ("cache_control", "id", "status")}
+    return json.dumps(kept, sort_keys=True, default=str)
+
+
+def _joined(content: object) -> str:
+    texts = [as_text(block.get("text")) for block in _blocks(content) if isinstance(block.get("text"), str)]
+    return "\n".join(texts) if texts else json.dumps(content, ensure_ascii=False, default=str)
+
+
+def _blocks(content: object) -> Sequence[Mapping[str, Any]]:
+    return [{"type": "text", "text": content}] if isinstance(content, str) else as_maps(content)
+
+
+def _hash(*texts: str) -> str:
+    return hashlib.sha256("\x1f".join(texts).encode("utf-8", "surrogatepass")).hexdigest()[:32]

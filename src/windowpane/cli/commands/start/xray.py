@@ -1,0 +1,183 @@
+"""`windowpane xray`: record what another agent sends to its model, and look at it."""
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from windowpane.cli.connect import on_pane
+from windowpane.cli.lookup import find_session
+from windowpane.cli.options import Json, SessionArgument, new_app, where
+from windowpane.cli.settings import local_settings
+from windowpane.cli.terminal import Screen, counted
+
+if TYPE_CHECKING:
+    from windowpane.api.pane import Pane
+    from windowpane.settings import Settings
+    from windowpane.xray.app import XrayApp
+
+WHY_LOCAL = "it runs the program on this machine"
+HOST = "127.0.0.1"
+
+
+class _XrayGroup(TyperGroup):
+    """Understands `xray -- COMMAND` and `xray --listen` beside its commands."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Put the name of the command where the short form leaves it out."""
+        own = args[: args.index("--")] if "--" in args else args
+        if "--listen" in own:
+            args = ["listen", *(arg for arg in own if arg != "--listen")]
+        elif "--" in args and not any(name in own for name in self.commands):
+            args = ["run", *args]
+        return super().parse_args(ctx, args)
+
+
+app = new_app(
+    cls=_XrayGroup,
+    no_args_is_help=True,
+    help="""Record what another agent sends to its model, to the byte, and look at it.
+
+    \b
+    Examples:
+      windowpane xray -- claude -p "say hi"     run a program and record its calls
+      windowpane xray --listen                  record any number of programs
+      windowpane xray report last               show what was sent and what it cost
+
+    Requests and answers are passed on unchanged. Keys are passed on and never stored.
+    """,
+)
+
+Port = Annotated[int, typer.Option("--port", min=0, max=65535, help="Port to listen on; 0: any free port.")]
+
+
+@app.command("run", context_settings={"ignore_unknown_options": True})
+@where("data", "store_url")
+def run_program(
+    command: Annotated[list[str], typer.Argument(metavar="-- COMMAND…", help="The program and its arguments.")],
+    port: Port = 0,
+) -> None:
+    """Run a program in this terminal and record its calls; the same as `windowpane xray -- COMMAND…`.
+
+    Its base URLs (ANTHROPIC_BASE_URL, OPENAI_BASE_URL, …) lead to a proxy on this machine, which passes calls on to
+    where they led before. The exit code is the program's.
+
+    \b
+    Examples:
+      windowpane xray -- claude
+      windowpane xray -- python my_agent.py
+    """
+    import anyio
+
+    settings = local_settings(WHY_LOCAL)
+    raise typer.Exit(anyio.run(_run_program, settings, command, port))
+
+
+@app.command("listen")
+@where("data", "store_url")
+def listen(port: Port = 8471) -> None:
+    """Record any number of programs until Ctrl-C; the same as `windowpane xray --listen`.
+
+    \b
+    Examples:
+      windowpane xray --listen
+      windowpane xray --listen --port 9001
+    """
+    import anyio
+
+    settings = local_settings(WHY_LOCAL)
+    anyio.run(_listen, settings, port)
+
+
+async def _run_program(settings: "Settings", command: Sequence[str], port: int) -> int:
+    from windowpane.serving.sockets import address_of, listening
+    from windowpane.xray.environment import child_environment
+    from windowpane.xray.standalone import check_command, run_child, serving
+
+    check_command(command)
+    with listening(HOST, port) as listener:
+        child = child_environment(os.environ, address_of(listener), settings.xray_upstreams)
+        async with _store(settings) as store:
+            proxy = _proxy(store, child.upstreams)
+            async with proxy.running(), serving(_guarded(proxy), listener):
+                code = await run_child(command, child.variables)
+    _say_what_was_recorded(proxy)
+    return code
+
+
+async def _listen(settings: "Settings", port: int) -> None:
+    from windowpane.serving.sockets import address_of, listening
+    from windowpane.xray.environment import child_environment
+    from windowpane.xray.standalone import serving, until_stopped
+
+    screen = Screen()
+    with listening(HOST, port) as listener:
+        child = child_environment({}, address_of(listener), settings.xray_upstreams)
+        async with _store(settings) as store:
+            proxy = _proxy(store, child.upstreams)
+            async with proxy.running(), serving(_guarded(proxy), listener):
+                screen.line("Recording. Start programs with these variables (Ctrl-C stops):")
+                for name, value in child.variables.items():
+                    screen.line(f"  export {name}={value}")
+                await until_stopped()
+    _say_what_was_recorded(proxy)
+
+
+def _store(settings: "Settings") -> "AbstractAsyncContextManager[Any]":
+    from windowpane.wiring import open_sessions
+
+    return open_sessions(settings)
+
+
+def _proxy(store: Any, upstreams: Mapping[str, str]) -> "XrayApp":
+    from windowpane.callers import LOCAL_OWNER
+    from windowpane.xray.app import XrayApp
+    from windowpane.xray.upstreams import upstreams_of
+
+    return XrayApp(store, upstreams_of(upstreams), lambda scope: LOCAL_OWNER)
+
+
+def _guarded(proxy: "XrayApp") -> Any:
+    """Keep web pages out, which could reach a port on this machine."""
+    from windowpane.server.middleware.cross_site import CrossSiteGuard
+
+    return CrossSiteGuard(proxy)
+
+
+def _say_what_was_recorded(proxy: "XrayApp") -> None:
+    """Say on stderr where to look: stdout is the program's."""
+    room = proxy.recorder.room
+    sessions = proxy.recorder.sessions
+    lines = [f"windowpane: {counted(room.recorded, 'call')} recorded in {counted(len(sessions), 'session')}"]
+    lines += [f"  windowpane xray report {session}" for session in sessions]
+    if sessions:
+        lines.append("  windowpane serve        shows them on a page")
+    if lost := sum(room.lost.values()):
+        why = ", ".join(f"{count} {reason}" for reason, count in room.lost.items())
+        lines.append(f"  {counted(lost, 'call')} passed on and not recorded ({why})")
+    sys.stderr.write("\n".join(lines) + "\n")
+
+
+@app.command("report")
+@on_pane
+async def report(pane: "Pane", session: SessionArgument, as_json: Json = False) -> None:
+    """Show what a session's calls sent, how much of it was sent before, what it cost, and which tools were used.
+
+    \b
+    Examples:
+      windowpane xray report last
+      windowpane xray report ses_4k --json
+    """
+    from windowpane.cli.render_calls import draw_report
+
+    found = await find_session(pane, session)
+    screen = Screen()
+    seen = await pane.sessions.xray(found.id)
+    if as_json:
+        screen.json(seen)
+    else:
+        draw_report(screen, seen)

