@@ -23,6 +23,7 @@ const item = (
   evidence: evidence(score),
   offered_name: null,
   found: null,
+  since: null,
 })
 const left = (name: string, score: number | null): Candidate => ({
   type: 'rule',

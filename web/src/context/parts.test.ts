@@ -25,6 +25,7 @@ const item = (type: ContextItem['type'], tokens: number): ContextItem => ({
   evidence: null,
   offered_name: null,
   found: null,
+  since: null,
 })
 const budget = {
   window_tokens: 1000,

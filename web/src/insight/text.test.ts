@@ -13,6 +13,7 @@ const item = (more: Partial<ContextItem> & Pick<ContextItem, 'type' | 'name' | '
   evidence: null,
   offered_name: null,
   found: null,
+  since: null,
   ...more,
 })
 
