@@ -54,7 +54,11 @@ def test_what_broke_the_prefix_is_printed_below_its_call(tmp_path: Path) -> None
 
     assert told.code == 0, told.err
     broke = read["calls"][1]["broke"]
-    assert (broke["item"], broke["kind"]) == ("rule:tone", "edited")
+    assert (broke["item"], broke["kind"], broke["reason"]) == (
+        "rule:tone",
+        "edited",
+        "its text changed (re-base: the system prompt changed)",
+    )
     cost = f"{broke['lost_tokens']:,} tokens billed again, ${broke['lost_tokens'] * 9 / 1_000_000:.6f}"
-    assert f"the prefix broke at rule:tone ({broke['at']}), because its text changed: {cost}" in shown.out
+    assert f"the prefix broke at rule:tone ({broke['at']}), because {broke['reason']}: {cost}" in shown.out
     assert f"What broke the prefix ({cost}):\n  rule:tone: 1 break, {cost}\n" in shown.out

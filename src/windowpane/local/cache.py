@@ -12,7 +12,7 @@ from windowpane.calls.ledger import RecordedCall
 from windowpane.context.ids import SessionId
 from windowpane.context.messages import Usage
 from windowpane.engine import Engine
-from windowpane.insight.cache.report import SeenCache, SeenCall, follow, with_owner
+from windowpane.insight.cache.report import SeenCache, SeenCall, follow, with_owner, with_rebase
 from windowpane.insight.wire import spans_of
 from windowpane.local.calls import CallBuilder, priced, to_compare
 from windowpane.models.prices import cost_of
@@ -57,7 +57,10 @@ async def _seen(engine: Engine, session_id: SessionId, call: RecordedCall, numbe
 
 
 class _Owners:
-    """Tells whose the bytes of a session's calls are. A call is compared with what it was built of when it is asked."""
+    """Tells whose the bytes of a session's calls are, and which calls are re-bases.
+
+    A call is compared with what it was built of when it is asked.
+    """
 
     def __init__(self, engine: Engine, session_id: SessionId, calls: dict[int, RecordedCall]) -> None:
         self._engine = engine
@@ -66,21 +69,30 @@ class _Owners:
         self._builders: dict[int, CallBuilder] = {}
 
     async def named(self, seen: SeenCache, sent: Sequence[SeenCall]) -> SeenCache:
-        """Return what is known of a call with the name of the item that broke its prefix."""
-        if seen.broke is None or seen.difference is None:
+        """Return what is known of a call with the name of what broke its prefix, and the re-base if it was one."""
+        if seen.broke is None:
             return seen
         before = next(call for call in sent if call.number == seen.broke.since)
-        spans = {call.number: await self._spans(call) for call in (before, seen.call)}
-        return await anyio.to_thread.run_sync(with_owner, seen, before, spans)
+        if seen.difference is not None:
+            spans = {call.number: await self._spans(call) for call in (before, seen.call)}
+            seen = await anyio.to_thread.run_sync(with_owner, seen, before, spans)
+        call = self._calls[seen.call.number]
+        builder = await self._builder(call)
+        rebase = builder.rebase(call, since=self._calls[before.number]) if builder is not None else None
+        return with_rebase(seen, rebase)
+
+    async def _builder(self, call: RecordedCall) -> CallBuilder | None:
+        if call.turn is None:
+            return None
+        if call.turn not in self._builders:
+            self._builders[call.turn] = await CallBuilder.of(self._engine, self._session_id, call.turn)
+        return self._builders[call.turn]
 
     async def _spans(self, sent: SeenCall) -> tuple[WireSpan, ...]:
         call = self._calls[sent.number]
-        if call.turn is None or sent.body is None:
-            return ()
-        if call.turn not in self._builders:
-            self._builders[call.turn] = await CallBuilder.of(self._engine, self._session_id, call.turn)
-        built = await self._builders[call.turn].built(call)
-        if built is None:
+        builder = await self._builder(call)
+        built = await builder.built(call) if builder is not None else None
+        if built is None or sent.body is None:
             return ()
         as_built = await to_compare(self._engine, self._session_id, built)
         return await anyio.to_thread.run_sync(spans_of, sent.body, as_built)

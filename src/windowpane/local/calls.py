@@ -8,6 +8,7 @@ import anyio.to_thread
 
 from windowpane.api.turns import CallList, CallRecord, CallView
 from windowpane.calls.ledger import RecordedCall
+from windowpane.context.carried import Rebase
 from windowpane.context.events import Recorded, RequestBuilt
 from windowpane.context.ids import BlobHash, SessionId
 from windowpane.context.items import ItemRef
@@ -107,7 +108,7 @@ class CallBuilder:
         self._session_id = session_id
         self._steps = steps_of(events, turn)
         self._built = [
-            (entry.seq, entry.event.request)
+            (entry.seq, entry.event)
             for entry in events
             if isinstance(entry.event, RequestBuilt) and entry.event.turn == turn
         ]
@@ -119,15 +120,23 @@ class CallBuilder:
 
     async def built(self, call: RecordedCall) -> CallParts | None:
         """Return what a call was built of, or None when that is not on record."""
-        name = next((name for seq, name in reversed(self._built) if seq < call.seq), None)
-        if name is None or call.purpose != "answer":
+        event = next((event for seq, event in reversed(self._built) if seq < call.seq), None)
+        if event is None or call.purpose != "answer":
             return None
+        name = event.request
         if name not in self._read:
             try:
                 self._read[name] = await self._engine.past.read(self._session_id, name)
             except BlobNotFoundError:
                 return None
         return CallParts(self._read[name], self._steps[: call.step - 1])
+
+    def rebase(self, call: RecordedCall, *, since: RecordedCall) -> Rebase | None:
+        """Return the re-base that lies between two calls, the later one of this turn, or None."""
+        if call.purpose != "answer":
+            return None
+        carried = (event.carry for seq, event in reversed(self._built) if since.seq < seq < call.seq)
+        return next((change.rebase for change in carried if change is not None and change.rebase is not None), None)
 
 
 async def to_compare(engine: Engine, session_id: SessionId, built: CallParts | None) -> BuiltCall:

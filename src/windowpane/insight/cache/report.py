@@ -13,6 +13,7 @@ from decimal import Decimal
 
 from windowpane.api.comparison import BreakKind, CacheCollapse, PrefixBreak
 from windowpane.api.turns import WireSpan
+from windowpane.context.carried import Rebase
 from windowpane.context.messages import Usage
 from windowpane.insight.cache.blocks import CachedBlock, PrefixRule, blocks_of, rule_of
 from windowpane.insight.cache.difference import FirstDifference, first_difference, owner_of, sent_again
@@ -81,6 +82,14 @@ def with_owner(seen: SeenCache, before: SeenCall, spans: Mapping[int, Sequence[W
         return seen
     kind, item = owned
     return replace(seen, broke=replace(broke, kind=kind, item=item, reason=REASONS[kind]))
+
+
+def with_rebase(seen: SeenCache, rebase: Rebase | None) -> SeenCache:
+    """Tell that a break was a re-base that is on record, and why there was one."""
+    if seen.broke is None or rebase is None:
+        return seen
+    reason = f"{seen.broke.reason} (re-base: {rebase.reason})"
+    return replace(seen, broke=replace(seen.broke, reason=reason))
 
 
 @dataclass(slots=True)
