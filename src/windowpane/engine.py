@@ -104,11 +104,10 @@ class Engine:
         warm: bool = False,
     ) -> None:
         self.store = store
-        self.nearness = nearness
         self._warm = warm
         self._warmed: set[str] = set()
         self.agents, self.models = agents, models
-        self.embedder = embedder
+        self.embedder, self.nearness = embedder, nearness
         self._selector = selector or NoSelector()
         self._states = Sessions(store, touch_every_s=touch_every_s)
         self._toolboxes = Toolboxes(toolbox)

@@ -66,6 +66,8 @@ async def test_an_agent_tells_its_settings_counts_servers_and_problems(world: Wo
             "working_context": True,
             "finders": True,
             "prices": {},
+            "cache": "auto",
+            "memory": {},
         },
         "counts": {"rules": 1, "references": 2, "tools": 1},
         "servers": [server],

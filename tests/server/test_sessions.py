@@ -24,6 +24,7 @@ SETTINGS: dict[str, Any] = dict.fromkeys(
         "environment_hint",
         "current_intent",
         "system_prompt",
+        "cache",
     )
 )
 

@@ -22,12 +22,23 @@ PARAMETERS: Mapping[str, Any] = {
     "with": 2,
     "listed": "items",
     "message": "How do I add a rule?",
+    "response_id": "resp_ses_0123456789abcdefghjkmnpqrs_1-12",
+    "conversation_id": "ses_0123456789abcdefghjkmnpqrs",
 }
 """Examples of parameters in paths and of those that are required."""
 
 BODIES: Mapping[str, Any] = {
     "add_session_item": {"type": "rule", "name": "answer-briefly"},
     "apply_suggestion": {"ref": {"type": "reference", "name": "folders"}, "settings": {"include": "agent"}},
+    "count_message_tokens": {"model": "guide", "messages": [{"role": "user", "content": "How do I add a rule?"}]},
+    "create_conversation": {"metadata": {"agent": "guide"}},
+    "create_embeddings": {"model": "local", "input": "How do I add a rule?"},
+    "create_items": {"items": [{"role": "user", "content": "How do I add a rule?"}]},
+    "create_message": {
+        "model": "guide",
+        "max_tokens": 1024,
+        "messages": [{"role": "user", "content": "How do I add a rule?"}],
+    },
     "create_session": {"agent": "guide", "name": "Invoices", "settings": {"mode": "thinking"}},
     "create_test": {"name": "invoices"},
     "decide": {"decisions": {"call_1": "allow_once"}},
