@@ -4,7 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windowpane.text.tokens import count, cut_to
+from windowpane.context.items import ItemRef
+from windowpane.context.request import OfferedTool
+from windowpane.text.tokens import count, cut_to, tools_tokens
 
 
 @pytest.mark.spec("S4.69")
@@ -27,3 +29,22 @@ def test_a_cut_text_is_a_beginning_and_costs_no_more_than_allowed(text: str, bud
     assert text.startswith(cut)
     assert count(cut) <= max(budget, 0)
     assert cut == text or count(text) > budget
+
+
+@pytest.mark.parametrize(
+    ("model", "tokens"),
+    [
+        ("openai:gpt-5-mini", 33),
+        ("openai-responses:o3", 33),
+        ("openai:ft:gpt-4o:ours", 33),
+        ("azure:our-deployment", 33),
+        ("openai:smollm2", 46),
+        ("ollama:qwen3", 46),
+        ("anthropic:claude-sonnet-4-5", 346 + 46),
+    ],
+)
+def test_tools_are_counted_as_the_makers_of_the_model_show_them(model: str, tokens: int) -> None:
+    schema = {"type": "object", "properties": {"path": {"type": "string", "description": "Where the file is"}}}
+    tool = OfferedTool("read", ItemRef("tool", "read", "files"), "Read a file", schema)
+
+    assert tools_tokens([tool], model) == tokens

@@ -26,9 +26,9 @@ def is_installed() -> bool:
 
 
 @contextmanager
-def llama_server(window_tokens: int = 2048) -> Generator[str]:
-    """Run the server with this window, and yield its address."""
-    command = [sys.executable, "-m", "wire.llama", "--window", str(window_tokens)]
+def llama_server(window_tokens: int = 2048, template: str = "") -> Generator[str]:
+    """Run the server with this window, and yield its address. Without a template it has that of the weights."""
+    command = [sys.executable, "-m", "wire.llama", "--window", str(window_tokens), "--template", template]
     with subprocess.Popen(
         command, cwd=TESTS, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     ) as process:
@@ -56,9 +56,12 @@ def main() -> None:
     xllamacpp: Any = import_module("xllamacpp")
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--window", type=int, default=2048)
+    parser.add_argument("--template", default="")
+    arguments = parser.parse_args()
     params = xllamacpp.CommonParams()
     params.model.path = str(weights())
-    params.n_ctx = parser.parse_args().window
+    params.n_ctx = arguments.window
+    params.chat_template = arguments.template
     params.n_parallel = 1
     params.port = 0
     params.warmup = False

@@ -5,6 +5,7 @@ ours, so the difference is visible. The vocabulary is loaded at the first count.
 """
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, lru_cache
 from threading import Lock
@@ -45,10 +46,24 @@ TOOLS_OVERHEAD_TOKENS: Mapping[Family, int] = {"openai": 9, "anthropic": 346, "o
 """What the first tool costs beyond its own text."""
 
 
+_OF_OPENAI = re.compile(r"(ft:)?(gpt|chatgpt|codex|computer-use|o\d)")
+
+
 def family_of(model: str) -> Family:
-    """Return how the provider of a model, `provider:model`, shows tools."""
-    provider = model.partition(":")[0].partition("-")[0]
-    return "openai" if provider in ("openai", "azure") else "anthropic" if provider == "anthropic" else "other"
+    """Return how the provider of a model, `provider:model`, shows tools.
+
+    Many servers speak OpenAI's protocol. What runs behind it tells from the model's name; Azure's users choose theirs.
+    """
+    provider, _, name = model.partition(":")
+    match provider.partition("-")[0]:
+        case "openai":
+            return "openai" if _OF_OPENAI.match(name) else "other"
+        case "azure":
+            return "openai"
+        case "anthropic":
+            return "anthropic"
+        case _:
+            return "other"
 
 
 def counted_tokens(messages: Iterable[RequestMessage], tools: Sequence[OfferedTool], model: str) -> int:
