@@ -9,6 +9,8 @@ from typing import Any
 import httpx2
 import pytest
 
+from windowpane.cli.render_calls import draw_report
+from windowpane.cli.terminal import Screen
 from windowpane.context.messages import AssistantMessage, Usage, UserMessage
 from windowpane.errors import RecordedSessionError
 from windowpane.stores.sqlite.store import SQLiteStore
@@ -249,3 +251,40 @@ async def test_a_turn_whose_program_left_is_closed_when_the_proxy_stops(world: W
 
     assert outcomes == ["interrupted", "failed"]
     assert getattr(why, "content", "") == "broken"
+
+
+async def test_the_report_says_what_broke_the_prefix_and_leaves_counts_and_probes_out(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rest = "Say what you know. " * 600
+    mark = {"cache_control": {"type": "ephemeral"}}
+    reply = WireReply(text=("Yes.",), input_tokens=1, written_tokens=2999)
+    whole = anthropic_messages.answer(reply)
+    counted = json_answer(200, {"input_tokens": 3000})
+    async with (
+        running(whole, counted, whole, whole) as server,
+        xray(world, server.url) as proxy,
+        httpx2.AsyncClient() as client,
+    ):
+        program = Program(client, proxy, CLAUDE)
+        first, then = _user("Do it."), (_user("Do it."), _said("Yes."), _user("Go on."))
+        brief, polite = ([{"type": "text", "text": f"Be {how}. {rest}", **mark}] for how in ("brief", "polite"))
+        await program.ask(first, system=brief)
+        await program.ask(first, system=polite, path="/v1/messages/count_tokens")
+        await program.ask(first, system=polite, max_tokens=1)
+        await program.ask(*then, system=polite)
+        (session,) = await proxy.sessions()
+        report = await proxy.pane.sessions.xray(session)
+
+    assert [sent.call.purpose for sent in report.calls] == ["answer", "count", "helper", "answer"]
+    assert [(line.call.number, line.broke is None) for line in report.cache.calls] == [(1, True), (4, False)]
+    broke = report.cache.calls[1].broke
+    assert broke is not None
+    assert 2500 < broke.lost_tokens < 3000
+    assert (broke.at, broke.item, broke.reason, broke.since) == ("system block 1", None, "its text changed", 1)
+    draw_report(Screen(), report)
+    lines = capsys.readouterr().out.splitlines()
+    cost = f"{broke.lost_tokens:,} tokens billed again, cost unknown"
+    below = next(place for place, line in enumerate(lines) if line.startswith("   4  ")) + 1
+    assert lines[below] == f"      the prefix broke at system block 1, because its text changed: {cost}"
+    assert lines[below + 4 : below + 6] == [f"What broke the prefix ({cost}):", f"  system block 1: 1 break, {cost}"]

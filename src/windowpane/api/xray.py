@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from windowpane.api.comparison import CacheReport
 from windowpane.api.sessions import SessionView
 from windowpane.api.turns import CallList, CallView
 
@@ -31,10 +32,15 @@ class OfferedToolUse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class XrayReport:
-    """The essence of a session's calls. `subagents` are the sessions that this one's agent began, by id."""
+    """The essence of a session's calls.
+
+    `cache` is what the calls read from the provider's cache, and what broke the prefix. `subagents` are the sessions
+    that this one's agent began, by id.
+    """
 
     session: SessionView
     calls: tuple[SentCall, ...]
     together: CallList
+    cache: CacheReport
     tools: tuple[OfferedToolUse, ...]
     subagents: tuple[str, ...]

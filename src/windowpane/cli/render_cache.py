@@ -18,16 +18,27 @@ def draw_cache(screen: Screen, report: "CacheReport") -> None:
     screen.line(f"{'call':>4}  {'turn':<8}{'read':>9}{'written':>9}{'plain':>9}{'expected':>10}", "dim")
     for line in report.calls:
         screen.line(_line(line))
-        if line.broke is not None:
-            _draw_break(screen, line.broke)
-        if line.collapse is not None:
-            screen.line(f"      {_collapse(line.collapse)}", "yellow")
+        draw_losses(screen, line)
     screen.line(
         f"together: {report.read_tokens:,} tokens read from the cache, {report.written_tokens:,} written, "
         f"{report.plain_tokens:,} plain"
     )
     if not report.blamed:
         screen.line("The prefix did not break.")
+    draw_blamed(screen, report)
+
+
+def draw_losses(screen: Screen, line: "CallCache") -> None:
+    """Print what broke a call's prefix, and that the cache collapsed, below the line of the call."""
+    if line.broke is not None:
+        _draw_break(screen, line.broke)
+    if line.collapse is not None:
+        screen.line(f"      {_collapse(line.collapse)}", "yellow")
+
+
+def draw_blamed(screen: Screen, report: "CacheReport") -> None:
+    """Print what broke the prefix in a session, the dearest first."""
+    if not report.blamed:
         return
     screen.line()
     screen.line(f"What broke the prefix ({_billed(report.lost_tokens, report.lost_usd)}):", "bold")

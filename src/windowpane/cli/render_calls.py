@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from windowpane.cli.render_cache import draw_blamed, draw_losses
 from windowpane.cli.terminal import Screen, counted
 
 if TYPE_CHECKING:
@@ -119,8 +120,12 @@ def draw_report(screen: Screen, report: "XrayReport") -> None:
     )
     screen.line()
     screen.line("call  turn  outcome    bytes      same as before  tokens in  cached   out", "dim")
+    losses = {line.call.id: line for line in report.cache.calls}
     for sent in report.calls:
         screen.line(_line(sent))
+        if sent.call.id in losses:
+            draw_losses(screen, losses[sent.call.id])
+    draw_blamed(screen, report.cache)
     _draw_last(screen, report)
     _draw_tools(screen, report)
     if report.subagents:

@@ -10,6 +10,7 @@ from windowpane.calls.measure import part_sizes, shared_prefix, tool_uses
 from windowpane.context.ids import SessionId
 from windowpane.context.session import SessionState
 from windowpane.engine import Engine
+from windowpane.local.cache import cache_of_session
 from windowpane.local.calls import priced
 from windowpane.local.views import session_view
 
@@ -40,6 +41,7 @@ async def xray_report(engine: Engine, session_id: SessionId) -> XrayReport:
         session=session_view(state),
         calls=tuple(sent),
         together=together,
+        cache=await cache_of_session(engine, session_id),
         tools=await anyio.to_thread.run_sync(tool_uses, before.get("answer", b""), called),
         subagents=await _subagents(engine, state),
     )

@@ -3181,11 +3181,12 @@ export type Wrong = {
   missed: ItemRef[]
 }
 
-/** The essence of a session's calls. `subagents` are the sessions that this one's agent began, by id. */
+/** The essence of a session's calls. `cache` is what the calls read from the provider's cache, and what broke the prefix. `subagents` are the sessions that this one's agent began, by id. */
 export type XrayReport = {
   session: SessionView
   calls: SentCall[]
   together: CallList
+  cache: CacheReport
   tools: OfferedToolUse[]
   subagents: string[]
 }

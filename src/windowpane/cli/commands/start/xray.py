@@ -165,7 +165,7 @@ def _say_what_was_recorded(proxy: "XrayApp") -> None:
 @app.command("report")
 @on_pane
 async def report(pane: "Pane", session: SessionArgument, as_json: Json = False) -> None:
-    """Show what a session's calls sent, how much of it was sent before, what it cost, and which tools were used.
+    """Show what a session's calls sent, what broke the prompt cache, what it cost, and which tools were used.
 
     \b
     Examples:
