@@ -61,7 +61,7 @@ docs: .venv/tested-with ## build the documentation as a searchable site; the ser
 docs-tables: .venv/tested-with ## write docs/reference from the code
 	$(BIN)/python docs/generate.py
 
-bench: .venv/tested-with .venv/peers/installed .venv/litellm/installed ## measure; each file in bench/ can be run alone
+bench: .venv/tested-with .venv/peers/installed .venv/litellm/installed .venv/llama-installed ## measure; each file in bench/ can be run alone
 	for file in bench/*.py; do $(BIN)/python $$file || exit 1; done
 
 test-compat: .venv/compat/installed ## run agent programs of other makers through the recording proxy
@@ -112,7 +112,7 @@ spec: .venv/tested-with ## which statements of the design documents tests prove,
 	mkdir -p $(@D)
 	touch $@
 
-# What bench/xray.py compares with: it needs older versions than the other peers.
+# What bench/xray.py and bench/tokens.py compare with: it needs older versions than the other peers.
 .venv/litellm/installed: requirements-litellm.lock | .venv/bin/uv
 	$(BIN)/uv venv --quiet --clear .venv/litellm
 	$(BIN)/uv pip install --quiet --python .venv/litellm/bin/python --require-hashes -r $<
