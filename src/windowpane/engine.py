@@ -115,7 +115,7 @@ class Engine:
         self._leases = Leases(store, lease_s)
         self.fetched = Fetching(self._states, pages, self._leases)
         self.costs = Costs(store, models, cost_limits or CostLimits())
-        window = partial(memory_window, agents, models)
+        window = partial(memory_window, models)
         self._memory = Memory(self._states, self.costs.open, history, window, models.window_tokens)
         self._search_engine = search_engine
         self._audience = SessionHubs(store)

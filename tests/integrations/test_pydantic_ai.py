@@ -60,8 +60,9 @@ async def test_a_run_gets_the_context_and_is_recorded(world: World) -> None:
 
     assert second.output == "Answer 2."
     prefix = [(kind, text) for kind, text in seen[0] if kind == "system-prompt"]
-    assert prefix[0] == ("system-prompt", "You are Pane.")
-    assert any("Be kind." in text for _, text in prefix)
+    assert len(prefix) == 1
+    assert prefix[0][1].startswith("You are Pane.")
+    assert prefix[0][1].endswith("Be kind.")
     assert seen[0][len(prefix) :] == [("user-prompt", "First?")]
     assert seen[1][len(prefix) :] == [("user-prompt", "First?"), ("text", "Answer 1."), ("user-prompt", "Second?")]
     assert [message.content for message in request.messages][-3:] == ["First?", "Answer 1.", "Second?"]

@@ -97,6 +97,8 @@ async def test_the_context_of_any_message_is_one_call_away(world: World) -> None
         "evidence": None,
         "offered_name": None,
         "found": None,
+        "since": None,
+        "changed_since": "unchanged",
     }
     assert [[(item["name"], item["include_mode"]) for item in context["items"]] for context in contexts] == [
         [("tone", "always")],

@@ -61,7 +61,7 @@ ALLOWED = {
     "type": "allowed_tools",
     "allowed_tools": {
         "mode": "required",
-        "tools": [NAMED, {"type": "function", "function": {"name": "client__clock"}}],
+        "tools": [{"type": "function", "function": {"name": "client__clock"}}, NAMED],
     },
 }
 
@@ -96,9 +96,9 @@ async def test_a_forced_function_is_forced_at_the_provider_until_it_has_been_cal
 
     assert [asked.body["tool_choice"] for asked in wire.asked] == [reached, "auto"]
     assert [offer["function"]["name"] for offer in wire.asked[0].body["tools"]] == [
-        "files__read",
-        "client__weather",
         "client__clock",
+        "client__weather",
+        "files__read",
     ]
     assert [call.to_dict()["function"] for call in calls] == [{"name": "weather", "arguments": "{}"}]
     assert (again.value.param, again.value.code) == ("tool_choice", "unsupported_value")

@@ -60,6 +60,7 @@ def test_every_error_has_a_status() -> None:
         "nothing_to_approve": 409,
         "search_engine_error": 502,
         "sequence_conflict": 409,
+        "recorded_session": 409,
         "scope_needed": 403,
         "session_busy": 409,
         "session_not_found": 404,

@@ -51,6 +51,7 @@ def test_a_waiting_approval_survives_a_server_that_is_killed(tmp_path: Path) -> 
     assert waiting["approvals"] == held["approvals"]
     assert (done["turn"], done["outcome"], done["text"]) == (1, "completed", "Let me look.\n\nIt is empty.")
     assert done["messages"][-1]["model_reply"]["steps"][0]["results"][0]["content"] == "contents of a"
+    assert {item.pop("changed_since") for item in context["items"]} == {"unchanged"}
     assert done["request_context"] == waiting["request_context"] == context
 
 

@@ -30,6 +30,7 @@ KEPT = (
     "turn.cancel",
     "turn.lease",
     "turn.words",
+    "xray.attend",
 )
 """Tasks that begin again when they fail, or when they are needed next."""
 

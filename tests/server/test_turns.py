@@ -321,7 +321,7 @@ async def test_a_preview_is_the_request_that_would_be_made_and_stores_nothing(wo
     )
     preview["context"] |= {"id": request["context"]["id"], "catalog": request["context"]["catalog"]}
     assert steady(preview) == steady(request)
-    assert sorted(request) == ["context", "messages", "tools"]
+    assert sorted(request) == ["context", "declared", "messages", "tools"]
     last = request["messages"][-1]
     assert (last["role"], last["part"], last["content"]) == ("user", "message", "Hi")
 

@@ -81,7 +81,8 @@ def _body(event: Event) -> dict[str, Any]:
         context = {name: list(items) for name, items in event.context.items()}
         return {"type": event.type, "data": {"reason": event.reason, "context": context, **named}}
     if isinstance(event, MessageRemoved):
-        return {"removed": event.seq, "tokens": event.tokens, "type": event.type}
+        stored = _EVENT.dump_python(event, mode="json")
+        return {"removed": stored.pop("seq"), **stored}
     return _EVENT.dump_python(event, mode="json")
 
 

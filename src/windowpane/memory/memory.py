@@ -50,7 +50,7 @@ class Memory:
         sessions: Sessions,
         open_model: OpenModel,
         index: HistoryIndex | None,
-        window_of: Callable[[SessionState, str], MemoryWindow],
+        window_of: Callable[[Agent, SessionState, str], MemoryWindow],
         window_tokens: Callable[[str], int | None],
     ) -> None:
         self._sessions = sessions
@@ -102,7 +102,7 @@ class Memory:
         The user's next message goes first: when it comes, the model is asked no further, and the summary is made after
         that turn. A user who never leaves time for that gets the summary that needs no model.
         """
-        wanted = self._due(state, model) if state.open_turn is None else None
+        wanted = self._due(state, agent, model) if state.open_turn is None else None
         if wanted is None:
             return None
         try:
@@ -150,8 +150,8 @@ class Memory:
             return await summarise(wanted, None) if len(wanted.messages) >= MOST_WAITING else None
         return summary
 
-    def _due(self, state: SessionState, model: str) -> Due | None:
-        window, carried = self._window_of(state, model), state.carried.items
+    def _due(self, state: SessionState, agent: Agent, model: str) -> Due | None:
+        window, carried = self._window_of(agent, state, model), state.carried.items
         texts = sum(item.tokens for item in carried if item.type != "tool")
         tools = sum(item.tokens for item in carried if item.type == "tool")
         # Tools alone are no reason: a re-base takes most of them along.

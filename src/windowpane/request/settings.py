@@ -5,7 +5,7 @@ from typing import Any, get_type_hints
 
 from pydantic import TypeAdapter, ValidationError
 
-from windowpane.agents.base import Agent, Agents
+from windowpane.agents.base import Agent
 from windowpane.context.carried import CacheOrder
 from windowpane.context.request import CallSettings
 from windowpane.context.session import SETTING_NAMES, SessionSettings, SessionState, ToolPermission
@@ -53,13 +53,9 @@ def cache_order(agent: Agent, session: SessionState, rules: CacheRules | None) -
     return chosen
 
 
-def memory_window(agents: Agents, models: Models, session: SessionState, model: str) -> MemoryWindow:
-    """Return how much of a session's conversation is sent whole to a model.
-
-    Raises:
-        AgentNotFoundError: the session's agent is gone.
-    """
-    agent, rules = agents.current(session.agent), models.cache_rules(model)
+def memory_window(models: Models, agent: Agent, session: SessionState, model: str) -> MemoryWindow:
+    """Return how much of a session's conversation is sent whole to a model."""
+    rules = models.cache_rules(model)
     tokens, _ = window_of(agent, models.window_tokens(model))
     kept = (rules or CacheRules()) if cache_order(agent, session, rules) == "stable" else None
     return MemoryWindow(tokens=history_limit(kept, tokens), messages=agent.settings.memory.get("messages"))
