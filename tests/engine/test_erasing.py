@@ -18,6 +18,7 @@ from windowpane.context.messages import UserMessage
 from windowpane.errors import BlobNotFoundError, SessionBusyError
 from windowpane.fetch.pages import Pages
 from windowpane.local.pane import LocalPane
+from windowpane.memory.recent import MOST_MESSAGES
 from windowpane.models.scripted import Call, Reply
 from windowpane.stores.packing import unpack
 from windowpane.stores.sqlite.store import SQLiteStore
@@ -62,11 +63,16 @@ async def everything(pane: LocalPane, session: SessionId) -> str:
 
 
 @pytest.mark.filterwarnings("ignore:invalid escape sequence:DeprecationWarning")  # compiling google-genai
+@pytest.mark.parametrize(
+    ("settings", "more"),
+    [("cache: fresh\nmemory: {messages: 8}", 9), ("cache: stable", MOST_MESSAGES)],
+    ids=["fresh", "stable"],
+)
 @pytest.mark.parametrize("provider", PROVIDERS.values(), ids=PROVIDERS)
 async def test_removed_messages_and_cleared_pages_are_in_no_file_and_in_no_answer(
-    world: World, tmp_path: Path, provider: Provider
+    world: World, tmp_path: Path, provider: Provider, settings: str, more: int
 ) -> None:
-    world.write("agent.yaml", f"model: {provider.model}\nworking_context: false\n")
+    world.write("agent.yaml", f"model: {provider.model}\nworking_context: false\n{settings}\n")
     world.toolbox.put("files", [tool("read", "The file is empty.", permission="not_required")])
     world.store = SQLiteStore(tmp_path / "a.db")
     summary = {"overview": "The vault opens with quartzbadger.", "current_topic": "vaults"}
@@ -87,7 +93,7 @@ async def test_removed_messages_and_cleared_pages_are_in_no_file_and_in_no_answe
             await engine.fetched.push(session, "https://example.org/heron", title="Herons", text=PAGE)
             await drain(engine.turn(session, "And what about that?"))
             await drain(engine.turn(session, "Read the file as well."))
-            for number in range(9):
+            for number in range(more):
                 added = MessageAdded(role="user", content=f"Shade {number} of the wall in the hall is blue.")
                 await engine.conversations.add(session, added)
             state = await engine.conversations.sum_up(session)
@@ -191,6 +197,7 @@ async def test_a_text_that_a_waiting_turn_was_given_is_not_erased_under_it(world
 
 
 async def test_the_summary_before_the_one_that_is_dropped_holds_again(world: World) -> None:
+    world.write("agent.yaml", "memory: {messages: 8}\n")
     async with world.pane() as pane:
         session = (await pane.engine.sessions.create()).id
         for number in range(40):
