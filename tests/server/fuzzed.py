@@ -12,6 +12,9 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
+import httpx2
+
+from patience import PATIENCE_S
 from windowpane.server.process.run import run
 from windowpane.settings import Settings
 
@@ -41,7 +44,7 @@ def write_agent(root: Path) -> None:
 
 
 def serve(root: Path) -> None:
-    """Serve until somebody stops it; the address is printed."""
+    """Serve until it is stopped; the address is printed."""
     settings = Settings(host="127.0.0.1", port=0, data=root, roots=(root / "files",), log_level="warning")
     run(settings, on_ready=lambda address: print(address, flush=True))  # noqa: T201
 
@@ -60,6 +63,8 @@ def serving(root: Path) -> Generator[str]:
             assert process.stdout is not None
             address = process.stdout.readline().strip()
             assert address, (root / "server.log").read_text()
+            # The description is made when it is first asked for; schemathesis waits for ten seconds at most.
+            httpx2.get(f"{address}/openapi.json", timeout=PATIENCE_S).raise_for_status()
             yield address
         finally:
             process.terminate()
