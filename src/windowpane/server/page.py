@@ -27,7 +27,7 @@ PLACES = ("/", "/s/{rest:path}", "/agents", "/agents/{rest:path}", "/analytics")
 """The addresses of the page, after `web/src/routing/route.ts`. What is not here is not found."""
 
 DOORS = frozenset(("api", "v1", "mcp", "assets", "docs", "push"))
-"""Where programs ask: what is not there is a problem in JSON, whoever asks."""
+"""Where programs ask: what is not there is a problem in JSON, also for a browser."""
 
 PLAIN = """<!doctype html>
 <html lang="en">
