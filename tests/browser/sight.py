@@ -63,12 +63,12 @@ class Sight:
         assert problems == [], problems
         assert self.page.evaluate("document.documentElement.scrollWidth <= innerWidth"), "the page scrolls sideways"
 
-    def check_access(self) -> None:
-        """Fail when a rule for accessible pages is broken."""
+    def check_access(self, within: str = "html") -> None:
+        """Fail when a rule for accessible pages is broken in the page, or in a part of it."""
         if not self.page.evaluate("'axe' in window"):
             self.page.evaluate(AXE.read_text("utf-8"))
         found = self.page.evaluate(
-            "rules => axe.run(document, { runOnly: rules, resultTypes: ['violations'] })", RULES
+            "([part, rules]) => axe.run(part, { runOnly: rules, resultTypes: ['violations'] })", [within, RULES]
         )["violations"]
         broken = [(rule["id"], [node["html"] for node in rule["nodes"]]) for rule in found]
         assert broken == [], broken
