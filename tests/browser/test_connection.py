@@ -28,13 +28,14 @@ def test_a_server_that_dies_in_the_middle_of_an_answer_is_gone_on_with_and_nothi
         sight.expected += [
             "WebSocket connection",
             "ERR_CONNECTION",
+            "ERR_CONTENT_LENGTH_MISMATCH",
             "ERR_EMPTY_RESPONSE",
             "ERR_INCOMPLETE",
             "ERR_FAILED",
         ]
         page = sight.page
         message, log = page.get_by_role("textbox", name="Message", exact=True), page.get_by_role("log")
-        unreachable = page.get_by_text("Server unreachable.")
+        unreachable = page.get_by_text("Server unreachable. Reconnecting")
         sight.goto(f"/s/{session}")
         expect(page.get_by_text("First answer")).to_be_visible()
         answer = model.says_slowly("This was ", "never finished.")

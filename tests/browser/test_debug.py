@@ -76,8 +76,8 @@ def test_a_turn_shows_what_its_model_remembered_and_leads_on(phone: Sight, place
 @pytest.mark.spec("S3.52", "S3.53", "S3.64")
 def test_what_looks_wrong_with_a_memory_is_said_and_an_address_leads_to_its_turn(desktop: Sight, place: Place) -> None:
     session = place.new_session("Forgetful")
-    place.ask(session, "How are photos uploaded?", "With the button. " * 400)
-    place.ask(session, "And albums?", "They are made by hand. " * 400)
+    place.ask(session, "How are photos uploaded?", "With the button. " * 160)
+    place.ask(session, "And albums?", "They are made by hand. " * 160)
     page = desktop.page
     desktop.goto(f"/s/{session}?applet=debug&turn=1")
     expect(page.get_by_text("Turn 1 of 2")).to_be_visible()
