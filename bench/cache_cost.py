@@ -11,7 +11,8 @@ provider's rules: Anthropic reads at 0.1 and writes at 1.25, keeps what it read 
 blocks and keeps nothing below 1,024 tokens; OpenAI reads the longest common beginning, in steps of 128 tokens from
 1,024 on, at 0.1 or 0.5. The baseline is the policy of the first version: tools picked each turn at a floor of 0.20,
 at most five, a window of eight messages, a summary every three turns. It is kept here and does not change when the
-engine's own `fresh` does. Summaries are made without a model. Vectors are kept in `WINDOWPANE_BENCH_CACHE`.
+engine's own `fresh` does. Seven more sessions, of other dialogues, another LoCoMo conversation and other distractors,
+are reported apart. Summaries are made without a model. Vectors are kept in `WINDOWPANE_BENCH_CACHE`.
 """
 
 import argparse
@@ -20,7 +21,7 @@ import json
 import os
 import random
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -85,7 +86,8 @@ HANDBOOK = (
     "waiting, done. Waiting means that the desk waits for the user, and says since when. A booking that was not "
     "confirmed after two days lapses. Refunds go the way the payment came. Complaints are answered within one day. "
 ) * 3
-SEED = 17
+SEED, HELD_OUT_SEED = 17, 71
+CONVERSATION, HELD_OUT_CONVERSATION = "conv-26", "conv-42"
 
 
 @dataclass(frozen=True)
@@ -137,30 +139,44 @@ search: {deadline_s: 60.0, tools: {floor: 0.2, top_n: 5, share_of_best: 0.35, in
 
 
 def sessions(data: Path) -> list[BenchSession]:
-    """Return the seven sessions."""
-    chance = random.Random(SEED)
+    """Return the seven sessions that the policy was made with."""
+    return list(_sessions(data, random.Random(SEED), CONVERSATION, set()))
+
+
+def held_out(data: Path) -> list[BenchSession]:
+    """Return seven sessions of other dialogues, with other tools beside those that they need."""
+    used: set[str] = set()
+    for _ in _sessions(data, random.Random(SEED), CONVERSATION, used):
+        pass
+    return list(_sessions(data, random.Random(HELD_OUT_SEED), HELD_OUT_CONVERSATION, set(), used))
+
+
+def _sessions(
+    data: Path, chance: random.Random, conversation: str, used: set[str], without: Collection[str] = ()
+) -> Iterator[BenchSession]:
+    """Yield sessions of dialogues that are not in `without`. The names of those that were taken are put into `used`."""
     sgd, bfcl = _rows(data / "sgd"), _rows(data / "bfcl_multiturn")
     distractors = _rows(data / "toucan_mcp_pool")[0]
     chance.shuffle(distractors)
-    found: list[BenchSession] = []
+    # The desk's own tools, which are in every request.
+    desk = distractors[-ALWAYS:]
     for size in (60, 100, 180):
         tools = [*sgd[0], *distractors[: size - len(sgd[0])]]
-        found.append(BenchSession(f"sgd, {len(tools)} tools", tools, _sgd_turns(sgd[1], chance)))
+        turns = _sgd_turns(sgd[1], chance, used, without)
+        yield BenchSession(f"sgd, {len(tools)} tools", tools, turns, always=desk)
     for size in (60, 128, 180):
-        turns = _bfcl_turns(bfcl[1], chance)
+        turns = _bfcl_turns(bfcl[1], chance, used, without)
         needed = {name for turn in turns for name in turn.gold or ()}
         first = [tool for tool in bfcl[0] if tool["id"] in needed]
         rest = [tool for tool in bfcl[0] if tool["id"] not in needed]
         chance.shuffle(rest)
-        found.append(BenchSession(f"bfcl, {size} tools", [*first, *rest, *distractors][:size], turns))
+        yield BenchSession(f"bfcl, {size} tools", [*first, *rest, *distractors][:size], turns, always=desk)
     items, questions = _rows(data / "locomo")
-    own = [row for row in questions if row["conv"] == "conv-26"]
+    own = [row for row in questions if row["conv"] == conversation]
     chance.shuffle(own)
     turns = [ScriptedTurn(row["query"], f"{row['answer']}. {REPLY}") for row in own[:TURNS]]
-    said = [row for row in items if row["server"] == "conv-26"][:150]
-    found.append(BenchSession("locomo, 60 tools, 150 references", distractors[:60], turns, said))
-    # The desk's own tools, which are in every request.
-    return [replace(each, always=distractors[-ALWAYS:]) for each in found]
+    said = [row for row in items if row["server"] == conversation][:150]
+    yield BenchSession("locomo, 60 tools, 150 references", distractors[:60], turns, said, desk)
 
 
 def _rows(folder: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
@@ -170,17 +186,23 @@ def _rows(folder: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     return read("items.jsonl"), read("queries.jsonl")
 
 
-def _sgd_turns(queries: Sequence[dict[str, Any]], chance: random.Random) -> list[ScriptedTurn]:
+def _sgd_turns(
+    queries: Sequence[dict[str, Any]], chance: random.Random, used: set[str], without: Collection[str]
+) -> list[ScriptedTurn]:
     """Return dialogues one after another, each with what was answered; the needs of some turns are known."""
     by_dialogue: dict[str, list[dict[str, Any]]] = {}
     for query in queries:
         by_dialogue.setdefault(query["id"].rpartition("-")[0], []).append(query)
-    dialogues = [max(rows, key=lambda row: len(row["history"])) for rows in by_dialogue.values()]
+    dialogues = [
+        max(rows, key=lambda row: len(row["history"])) for name, rows in by_dialogue.items() if name not in without
+    ]
     long = [row for row in dialogues if len(row["history"]) >= 8]
     chance.shuffle(long)
     turns: list[ScriptedTurn] = []
     for last in long:
-        known = {row["query"]: row for row in by_dialogue[last["id"].rpartition("-")[0]]}
+        name = last["id"].rpartition("-")[0]
+        used.add(name)
+        known = {row["query"]: row for row in by_dialogue[name]}
         said = [*last["history"], {"role": "user", "content": last["query"]}]
         for place, entry in enumerate(said):
             if entry["role"] == "user":
@@ -192,17 +214,21 @@ def _sgd_turns(queries: Sequence[dict[str, Any]], chance: random.Random) -> list
     return turns[:TURNS]
 
 
-def _bfcl_turns(queries: Sequence[dict[str, Any]], chance: random.Random) -> list[ScriptedTurn]:
+def _bfcl_turns(
+    queries: Sequence[dict[str, Any]], chance: random.Random, used: set[str], without: Collection[str]
+) -> list[ScriptedTurn]:
     by_dialogue: dict[str, list[dict[str, Any]]] = {}
     for query in queries:
         by_dialogue.setdefault(query["id"].rpartition("-")[0], []).append(query)
-    names = sorted(by_dialogue)
+    names = sorted(name for name in by_dialogue if name not in without)
     chance.shuffle(names)
-    turns = [
-        ScriptedTurn(row["query"], REPLY, frozenset(row["gold"]))
-        for name in names[:TURNS]
-        for row in sorted(by_dialogue[name], key=lambda row: row["turn"])
-    ]
+    turns: list[ScriptedTurn] = []
+    for name in names:
+        used.add(name)
+        rows = sorted(by_dialogue[name], key=lambda row: row["turn"])
+        turns += [ScriptedTurn(row["query"], REPLY, frozenset(row["gold"])) for row in rows]
+        if len(turns) >= TURNS:
+            break
     return turns[:TURNS]
 
 
@@ -381,8 +407,16 @@ _VOLATILE = ("recall", "resume", "fetched", "time_context", "user_context")
 
 
 async def measure(data: Path, cache: Path, *, show_breaks: bool, only: Sequence[str]) -> None:
-    """Run everything and print the table."""
-    all_sessions = sessions(data)
+    """Run everything and print a table for each group of sessions."""
+    for title, group in (("Sessions that the policy was made with", sessions(data)), ("Held out", held_out(data))):
+        print(f"{title}\n")
+        await _measure_group(group, cache, show_breaks=show_breaks, only=only)
+        print()
+
+
+async def _measure_group(
+    all_sessions: Sequence[BenchSession], cache: Path, *, show_breaks: bool, only: Sequence[str]
+) -> None:
     baseline = [await run(session, cache, BASELINE, None) for session in all_sessions]
     sizes = [sum(block.tokens for block in blocks(request)) for ran in baseline for request in ran.requests]
     print(f"The median prompt of the first version has {median(sizes):,.0f} tokens.\n")

@@ -51,7 +51,8 @@ from windowpane.memory.recent import RECENT, due, recent_messages
 from windowpane.search.base import SearchQuery
 from windowpane.search.embedding.minilm import MiniLM
 from windowpane.search.embedding.vectors import SCALE, Key, Stored, VectorCache, stored, vector_key
-from windowpane.search.history import HistoryIndex, HistoryResult, Past
+from windowpane.search.history import HistoryIndex
+from windowpane.search.past import HistoryResult, Past
 from windowpane.search.topic import new_topic
 from windowpane.text.blocks import recall_block
 from windowpane.text.tokens import count
@@ -452,7 +453,7 @@ async def surviving(seed: int, facts_per_message: int, later: bool, texts: Texts
     assert summary is not None
     assert compactions == 10
     shown = recent_messages(said, summary)
-    index = HistoryIndex(texts.minilm, texts.cache)
+    index = HistoryIndex(texts)
 
     async def read(after: int) -> Sequence[Message]:
         return [message for message in said if message.seq > after]

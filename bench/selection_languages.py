@@ -20,7 +20,7 @@ import anyio
 import numpy as np
 
 from selection_quality import BenchQuery, ranking_figures, selection_figures
-from windowpane.context.items import Item, Tool
+from windowpane.context.items import Item, Reference, Tool
 from windowpane.request.hybrid_selector import HybridSelector
 from windowpane.search.embedding.base import Embedder, Vectors
 from windowpane.search.embedding.cached import CachedEmbedder
@@ -58,7 +58,7 @@ async def figures(selector: HybridSelector, items: Sequence[Item], asked: Sequen
     for one in asked:
         selection = await selector.select(one.text, (), items, {"deadline_s": PATIENCE_S})
         taken.append([positions[chosen.item.ref] for chosen in selection.chosen])
-        rest = sorted(selection.left_out, key=lambda left: left.evidence.rank if left.evidence else 0)
+        rest = sorted(selection.left_out, key=lambda left: (left.evidence and left.evidence.rank) or 0)
         ranked.append([*taken[-1], *(positions[left.ref] for left in rest)][:10])
         degraded += bool(selection.degraded)
     silent = [not chosen for chosen, one in zip(taken, asked, strict=True) if not one.gold]
@@ -79,6 +79,11 @@ async def report(embedder: Embedder, folder: Path) -> None:
                 english = found["F1"] if language == "en" else english
                 shown = " | ".join(f"{found[column]:.1f}" for column in columns)
                 print(f"| {name} | {of_items} | {shown} | {found['F1'] / english:.0%} |", flush=True)
+        # What of this is the cut of tools, which prefers a spare one to a missing one.
+        items = [Reference(name=tool.name, text=tool.description, include="agent") for tool in tools("en")]
+        found = await figures(selector, items, queries("en", items))
+        shown = " | ".join(f"{found[column]:.1f}" for column in columns)
+        print(f"| English | as references | {shown} | {found['F1'] / english:.0%} |", flush=True)
 
 
 def mistyped(text: str, rng: random.Random) -> str:

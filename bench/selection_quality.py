@@ -35,7 +35,7 @@ from windowpane.search.documents import Document
 from windowpane.search.embedding.minilm import MiniLM
 from windowpane.search.embedding.vectors import SCALE, Key, Stored, VectorCache, stored, vector_key
 from windowpane.search.follow_up import finds_enough, goes_on, repeats
-from windowpane.search.query import LONGEST_EARLIER_CHARS, alone, with_turns
+from windowpane.search.query import alone, latest, with_turns
 from windowpane.search.select import CALIBRATION, FEWEST, Calibration, evidence, select
 from windowpane.search.settings import SearchSettings, SelectSettings
 
@@ -120,9 +120,9 @@ class BenchPool:
         mixed = with_turns(message, history)
         if mixed is None or finds_enough(message, [found]):
             return asked, found
-        latest = history[-1].text.strip()[-LONGEST_EARLIER_CHARS:]
-        first, second = (vector.astype(np.float64) for vector in self._texts.of((message, latest or message)))
-        if history[-1].role == "assistant" and repeats([self.measure(SearchQuery(latest))]):
+        last = latest(history)
+        first, second = (vector.astype(np.float64) for vector in self._texts.of((message, last or message)))
+        if history[-1].role == "assistant" and repeats([self.measure(SearchQuery(last))]):
             mixed = with_turns(message, history, answers=False) or mixed
         together = self.measure(mixed)
         nearness = float(first @ second) / (SCALE * SCALE)

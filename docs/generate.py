@@ -2,7 +2,7 @@
 
 Run it after one of these has changed (`make docs-tables`); with `--check` it only tells which pages are not current.
 Everything is taken from the running code: the settings class, the error tree, the event classes, the command line
-itself, the server's OpenAPI document and `windowpane.__all__`.
+itself, the server's OpenAPI document and `windowpane.__all__`. The page on compatibility comes from the marks of tests.
 """
 
 import inspect
@@ -16,6 +16,7 @@ from types import NoneType, UnionType
 from typing import Any, Literal, NewType, Union, get_args, get_origin, get_type_hints
 
 import griffe
+from compatibility import compatibility_page
 from pydantic_core import PydanticUndefined
 
 TARGET = Path(__file__).parent / "reference"
@@ -26,6 +27,7 @@ WIDTH = 100
 def main() -> None:
     """Write the pages, or with `--check` end with 1 when one is not current."""
     written = {f"{name}.md": NOTE + page().strip() + "\n" for name, page in PAGES.items()}
+    written["../compatibility.md"] = NOTE + compatibility_page()
     if "--check" in sys.argv[1:]:
         stale = [name for name, text in written.items() if _text(TARGET / name) != text]
         stale += sorted(path.name for path in TARGET.glob("*.md") if path.name not in written)
@@ -75,7 +77,8 @@ token for that server.
 
 ## Of an agent
 
-Keys of `agent.yaml`, beside `description` and `mcpServers`. [The agent's folder](../agents.md) shows them in use.
+Keys of `agent.yaml`, beside `description`, `questions` and `mcpServers`. [The agent's folder](../agents.md)
+shows them in use.
 
 {_table(["key", "value", "default", "meaning"], _keys(AgentSettings))}
 

@@ -16,11 +16,12 @@ import anyio
 import httpx2
 import pytest
 from mcp import Client, StdioServerParameters
+from mcp.client.session import IncomingMessage, MessageHandlerFnT
 from mcp.client.streamable_http import streamable_http_client
 from mcp.client.subscriptions import ServerEvent
 from mcp.shared.exceptions import MCPError
 from mcp.shared.subscriptions import ResourceUpdated
-from mcp.types import CallToolResult, TextContent, TextResourceContents
+from mcp.types import CallToolResult, ResourceUpdatedNotification, TextContent, TextResourceContents
 
 from forked import forked
 from mcp_process import serve
@@ -83,11 +84,13 @@ def over_http(settings: Settings) -> Generator[str]:
 
 
 @asynccontextmanager
-async def connected(settings: Settings, url: str, how: str) -> AsyncGenerator[Client]:
+async def connected(
+    settings: Settings, url: str, how: str, heard: MessageHandlerFnT | None = None
+) -> AsyncGenerator[Client]:
     """Connect to a server process. `how` is the transport and, for hosts of before 2026, `legacy`."""
     transport, _, mode = how.partition(" ")
     command = StdioServerParameters(command=sys.executable, args=["-c", RUN, str(settings.data)], env=dict(os.environ))
-    async with Client(command if transport == "stdio" else url, mode=mode or "auto") as client:
+    async with Client(command if transport == "stdio" else url, mode=mode or "auto", message_handler=heard) as client:
         yield client
 
 
@@ -237,6 +240,40 @@ async def test_a_listener_is_told_of_changes_that_another_process_makes(settings
     assert before == {"session_id": session.id, "name": "Rivers", "context": {}, "observed": []}
     assert heard == [ResourceUpdated(uri)] * 2
     assert after == {**before, "name": "Mountains"}
+
+
+@pytest.mark.filterwarnings("ignore:resources/:mcp.shared.exceptions.MCPDeprecationWarning")
+@pytest.mark.parametrize("how", ["stdio legacy", "http legacy"])
+async def test_a_host_of_before_2026_subscribes_to_a_session_and_takes_that_back(
+    settings: Settings, url: str, how: str
+) -> None:
+    send, receive = anyio.create_memory_object_stream[str](10)
+
+    async def hear(message: IncomingMessage) -> None:
+        if isinstance(message, ResourceUpdatedNotification):
+            await send.send(str(message.params.uri))
+
+    async with open_engine(settings) as engine, send, receive:
+        first, other = [(await engine.sessions.create()).id for _ in range(2)]
+        uris = [f"windowpane://sessions/{each}/context" for each in (first, other)]
+        with anyio.fail_after(PATIENCE_S):
+            async with connected(settings, url, how, hear) as client:
+                offered = client.server_capabilities.resources
+                for uri in (uris[0], uris[0], uris[1]):
+                    await client.subscribe_resource(uri)  # pyright: ignore[reportDeprecated]  # older hosts do
+                await engine.working.set(first, "ports", ["80"])
+                heard = [await receive.receive()]
+                await client.unsubscribe_resource(uris[0])  # pyright: ignore[reportDeprecated]  # older hosts do
+                await engine.working.set(first, "ports", ["81"])
+                await engine.working.set(other, "ports", ["82"])
+                heard.append(await receive.receive())
+                with pytest.raises(MCPError, match="no session 'ses_none'"):
+                    await client.subscribe_resource("windowpane://sessions/ses_none/context")  # pyright: ignore[reportDeprecated]  # older hosts do
+                with pytest.raises(MCPError, match="does not change"):
+                    await client.subscribe_resource("windowpane://agents/pane/rules/tone")  # pyright: ignore[reportDeprecated]  # older hosts do
+
+    assert offered is not None
+    assert (offered.subscribe, heard) == (True, uris)
 
 
 async def test_a_host_learns_what_a_message_would_bring_and_why_something_was_in_a_turn(

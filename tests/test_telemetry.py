@@ -6,18 +6,21 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.to_thread
 import pytest
 from opentelemetry import trace
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from server.place import new_session, served
 from windowpane import telemetry
+from windowpane.client import Client
 from windowpane.context.events import Delta, SummaryMade
-from windowpane.context.messages import Usage
+from windowpane.context.messages import AssistantMessage, Usage
 from windowpane.models.scripted import Call, Reply
-from windowpane.telemetry import Measured, provider_of
+from windowpane.telemetry import Measured, Operation, provider_of
 from windowpane.testing import World, drain, tool
 from wire import openai_chat
 from wire.reply import WireCall, WireReply
@@ -241,9 +244,10 @@ async def test_a_turn_that_is_stopped_says_so(world: World, exporter: InMemorySp
 
 
 async def test_whoever_counts_in_this_process_is_told(world: World) -> None:
+    begun: list[Operation] = []
     told: list[Measured] = []
 
-    with telemetry.listening(told.append):
+    with telemetry.listening(begun.append, told.append):
         await ask(world)
     await ask(world)
 
@@ -254,6 +258,7 @@ async def test_whoever_counts_in_this_process_is_told(world: World) -> None:
         "model_call": 2,
         "tool_call": 1,
     }
+    assert sorted(begun) == sorted(name for name in operations if name != "append")
     assert all(measured.duration_s >= 0 and not measured.error for measured in told)
 
 
@@ -278,3 +283,31 @@ async def test_a_turn_belongs_to_the_trace_that_its_request_names_and_no_span_ho
     assert turn.context is not None
     assert f"{turn.context.trace_id:032x}" == "0af7651916cd43dd8448eb211c80319c"
     assert "planted-query" not in "".join(span.to_json() for span in exporter.get_finished_spans())
+
+
+async def test_our_own_spans_are_read_back_as_the_conversation_that_they_tell(
+    world: World, exporter: InMemorySpanExporter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "true")
+    session = await ask(world)
+    spans = exporter.get_finished_spans()
+    async with served(World(world.root.parent / "other")) as http, Client(str(http.base_url)) as pane:
+        sending = OTLPSpanExporter(endpoint=f"{str(http.base_url).rstrip('/')}/api/otlp/v1/traces")
+        result = await anyio.to_thread.run_sync(sending.export, spans)
+        await anyio.to_thread.run_sync(sending.shutdown)
+        (view,) = (await pane.sessions.list()).sessions
+        told = [message for message in (await pane.sessions.messages(view.id)).messages if message.role != "user"]
+        calls = (await pane.sessions.calls(view.id)).calls
+
+    assert result.name == "SUCCESS"
+    assert view.origin is not None
+    assert (view.title, view.origin.conversation) == ("A planted question", session)
+    assert [(call.turn, call.step, call.usage) for call in calls] == [(1, 1, Usage(11, 7, 5, 3)), (1, 2, None)]
+    (answered,) = told
+    assert isinstance(answered, AssistantMessage)
+    look, found = answered.model_reply.steps
+    assert [(call.offered_name, call.arguments) for call in look.tool_calls] == [
+        ("files__read", '{"path": "planted-argument"}')
+    ]
+    assert [result.content for result in look.results] == ["the planted result of planted-argument"]
+    assert found.text == "The planted answer."

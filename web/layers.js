@@ -13,7 +13,7 @@ const LAYERS = [
   ['live'],
   ['agents'],
   ['sessions'],
-  ['applets', 'insight', 'panel', 'turn'],
+  ['applets', 'find', 'insight', 'panel', 'turn'],
 ]
 const SOURCE = resolve(import.meta.dirname, 'src')
 const PAGE = LAYERS.length

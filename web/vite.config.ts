@@ -5,6 +5,8 @@ const server = 'http://127.0.0.1:8470'
 
 export default defineConfig({
   plugins: [svelte()],
+  // The server writes into the page below which prefix it is served.
+  base: './',
   build: {
     outDir: '../src/windowpane/static',
     emptyOutDir: true,

@@ -6,6 +6,7 @@ They show the real page on a real server with a small agent about photos; only t
 from __future__ import annotations
 
 import os
+import re
 import sys
 import tempfile
 from pathlib import Path
@@ -111,6 +112,10 @@ def take(browser: Browser, place: Place, session: str, screen: Screen, scheme: S
             page.wait_for_load_state("networkidle")
             page.screenshot(path=HERE / f"{name}-{'phone' if screen == 'phone' else scheme}.png")
 
+        sight.goto("/")
+        page.get_by_role("radio", name=re.compile("^guide ")).check(force=True)
+        expect(page.get_by_role("list", name="Questions to try")).to_be_visible()
+        shoot("first-minute")
         sight.goto(f"/s/{session}")
         expect(page.get_by_text("photo.resize")).to_be_visible()
         if screen == "phone":

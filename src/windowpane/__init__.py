@@ -40,7 +40,7 @@ if TYPE_CHECKING:
         TurnStarted,
     )
     from windowpane.context.items import ItemRef, Reference, Rule, Tool
-    from windowpane.context.messages import ToolResult
+    from windowpane.context.messages import Attachment, NewFile, ToolResult
     from windowpane.context.request import ReplyOptions, Request, RequestContext
     from windowpane.engine import Engine
     from windowpane.errors import (
@@ -61,6 +61,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ApprovalRequested",
+    "Attachment",
     "Client",
     "Comparison",
     "ConflictError",
@@ -73,6 +74,7 @@ __all__ = [
     "LocalPane",
     "ModelError",
     "ModelReplied",
+    "NewFile",
     "NotFoundError",
     "Pane",
     "Recorded",
@@ -125,7 +127,7 @@ _NAMES = {
         "TurnStarted",
     ),
     "context.items": ("ItemRef", "Reference", "Rule", "Tool"),
-    "context.messages": ("ToolResult",),
+    "context.messages": ("Attachment", "NewFile", "ToolResult"),
     "context.request": ("ReplyOptions", "Request", "RequestContext"),
     "engine": ("Engine",),
     "errors": (

@@ -9,6 +9,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing, suppress
 from dataclasses import replace
 from functools import partial
+from types import MappingProxyType
 from typing import Self
 
 import anyio
@@ -25,7 +26,7 @@ from windowpane.context.events import (
 )
 from windowpane.context.ids import Actor, SessionId
 from windowpane.context.items import Tool
-from windowpane.context.messages import Decision, ToolResult
+from windowpane.context.messages import Decision, NewFile, ToolResult
 from windowpane.context.request import ReplyOptions, Request
 from windowpane.context.session import SessionState, check_answerable, open_turn
 from windowpane.errors import (
@@ -34,6 +35,7 @@ from windowpane.errors import (
     SessionBusyError,
 )
 from windowpane.fetch.base import PageReader, SearchEngine
+from windowpane.files.read import DEFAULT_LIMIT_BYTES, NO_FILES, ReadFiles, read_files
 from windowpane.insight.use import used_among
 from windowpane.live import SessionHubs
 from windowpane.memory.memory import Memory
@@ -62,6 +64,7 @@ from windowpane.stores.sessions import Sessions
 from windowpane.supervise import supervised
 from windowpane.text.tokens import load_vocabulary
 from windowpane.tools.base import Toolbox
+from windowpane.turn.admission import Admission
 from windowpane.turn.costs import CostLimits, Costs
 from windowpane.turn.lease import POLL_S, Leases
 from windowpane.turn.patience import STORE_PATIENCE_S, StorePatience
@@ -73,6 +76,7 @@ from windowpane.turn.waiting import check_results, decision
 
 LEASE_S = 15.0
 """How long a worker that died keeps its session busy."""
+NO_CALLS: Mapping[str, Sequence[NewFile]] = MappingProxyType({})
 SETTLE_S = 2.0
 """How long a turn waits for tool servers that are still connecting."""
 
@@ -102,13 +106,13 @@ class Engine:
         cost_limits: CostLimits | None = None,
         embedder: Embedder | None = None,
         warm: bool = False,
+        max_turns: int = 0,
+        attachment_bytes: int = DEFAULT_LIMIT_BYTES,
     ) -> None:
-        self.store = store
-        self._warm = warm
-        self._warmed: set[str] = set()
-        self.agents, self.models = agents, models
-        self.embedder, self.nearness = embedder, nearness
-        self._selector = selector or NoSelector()
+        self.store, self.attachment_bytes = store, attachment_bytes
+        self._warm, self._warmed = warm, set[str]()
+        self.agents, self.models, self.embedder, self.nearness = agents, models, embedder, nearness
+        self._selector, self._search_engine = selector or NoSelector(), search_engine
         self._states = Sessions(store, touch_every_s=touch_every_s)
         self._toolboxes = Toolboxes(toolbox)
         self.working = WorkingContext(self._states)
@@ -117,8 +121,7 @@ class Engine:
         self.costs = Costs(store, models, cost_limits or CostLimits())
         window = partial(memory_window, models)
         self._memory = Memory(self._states, self.costs.open, history, window, models.window_tokens)
-        self._search_engine = search_engine
-        self._audience = SessionHubs(store)
+        self._audience, self.admission = SessionHubs(store), Admission(max_turns)
         self._requests = self._turn_requests(search_engine, settle_s, resume_after_s)
         self._runner = Runner(
             sessions=self._states,
@@ -130,11 +133,12 @@ class Engine:
             memory=self._memory,
             audience=self._audience,
             leases=self._leases,
+            running=self.admission.running,
             patience=StorePatience(store_patience_s),
             find_used=used_among,
         )
         self.sessions = SessionLifecycle(
-            self._states, agents, self._toolboxes, self._memory, self._runner, self._warm_agent
+            self._states, agents, self._toolboxes, self._memory, self._runner, self._warm_agent, models.check_name
         )
         self.conversations = Conversations(self._states, agents, self._memory, self._leases)
         self.items = SessionItems(self._states, agents, self._toolboxes)
@@ -177,31 +181,35 @@ class Engine:
         wait_s: float = 0,
         brought: Sequence[Tool] = (),
         reply_options: ReplyOptions | None = None,
+        files: Sequence[NewFile] = (),
     ) -> AsyncGenerator[Live]:
         """Answer a message, yielding everything as it happens.
 
         The turn runs on when the caller goes away; its answer is in the session. With `key`, sending the same
         message again joins the first turn instead of starting another. `brought` are tools of the server `client`,
-        which the caller runs itself; `reply_options` what the answer must be. The stream ends when the turn is
-        finished, or when it waits for an approval or for the results of such tools (`answer_calls`).
+        which the caller runs itself; `reply_options` what the answer must be; `files` come with the message, which may
+        then have no words. The stream ends when the turn is finished, or when it waits for an approval or for the
+        results of such tools (`answer_calls`).
 
         Raises:
             SessionNotFoundError: no such session.
-            InvalidInputError: the message is empty, too long, or not valid Unicode.
+            InvalidInputError: the message is empty, too long, or not valid Unicode, or a file cannot be taken.
             SessionBusyError: another turn is running and did not end within `wait_s`.
             ApprovalPendingError: the turn before waits for a decision.
             KeyReusedError: `key` was used for another message.
             RecordedSessionError: the session was recorded from another program.
             CostLimitError: the owner's model calls have cost as much as they may.
+            WorkerFullError: this worker runs as many turns as it may. Nothing was stored.
         """
-        check_message(message)
+        check_message(message, with_files=bool(files))
         check_tools(len(brought))
+        read = await self.read_files(files)
         await load_vocabulary()
         turn: int | None = None
         while turn is None:
             # A worker that was taken over before it could store the message begins again.
             with suppress(LeaseLostError):
-                turn = await self._begun(session_id, message, key, wait_s, brought, reply_options)
+                turn = await self._begun(session_id, message, read, key, wait_s, brought, reply_options)
         async for event in self._runner.follow(session_id, turn):
             yield event
 
@@ -235,11 +243,13 @@ class Engine:
         *,
         brought: Sequence[Tool] = (),
         reply_options: ReplyOptions | None = None,
+        files: Mapping[str, Sequence[NewFile]] = NO_CALLS,
     ) -> AsyncGenerator[Live]:
         """Give the results of tools that the caller brought along, and yield what the turn does then.
 
         A result that does not fit the window is cut. Calls without a result keep waiting. A turn that has a request
         goes on with it; `brought` and `reply_options` are for one that began elsewhere and gets its first one now.
+        `files` came with the results, by call id.
 
         Raises:
             SessionNotFoundError: no such session.
@@ -248,6 +258,10 @@ class Engine:
             CostLimitError: the turn has no request yet, and the owner's model calls have cost as much as they may.
         """
         check_tools(len(brought))
+        read = {call: await self.read_files(sent) for call, sent in files.items()}
+        blobs = {name: text for each in read.values() for name, text in each.blobs.items()}
+        # A caller sends files, and cannot name those that the session keeps.
+        results = [replace(r, attachments=read.get(r.call_id, NO_FILES).attachments) for r in results]
         lease = await self._leases.take(session_id)
         try:
             state = await self._states.state(session_id)
@@ -261,12 +275,14 @@ class Engine:
                 check_results(now, results)
                 turn = open_turn(now)
                 fits = [
-                    replace(result, content=fitted(request, turn, result.content)) if request else result
+                    replace(result, content=fitted(request, turn, result.content, result.attachments))
+                    if request
+                    else result
                     for result in results
                 ]
                 return [ToolReturned(turn=turn.turn, result=result) for result in fits]
 
-            changed = await self._states.change(session_id, given, fence=lease.fence)
+            changed = await self._states.change(session_id, given, blobs=blobs or None, fence=lease.fence)
         except BaseException:
             await self._leases.release(session_id, lease)
             raise
@@ -295,12 +311,21 @@ class Engine:
         await self._runner.cancel(session_id, open_turn(changed.state).turn)
         return await self.sessions.get(session_id)
 
-    async def preview(self, session_id: SessionId, message: str) -> Request:
+    async def preview(self, session_id: SessionId, message: str, files: Sequence[NewFile] = ()) -> Request:
         """Return the request that a message would make, without storing anything or calling a model."""
-        check_message(message)
+        check_message(message, with_files=bool(files))
+        read = await self.read_files(files)
         await load_vocabulary()
         state = await self._states.state(session_id)
-        return await self._requests.preview(state, await self.agents.look(state.agent), message)
+        return await self._requests.preview(state, await self.agents.look(state.agent), message, read)
+
+    async def read_files(self, files: Sequence[NewFile]) -> ReadFiles:
+        """Return files as sessions keep them.
+
+        Raises:
+            InvalidInputError: they are too many or too large, or one is nothing that can be attached.
+        """
+        return await read_files(files, limit_bytes=self.attachment_bytes)
 
     async def watch(self, session_id: SessionId, *, after: int | None = None) -> AsyncGenerator[WatchEvent]:
         """Yield everything that happens to a session, from every caller, until it is deleted.
@@ -372,6 +397,7 @@ class Engine:
         self,
         session_id: SessionId,
         message: str,
+        files: ReadFiles,
         key: str | None,
         wait_s: float,
         brought: Sequence[Tool],
@@ -382,25 +408,31 @@ class Engine:
         while True:
             state = await self._states.state(session_id)
             check_answerable(state)
-            if (joined := await self._joined(state, message, key)) is not None:
+            if (joined := await self._joined(state, message, files, key)) is not None:
                 return joined
             await self.costs.check(state.owner)
-            try:
-                lease = await self._leases.take(session_id, wait_s=0 if key else wait_s)
-            except SessionBusyError:
-                # One who has the session and no turn yet may be about to store this very message: then it is joined.
-                patience_s = wait_s if state.open_turn else max(wait_s, self._leases.lease_s)
-                if not key or anyio.current_time() >= asked_at + patience_s:
-                    raise
-                await anyio.sleep(POLL_S)
-                continue
-            begun = await self._runner.begin(state, lease, message, key)
-            if begun.recorded:
-                return self._runner.launch(
-                    begun.state, lease, begun.recorded, agent=begun.agent, brought=brought, reply_options=reply_options
-                )
+            with self.admission.beginning():
+                try:
+                    lease = await self._leases.take(session_id, wait_s=0 if key else wait_s)
+                except SessionBusyError:
+                    # One who has the session and no turn yet may be about to store this very message: it is joined.
+                    patience_s = wait_s if state.open_turn else max(wait_s, self._leases.lease_s)
+                    if not key or anyio.current_time() >= asked_at + patience_s:
+                        raise
+                    await anyio.sleep(POLL_S)
+                    continue
+                begun = await self._runner.begin(state, lease, message, key, files)
+                if begun.recorded:
+                    return self._runner.launch(
+                        begun.state,
+                        lease,
+                        begun.recorded,
+                        agent=begun.agent,
+                        brought=brought,
+                        reply_options=reply_options,
+                    )
 
-    async def _joined(self, state: SessionState, message: str, key: str | None) -> int | None:
+    async def _joined(self, state: SessionState, message: str, files: ReadFiles, key: str | None) -> int | None:
         """Return the turn that was started with this key before, or None."""
         turn = state.turn_keys.of(key) if key else None
         if turn is None:
@@ -408,6 +440,9 @@ class Engine:
         if state.turn_starts.of(turn) is None:
             raise KeyReusedError(key or "", "a message that was erased since")
         started = (await self.past.events(state.id, turn))[0].event
-        if not isinstance(started, TurnStarted) or started.message != message:
+        if not isinstance(started, TurnStarted) or (started.message, started.attachments) != (
+            message,
+            files.attachments,
+        ):
             raise KeyReusedError(key or "")
         return turn

@@ -128,6 +128,8 @@ def _settings(base: Settings | None, given: dict[str, Any]) -> Settings:
     named = {name: value for name, value in given.items() if value is not None}
     if unknown := sorted(set(named) - set(Settings.model_fields)):
         raise InvalidSettingError(unknown[0], "unknown setting")
-    if base is None:
-        return Settings(**named)
-    return Settings(**{**{name: getattr(base, name) for name in base.model_fields_set}, **named})
+    if base is not None:
+        named = {**{name: getattr(base, name) for name in base.model_fields_set}, **named}
+    chosen = Settings(**named)
+    # A program decides itself how many turns it begins.
+    return chosen if "max_turns" in chosen.model_fields_set else chosen.model_copy(update={"max_turns": 0})

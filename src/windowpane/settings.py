@@ -14,6 +14,8 @@ from platformdirs import user_data_path
 from pydantic import Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from windowpane.files.read import DEFAULT_LIMIT_BYTES
+
 
 class Settings(BaseSettings):
     """What a process needs to know before it can open anything."""
@@ -100,8 +102,26 @@ class Settings(BaseSettings):
     allow_origins: tuple[str, ...] = Field(
         default=(), description="Other origins whose pages may use the API, such as `https://pane.example`."
     )
+    root_path: str = Field(
+        default="",
+        pattern=r"^((/[A-Za-z0-9._~-]+)+/?|/)?$",
+        description="The path below which a proxy serves Windowpane, such as `/pane`. Default: none.",
+    )
+    trust_forwarded_prefix: bool = Field(
+        default=False,
+        description="Whether the proxy in front may say that path itself, in `X-Forwarded-Prefix`.",
+    )
     requests_per_minute: int | None = Field(
         default=None, ge=0, description="For each token or address; 0 is any number. Default: 0 on loopback, else 600."
+    )
+    max_turns: int = Field(
+        default=128,
+        ge=0,
+        description="How many turns each worker runs at once; a message beyond that is refused with 429. 0 is any "
+        "number, the default of `windowpane.open()`.",
+    )
+    attachment_bytes: int = Field(
+        default=DEFAULT_LIMIT_BYTES, ge=0, description="How much the files of a message may take together, in bytes."
     )
     dollars_per_day: Decimal | None = Field(
         default=None, ge=0, description="What each owner's model calls may cost a day (UTC). Default: any amount."
@@ -138,6 +158,11 @@ class Settings(BaseSettings):
     def tokens_file(self) -> Path:
         """Return where tokens are kept."""
         return self.tokens or self.data / "tokens.json"
+
+    @property
+    def keys_folder(self) -> Path:
+        """Return where keys of providers are kept that were given to the server."""
+        return self.data / "keys"
 
     @property
     def database_url(self) -> str:

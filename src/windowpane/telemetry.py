@@ -25,7 +25,7 @@ from windowpane.context.messages import Step, ToolCall, ToolResult, Usage
 from windowpane.context.request import CallSettings, OfferedTool, RequestMessage
 from windowpane.errors import WindowpaneError
 
-Operation = Literal["turn", "selection", "model_call", "tool_call", "append"]
+Operation = Literal["turn", "refusal", "selection", "model_call", "tool_call", "append"]
 Value = str | int | float | bool | Sequence[str]
 
 CONTENT = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
@@ -69,12 +69,16 @@ def continued(headers: Mapping[str, str]) -> Generator[None]:
         context.detach(token)
 
 
-_listeners: list[Callable[[Measured], None]] = []
+Began = Callable[[Operation], None]
+Ended = Callable[[Measured], None]
+
+_listeners: list[tuple[Began, Ended]] = []
 
 
 @contextmanager
-def listening(listener: Callable[[Measured], None]) -> Generator[None]:
-    """Tell a listener about everything that is measured in this process while the block runs."""
+def listening(began: Began, ended: Ended) -> Generator[None]:
+    """Tell a listener about everything that begins and ends in this process while the block runs. Appends only end."""
+    listener = (began, ended)
     _listeners.append(listener)
     try:
         yield
@@ -100,13 +104,15 @@ class Measurement:
         """Begin to measure, or to measure the next try."""
         self.attributes, self.error, self.started = dict(self.asked), "", perf_counter()
         self.span = _tracer.start_span(self.name, self.parent, kind=self.kind, attributes=dict(self.asked))
+        for began, _ in _listeners:
+            began(self.operation)
 
     def end(self) -> None:
         """End the span and tell who listens."""
         self.span.end()
         ended = Measured(self.operation, perf_counter() - self.started, self.attributes, self.error)
-        for listener in _listeners:
-            listener(ended)
+        for _, tell in _listeners:
+            tell(ended)
 
     def note(self, attributes: Mapping[str, Value]) -> None:
         """Add attributes."""
@@ -130,6 +136,13 @@ def turn(session_id: SessionId, number: int) -> Generator[Measurement]:
     }
     with _measured("turn", "invoke_agent", SpanKind.INTERNAL, attributes) as measurement:
         yield measurement
+
+
+def refused_turn(code: str) -> None:
+    """Tell listeners that a turn was refused before anything of it was stored."""
+    refused = Measured("refusal", 0.0, {}, code)
+    for _, tell in _listeners:
+        tell(refused)
 
 
 def describe_turn(

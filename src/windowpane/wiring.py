@@ -2,8 +2,9 @@
 
 import gc
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,6 +22,7 @@ from windowpane.fetch.guard import AddressGuard
 from windowpane.fetch.pages import Pages
 from windowpane.models.base import Models
 from windowpane.models.lazy import LazyModels
+from windowpane.models.setup.keys import KeptKeys
 from windowpane.request.hybrid_selector import HybridSelector
 from windowpane.request.selector import Selector
 from windowpane.search.embedding.base import Embedder
@@ -66,8 +68,8 @@ def open_engine(
         store=open_sessions(settings),
         touch_every_s=min(TOUCH_EVERY_S, settings.expire_after_s / 10) if settings.profile == "ephemeral" else None,
         agents=open_agents(settings.agents_folder),
-        models=models or LazyModels(_pydantic_models),
-        toolbox=_mcp_toolbox,
+        models=models or LazyModels(partial(_pydantic_models, settings.keys_folder)),
+        toolbox=partial(_mcp_toolbox, settings.roots),
         lease_s=settings.lease_s,
         selector=selector or HybridSelector(index),
         history=HistoryIndex(embedder),
@@ -76,7 +78,9 @@ def open_engine(
         warm=warm,
         pages=Pages(AddressGuard(allow=tuple(exemption(place) for place in settings.fetch_allow))),
         search_engine=open_engine_by_name(settings.search_engine, {}, os.environ) if settings.search_engine else None,
+        max_turns=settings.max_turns,
         cost_limits=CostLimits(settings.dollars_per_day, settings.dollars_per_month),
+        attachment_bytes=settings.attachment_bytes,
     )
 
 
@@ -88,18 +92,18 @@ def load_everything() -> None:
     gc.freeze()
 
 
-def _pydantic_models() -> Models:
+def _pydantic_models(keys: Path) -> Models:
     # Not at the top: it takes most of a second, and most commands call no model.
     from windowpane.models.provider import PydanticModels
 
-    return PydanticModels()
+    return PydanticModels(keys=KeptKeys(keys))
 
 
-def _mcp_toolbox() -> AbstractAsyncContextManager[Toolbox]:
+def _mcp_toolbox(roots: Sequence[Path]) -> AbstractAsyncContextManager[Toolbox]:
     # Not at the top, for the same reason.
     from windowpane.tools.mcp import McpToolbox
 
-    return McpToolbox()
+    return McpToolbox(roots=roots)
 
 
 def open_agents(folder: Path) -> Agents:

@@ -25,7 +25,8 @@ def test_a_folder_says_what_is_available(tmp_path: Path) -> None:
     folder = _folder(
         tmp_path,
         {
-            "agent.yaml": "description: A test\nmodel: openai:gpt-5\ntemperature: 0.2\ntop_p: 1\n"
+            "agent.yaml": "questions: [How?, Why so?]\ndescription: A test\n"
+            "model: openai:gpt-5\ntemperature: 0.2\ntop_p: 1\n"
             "max_output_tokens: 100\nmax_chat_turns: 3\ntool_permission: never\nmode: thinking\ncontext_window: 8000\n"
             "search: {preset: normal, tools: {top_n: 3}}\n",
             "prompts/core.md": "You are a test.\n",
@@ -45,6 +46,7 @@ def test_a_folder_says_what_is_available(tmp_path: Path) -> None:
         name=folder.name,
         folder=str(folder),
         description="A test",
+        questions=("How?", "Why so?"),
         settings=AgentSettings(
             model="openai:gpt-5",
             temperature=0.2,
@@ -83,6 +85,8 @@ def test_broken_files_are_reported_and_the_others_keep_working(tmp_path: Path) -
             "rules/.hidden.md": "---\n",
             "rules/backup.md~": "---\n",
             "references/related.md": "---\nrelated:\n  - good\n  - gone\n---\n",
+            "references/titled.md": "---\ntitle: All of it\nrelated: [A Titled One, All of it, good]\n---\n",
+            "references/title-only.md": "# A Titled One\n",
         },
     )
     (folder / "rules" / "latin.md").write_bytes(b"---\nname: x\n---\ncaf\xe9\n")
@@ -98,7 +102,12 @@ def test_broken_files_are_reported_and_the_others_keep_working(tmp_path: Path) -
     agent = AgentFolder(folder).current()
 
     assert [rule.name for rule in agent.rules] == ["good", "largest"]
-    assert [reference.name for reference in agent.references] == ["good", "related"]
+    assert [(reference.name, reference.related) for reference in agent.references] == [
+        ("good", ()),
+        ("related", ("good", "gone")),
+        ("title-only", ()),
+        ("titled", ("title-only", "titled", "good")),
+    ]
     assert [(problem.file, problem.line, problem.reason.partition(":")[0]) for problem in agent.problems] == [
         ("prompts/cor.md", None, "not read"),
         ("references/related.md", 4, "related names 'gone', and there is no such reference"),

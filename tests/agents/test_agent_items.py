@@ -149,7 +149,6 @@ def test_the_text_after_the_front_matter_is_kept_exactly(content: str, text: str
         ("description:\n  - a", 2, "description must be a text, not a list"),
         ("related: words", 2, "related must be a list, not a text"),
         ("related:\n  - words\n  - {a: b}", 4, "each of related must be a text, not a table"),
-        ("related: [a b]", 2, "related names 'a b', which cannot be the name of a reference"),
         ("- a", 2, "front matter must be a table of names and values, such as `include: always`"),
         ("include: always\ninclude: agent", 3, "'include' is set twice; the first time on line 2"),
     ],

@@ -20,6 +20,7 @@ BARE: dict[str, Any] = {
     "url": None,
     "headers": {},
     "include": None,
+    "always_up_to": None,
     "permission": None,
     "tool_include": {},
     "tool_permission": {},

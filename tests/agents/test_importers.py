@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -12,8 +13,26 @@ from windowpane.agents.importers.base import Outcome
 from windowpane.agents.importers.run import import_into
 
 TREE = {
-    "AGENTS.md": "# Repository guidelines\n\nRun `make test` before you commit. See @docs/git.md for branches.\n",
-    "CLAUDE.md": "# Claude\n\nPrefer small commits.\n",
+    "AGENTS.md": "# Repository guidelines\n\nRun `make test` before you commit. See @docs/gone.md for branches.\n",
+    "CLAUDE.md": "# Claude\n\nPrefer small commits: @docs/git.md and not `@docs/code.md`, @~/mine.md, @../out.md\n",
+    "docs/git.md": "Branch early. See @more.md.\n",
+    "docs/more.md": "Back to @git.md and @../CLAUDE.md\n",
+    ".github/instructions/all.instructions.md": "---\napplyTo: '**'\n---\nBe exact.\n",
+    ".github/instructions/py.instructions.md": "---\napplyTo: '**/*.py'\ndescription: Python\n---\nType it.\n",
+    ".github/prompts/review.prompt.md": "---\ndescription: Review a change\n---\nReview it.\n",
+    ".claude/rules/api.md": "---\npaths: src/api/**\n---\nCheck input.\n",
+    ".claude/commands/ship.md": "---\ndescription: Ship it\n---\nTag and push.\n",
+    ".claude/agents/critic.md": "---\nname: critic\n---\nYou criticise.\n",
+    ".clinerules/workflows/release.md": "# Release\n",
+    ".clinerules/hooks/PreToolUse": "#!/bin/sh\n",
+    ".windsurf/rules/on.md": "---\ntrigger: always_on\n---\nLint.\n",
+    ".windsurf/rules/tests.md": "---\ntrigger: glob\nglobs: tests/**\n---\nNo sleeps.\n",
+    ".roo/rules/plain.md": "Say why.\n",
+    ".roo/rules-code/fast.md": "Measure.\n",
+    ".continue/rules/cont.md": "Go on.\n",
+    ".kiro/steering/product.md": "---\ninclusion: manual\n---\nWhat it is for.\n",
+    ".junie/guidelines.md": "Keep imports sorted.\n",
+    ".amazonq/rules/aws.md": "Least privilege.\n",
     "CLAUDE.local.md": "My own sandbox URL.\n",
     "packages/api/AGENTS.md": "Use the repository pattern here.\n",
     ".github/copilot-instructions.md": "Write tests first.\n",
@@ -36,6 +55,21 @@ TREE = {
     ".claude/skills/pdf-forms/scripts/fill.py": "print()\n",
     "node_modules/x/AGENTS.md": "Not ours.\n",
     "README.md": "# Project\n",
+    "server.json": json.dumps(
+        {
+            "$schema": "https://static.modelcontextprotocol.io/schemas/2025-10-17/server.schema.json",
+            "name": "io.github.acme/weather",
+            "packages": [
+                {
+                    "registryType": "npm",
+                    "identifier": "@acme/weather",
+                    "version": "1.2.0",
+                    "packageArguments": [{"type": "named", "name": "--units", "default": "metric"}],
+                    "environmentVariables": [{"name": "ACME_KEY", "isRequired": True, "isSecret": True}],
+                }
+            ],
+        }
+    ),
     ".mcp.json": json.dumps(
         {
             "mcpServers": {
@@ -46,7 +80,12 @@ TREE = {
             }
         }
     ),
-    ".vscode/mcp.json": '{"servers": {"asks": {"command": "x", "env": {"KEY": "${input:key}"}}}, "inputs": []}',
+    ".vscode/mcp.json": """{
+  // servers of the editor
+  "servers": {"asks": {"command": "x", "env": {"KEY": "${input:key}"}}, /* a URL: */
+    "remote": {"url": "https://example.org/mcp//x", "autoApprove": ["a"]},},
+  "inputs": [],
+}""",
 }
 
 
@@ -69,55 +108,107 @@ def test_a_project_becomes_items_with_the_matching_include_mode(project: Path, t
     outcomes = import_into(tmp_path / "pane", [project])
 
     assert by_source(outcomes) == {
+        ".amazonq/rules/aws.md": ("created", "rules/aws.md"),
+        ".claude/agents/critic.md": ("not_imported", ""),
+        ".claude/commands/ship.md": ("created", "rules/ship.md"),
+        ".claude/rules/api.md": ("created", "rules/api.md"),
         ".claude/skills/pdf-forms/SKILL.md": ("created", "references/pdf-forms.md"),
         ".claude/skills/pdf-forms/references/fields.md": ("created", "references/pdf-forms-references-fields.md"),
         ".claude/skills/pdf-forms/scripts/fill.py": ("not_imported", ""),
         ".clinerules/coding.md": ("created", "rules/coding.md"),
         ".clinerules/docs.md": ("created", "rules/docs.md"),
+        ".clinerules/hooks/PreToolUse": ("not_imported", ""),
+        ".clinerules/workflows/release.md": ("created", "rules/release.md"),
+        ".continue/rules/cont.md": ("created", "rules/cont.md"),
         ".cursor/rules/broken.mdc": ("not_imported", ""),
         ".cursor/rules/db/migrations.mdc": ("created", "rules/migrations.md"),
         ".cursor/rules/loose.mdc": ("created", "rules/loose.md"),
         ".cursor/rules/react.mdc": ("created", "rules/react.md"),
         ".cursor/rules/style.mdc": ("created", "rules/style.md"),
         ".github/copilot-instructions.md": ("created", "rules/copilot-instructions.md"),
+        ".github/instructions/all.instructions.md": ("created", "rules/all.md"),
+        ".github/instructions/py.instructions.md": ("created", "rules/py.md"),
+        ".github/prompts/review.prompt.md": ("created", "rules/review.md"),
+        ".junie/guidelines.md": ("created", "rules/guidelines.md"),
+        ".kiro/steering/product.md": ("created", "rules/product.md"),
         ".mcp.json both": ("not_imported", ""),
         ".mcp.json files": ("created", "mcp.json files"),
         ".mcp.json old": ("not_imported", ""),
         ".mcp.json web": ("created", "mcp.json web"),
+        ".roo/rules-code/fast.md": ("created", "rules/fast.md"),
+        ".roo/rules/plain.md": ("created", "rules/plain.md"),
         ".vscode/mcp.json asks": ("not_imported", ""),
+        ".vscode/mcp.json remote": ("created", "mcp.json remote"),
+        ".windsurf/rules/on.md": ("created", "rules/on.md"),
+        ".windsurf/rules/tests.md": ("created", "rules/tests.md"),
         "AGENTS.md": ("created", "rules/agents.md"),
-        "AGENTS.md @docs/git.md": ("not_imported", ""),
+        "AGENTS.md @docs/gone.md": ("not_imported", ""),
+        "CLAUDE.md @../out.md": ("not_imported", ""),
+        "CLAUDE.md @~/mine.md": ("not_imported", ""),
+        "GEMINI.md": ("not_imported", ""),
+        "GEMINI.md @docs/gone.md": ("not_imported", ""),
         "CLAUDE.local.md": ("not_imported", ""),
         "CLAUDE.md": ("created", "rules/claude.md"),
         "packages/api/AGENTS.md": ("created", "rules/agents-packages-api.md"),
+        "server.json io.github.acme/weather": ("created", "mcp.json weather"),
     }
     agent = AgentFolder(tmp_path / "pane").current()
     assert agent.prompts.core
     assert {rule.name: (rule.include, rule.description) for rule in agent.rules} == {
         "agents": ("always", "Instructions from AGENTS.md"),
         "agents-packages-api": ("agent", "Instructions for work in packages/api/"),
+        "all": ("always", "From .github/instructions/all.instructions.md"),
+        "api": ("agent", "Applies to src/api/**"),
+        "aws": ("always", "From .amazonq/rules/aws.md"),
         "claude": ("always", "Instructions from CLAUDE.md"),
         "coding": ("always", "From .clinerules/coding.md"),
+        "cont": ("always", "From .continue/rules/cont.md"),
         "copilot-instructions": ("always", "Instructions from .github/copilot-instructions.md"),
         "docs": ("agent", "Applies to docs/**, README.md"),
+        "fast": ("agent", "For the mode code"),
+        "guidelines": ("always", "From .junie/guidelines.md"),
         "loose": ("manual", ""),
         "migrations": ("agent", "How to write a migration"),
+        "on": ("always", "From .windsurf/rules/on.md"),
+        "plain": ("always", "From .roo/rules/plain.md"),
+        "product": ("manual", "From .kiro/steering/product.md"),
+        "py": ("agent", "Python. Applies to **/*.py"),
+        "release": ("manual", "From .clinerules/workflows/release.md"),
+        "review": ("manual", "Review a change"),
+        "ship": ("manual", "Ship it"),
+        "tests": ("agent", "Applies to tests/**"),
         "react": ("agent", "React components. Applies to *.tsx,src/**/*.ts"),
         "style": ("always", ""),
     }
     assert {reference.name: (reference.include, reference.related) for reference in agent.references} == {
         "pdf-forms": ("agent", ("pdf-forms-references-fields",)),
-        "pdf-forms-references-fields": ("manual", ()),
+        "pdf-forms-references-fields": ("agent", ()),
     }
     skill = agent.reference("pdf-forms")
     assert skill is not None
     assert (skill.description, skill.text) == (
         "Fill in PDF forms. Use when a form is a PDF.",
-        "# Forms\n\nRun the script.\n",
+        "# Forms\n\nRun the script.\n\nFiles of this skill:\n\n"
+        "- references/fields.md: `read_reference` with the name `pdf-forms-references-fields`\n",
+    )
+    claude = agent.rule("claude")
+    assert claude is not None
+    assert claude.text == (
+        "# Claude\n\nPrefer small commits: @docs/git.md and not `@docs/code.md`, @~/mine.md, @../out.md\n\n"
+        "# docs/git.md\n\nBranch early. See @more.md.\n\n# docs/more.md\n\nBack to @git.md and @../CLAUDE.md\n"
     )
     tool_servers = json.loads((tmp_path / "pane/mcp.json").read_text())["mcpServers"]
     assert tool_servers["files"]["cwd"] == str(project)
-    assert [problem.reason for problem in agent.problems if "TOKEN" not in problem.reason] == []
+    assert tool_servers["remote"] == {"url": "https://example.org/mcp//x", "always_up_to": 10}
+    assert tool_servers["weather"] == {
+        "command": "npx",
+        "args": ["-y", "@acme/weather@1.2.0", "--units", "metric"],
+        "env": {"ACME_KEY": "${ACME_KEY}"},
+        "always_up_to": 10,
+    }
+    told = {outcome.source: outcome.why for outcome in outcomes}
+    assert told[".mcp.json old"].startswith("it speaks SSE, the transport before streamable HTTP: use")
+    assert [problem.reason for problem in agent.problems if not re.search("TOKEN|ACME", problem.reason)] == []
 
 
 def test_importing_again_changes_nothing_and_then_only_what_changed(project: Path, tmp_path: Path) -> None:
@@ -171,6 +262,8 @@ def test_one_file_can_be_imported_alone(project: Path, tmp_path: Path) -> None:
     assert by_source(outcomes) == {
         "react.mdc": ("created", "rules/react.md"),
         "CLAUDE.md": ("created", "rules/claude.md"),
+        "CLAUDE.md @../out.md": ("not_imported", ""),
+        "CLAUDE.md @~/mine.md": ("not_imported", ""),
     }
 
 

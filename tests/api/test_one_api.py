@@ -183,7 +183,7 @@ async def _everything(pane: Pane, session_id: str) -> dict[str, Any]:
         "search": await pane.agents.search("pane", "When is my refund?", items=["reference:billing"]),
         "tests": (await pane.agents.tests("pane"), await pane.agents.run_tests("pane")),
         "suggestions": await pane.agents.suggestions("pane"),
-        "models": await pane.models.list(),
+        "models": (await pane.models.list(), await pane.models.providers()),
         "dashboard": replace(await pane.analytics.dashboard(agent="pane"), as_of=None),  # pyright: ignore[reportArgumentType] – left out of the comparison
         "csv": await pane.analytics.csv("items"),
         "similar": await pane.analytics.similar(session_id, "Read /a"),
@@ -244,7 +244,7 @@ async def test_a_pane_runs_tools_of_its_caller_and_sends_a_failed_message_again(
         call = steps[0].tool_calls[0]
         answered = await drained(pane.answer_calls(session, [ToolResult(call.id, "12:00")]))
         first = await pane.turns.get(session, 1)
-        await pane.sessions.update(session, {"model": "scripted:nobody"})
+        await pane.sessions.update(session, {"model": "openai:nobody"})
         failed = await pane.ask(session, "Sure?")
         await pane.sessions.update(session, {"model": None})
         await drained(pane.retry(session, 2))

@@ -186,7 +186,9 @@ def test_a_turn_is_asked_again_in_a_branch_beside_the_original(desktop: Sight, p
 
     page.goto(f"{desktop.url}/s/{session}/t/1")
     view = page.get_by_role("dialog", name="Context of turn 1")
-    view.get_by_role("heading", name="What if", exact=True).click()
+    what_if = view.locator("details", has=page.get_by_role("heading", name="What if", exact=True))
+    # The view is made again when the session has been read, and forgets what was opened before.
+    desktop.await_value(lambda: what_if.get_attribute("open") is not None or what_if.locator("summary").click(), True)
     view.get_by_role("spinbutton", name=re.compile("^At most")).fill("1")
     view.get_by_role("button", name="Run the selection again").click()
     place.model.says("With one button.")

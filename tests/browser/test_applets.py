@@ -202,7 +202,7 @@ def test_what_stands_beside_a_session_is_kept_when_it_is_idle_and_when_it_is_lef
     keeps(page, mine, ["git-diff", f"path={folder}", "base=first"])
     expect(page.get_by_role("link", name="[git-diff]")).to_be_visible()
 
-    page.get_by_role("button", name="Files").click()
+    page.get_by_role("button", name="Files", exact=True).click()
     page.get_by_role("link", name=str(place.files)).click()
     page.get_by_role("link", name="captured/").click()
     page.get_by_role("link", name="notes.md").click()
@@ -235,3 +235,35 @@ def test_what_stands_beside_a_session_is_kept_when_it_is_idle_and_when_it_is_lef
     desktop.goto("/agents")
     keeps(page, other, ["text-editor", f"path={folder / 'new.txt'}"])
     assert kept(place, mine) == items
+
+
+def test_a_file_that_is_looked_at_does_not_move_its_session_goes_along_and_can_be_left_out(
+    desktop: Sight, place: Place
+) -> None:
+    file = place.files / "looked-at.md"
+    file.write_text("Seen.\n")
+    older, newer = place.new_session("Older"), place.new_session("Newer")
+    items = ["text-editor", f"path={file}"]
+    page = desktop.page
+    desktop.goto(applet(older, "text-editor", path=str(file)))
+    expect(page.get_by_role("textbox", name="Text of looked-at.md")).to_be_visible()
+    page.get_by_role("link", name=re.compile("^Newer")).click()
+    keeps(page, older, items)
+    listed = [session["id"] for session in place.call("GET", "/api/sessions")["sessions"]]
+    assert listed == [newer, older]
+
+    page.get_by_role("link", name=re.compile("^Older")).click()
+    page.get_by_role("link", name="Open it again").click()
+    note = page.get_by_text("the model is told with the next message that you have it open")
+    expect(note).to_be_visible()
+    desktop.shoot("goes-along")
+    page.get_by_role("button", name="Leave it out").click()
+    expect(note).to_be_hidden()
+    place.model.says("All good.")
+    page.get_by_role("textbox", name="Message", exact=True).fill("Have a look")
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("All good.")).to_be_visible()
+    page.get_by_role("link", name=re.compile("^Newer")).click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Newer")
+    assert kept(place, older) == []
+    assert "looked-at.md" not in str(place.model.asked[-1])

@@ -32,6 +32,7 @@ def test_a_server_that_dies_in_the_middle_of_an_answer_is_gone_on_with_and_nothi
             "ERR_EMPTY_RESPONSE",
             "ERR_INCOMPLETE",
             "ERR_FAILED",
+            "ERR_SOCKET_NOT_CONNECTED",
         ]
         page = sight.page
         message, log = page.get_by_role("textbox", name="Message", exact=True), page.get_by_role("log")

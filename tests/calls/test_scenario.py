@@ -12,12 +12,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from calls.test_ledger import PROVIDERS, Provider
 from windowpane.api.turns import CallList, CallRecord
-from windowpane.context.events import SummaryMade
+from windowpane.context.events import ModelReplied, SummaryMade
 from windowpane.context.ids import SessionId
 from windowpane.context.messages import Usage
 from windowpane.local.pane import LocalPane
@@ -27,6 +28,12 @@ from wire.reply import WireCall, WireReply
 from wire.server import Answer, Asked, running
 
 TURNS = 8
+FILE = (False, "The file says: “ä 中”.")
+NOT_JSON = (
+    True,
+    "The arguments are not valid JSON (Unterminated string starting at: line 1 column 10 (char 9)). "
+    "Send them again as one JSON object.",
+)
 SUMMARY = {"overview": "The user asks for files.", "current_topic": "files"}
 
 
@@ -34,12 +41,15 @@ SUMMARY = {"overview": "The user asks for files.", "current_topic": "files"}
 class Odd:
     """How one protocol says what the others say in another way.
 
-    `cut_after` is how many events come before the connection breaks, `cut_usage` what they report.
+    `results` reads the results of tools from a body: whether each is an error, and what it says. `cut_after` is
+    how many events come before the connection breaks, `cut_usage` what they report.
     """
 
     frames: Callable[[WireReply], tuple[bytes, ...]]
     refuse: Callable[[WireReply], Answer]
+    results: Callable[[Any], list[tuple[bool, str]]]
     malformed: str = '{"path": "b.txt'
+    malformed_result: tuple[bool, str] = NOT_JSON
     cut_after: int = 2
     cut_usage: Usage | None = None
 
@@ -48,13 +58,41 @@ def _openai_refusal(reply: WireReply) -> Answer:
     return openai_chat.answer(replace(reply, finish="content_filter"))
 
 
+def _chat_results(body: Any) -> list[tuple[bool, str]]:
+    return [_result(message["content"]) for message in body["messages"] if message["role"] == "tool"]
+
+
+def _responses_results(body: Any) -> list[tuple[bool, str]]:
+    return [_result(item["output"]) for item in body["input"] if item.get("type") == "function_call_output"]
+
+
+def _result(output: str) -> tuple[bool, str]:
+    """Return what a result says. These protocols have no place for an error but the text."""
+    try:
+        return True, json.loads(output)["error"]
+    except ValueError:
+        return False, output
+
+
+def _anthropic_results(body: Any) -> list[tuple[bool, str]]:
+    blocks = [block for message in body["messages"] for block in message["content"]]
+    return [(block["is_error"], block["content"][0]["text"]) for block in blocks if block["type"] == "tool_result"]
+
+
+def _google_results(body: Any) -> list[tuple[bool, str]]:
+    parts = [part for content in body["contents"] for part in content["parts"]]
+    said = [part["functionResponse"]["response"] for part in parts if "functionResponse" in part]
+    return [("error" in each, each.get("error") or each.get("return_value")) for each in said]
+
+
 ODD = {
-    "openai": Odd(openai_chat.frames, _openai_refusal),
-    "ollama": Odd(openai_chat.frames, _openai_refusal),
-    "responses": Odd(openai_responses.frames, openai_responses.refusal, cut_after=5),
+    "openai": Odd(openai_chat.frames, _openai_refusal, _chat_results),
+    "ollama": Odd(openai_chat.frames, _openai_refusal, _chat_results),
+    "responses": Odd(openai_responses.frames, openai_responses.refusal, _responses_results, cut_after=5),
     "anthropic": Odd(
         anthropic_messages.frames,
         lambda reply: anthropic_messages.answer(replace(reply, finish="refusal")),
+        _anthropic_results,
         cut_after=4,
         cut_usage=Usage(5000, 1),
     ),
@@ -62,7 +100,9 @@ ODD = {
     "google": Odd(
         google_gemini.frames,
         lambda reply: google_gemini.answer(replace(reply, finish="SAFETY")),
+        _google_results,
         malformed='{"path": 7}',
+        malformed_result=FILE,
         cut_after=1,
         cut_usage=Usage(5000, 30),
     ),
@@ -81,7 +121,10 @@ class Held:
     imported_bodies: tuple[bytes | None, ...]
     asked: list[Asked]
     served: Usage
+    finished: tuple[tuple[int, str], ...]
+    odd: Odd
     cost_usd: Decimal | None
+    summary: CallRecord
 
 
 def _script(provider: Provider, odd: Odd) -> tuple[list[Answer], Usage]:
@@ -137,6 +180,7 @@ async def _hold(name: str, folder: Path) -> Held:
             async for entry in pane.engine.store.subscribe(SessionId(session.id), after=0):
                 if isinstance(entry.event, SummaryMade):
                     break
+            log = [entry.event for entry in await pane.engine.store.read(SessionId(session.id))]
             copy = await pane.sessions.import_(await pane.sessions.export(session.id))
             return Held(
                 await _records(pane, session.id),
@@ -147,7 +191,10 @@ async def _hold(name: str, folder: Path) -> Held:
                 await _bodies(pane, copy.id),
                 server.asked,
                 served,
+                tuple((event.turn, event.step.finish_reason) for event in log if isinstance(event, ModelReplied)),
+                ODD[name],
                 (await pane.sessions.statistics(session.id)).cost_usd,
+                await pane.sessions.call(session.id, len(server.asked)),
             )
 
 
@@ -160,7 +207,7 @@ def _world(folder: Path, provider: Provider) -> World:
     )
     world.rule("tone", "Be brief: “short” sentences only, please. " * 3, include="always")
     takes = {"type": "object", "properties": {"path": {"type": "string", "title": "Path"}}, "required": ["path"]}
-    read = tool("read", "The file says: “ä 中”.", permission="never", parameters=takes, description="Read a file.")
+    read = tool("read", FILE[1], permission="never", parameters=takes, description="Read a file.")
     # It asks for an argument that no call has.
     fail = tool("fail", "{missing}", permission="never")
     world.toolbox.put("files", [read, fail])
@@ -230,11 +277,55 @@ def test_every_byte_of_every_answer_has_an_owner_and_no_word_belongs_to_the_enve
     assert all(any(call in step for step in steps) for call in ("files__burn", "files__fail", "files__read"))
 
 
+def test_every_byte_of_a_summary_call_has_an_owner(held: Held) -> None:
+    record = held.summary
+    assert record.body is not None
+    assert record.body == held.asked[-1].raw.decode()
+    assert (record.spans[0].start, record.spans[-1].end) == (0, len(record.body))
+    owned: dict[str, str] = {}
+    for span in record.spans:
+        owned[span.owner] = owned.get(span.owner, "") + record.body[span.start : span.end]
+    lines = [(owner, text) for owner, text in owned.items() if owner.startswith("message ")]
+    first, *_, last = lines
+    assert (first[0], first[1][:17]) == ("message 2: user", "USER: Message 1: ")
+    assert "Noted" in last[1]
+    # What was said belongs to the messages alone, and the task to itself.
+    rest = "".join(text for owner, text in owned.items() if not owner.startswith("message "))
+    assert not [word for word in ("Message", "Noted", "Done") if word in rest]
+    assert "You sum up conversations" in owned["the task"]
+    assert "record_summary" in owned["windowpane:record_summary"]
+    assert "[[end " in owned["the frame of the conversation"]
+
+
 def test_what_was_used_and_what_it_costs_is_what_the_server_says(held: Held) -> None:
     price = (held.served.input_tokens * 2 + held.served.output_tokens * 10) / Decimal(1_000_000)
 
     assert (held.listed.usage, held.cost_usd) == (held.served, price)
     assert sum((call.usage or Usage() for call in held.listed.calls), Usage()) == held.served
+
+
+def test_the_results_of_tools_that_failed_reach_the_model_as_errors(held: Held) -> None:
+    results = [
+        FILE,
+        held.odd.malformed_result,
+        (True, "There is no tool named 'files__burn'. Use one of the tools you were given."),
+        (True, "KeyError: 'missing'"),
+    ]
+
+    assert held.odd.results(json.loads(held.asked[4].raw)) == results
+    built = [(message.is_error, message.content) for message in held.records[4].messages if message.role == "tool"]
+    assert built == results
+
+
+def test_each_reply_tells_how_it_ended(held: Held) -> None:
+    assert held.finished == (
+        (1, "tool_call"),
+        (1, "tool_call"),
+        (1, "stop"),
+        # Turn 2 broke off without an end.
+        (3, "content_filter"),
+        *((turn, "stop") for turn in range(4, TURNS + 1)),
+    )
 
 
 def test_an_exported_session_that_is_imported_has_the_same_calls(held: Held) -> None:

@@ -11,6 +11,7 @@ from urllib.request import Request, urlopen
 import pytest
 
 from cli.running import PATIENCE_S, Done, environment, process, windowpane
+from files.samples import png
 from stores.kinds import KEY
 
 MESSAGE = '  call notes__write_note {"name": "kept", "text": "x"}\r\n'
@@ -28,6 +29,20 @@ class Told:
 def told(data: Path) -> Told:
     done = process(data, "chat", piped=MESSAGE.encode())
     return Told(done.err.rsplit("windowpane context ", 1)[1].split()[0], done)
+
+
+def test_chat_sends_files_along_and_names_one_that_cannot_be_read(data: Path, tmp_path: Path) -> None:
+    picture = tmp_path / "cat.png"
+    picture.write_bytes(png(40, 30))
+    sent = windowpane(data, "chat", "--attach", str(picture), "-m", "What is this?")
+    missing = windowpane(data, "chat", "--attach", str(tmp_path / "dog.png"), "-m", "What is this?")
+    (tmp_path / "dog.png").write_bytes(b"\x00\x01")
+    refused = windowpane(data, "chat", "--attach", str(tmp_path / "dog.png"), "-m", "What is this?")
+
+    assert sent.code == 0
+    assert f"With your message came cat.png (image/png, {len(png(40, 30))} bytes)." in sent.out
+    assert (missing.code, "dog.png: No such file" in missing.err) == (1, True)
+    assert (refused.code, "'dog.png' is damaged, or of a kind that cannot be attached" in refused.err) == (1, True)
 
 
 def test_init_writes_an_agent_once_and_says_what_to_try(tmp_path: Path) -> None:
@@ -149,6 +164,8 @@ def test_sessions_are_listed_renamed_shown_and_deleted(data: Path) -> None:
     renamed = windowpane(data, "sessions", "rename", session, "Trial")
     listed = windowpane(data, "sessions", "--json", "--limit", "1")
     shown = windowpane(data, "sessions", "show", "last")
+    found = json.loads(windowpane(data, "sessions", "find", "trial", "--json").out)
+    missing = windowpane(data, "sessions", "find", "over:1000k", "trial")
     asked = process(data, "sessions", "delete", session, piped=b"n\n")
     deleted = windowpane(data, "sessions", "delete", session, "--yes")
 
@@ -161,6 +178,8 @@ def test_sessions_are_listed_renamed_shown_and_deleted(data: Path) -> None:
         "turns": 1,
         "messages": 2,
     }
+    assert [(one["session_id"], one["title"], one["turn"]) for one in found["found"]] == [(session, "Trial", None)]
+    assert missing.out == "Nothing was found.\n"
     assert shown.out.startswith(f"Trial  {session}\nagent guide, 1 turn, ")
     assert "\nuser (turn 1)\nhello\n\nassistant (turn 1)\nI am the built-in offline model" in shown.out
     assert (asked.code, asked.out) == (

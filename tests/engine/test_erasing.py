@@ -5,21 +5,25 @@ from __future__ import annotations
 import json
 import sqlite3
 from contextlib import closing, suppress
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from calls.test_ledger import PROVIDERS, Provider
 from stores.kinds import KINDS, Kind
+from windowpane.api.replay import WhatIf
 from windowpane.context.events import Erased, FetchedAdded, FetchedCleared, MessageAdded, MessageRemoved, SummaryMade
 from windowpane.context.fetched import Fetched
 from windowpane.context.ids import SessionId
 from windowpane.context.messages import UserMessage
-from windowpane.errors import BlobNotFoundError, SessionBusyError
+from windowpane.errors import ModelRejectedError, SessionBusyError
 from windowpane.fetch.pages import Pages
 from windowpane.local.pane import LocalPane
 from windowpane.memory.recent import MOST_MESSAGES
 from windowpane.models.scripted import Call, Reply
+from windowpane.request.hybrid_selector import HybridSelector
+from windowpane.search.index import ItemIndex
 from windowpane.stores.packing import unpack
 from windowpane.stores.sqlite.store import SQLiteStore
 from windowpane.testing import World, drain, tool
@@ -44,21 +48,37 @@ def found_in(place: Path) -> list[str]:
     return [word for word in WORDS if word.encode() in written]
 
 
+@pytest.fixture
+def world(world: World) -> World:
+    """An agent with a reference that some messages need."""
+    world.selector = HybridSelector(ItemIndex(None))
+    world.reference("islands", "There are three islands off the coast.", include="agent", description="Islands")
+    return world
+
+
 async def everything(pane: LocalPane, session: SessionId) -> str:
     """Return every answer about a session as one text."""
     view = await pane.sessions.get(session)
     told: list[object] = [view, await pane.sessions.messages(session), await pane.sessions.export(session)]
     told += [await pane.sessions.statistics(session), await pane.sessions.calls(session)]
-    told += [await pane.turns.receipts(session)]
+    told += [await pane.turns.receipts(session), await pane.sessions.cache(session), await pane.sessions.xray(session)]
+    told += [await pane.sessions.fetched(session), await pane.sessions.summary(session)]
+    told += [await pane.analytics.dashboard(), await pane.preview(session, "And now?")]
     for turn in range(1, view.turn_count + 1):
         told += [await pane.turns.get(session, turn), await pane.turns.calls(session, turn)]
         for number, _ in enumerate((await pane.turns.calls(session, turn)).calls, 1):
             told.append(await pane.turns.call(session, turn, number))
-        for ask in (pane.turns.request, pane.turns.context, pane.turns.rebuild, pane.turns.debug, pane.turns.use):
-            try:
-                told.append(await ask(session, turn))
-            except BlobNotFoundError as error:
-                told.append(str(error))
+        told += [await pane.turns.usage(session, turn), await pane.turns.use(session, turn)]
+        for ask in (
+            pane.turns.request,
+            pane.turns.context,
+            pane.turns.rebuild,
+            pane.turns.debug,
+            pane.turns.explanations,
+            partial(pane.turns.compare, other=1),
+            partial(pane.turns.replay, what_if=WhatIf(search={"floor": 0.1}, query="islands")),
+        ):
+            told.append(await ask(session, turn))
     return repr(told)
 
 
@@ -161,6 +181,25 @@ async def test_what_others_said_stays_and_the_answer_says_so(world: World) -> No
     )
     assert [message.erased for message in request.messages if message.part == "history"] == [False, False]
     assert [m.content for m in messages if isinstance(m, UserMessage)] == [LONG, "Say it again."]
+
+
+async def test_what_still_names_the_address_of_a_page_is_told(world: World) -> None:
+    world.says("Hello.", Reply(error=ModelRejectedError("no")), "Done.")
+    address = "https://example.org/heron?q=a"
+    async with world.pane(pages=Pages()) as pane:
+        session = (await pane.engine.sessions.create()).id
+        await drain(pane.engine.turn(session, "Hello."))
+        await pane.engine.fetched.push(session, address, title="Herons", text=PAGE)
+        await drain(pane.engine.turn(session, "What was seen?"))
+        await drain(pane.engine.turn(session, "And then?"))
+        cleared = await pane.sessions.clear_fetched(session)
+        documents = [await pane.turns.get(session, turn) for turn in (1, 2, 3)]
+
+    assert cleared.remains == (
+        "the record of turn 2 names a page by its address",
+        "turn 3 names a page as a source of its answer, by title and address",
+    )
+    assert [address in repr(each) for each in documents] == [False, True, True]
 
 
 async def test_one_kind_is_cleared_out_of_what_came_in_together(world: World) -> None:

@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+import json
+import sys
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import anyio
 import pytest
 
+from patience import PATIENCE_S
+from windowpane.agents.folder import FolderAgents
 from windowpane.context.events import ItemAdded, SessionItem
 from windowpane.context.items import ItemRef, reference_ref, rule_ref, tool_ref
+from windowpane.engine import Engine
 from windowpane.errors import UnknownItemError
+from windowpane.models.provider import PydanticModels
+from windowpane.models.scripted import Call, Reply
 from windowpane.testing import World, drain, tool
+from windowpane.tools.mcp import McpToolbox
 
 
 @pytest.mark.spec("S0.4-S0.6", "S0.20", "S0.24", "S0.43", "S0.44", "S1.3", "S1.16", "S0.2", "S1.1")
@@ -189,3 +201,43 @@ def test_only_a_tool_names_a_server() -> None:
         "reference:atlas",
         "files:read",
     ]
+
+
+async def test_a_tool_that_a_server_unlocks_joins_the_open_session_and_one_that_was_removed_does_not(
+    world: World,
+) -> None:
+    server = Path(__file__).parents[1] / "tools" / "servers" / "by_sdk.py"
+    shop = {"command": sys.executable, "args": [str(server), "stdio"], "permission": "not_required"}
+    world.write("mcp.json", json.dumps({"mcpServers": {"shop": {**shop, "tools": {"pid": {"include": "manual"}}}}}))
+    grow = [Reply(calls=(Call("shop__grow", f'{{"name": "{name}"}}', id=name),)) for name in ("fresh", "stale")]
+    world.says(grow[0], "Grown.", grow[1], "Grown again.", "Done.")
+    async with AsyncExitStack() as stack:
+        engine = await stack.enter_async_context(
+            Engine(
+                store=world.store,
+                agents=FolderAgents(world.root),
+                models=PydanticModels(scripts=[world.model], environ=world.environ),
+                toolbox=McpToolbox,
+            )
+        )
+        session = (await engine.sessions.create()).id
+        await drain(engine.turn(session, "Grow"))
+        await _listed(engine, "fresh")
+        await drain(engine.turn(session, "Grow again"))
+        await _listed(engine, "stale")
+        await engine.items.exclude(session, tool_ref("shop", "stale"))
+        await drain(engine.turn(session, "Use it"))
+        held = (await engine.sessions.get(session)).tools
+
+    offered = [{each.offered_name for each in call.tools} for call in world.model.calls]
+    assert ["shop__fresh" in names for names in offered] == [False, False, True, True, True]
+    assert ("shop", "fresh") in held
+    assert not any("shop__stale" in names for names in offered)
+
+
+async def _listed(engine: Engine, name: str) -> None:
+    with anyio.fail_after(PATIENCE_S):
+        while True:
+            if name in {tool.name for server in await engine.agent_items.servers("pane") for tool in server.tools}:
+                return
+            await anyio.sleep(0.02)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
+import anyio
+import numpy as np
 import pytest
 
+from patience import PATIENCE_S
 from windowpane.context.events import MessageAdded, SummaryMade
 from windowpane.context.fold import RECENT_MESSAGES
 from windowpane.context.ids import SessionId
@@ -14,6 +18,7 @@ from windowpane.engine import Engine
 from windowpane.insight.debug import context_debug
 from windowpane.memory.recent import RECENT, UNCOVERED
 from windowpane.request.selector import FixedSelector
+from windowpane.search.embedding.base import Vectors
 from windowpane.search.embedding.minilm import MiniLM
 from windowpane.search.history import HistoryIndex
 from windowpane.stores.sqlite.store import SQLiteStore
@@ -122,6 +127,51 @@ async def test_what_lies_before_the_window_is_recalled_when_a_message_needs_it(w
     parts = [part for part in context.parts if part.kind == "recall" and part.status == "used"]
     assert parts
     assert all(part.evidence is not None and part.reason for part in parts)
+
+
+async def _kept(engine: Engine, session_id: SessionId, count: int) -> None:
+    with anyio.fail_after(PATIENCE_S):
+        vectors: dict[int, bytes] = {}
+        while len(vectors) < count:
+            vectors = await engine.store.vectors(session_id)
+            await anyio.sleep(0.01)
+
+
+class Counting:
+    """Gives every text the same meaning, and remembers which it was given."""
+
+    model = "counting"
+    language = None
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+
+    async def vocabulary(self) -> dict[str, int]:
+        return {}
+
+    async def embed(self, texts: Sequence[str]) -> Vectors:
+        self.texts += texts
+        return np.array([[1.0, 0.0]] * len(texts), np.float32)
+
+
+async def test_another_process_embeds_nothing_of_the_past_again_until_it_is_erased(
+    world: World, tmp_path: Path
+) -> None:
+    world.store = SQLiteStore(tmp_path / "a.db")
+    session_id = await talk(world, 7)
+    world.says(*["Yes."] * 2)
+    embedders = Counting(), Counting()
+    for number, embedder in enumerate(embedders):
+        async with world.engine(history=HistoryIndex(embedder)) as engine:
+            await drain(engine.turn(session_id, f"Which port does server {number} use?"))
+            await _kept(engine, session_id, 15 + 2 * number)
+    async with world.engine() as engine:
+        await engine.conversations.clear(session_id)
+        left = await engine.store.vectors(session_id)
+
+    # Messages of seven turns and of the one after them, all but the last; then the question and what it settles.
+    assert [len(embedder.texts) for embedder in embedders] == [1 + 15, 1 + 2]
+    assert left == {}
 
 
 @pytest.mark.spec("S3.42")

@@ -7,9 +7,11 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+import anyio
 import pytest
 
 from fetch.site import page, running_site
+from patience import PATIENCE_S
 from windowpane.api.agents import FoundItems
 from windowpane.context.ids import RequestId, SessionId
 from windowpane.context.request import Request
@@ -56,6 +58,12 @@ async def test_a_preview_is_the_request_that_the_turn_records(world: World, tmp_
         for number in range(9):
             await drain(engine.turn(session.id, f"The harbour light number {number} is red."))
         await engine.conversations.sum_up(session.id)
+        # What was said is embedded in the background; the preview and the turn should both find it done.
+        with anyio.fail_after(PATIENCE_S):
+            vectors: dict[int, bytes] = {}
+            while len(vectors) < 17:
+                await anyio.sleep(0.01)
+                vectors = await engine.store.vectors(session.id)
         await engine.fetched.push(session.id, "https://coast.example/tides", title="Tides", text="High at noon.")
         await engine.working.set(session.id, "files", [str(tmp_path / "plan.md")])
         world.toolbox.put("harbour", [tool("open_gate", description="Opens the gate.")])

@@ -7,9 +7,17 @@ from pathlib import Path
 import anyio
 import pytest
 
-from windowpane.context.events import Erased, HistoryCleared, MessageAdded, SessionCreated, SessionUpdated
+from windowpane.context.events import (
+    AgentChanged,
+    Erased,
+    HistoryCleared,
+    MessageAdded,
+    SessionCreated,
+    SessionItem,
+    SessionUpdated,
+)
 from windowpane.context.ids import SessionId
-from windowpane.context.items import rule_ref
+from windowpane.context.items import rule_ref, tool_ref
 from windowpane.context.messages import AssistantMessage, UserMessage
 from windowpane.context.session import SessionSettings
 from windowpane.errors import (
@@ -18,12 +26,15 @@ from windowpane.errors import (
     InvalidSettingError,
     MissingCorePromptError,
     SequenceConflictError,
+    SessionBusyError,
     SessionNotFoundError,
     TurnNotFoundError,
 )
+from windowpane.insight.past import past_turn
+from windowpane.models.scripted import Call, Reply
 from windowpane.stores.sessions import SNAPSHOT_EVERY
 from windowpane.stores.sqlite.store import SQLiteStore
-from windowpane.testing import World, drain
+from windowpane.testing import World, drain, tool
 
 
 @pytest.mark.spec("S1.13", "S4.62")
@@ -52,6 +63,57 @@ async def test_an_agent_that_is_not_there_is_named_with_those_that_are(world: Wo
     async with world.engine() as engine:
         with pytest.raises(AgentNotFoundError, match=r"no agent 'pain'; available: pane"):
             await engine.sessions.create("pain")
+
+
+async def test_a_session_is_given_another_agent_and_its_old_turns_keep_what_they_were_given(world: World) -> None:
+    for name in ("tone", "pane-only"):
+        world.rule(name, f"The {name} of pane.", include="always")
+    world.says("Hello.", "Hello again.")
+    async with world.engine() as engine:
+        session = (await engine.sessions.create()).id
+        await drain(engine.turn(session, "Hi"))
+        (world.root / "pane").rename(world.root / "sill")
+        (world.root / "sill" / "rules" / "pane-only.md").unlink()
+        world_rule = "---\ninclude: always\n---\nThe new rule.\n"
+        (world.root / "sill" / "rules" / "new.md").write_text(world_rule)
+        with pytest.raises(AgentNotFoundError):
+            await drain(engine.turn(session, "Still there?"))
+        with pytest.raises(AgentNotFoundError):
+            await engine.sessions.change(session, {"agent": "nobody", "name": "Not kept"})
+        before = await engine.sessions.get(session)
+        state, _ = await engine.sessions.change(session, {"agent": "sill"})
+        same, _ = await engine.sessions.change(session, {"agent": "sill"})
+        await drain(engine.turn(session, "Hi again"))
+        log = await engine.store.read(session)
+        first, second = [(await past_turn(engine, session, turn)).request for turn in (1, 2)]
+
+    assert (before.agent, before.name) == ("pane", "")
+    assert state.agent == "sill"
+    assert same.seq == state.seq
+    items = (SessionItem(rule_ref("tone"), "always"), SessionItem(rule_ref("new"), "always"))
+    assert [entry.event for entry in log if isinstance(entry.event, AgentChanged)] == [
+        AgentChanged(agent="sill", items=items)
+    ]
+    assert state.context_items == items
+    said = [" ".join(message.content for message in request.messages) for request in (first, second)]
+    assert "The pane-only of pane." in said[0]
+    assert "The pane-only of pane." not in said[1]
+    assert "The new rule." in said[1]
+
+
+async def test_a_session_whose_turn_waits_gets_no_other_agent(world: World) -> None:
+    world.toolbox.put("files", [tool("read", permission="required")])
+    world.says(Reply("Reading.", calls=(Call("files__read", "{}"),)))
+    async with world.engine() as engine:
+        engine.agents.create("sill", description='The "other" agent')
+        session = (await engine.sessions.create()).id
+        await engine.items.add(session, tool_ref("files", "read"))
+        await drain(engine.turn(session, "Read"))
+        with pytest.raises(SessionBusyError):
+            await engine.sessions.change(session, {"agent": "sill", "name": "Not kept"})
+        kept = await engine.sessions.get(session)
+
+    assert (kept.agent, kept.name) == ("pane", "")
 
 
 async def test_an_agent_without_a_core_prompt_does_not_start_and_says_what_to_write(world: World) -> None:
@@ -154,7 +216,7 @@ async def test_after_a_clear_every_worker_sees_the_same_turns(world: World, tmp_
         contexts = [await engine.past.context(session.id, 2) for engine in (one, two)]
 
     assert seen[0] == seen[1]
-    assert seen[0].turn_count == 2
+    assert (seen[0].turn_count, seen[0].last_turn) == (1, 2)
     assert contexts[0] == contexts[1]
 
 

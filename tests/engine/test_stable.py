@@ -252,6 +252,31 @@ async def test_tools_that_the_model_asks_for_stay_where_they_came_in(tmp_path: P
     assert [(str(item.ref), item.step, item.used) for item in state.carried.items] == [("files:find", 1, 1)]
 
 
+async def test_a_list_of_tools_that_changes_in_mid_turn_is_a_re_base_with_reason_and_price(tmp_path: Path) -> None:
+    world = stable_world(tmp_path)
+    world.write("agent.yaml", STABLE.replace("finders: false", "finders: true"))
+    world.toolbox.put("files", [tool("find", include="agent", permission="not_required")])
+    asks = Reply(calls=(Call("windowpane__find_tools", '{"query": "find files"}', "c1"),))
+    rules = CacheRules(read=0.1, write=1.25, input_usd=0.000002)
+    world.model = ScriptedModel("test", [asks, Reply("Done."), Reply("More.")], cache_rules=rules)
+    world.selector = FixedSelector({"find files": {"files:find": 0.9}})
+
+    async with world.engine() as engine:
+        session = await engine.sessions.create()
+        await drain(engine.turn(session.id, "one"))
+        await drain(engine.turn(session.id, "two"))
+        first, second = [(await past_turn(engine, session.id, turn)).request.context for turn in (1, 2)]
+
+    rebase = first.rebase
+    assert rebase is not None
+    assert (rebase.code, rebase.reason) == ("tools", "the model asked for tools, and the list of tools changed")
+    assert rebase.rewritten_tokens > 0
+    assert rebase.price_tokens == pytest.approx(1.15 * rebase.rewritten_tokens, abs=0.06)
+    assert rebase.price_usd == pytest.approx(rebase.price_tokens * 0.000002)
+    # The next request goes on with the list as the model had it.
+    assert second.rebase is None
+
+
 MESSAGES = st.sampled_from(["a", "b", "c", "d", "  a\n", "hello"])
 SELECTED = st.dictionaries(
     st.sampled_from(["rule:R1", "rule:R2", "reference:F1", "reference:F2", "files:t1", "files:t2", "files:t3"]),

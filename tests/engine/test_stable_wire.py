@@ -137,3 +137,39 @@ async def test_every_byte_of_such_a_body_has_an_owner(world: World, name: str) -
             owner = f"{message.part} {message.name}".strip()
             own = "".join(body[span.start : span.end] for span in spans if span.owner == owner)
             assert json.dumps(message.content)[1:-1].split("\\n")[-1] in own
+
+
+@pytest.mark.parametrize(
+    ("model", "answer"),
+    [("openai-chat:gpt-5", openai_chat.answer), ("openai-responses:gpt-5", openai_responses.answer)],
+)
+async def test_a_strict_agent_allows_only_the_tools_of_this_message(
+    world: World, model: str, answer: Callable[[WireReply], Answer]
+) -> None:
+    world.write("agent.yaml", f"model: {model}\nworking_context: false\nfinders: false\nstrict_tools: true\n")
+    world.toolbox.put("files", [tool("read"), tool("find", include="agent"), tool("grep", include="agent")])
+    world.selector = FixedSelector({"one": {"files:find": 0.9, "files:grep": 0.8}, "two": {"files:grep": 0.9}})
+    async with running(*[answer(WireReply((f"Answer {n}.",))) for n in range(3)]) as server:
+        world.environ = _openai(server.url)
+        async with world.engine() as engine:
+            session = await engine.sessions.create()
+            for message in ("one", "two", "three"):
+                await drain(engine.turn(session.id, message))
+
+    bodies = [asked.body for asked in server.asked]
+
+    assert [allowed_in(body) for body in bodies] == [None, ["files__grep", "files__read"], ["files__read"]]
+    # What may not be called now still stands in the list, so that the beginning of the prompt stays.
+    assert bodies[0]["tools"] == bodies[1]["tools"] == bodies[2]["tools"]
+    assert len(bodies[0]["tools"]) == 3
+
+
+def allowed_in(body: Any) -> list[str] | None:
+    """Return which tools a body allows, by name; None where it allows all."""
+    choice: Any = body.get("tool_choice")
+    if choice in (None, "auto"):
+        return None
+    assert choice["type"] == "allowed_tools"
+    allowed: Any = choice.get("allowed_tools", choice)
+    assert allowed["mode"] == "auto"
+    return sorted(entry.get("function", entry)["name"] for entry in allowed["tools"])

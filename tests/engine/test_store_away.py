@@ -219,7 +219,7 @@ async def test_over_http_a_store_that_is_away_is_a_503_with_a_time_to_try_again(
             chat = await client.post("/v1/chat/completions", json=CHAT)
             responses = await client.post("/v1/responses", json={"model": "pane", "input": "Hi"})
             agui = await client.post("/api/agents/pane/ag-ui", json=AG_UI)
-            store.lose(nth=3)
+            store.lose(nth=2)
             unwritten = await client.get("/readyz")
             store.come_back()
             ready = await client.get("/readyz")

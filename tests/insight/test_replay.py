@@ -290,7 +290,7 @@ async def test_a_record_of_an_earlier_version_is_rebuilt_compared_and_explained(
     del body["context"]["budget"]["pieces_tokens"]
     text = json.dumps(body, separators=(",", ":"), ensure_ascii=False)
 
-    old = replace(now, body=text, record=content_hash(text), context=context_of(text), catalog=None)
+    old = replace(now, body=text, record=content_hash(text), context=context_of(text, now.texts), catalog=None)
 
     assert old.damages == ()
     assert old.request.messages == now.request.messages

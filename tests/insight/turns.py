@@ -55,6 +55,8 @@ class Scene:
     turn: int = 1
     steps: tuple[Step, ...] = ()
     model: str = "echo"
+    max_output_tokens: int = 100
+    token_factor: float = 1.0
     finders: bool = False
 
     @property
@@ -90,7 +92,7 @@ def played(scene: Scene) -> PastTurn:
         seq=2 * scene.turn,
         record=name,
         body=texts[name],
-        context=context_of(texts[name]),
+        context=context_of(texts[name], texts),
         texts=texts,
         catalog=read_catalog(texts[catalog.name]),
         steps=scene.steps,
@@ -115,15 +117,23 @@ def scene_of(random: Random) -> Scene:
         )
         items.append(random.choice(made))
     must = sum(len(str(item)) for item in items if item.include == "always") // 4
+    token_factor = random.choice((1.0, 1.0, 1.3, 0.7))
+    max_output_tokens = random.choice((100, 100, 100_000))
+    reply = 1.0 if max_output_tokens == 100 else 4 / 3
+    model = random.choice(("echo", "echo", "openai:gpt-4o"))
     return Scene(
         items=tuple(items),
         near={item.ref: _nearness(random) for item in items},
         held=tuple(item.ref for item in items if item.include != "always" and random.random() < 0.15),
         search=SearchSettings(settings_of(random), settings_of(random)),
-        window_tokens=random.randint(450, 1500) + must,
+        window_tokens=int((random.randint(450, 1500) + must) * max(token_factor, 1.0) * reply),
+        model=model,
+        max_output_tokens=max_output_tokens,
+        token_factor=token_factor,
         small_talk=random.random() < 0.1,
         context_share=random.choice((0.0, 0.0, 0.4)),
-        finders=random.random() < 0.5,
+        # OpenAI's first tool takes room of its own, and a record does not tell whether finders would come.
+        finders=model == "echo" and random.random() < 0.5,
     )
 
 
@@ -187,7 +197,7 @@ def asked(scene: Scene, catalog: BlobHash | None = None) -> Request:
             agent=agent,
             session=session,
             message=scene.message,
-            settings=CallSettings(model=scene.model, max_output_tokens=100),
+            settings=CallSettings(model=scene.model, max_output_tokens=scene.max_output_tokens),
             window_tokens=scene.window_tokens,
             window_source="test",
             sections=build_prompt(agent, session.settings, now=NOW),
@@ -195,6 +205,7 @@ def asked(scene: Scene, catalog: BlobHash | None = None) -> Request:
             history=scene.recent,
             selection=selection,
             catalog=catalog,
+            token_factor=scene.token_factor,
         )
     )
 

@@ -5,7 +5,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from django.test import Client, override_settings
 from django.urls import include, path
 
 from patience import PATIENCE_S
+from windowpane.engine import Engine
 from windowpane.errors import InvalidInputError, InvalidSettingError
 from windowpane.integrations.django import ContextManager, ContextMode, PromptBuilder, get_context_manager
 from windowpane.integrations.django.conf import settings
@@ -59,6 +60,7 @@ def manager(folder: Path) -> ContextManager:
     return get_context_manager()
 
 
+@pytest.mark.client("Django", "context", "memory")
 @pytest.mark.spec("S4.38", "S4.39", "S4.40", "S4.41", "S4.42", "S4.51", "S4.62", "S4.63")
 def test_the_standard_flow_of_existing_code_is_a_recorded_turn(manager: ContextManager) -> None:
     manager.update_metadata(
@@ -104,6 +106,28 @@ def test_the_standard_flow_of_existing_code_is_a_recorded_turn(manager: ContextM
         return [str(item.ref) for item in context.items]
 
     assert manager.running.ask(recorded) == ["rule:tone"]
+
+
+def test_what_is_fetched_after_the_message_is_sent_with_it(manager: ContextManager) -> None:
+    manager.add_user_message("s", "What does the page say?")
+    before = manager.get_formatted_messages_for_api("s")
+    manager.add_fetched_context("s", "js_scraping", "The page says 42.", "https://www.sec.gov/edgar")
+    manager.add_fetched_context("s", "web_search", "Another says 43.", "https://b.example/")
+    after = manager.get_formatted_messages_for_api("s")
+    manager.add_assistant_message("s", "It says 42.")
+    manager.add_fetched_context("s", "web_search", "Too late.", "https://c.example/")
+    history = manager.get_full_context("s")["conversation_history"]
+
+    def fetched(messages: list[dict[str, str]]) -> list[bool]:
+        texts = ("The page says 42.", "Another says 43.")
+        return [any(text in message["content"] for message in messages) for text in texts]
+
+    assert (fetched(before), fetched(after)) == ([False, False], [True, True])
+    assert after[-1] == {"role": "user", "content": "What does the page say?"}
+    assert [(entry["role"], entry["content"]) for entry in history] == [
+        ("user", "What does the page say?"),
+        ("assistant", "It says 42."),
+    ]
 
 
 @pytest.mark.spec("S4.24", "S4.26", "S4.27", "S4.43", "S4.44", "S4.45", "S4.46", "S4.50")
@@ -296,6 +320,7 @@ def test_workers_share_sessions_and_lose_nothing(folder: Path) -> None:
     assert get_context_manager().get_session_stats("s")["message_count"] == 20
 
 
+@pytest.mark.client("Django", "failures")
 @pytest.mark.spec("S4.17", "S4.19", "S4.20", "S4.23")
 def test_a_store_that_is_away_is_a_503_with_a_time_to_try_again(folder: Path) -> None:
     client: Any = Client()
@@ -309,6 +334,30 @@ def test_a_store_that_is_away_is_a_503_with_a_time_to_try_again(folder: Path) ->
 
     assert [answer.status_code for answer in (before, away, after)] == [200, 503, 200]
     assert (away.json()["code"], away.headers["Retry-After"]) == ("store_replaced", "5")
+
+
+def test_a_process_that_is_full_is_a_429_with_a_time_to_try_again(folder: Path) -> None:
+    client: Any = Client()
+    asked = {"session_id": "a", "question": "Hello?"}
+
+    async def take_place(engine: Engine) -> None:
+        places.enter_context(engine.admission.beginning())
+
+    async def sessions(engine: Engine) -> int:
+        return len((await engine.store.sessions(None, limit=9)).rows)
+
+    with override_settings(WINDOWPANE={**site.WINDOWPANE, "MAX_TURNS": 1}):
+        running = get_context_manager().running
+        with ExitStack() as places:
+            running.ask(take_place)
+            full = [client.get(f"/get_chat_response{form}/", asked) for form in ("", "_stream")]
+            made = running.ask(sessions)
+        after = client.get("/get_chat_response/", asked)
+
+    assert [(answer.status_code, answer.json()["code"], answer.headers["Retry-After"]) for answer in full] == [
+        (429, "worker_full", "2")
+    ] * 2
+    assert (made, after.status_code) == (0, 200)
 
 
 @pytest.mark.parametrize(

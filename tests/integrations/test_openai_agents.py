@@ -122,6 +122,7 @@ async def test_it_behaves_like_a_list(world: World, steps: list[Any]) -> None:
             assert await memory.get_items() == expected
 
 
+@pytest.mark.client("OpenAI Agents SDK", "memory")
 async def test_a_runner_remembers_over_a_providers_wire(world: World) -> None:
     def whole(text: str, **more: Any) -> Any:
         message = {"role": "assistant", "content": text, **more}

@@ -42,6 +42,7 @@ def shown(messages: Sequence[ModelMessage]) -> list[tuple[str, str]]:
     ]
 
 
+@pytest.mark.client("Pydantic AI", "context", "memory")
 async def test_a_run_gets_the_context_and_is_recorded(world: World) -> None:
     seen: list[list[tuple[str, str]]] = []
 
@@ -76,6 +77,7 @@ async def test_a_run_gets_the_context_and_is_recorded(world: World) -> None:
     )
 
 
+@pytest.mark.client("Pydantic AI", "tools")
 async def test_picked_tools_are_offered_called_and_recorded_beside_the_agents_own(world: World) -> None:
     world.toolbox.put("files", [tool("read", "contents of {path}", permission="not_required"), tool("drop", "gone")])
 
@@ -111,6 +113,7 @@ async def test_picked_tools_are_offered_called_and_recorded_beside_the_agents_ow
     assert json.loads(first.tool_calls[0].arguments) == {"path": "a"}
 
 
+@pytest.mark.client("Pydantic AI", "failures")
 async def test_a_run_that_fails_leaves_the_message_and_an_error(world: World) -> None:
     def play(messages: Sequence[ModelMessage], info: AgentInfo) -> ModelResponse:
         raise RuntimeError("the model is down")

@@ -66,6 +66,15 @@ def test_small_talk_states_no_fact(text: str) -> None:
     assert facts(text) == ()
 
 
+@pytest.mark.parametrize("lead", ["Just so you know: ", "For the record, ", "Note that ", "By the way, "])
+def test_words_that_announce_a_statement_do_not_make_it_small_talk(lead: str) -> None:
+    assert [
+        fact
+        for fact in facts(f"{lead}Anna Silva is what ticketing has as owner.", by_user=True)
+        if "Anna Silva" in fact
+    ]
+
+
 def test_every_sentence_gives_its_own_fact_in_order() -> None:
     text = "We chose SQLite for the cache. It lives in ~/.cache/pane/vectors.db; the limit is 400 MB.\n\nBob agrees."
 

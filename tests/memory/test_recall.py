@@ -25,9 +25,9 @@ from windowpane.memory.recall import (
 from windowpane.memory.recent import recent_messages, text_of
 from windowpane.search.base import SearchQuery
 from windowpane.search.embedding.minilm import MiniLM
-from windowpane.search.embedding.vectors import VectorCache
 from windowpane.search.embedding.weights import PACKAGE
-from windowpane.search.history import HistoryIndex, HistoryResult, Past
+from windowpane.search.history import HistoryIndex
+from windowpane.search.past import HistoryResult, Past
 from windowpane.text.blocks import Recalled, recall_block
 from windowpane.text.tokens import count
 
@@ -271,7 +271,7 @@ def test_no_recalled_message_writes_a_line_that_passes_for_a_role(texts: list[st
 async def test_a_message_is_recalled_by_meaning_where_it_shares_no_word(tmp_path: Path) -> None:
     if find_spec(PACKAGE) is None:
         pytest.skip("the weights are not installed; `make weights` installs them")
-    index = HistoryIndex(MiniLM(tmp_path), VectorCache(tmp_path))
+    index = HistoryIndex(MiniLM(tmp_path))
 
     found = await ask(index, "Remind me, which food does the bird like?", PARROT, budget_tokens=60)
 

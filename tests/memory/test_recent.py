@@ -1,9 +1,11 @@
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.talk import AT, chatter, seqs, talk, user
-from windowpane.context.messages import ErrorMessage, Message, SystemMessage
+from windowpane.context.messages import AssistantMessage, ErrorMessage, Message, Source, SystemMessage
 from windowpane.context.summary import Summary
 from windowpane.memory.recent import (
     LEAST_RECENT,
@@ -11,6 +13,8 @@ from windowpane.memory.recent import (
     RECENT,
     UNCOVERED,
     Due,
+    MemoryWindow,
+    StandingTokens,
     conversation,
     due,
     recent_messages,
@@ -90,6 +94,28 @@ def test_however_a_conversation_grows_summary_and_window_share_it_between_them(s
         assert len(sent) >= min(end, LEAST_RECENT)
         assert len(sent) <= RECENT + UNCOVERED
         assert due(said, latest) is None
+
+
+def test_what_stands_beside_the_messages_is_counted_and_leaves_with_them() -> None:
+    messages = tuple(replace(each, turn=(each.seq + 1) // 2) for each in chatter(20))
+    window = MemoryWindow(tokens=900)
+    texts = dict.fromkeys(range(1, 11), 100)
+
+    assert due(messages, None, window) is None
+    assert due(messages, None, window, StandingTokens(texts=texts)) == Due(messages[:15], None)
+    # A re-base takes tools along, so they alone are no reason, however many they are.
+    assert due(messages, None, window, StandingTokens(tools=5000)) is None
+
+
+def test_the_lines_that_name_an_answer_s_documents_are_counted() -> None:
+    def cited(message: Message) -> Message:
+        sources = tuple(Source(title=f"Guide number {number}", score=0.5) for number in range(5))
+        return replace(message, sources=sources) if isinstance(message, AssistantMessage) else message
+
+    messages, window = chatter(20), MemoryWindow(tokens=400)
+
+    assert due(messages, None, window) is None
+    assert due([cited(message) for message in messages], None, window) is not None
 
 
 @given(lengths)

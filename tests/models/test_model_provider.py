@@ -10,12 +10,14 @@ import pytest
 
 from models.talking import KEY, QUICK, listen, openai_models
 from windowpane.errors import ModelUnavailableError, UnknownModelError
+from windowpane.models.local.server import is_installed
 from windowpane.models.provider import SETUPS, PydanticModels
 from windowpane.models.scripted import Reply, ScriptedModel
 from wire import openai_chat
 from wire.reply import WireReply
 from wire.server import running
 
+HERE = ("local",) if is_installed() else ()
 ALL_KEYS = {variable: KEY for setup in SETUPS.values() for variable in setup.key_variables}
 
 
@@ -24,7 +26,7 @@ async def test_echo_needs_nothing() -> None:
         model = models.open("echo")
 
         assert (model.name, models.window_tokens("echo")) == ("echo", 32_000)
-        assert models.known() == ("echo",)
+        assert models.known() == ("echo", *HERE)
 
 
 @pytest.mark.parametrize(
@@ -108,7 +110,7 @@ def test_only_models_of_providers_with_a_key_are_offered() -> None:
 
     assert known[0] == "echo"
     assert "anthropic:claude-opus-4-6" in known
-    assert {name.partition(":")[0] for name in known} == {"echo", "anthropic"}
+    assert {name.partition(":")[0] for name in known} == {"echo", *HERE, "anthropic"}
 
 
 async def test_scripted_models_are_opened_by_their_name_and_offered() -> None:
@@ -116,7 +118,7 @@ async def test_scripted_models_are_opened_by_their_name_and_offered() -> None:
     models = PydanticModels(scripts=[demo], environ={})
 
     assert models.open("scripted:demo") is demo
-    assert models.known() == ("echo", "scripted:demo")
+    assert models.known() == ("echo", *HERE, "scripted:demo")
     with pytest.raises(UnknownModelError, match="no script 'scripted:other'; available: scripted:demo"):
         models.open("scripted:other")
 

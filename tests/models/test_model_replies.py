@@ -30,7 +30,9 @@ CHAT = Spoken("openai:gpt-4o", openai_models, openai_chat.answer, openai_chat.MO
 ANTHROPIC = Spoken(
     "anthropic:claude-opus-4-6", anthropic_models, anthropic_messages.answer, "claude-opus-4-6", "max_tokens"
 )
-RESPONSES = Spoken("openai-responses:gpt-5", openai_models, openai_responses.answer, openai_responses.MODEL, "")
+RESPONSES = Spoken(
+    "openai-responses:gpt-5", openai_models, openai_responses.answer, openai_responses.MODEL, "max_output_tokens"
+)
 GOOGLE = Spoken("google:gemini-2.5-flash", google_models, google_gemini.answer, google_gemini.MODEL, "MAX_TOKENS")
 
 every_protocol = pytest.mark.parametrize(
@@ -108,7 +110,7 @@ async def test_parallel_tool_calls_keep_their_order_their_ids_and_their_argument
     texts, step = await hear(spoken, WireReply(("I will", " look."), calls=CALLS))
 
     assert "".join(text.text for text in texts) == "I will look."
-    assert step.text == "I will look."
+    assert (step.text, step.finish_reason) == ("I will look.", "tool_call")
     assert step.tool_calls == (
         ToolCall("call_1", "files_read", '{"path": "a.txt"}'),
         ToolCall("call_2", "files_read", '{"path": "b.txt"}'),
@@ -165,18 +167,7 @@ async def test_thinking_is_kept_apart_from_what_is_said(spoken: Spoken) -> None:
     assert (step.thinking, step.text) == ("Two and two", "It is 4.")
 
 
-@pytest.mark.parametrize(
-    "spoken",
-    [
-        pytest.param(CHAT, id="chat"),
-        pytest.param(ANTHROPIC, id="anthropic"),
-        pytest.param(
-            GOOGLE,
-            id="google",
-            marks=pytest.mark.filterwarnings("ignore:invalid escape sequence:DeprecationWarning"),
-        ),
-    ],
-)
+@every_protocol
 async def test_an_answer_cut_at_the_token_limit_says_so(spoken: Spoken) -> None:
     _, step = await hear(spoken, WireReply(("Once upon a",), finish=spoken.length))
 

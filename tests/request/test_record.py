@@ -34,4 +34,4 @@ def test_a_record_of_the_time_when_reply_options_were_called_demands_is_read() -
     old = texts[name].replace('"reply_options"', '"demands"').replace('"response_format"', '"form"')
 
     assert '"demands":{"must_call":[{' in old
-    assert (context_of(texts[name]), context_of(old)) == (CONTEXT, CONTEXT)
+    assert (context_of(texts[name], texts), context_of(old, texts)) == (CONTEXT, CONTEXT)

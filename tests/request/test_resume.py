@@ -65,6 +65,14 @@ def test_an_applet_without_parameters_is_its_name() -> None:
     assert resume_text({"applet": ("git-diff",)}, "", {}) == "Last applet: git-diff"
 
 
+def test_what_the_user_wants_to_do_stands_behind_the_environment() -> None:
+    text = resume_text({"ports": ("80",)}, "Linux", {}, "mend\nthe build")
+
+    assert text == "Environment: Linux\n\nCurrent intent: mend\\nthe build\n\nports: 80"
+    wants = SessionState(id=SessionId("s"), settings=SessionSettings(current_intent="mend it"), created_at=NOON)
+    assert is_resumed(wants, timedelta(minutes=30)) is True
+
+
 @pytest.mark.spec("S2.68")
 @pytest.mark.parametrize("hint", [None, "", " \n"])
 def test_with_nothing_stored_there_is_no_reminder(hint: str | None) -> None:

@@ -33,6 +33,11 @@ def test_the_session_overrides_its_agent_setting_by_setting() -> None:
     assert search_settings(AGENT, session) == {"preset": "normal", "top_n": 2}
 
 
+@pytest.mark.parametrize("url", ["https://example.org/a b", "HTTP:\\\\sec.gov", "file:///a.html", "about:blank", ""])
+def test_any_address_that_a_browser_can_show_is_taken(url: str) -> None:
+    assert checked_changes({"current_url": url}) == {"current_url": url}
+
+
 @pytest.mark.parametrize(
     ("changes", "why"),
     [
@@ -46,6 +51,9 @@ def test_the_session_overrides_its_agent_setting_by_setting() -> None:
         ({"tool_permission": "sometimes"}, "tool_permission: Input should be 'always', 'never' or 'tool'"),
         ({"mode": "fast"}, "mode: Input should be 'normal', 'thinking' or 'research'"),
         ({"model": 7}, "model: Input should be a valid string"),
+        ({"current_url": "not a url"}, "current_url: 'not%20a%20url' is no address; write one such as https://"),
+        ({"current_url": "https://"}, "current_url: 'https://' is no address"),
+        ({"current_url": "example.org/tides"}, "current_url: 'example.org/tides' is no address"),
     ],
 )
 def test_a_setting_that_cannot_be_used_is_named_with_the_reason(changes: dict[str, Any], why: str) -> None:

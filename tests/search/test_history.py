@@ -1,7 +1,7 @@
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 
+import anyio
 import httpx2
 import numpy as np
 import pytest
@@ -15,8 +15,8 @@ from windowpane.context.messages import AssistantMessage, Message, ModelReply, S
 from windowpane.search.base import SearchQuery
 from windowpane.search.embedding.minilm import MiniLM
 from windowpane.search.embedding.remote import RemoteEmbedder
-from windowpane.search.embedding.vectors import VectorCache
-from windowpane.search.history import RETRY_S, Held, HistoryIndex, HistoryResult, Past
+from windowpane.search.history import RETRY_S, HistoryIndex
+from windowpane.search.past import Held, HistoryResult, Past
 
 pytestmark = pytest.mark.anyio
 
@@ -85,6 +85,21 @@ async def test_only_what_lies_before_the_window_is_searched() -> None:
     assert [message.seq for message in result.messages] == [1, 2, 3, 4]
 
 
+class Kept:
+    """Keeps vectors as a store does."""
+
+    def __init__(self) -> None:
+        self.bodies: dict[int, bytes] = {}
+        self.as_of: list[int] = []
+
+    async def vectors(self, session_id: SessionId) -> dict[int, bytes]:
+        return dict(self.bodies)
+
+    async def put_vectors(self, session_id: SessionId, vectors: Mapping[int, bytes], *, as_of: int) -> None:
+        self.bodies |= vectors
+        self.as_of.append(as_of)
+
+
 async def test_every_message_is_embedded_once_with_its_neighbours(
     endpoint: Endpoint, client: httpx2.AsyncClient
 ) -> None:
@@ -115,17 +130,66 @@ async def test_a_message_that_was_last_is_embedded_again_when_the_next_one_is_kn
     assert result.degraded == ()
 
 
-async def test_another_process_finds_the_vectors_in_the_cache(
-    endpoint: Endpoint, client: httpx2.AsyncClient, tmp_path: Path
+async def test_another_process_finds_the_vectors_where_they_are_kept(
+    endpoint: Endpoint, client: httpx2.AsyncClient
 ) -> None:
-    embedder = RemoteEmbedder(client, endpoint.url, "m")
-    first = await search(HistoryIndex(embedder, VectorCache(tmp_path)), said(*TALK), "q", before_seq=7)
+    embedder, kept = RemoteEmbedder(client, endpoint.url, "m"), Kept()
+    first, second, other = (
+        HistoryIndex(embedder),
+        HistoryIndex(embedder),
+        HistoryIndex(RemoteEmbedder(client, endpoint.url, "other")),
+    )
+    for index in (first, second, other):
+        index.keep_in(kept)
+    before = await search(first, said(*TALK), "q", before_seq=7)
     endpoint.texts.clear()
 
-    second = await search(HistoryIndex(embedder, VectorCache(tmp_path)), said(*TALK), "q", before_seq=7)
+    after = await search(second, said(*TALK), "q", before_seq=7)
+    found = (endpoint.texts.copy(), sorted(kept.bodies))
+    await search(other, said(*TALK), "q")
 
-    assert endpoint.texts == ["q"]
-    assert (first.fused == second.fused).all()
+    assert found == (["q"], [1, 2, 3, 4, 5, 6])
+    assert (before.fused == after.fused).all()
+    # Vectors of another model are of no use.
+    assert len(endpoint.texts) == 2 + len(TALK)
+
+
+async def test_what_a_turn_settles_is_embedded_and_kept_before_it_is_searched(
+    endpoint: Endpoint, client: httpx2.AsyncClient
+) -> None:
+    talk, kept = said(*TALK), Kept()
+    passages = ["\n".join(TALK[max(0, n - 2) : n + 2]) for n in range(len(TALK))]
+    first, second = (HistoryIndex(RemoteEmbedder(client, endpoint.url, "m")) for _ in range(2))
+    embedded: list[list[str]] = []
+    for index, begin, end in ((first, 0, 4), (second, 1, 6), (first, 0, 8)):
+        index.keep_in(kept)
+        endpoint.texts.clear()
+        await index.prepare(SESSION, talk[begin:end], message_count=end, as_of=end)
+        embedded.append(endpoint.texts.copy())
+    endpoint.texts.clear()
+    result = await search(second, talk, "q", before_seq=8)
+
+    # All that is settled; by another process, which has not all of it, what the turn settles: its message and the
+    # answer before it; and then the rest, since only the one that held it does not look at what is kept.
+    assert embedded == [passages[2::-1], passages[4:2:-1], passages[6:2:-1]]
+    assert (sorted(kept.bodies), kept.as_of) == ([1, 2, 3, 4, 5, 6, 7], [4, 6, 8])
+    assert (endpoint.texts, result.degraded) == (["q"], ())
+    assert (first.held(SESSION).count, second.held(SESSION).count) == (8, 8)
+
+
+async def test_a_session_that_is_held_goes_on_with_what_was_said(
+    endpoint: Endpoint, client: httpx2.AsyncClient
+) -> None:
+    index = HistoryIndex(RemoteEmbedder(client, endpoint.url, "m"))
+    await search(index, said(*TALK[:6]), "q", before_seq=6)
+    endpoint.texts.clear()
+
+    await index.prepare(SESSION, said(*TALK)[4:], message_count=8, as_of=8)
+    held, embedded = index.held(SESSION), endpoint.texts.copy()
+    await search(index, (), "q", before_seq=8)
+
+    assert (held, len(embedded)) == (Held(8, 8), 2)
+    assert endpoint.texts[2:] == ["q"]
 
 
 async def test_a_search_does_not_wait_for_a_slow_embedder(endpoint: Endpoint, client: httpx2.AsyncClient) -> None:
@@ -138,16 +202,19 @@ async def test_a_search_does_not_wait_for_a_slow_embedder(endpoint: Endpoint, cl
     assert result.degraded == ("recall by keywords only: the embedding model was still loading",)
 
 
-async def test_embedding_goes_on_in_the_background(endpoint: Endpoint, client: httpx2.AsyncClient) -> None:
+async def test_vectors_of_the_past_are_made_in_the_background_and_never_waited_for(
+    endpoint: Endpoint, client: httpx2.AsyncClient
+) -> None:
     async with HistoryIndex(RemoteEmbedder(client, endpoint.url, "m")) as index:
-        await search(index, said(*TALK), "q", before_seq=2)
-        endpoint.behaviour = "slow"
-        late = await search(index, (), "q", before_seq=7, deadline_s=0.05)
-        endpoint.behaviour = "good"
-        endpoint.go_on.set()
-        found = await search(index, (), "q", before_seq=7)
+        await index.search(SESSION, (), SearchQuery("q"))
+        first = await search(index, said(*TALK), "q", before_seq=7)
+        with anyio.fail_after(PATIENCE_S):
+            found = first
+            while found.degraded:
+                await anyio.sleep(0.01)
+                found = await search(index, (), "q", before_seq=7)
 
-    assert late.degraded != ()
+    assert first.degraded == ("recall by keywords only for 6 passages that are still being indexed",)
     assert not np.isnan(found.meaning).any()
 
 

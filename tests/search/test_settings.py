@@ -3,7 +3,14 @@ from typing import Any
 import pytest
 
 from windowpane.errors import InvalidSettingError
-from windowpane.search.settings import PRESETS, TOOL_PRESETS, SearchSettings, SelectSettings, search_settings
+from windowpane.search.settings import (
+    PRESETS,
+    TOOL_PRESETS,
+    SearchSettings,
+    SelectSettings,
+    laid_over,
+    search_settings,
+)
 
 
 @pytest.mark.spec("S1.40")
@@ -29,6 +36,25 @@ def test_each_domain_may_change_what_both_share() -> None:
     assert (settings.of("text").enabled, settings.of("tool").enabled) == (True, False)
     assert settings.of("text").floor == PRESETS["conservative"].floor
     assert settings.of("tool").floor == TOOL_PRESETS["conservative"].floor
+
+
+AGENT = {"preset": "aggressive", "top_n": 7, "deadline_s": 0.5, "tools": {"top_n": 9, "floor": 0.3, "enabled": False}}
+
+
+@pytest.mark.parametrize(
+    ("session", "together"),
+    [
+        ({}, AGENT),
+        ({"top_n": 2}, {**AGENT, "top_n": 2, "tools": {"floor": 0.3, "enabled": False}}),
+        ({"tools": {"floor": 0.1}}, {**AGENT, "tools": {"top_n": 9, "floor": 0.1, "enabled": False}}),
+        ({"preset": "normal"}, {"preset": "normal", "deadline_s": 0.5, "tools": {"enabled": False}}),
+        ({"tools": {"preset": "normal"}}, {**AGENT, "tools": {"preset": "normal", "enabled": False}}),
+    ],
+)
+def test_a_session_beats_its_agent_and_its_preset_all_keys_that_a_preset_decides(
+    session: dict[str, Any], together: dict[str, Any]
+) -> None:
+    assert laid_over(AGENT, session) == together
 
 
 @pytest.mark.spec("S1.100")

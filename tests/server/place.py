@@ -19,6 +19,7 @@ from windowpane.agents.folder import FolderAgents
 from windowpane.engine import Engine
 from windowpane.fetch.pages import Pages
 from windowpane.models.provider import PydanticModels
+from windowpane.models.setup.keys import KeptKeys
 from windowpane.search.base import Nearness
 from windowpane.server.app import create_app
 from windowpane.serving import sockets
@@ -32,7 +33,7 @@ def engine_of(world: World, pages: Pages | None = None, nearness: Nearness | Non
     return Engine(
         store=world.store,
         agents=FolderAgents(world.root),
-        models=PydanticModels(scripts=[world.model], environ=world.environ),
+        models=PydanticModels(scripts=[world.model], environ=world.environ, keys=KeptKeys(world.root.parent / "keys")),
         toolbox=lambda: world.toolbox,
         selector=world.selector,
         pages=pages or Pages(),

@@ -36,9 +36,83 @@ async def test_agents_are_listed_without_starting_their_servers(world: World) ->
                 "references": 2,
                 "servers": 0,
                 "problems": 1,
+                "questions": ["What should I know about The API?", "What can you help me with?"],
             }
         ]
     }
+
+
+async def test_agents_are_created_copied_and_renamed(world: World) -> None:
+    fill(world)
+    (world.root / "pane" / ".git").mkdir()
+    async with served(world) as client:
+        empty = await client.post("/api/agents", json={"name": "sill", "description": 'A "quoted": #thing'})
+        copy = await client.post("/api/agents", json={"name": "pane-2", "copy_of": "pane"})
+        session = (await client.post("/api/sessions", json={"agent": "sill"})).json()["id"]
+        renamed = await client.patch("/api/agents/sill", json={"name": "frame"})
+        orphan = await client.post(f"/api/sessions/{session}/messages", json={"content": "Hi"})
+        given = await client.patch(f"/api/sessions/{session}", json={"agent": "frame"})
+        answered = await client.post(f"/api/sessions/{session}/messages", json={"content": "Hi"})
+        names = [agent["name"] for agent in (await client.get("/api/agents")).json()["agents"]]
+
+    assert (empty.status_code, empty.headers["location"]) == (201, "/api/agents/sill")
+    assert (empty.json()["description"], empty.json()["settings"]["model"], empty.json()["problems"]) == (
+        'A "quoted": #thing',
+        "echo",
+        [],
+    )
+    assert copy.json()["counts"] == {"rules": 1, "references": 2, "tools": 1}
+    assert not (world.root / "pane-2" / ".git").exists()
+    assert (renamed.status_code, renamed.json()["name"]) == (200, "frame")
+    assert problem_in(orphan)["code"] == "agent_not_found"
+    assert (given.json()["agent"], answered.json()["outcome"]) == ("frame", "completed")
+    assert names == ["frame", "pane", "pane-2"]
+
+
+@pytest.mark.parametrize(
+    ("name", "status", "said"),
+    [
+        ("../up", 422, "'../up' cannot be the name of an agent; use 1 to 64 letters, digits, - and _"),
+        (".hidden", 422, "cannot be the name of an agent"),
+        ("a/b", 422, "cannot be the name of an agent"),
+        ("a b", 422, "cannot be the name of an agent"),
+        ("x" * 65, 422, "cannot be the name of an agent"),
+        ("PANE", 409, "an agent or folder 'pane' already exists"),
+        ("plain", 409, "an agent or folder 'plain' already exists"),
+    ],
+)
+async def test_an_agents_name_leads_nowhere_else_and_takes_no_others_place(
+    world: World, name: str, status: int, said: str
+) -> None:
+    (world.root / "plain").mkdir()
+    (world.root / "other").mkdir()
+    (world.root / "other" / "agent.yaml").write_text("description: Stays.\n")
+    before = below(world)
+    async with served(world) as client:
+        created = await client.post("/api/agents", json={"name": name})
+        copied = await client.post("/api/agents", json={"name": name, "copy_of": "pane"})
+        renamed = await client.patch("/api/agents/other", json={"name": name})
+        missing = await client.post("/api/agents", json={"name": "new", "copy_of": "../../etc"})
+
+    for response in (created, copied, renamed):
+        assert response.status_code == status
+        assert said in problem_in(response)["detail"]
+    assert problem_in(missing)["code"] == "agent_not_found"
+    assert below(world) == before
+
+
+def below(world: World) -> list[str]:
+    found = world.root.parent.rglob("*")
+    return sorted(str(path) for path in found if not path.name.startswith("windowpane.db"))
+
+
+async def test_a_server_of_one_agents_folder_creates_no_others(world: World) -> None:
+    alone = World(world.root / "pane" / "inside")
+    (alone.root / "agent.yaml").write_text("description: Alone.\n")
+    async with served(alone) as client:
+        response = await client.post("/api/agents", json={"name": "second"})
+
+    assert "is the folder of one agent" in problem_in(response)["detail"]
 
 
 async def test_an_agent_tells_its_settings_counts_servers_and_problems(world: World) -> None:
@@ -65,9 +139,11 @@ async def test_an_agent_tells_its_settings_counts_servers_and_problems(world: Wo
             "search": {},
             "working_context": True,
             "finders": True,
+            "strict_tools": False,
             "prices": {},
             "cache": "auto",
             "memory": {},
+            "inputs": None,
         },
         "counts": {"rules": 1, "references": 2, "tools": 1},
         "servers": [server],

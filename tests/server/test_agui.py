@@ -3,6 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 import httpx2
+import pytest
 
 from clients.node import seen_by
 from server.place import problem_in, served
@@ -18,6 +19,7 @@ def run_input(run: str = "r1", **more: Any) -> dict[str, Any]:
     return {"threadId": "t", "runId": run, "messages": [{"id": "m", "role": "user", "content": "Hi"}], **more}
 
 
+@pytest.mark.client("AG-UI client", "chat", "streaming", "tools")
 async def test_ag_uis_own_client_runs_tools_and_approvals(world: World) -> None:
     world.toolbox.put("files", [tool("read", "contents of {path}")])
     world.says(

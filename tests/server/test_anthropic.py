@@ -39,6 +39,7 @@ async def asking(
         yield client, http
 
 
+@pytest.mark.client("Anthropic for Python", "chat", "streaming")
 async def test_a_message_is_answered_and_recorded(world: World) -> None:
     world.says(Reply("It is 4.", usage=Usage(120, 5, cache_read_tokens=100)))
     async with asking(world) as (client, http):
@@ -85,6 +86,7 @@ async def test_a_message_is_answered_and_recorded(world: World) -> None:
     assert [model.id for model in models.data] == ["pane"]
 
 
+@pytest.mark.client("Anthropic for Python", "tools")
 @pytest.mark.parametrize("named", [True, False], ids=["in a session", "without one"])
 async def test_tools_of_the_client_are_called_and_the_turn_goes_on(world: World, named: bool) -> None:
     world.says(ASKS, Reply("It rains.", usage=Usage(20, 6, cache_read_tokens=4)))
@@ -129,6 +131,7 @@ async def test_tokens_are_counted_without_a_turn(world: World) -> None:
     assert (world.model.calls, listed) == ([], [])
 
 
+@pytest.mark.client("Anthropic for Python", "errors")
 async def test_failures_have_anthropics_form_also_before_a_stream(world: World, tmp_path: Path) -> None:
     slow = Reply("", error=ModelRateLimitedError("the provider is busy", retry_after_s=7))
     world.says(slow, slow)
@@ -140,7 +143,7 @@ async def test_failures_have_anthropics_form_also_before_a_stream(world: World, 
         with pytest.raises(anthropic.RateLimitError):
             await client.messages.create(model="pane", max_tokens=9, messages=HI, stream=True)
         image: Any = {"type": "image", "source": {"type": "url", "url": "https://example.org/a.png"}}
-        with pytest.raises(anthropic.BadRequestError, match="only text and tools") as refused:
+        with pytest.raises(anthropic.BadRequestError, match="send the bytes as a source of type base64") as refused:
             await client.messages.create(model="pane", max_tokens=9, messages=[{"role": "user", "content": [image]}])
         nothing = await http.get("/anthropic/v1/nothing")
     tokens = TokenFile(tmp_path / "tokens.json")

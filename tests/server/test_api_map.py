@@ -155,7 +155,7 @@ async def test_the_client_does_what_the_functions_of_the_context_manager_did(wor
 async def test_a_turn_that_failed_is_sent_again_and_the_model_is_asked_once(world: World) -> None:
     world.says("Better.")
     async with served(world) as client:
-        session = await new_session(client, settings={"model": "scripted:nobody"})
+        session = await new_session(client, settings={"model": "openai:nobody"})
         path = f"/api/sessions/{session}"
         failed = (await client.post(f"{path}/messages", json={"content": "Hi"})).json()
         await client.patch(path, json={"settings": {"model": "scripted:test"}})

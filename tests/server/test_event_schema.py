@@ -13,6 +13,7 @@ from patience import PATIENCE_S
 from server.place import events_in, new_session, served
 from windowpane.api.wire import unflat, wire
 from windowpane.context.events import (
+    AgentChanged,
     ApprovalDecided,
     ApprovalRequested,
     CallEnded,
@@ -57,6 +58,7 @@ CALL = ToolCall("call_1", "notes__read", "{}", tool_ref("notes", "read"))
 CREATED = SessionCreated(agent="pane", owner="local", settings={}, items=(SessionItem(rule_ref("tone"), "always"),))
 EVENTS: tuple[Event, ...] = (
     SessionUpdated(changes={"name": "Photos", "mode": None}, actor="user"),
+    AgentChanged(agent="other", items=(SessionItem(rule_ref("tone"), "always"),), servers=("notes",)),
     ItemAdded(item=SessionItem(rule_ref("brief"), "manual"), actor="model"),
     ItemRemoved(ref=rule_ref("brief"), actor="user"),
     ItemReadmitted(ref=rule_ref("brief"), actor="user"),
@@ -110,17 +112,18 @@ async def test_every_event_that_a_watcher_is_sent_is_one_of_the_union_in_the_des
 ) -> None:
     session = await new_session(client)
     document = (await client.get("/openapi.json")).json()
-    # A server that reads of a cleared history erases what is left of it.
-    await world.store.append(SessionId(session), [event for event in EVENTS if not isinstance(event, HistoryCleared)])
+    # A server that reads of a cleared history, or of cleared pages, erases what is left of them.
+    cleared = [event for event in EVENTS if isinstance(event, HistoryCleared | FetchedCleared)]
+    await world.store.append(SessionId(session), [event for event in EVENTS if event not in cleared])
 
     async with client.stream("GET", f"/api/sessions/{session}/events?after=0") as response:
         events = events_in(response)
         with anyio.fail_after(PATIENCE_S):
-            sent = [(await anext(events)).data for _ in range(len(EVENTS) + 1)]
+            sent = [(await anext(events)).data for _ in range(len(EVENTS) - len(cleared) + 2)]
             await client.delete(f"/api/sessions/{session}")
             sent.append((await anext(events)).data)
 
-    sent += [wire(Recorded(9, AT, HistoryCleared(turns=1))), wire(Delta(1, "Hi", "thinking")), wire(Missed(3))]
+    sent += [*(wire(Recorded(9, AT, event)) for event in cleared), wire(Delta(1, "Hi", "thinking")), wire(Missed(3))]
     assert [errors(document, "WatchedEvent", body) for body in sent] == [[]] * len(sent)
     union = document["components"]["schemas"]["WatchedEvent"]
     assert {body["type"] for body in sent} == set(union["discriminator"]["mapping"])

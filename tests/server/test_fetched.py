@@ -15,6 +15,18 @@ from windowpane.testing import World, tool
 NO_USAGE = {"input_tokens": 0, "output_tokens": 0, "cache_read_tokens": 0, "cache_write_tokens": 0}
 
 
+async def test_search_results_of_ones_own_engine_come_in_and_reach_the_model(world: World) -> None:
+    world.says("At noon.")
+    result = {"kind": "web_search", "url": "https://example.org/tides", "content": "High at noon.", "query": "tides"}
+    async with served(world) as client:
+        session = await new_session(client)
+        sent = await client.post(f"/api/sessions/{session}/fetched", json={"items": [result]})
+        await client.post(f"/api/sessions/{session}/messages", json={"content": "When is high tide?"})
+
+    assert (sent.status_code, sent.json()["counts"]) == (201, {"web_search": 1, "page": 0})
+    assert any("High at noon." in message.content for message in world.model.calls[0].messages)
+
+
 @pytest.mark.spec("S4.44", "S4.46", "S4.57", "S4.59", "S4.60", "S4.63")
 async def test_pages_come_in_are_counted_and_are_cleared(world: World) -> None:
     world.says("Hello there.")

@@ -5,10 +5,14 @@ import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from server.place import problem_in, served
+from server.place import engine_of, problem_in, served
+from windowpane.server.applets.roots import Offer
+from windowpane.server.process.configure import app_for
+from windowpane.settings import Settings
 from windowpane.testing import World
 
 GIT = {
@@ -59,7 +63,7 @@ async def test_a_folder_is_listed_page_by_page(world: World, root: Path) -> None
             await client.get("/api/files/list", params={"path": str(root), "limit": 4, "cursor": first["cursor"]})
         ).json()
 
-    assert roots == {"roots": [str(root)]}
+    assert roots == {"roots": [str(root)], "offered": None}
     assert [(entry["name"], entry["kind"]) for entry in first["entries"] + rest["entries"]] == [
         ("sub", "folder"),
         ("<b>.txt", "file"),
@@ -331,3 +335,52 @@ async def test_a_repository_that_is_kept_elsewhere_is_not_read(
         response = await client.get("/api/files/diff", params={"path": str(repository)})
 
     assert problem_in(response)["code"] == "missing_file"
+
+
+async def test_the_folder_that_the_server_was_started_in_is_shared_when_its_user_says_so(
+    world: World, root: Path, tmp_path: Path
+) -> None:
+    answers = tmp_path / "data" / "shared.json"
+    file = {"path": str(root / "notes.md")}
+    (root / "notes.md").write_text("Here.\n")
+    async with served(world, offer=Offer(root, answers)) as client:
+        before = (await client.get("/api/files")).json()
+        hidden = await client.get("/api/files/content", params=file)
+        wrong = await client.post("/api/files", json={"path": str(root.parent)})
+        shared = (await client.post("/api/files", json={"path": str(root)})).json()
+        shown = await client.get("/api/files/content", params=file)
+    async with served(world, offer=Offer(root, answers)) as client:
+        kept = (await client.get("/api/files")).json()
+        taken_back = (await client.post("/api/files", json={"path": str(root), "share": False})).json()
+        gone = await client.get("/api/files/content", params=file)
+    async with served(world) as client:
+        not_offered = await client.post("/api/files", json={"path": str(root)})
+
+    nothing: list[str] = []
+    unshared, yes = ({"roots": roots, "offered": str(root)} for roots in (nothing, [str(root)]))
+    assert (before, shared, kept, taken_back) == (unshared, yes, yes, unshared)
+    assert (hidden.status_code, shown.json()["text"], gone.status_code) == (404, "Here.\n", 404)
+    assert [problem_in(response)["status"] for response in (wrong, not_offered)] == [409, 409]
+
+
+@pytest.mark.parametrize(
+    ("settings", "token_needed", "folder", "offered"),
+    [
+        ({}, False, "project", True),
+        ({"host": "::1"}, False, "project", True),
+        ({"host": "0.0.0.0"}, False, "project", False),
+        ({}, True, "project", False),
+        ({"roots": ["/srv"]}, False, "project", False),
+        ({}, False, "/", False),
+        ({}, False, "~", False),
+        ({}, False, None, False),
+    ],
+)
+def test_only_a_server_for_its_own_user_offers_the_folder_that_it_was_started_in(
+    world: World, tmp_path: Path, settings: dict[str, Any], token_needed: bool, folder: str | None, offered: bool
+) -> None:
+    chosen = Settings(data=tmp_path, **settings)
+    started_in = None if folder is None else (tmp_path / folder if folder == "project" else Path(folder).expanduser())
+    app = app_for(chosen, engine_of(world), token_needed=token_needed, started_in=started_in)
+
+    assert (app.state.roots.offer is not None) is offered

@@ -1,12 +1,16 @@
 from __future__ import annotations
 
+import platform
 import shutil
+from functools import partial
 
+import anyio
 import httpx2
 import pytest
 
 from server.guests import guarded
 from server.place import new_session, problem, problem_in, served
+from windowpane import __version__
 from windowpane.context.messages import Usage
 from windowpane.models.scripted import Call, Reply
 from windowpane.testing import World, tool
@@ -37,18 +41,56 @@ async def test_turns_model_calls_tool_calls_and_requests_are_counted(world: Worl
         'windowpane_http_requests_total{method="GET",route="/api/sessions/{session_id}",status="404"}': 1,
         'windowpane_http_requests_total{method="GET",route="(none)",status="404"}': 1,
         'windowpane_turns_total{agent="pane",outcome="completed"}': 1,
-        'windowpane_turn_seconds_count{agent="pane"}': 1,
+        'windowpane_turn_seconds_count{agent="pane",outcome="completed"}': 1,
         f'windowpane_model_calls_total{{error="",{model}}}': 2,
-        'windowpane_model_call_seconds_count{provider="scripted"}': 2,
+        f"windowpane_model_call_seconds_count{{{model}}}": 2,
         f'windowpane_tokens_total{{kind="input",{model}}}': 31,
         f'windowpane_tokens_total{{kind="output",{model}}}': 11,
         'windowpane_tool_calls_total{error="",server="files",tool="read"}': 1,
-        'windowpane_tool_call_seconds_count{server="files"}': 1,
+        'windowpane_tool_call_seconds_count{server="files",tool="read"}': 1,
+        **{f'windowpane_running{{operation="{each}"}}': 0 for each in ("turn", "model_call", "tool_call")},
+        f'windowpane_build_info{{python="{platform.python_version()}",version="{__version__}"}}': 1,
         "windowpane_selection_seconds_count": 1,
     }
     assert {name: found.get(name) for name in expected} == expected
     assert found["windowpane_append_seconds_count"] >= 5
     assert not [name for name in found if session in name or "planted" in name]
+
+
+async def test_streams_are_counted_while_they_are_open_and_not_among_the_latencies(world: World) -> None:
+    world.says("Hello.")
+    route = 'route="/api/sessions/{session_id}/messages"'
+    async with served(world) as client:
+        session = await new_session(client)
+        before = await numbers(client)
+        streamed = await client.post(
+            f"/api/sessions/{session}/messages", json={"content": "Hi"}, headers={"accept": "text/event-stream"}
+        )
+        after = await numbers(client)
+
+    assert streamed.headers["content-type"].startswith("text/event-stream")
+    assert f"windowpane_http_streams_open{{{route}}}" not in before
+    assert after[f"windowpane_http_streams_open{{{route}}}"] == 0
+    assert after[f"windowpane_http_stream_seconds_count{{{route}}}"] == 1
+    assert after[f'windowpane_http_requests_total{{method="POST",{route},status="200"}}'] == 1
+    assert f'windowpane_http_request_seconds_count{{method="POST",{route}}}' not in after
+
+
+async def test_a_turn_that_runs_is_counted_while_it_does(world: World) -> None:
+    turns, running = (f'windowpane_running{{operation="{each}"}}' for each in ("turn", "model_call"))
+    during: dict[str, float] = {}
+    released = anyio.Event()
+    world.says(Reply("Done.", after=released))
+    async with served(world) as client:
+        session = await new_session(client)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(partial(client.post, f"/api/sessions/{session}/messages", json={"content": "Hi"}))
+            while during.get(running, 0) != 1:
+                during = await numbers(client)
+            released.set()
+        after = await numbers(client)
+
+    assert (during[turns], after[turns], after[running]) == (1, 0, 0)
 
 
 async def test_a_method_that_the_web_does_not_use_is_not_a_new_number(client: httpx2.AsyncClient) -> None:

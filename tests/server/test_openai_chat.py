@@ -24,6 +24,7 @@ from windowpane.server.app import create_app
 from windowpane.server.openai.one_off import Once
 from windowpane.stores.memory import MemoryStore
 from windowpane.testing import World, tool
+from windowpane.turn.run import NOT_ASKED
 
 WEATHER: ChatCompletionToolParam = {
     "type": "function",
@@ -57,6 +58,7 @@ async def test_agents_are_the_models(world: World) -> None:
     assert (missing.value.code, missing.value.param) == ("model_not_found", "model")
 
 
+@pytest.mark.client("OpenAI for Python", "chat")
 async def test_a_request_without_a_session_stands_for_itself(world: World) -> None:
     world.rule("tone", "Be kind.", include="always")
     world.says(Reply("It is 4.", usage=Usage(120, 5, cache_read_tokens=100)))
@@ -146,6 +148,7 @@ async def test_a_session_is_named_by_a_header_or_by_metadata_and_remembers(world
     assert [(entry["id"], entry["name"]) for entry in listed] == [(named[0], "my own name"), (session, "")]
 
 
+@pytest.mark.client("OpenAI for Python", "streaming")
 async def test_an_answer_is_streamed_with_its_usage(world: World) -> None:
     go_on = anyio.Event()
     world.toolbox.put("files", [tool("read", "contents", permission="not_required")])
@@ -176,6 +179,7 @@ async def test_an_answer_is_streamed_with_its_usage(world: World) -> None:
     assert all(chunk.usage is None for chunk in chunks[:-1])
 
 
+@pytest.mark.client("OpenAI for Python", "tools")
 @pytest.mark.parametrize("named", [True, False], ids=["in a session", "without a session"])
 async def test_functions_of_the_client_are_called_by_the_client(world: World, named: bool) -> None:
     world.toolbox.put("files", [tool("read", "contents", permission="not_required")])
@@ -292,7 +296,7 @@ async def test_a_tool_that_needs_a_person_is_denied_where_nobody_can_be_asked(wo
         answer = await client.chat.completions.create(model="pane", messages=[{"role": "user", "content": "Look"}])
 
     assert answer.choices[0].message.content == "I may not look."
-    assert "denied" in world.model.calls[1].messages[-1].content
+    assert world.model.calls[1].messages[-1].content == NOT_ASKED
 
 
 async def test_in_a_session_a_person_decides_and_the_client_is_told_to_wait(world: World) -> None:
@@ -320,6 +324,7 @@ async def test_in_a_session_a_person_decides_and_the_client_is_told_to_wait(worl
         (ModelRateLimitedError("slow down", retry_after_s=3), 429, "rate_limit_exceeded", None),
     ],
 )
+@pytest.mark.client("OpenAI for Python", "errors")
 async def test_a_failed_model_call_is_an_error_of_openais_kind(
     world: World, error: Any, status: int, code: str, retry: str | None
 ) -> None:
@@ -367,8 +372,8 @@ REFUSED: list[tuple[dict[str, Any], int, str | None, str]] = [
     (
         {"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}]},
         400,
-        "messages[0].content[0]",
-        "unsupported_value",
+        "messages[0].content[0].image_url",
+        "invalid_value",
     ),
     ({"n": 2}, 400, "n", "unsupported_value"),
     ({"stop": [""]}, 400, "stop[0]", "invalid_value"),

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import pytest
+
 from clients.node import seen_by
 from server.place import served
 from windowpane.context.messages import Usage
@@ -7,6 +9,7 @@ from windowpane.models.scripted import Call, Reply
 from windowpane.testing import World
 
 
+@pytest.mark.client("OpenAI for Node", "chat", "streaming", "tools")
 async def test_openais_node_client_works_unchanged(world: World) -> None:
     world.says(
         Reply("Hello.", usage=Usage(7, 3)),

@@ -26,6 +26,7 @@ WEATHER: FunctionToolParam = {
 ASKS = Reply("Let me see.", calls=(Call("client__weather", '{"city": "Oslo"}', id="c1"),), usage=Usage(10, 5))
 
 
+@pytest.mark.client("OpenAI for Python", "responses")
 async def test_a_response_is_text_with_its_usage_and_the_next_one_carries_on(world: World) -> None:
     world.says(Reply("One.", usage=Usage(7, 3, cache_read_tokens=2)), "Two.", "Three.")
     async with asking(world) as (client, http):
@@ -184,8 +185,8 @@ REFUSED: list[tuple[dict[str, Any], int, str | None, str]] = [
     (
         {"input": [{"role": "user", "content": [{"type": "input_image", "image_url": "x"}]}]},
         400,
-        "input[0].content[0]",
-        "unsupported_value",
+        "input[0].content[0].image_url",
+        "invalid_value",
     ),
     ({"tools": [{"type": "web_search"}]}, 400, "tools[0].type", "invalid_value"),
 ]

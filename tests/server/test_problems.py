@@ -87,6 +87,7 @@ def test_every_error_has_a_status() -> None:
         "error": 500,
         "call_not_found": 404,
         "cost_limit_reached": 429,
+        "worker_full": 429,
         "encryption_key": 500,
         "lease_lost": 409,
         "request_too_long": 502,
@@ -195,9 +196,8 @@ async def test_half_a_character_names_no_agent(client: httpx2.AsyncClient) -> No
 
 async def test_a_body_beyond_the_limit_is_refused_with_and_without_a_length(world: World) -> None:
     async with served(world, max_body_bytes=1000) as client:
-        session = await new_session(client)
-        path = f"/api/sessions/{session}/messages"
-        body = b'{"content": "' + b"x" * 2_000_000 + b'"}'
+        path = "/api/sessions"
+        body = b'{"name": "' + b"x" * 2_000_000 + b'"}'
 
         async def pieces() -> AsyncGenerator[bytes]:
             for start in range(0, len(body), 65536):

@@ -68,6 +68,7 @@ async def test_a_new_session_holds_the_always_items_of_its_agent(world: World) -
         "summary": None,
         "message_count": 0,
         "turn_count": 0,
+        "last_turn": 0,
         "token_count": 0,
         "seq": 1,
         "created_at": "…",
@@ -142,6 +143,20 @@ async def test_a_setting_that_cannot_be_used_changes_nothing(
     facts = {"name": next(iter(settings))}
     assert problem_in(response) == problem(422, "invalid_setting", detail, facts=facts)
     assert (await client.get(f"/api/sessions/{session}")).json() == before
+
+
+@pytest.mark.parametrize("model", ["gpt", "nobody:gpt-5", ":x", "scripted:gone"])
+async def test_a_model_that_cannot_exist_is_refused_and_one_without_a_key_is_taken(
+    client: httpx2.AsyncClient, model: str
+) -> None:
+    session = await new_session(client)
+
+    refused = await client.patch(f"/api/sessions/{session}", json={"name": "new", "settings": {"model": model}})
+    begun = await client.post("/api/sessions", json={"settings": {"model": model}})
+    taken = await client.patch(f"/api/sessions/{session}", json={"settings": {"model": "anthropic:claude-sonnet-4-5"}})
+
+    assert [(problem_in(each)["code"], each.status_code) for each in (refused, begun)] == [("unknown_model", 422)] * 2
+    assert (taken.json()["name"], taken.json()["settings"]["model"]) == ("", "anthropic:claude-sonnet-4-5")
 
 
 UNSTORABLE = (

@@ -25,6 +25,7 @@ KEPT = (
     "analytics.count",
     "expiry.sweep",
     "session.watch",
+    "sessions.index",
     "sqlite.look_out",
     "tokens.watch",
     "turn.cancel",

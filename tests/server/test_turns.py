@@ -47,7 +47,14 @@ async def test_a_message_is_answered_with_everything_about_its_turn(world: World
     context = body.pop("request_context")
     user, assistant = body["messages"]
     assert response.status_code == 200
-    assert steady(user) == {"content": "  Hi\t", "turn": 1, "seq": 2, "at": "…", "role": "user"}
+    assert steady(user) == {
+        "content": "  Hi\t",
+        "attachments": [],
+        "turn": 1,
+        "seq": 2,
+        "at": "…",
+        "role": "user",
+    }
     assert steady(assistant) | {"model_reply": None} == {
         "model_reply": None,
         "request": assistant["request"],
@@ -260,6 +267,7 @@ async def test_a_tool_call_waits_for_a_decision_and_the_turn_goes_on_after_it(wo
         "content": "contents of a",
         "is_error": False,
         "latency_ms": 0,
+        "attachments": [],
     }
     assert done["request_context"] == waiting["request_context"]
 
@@ -327,9 +335,9 @@ async def test_a_preview_is_the_request_that_would_be_made_and_stores_nothing(wo
 
 
 async def test_a_preview_opens_no_model_so_it_may_name_one_that_is_not_there(client: httpx2.AsyncClient) -> None:
-    session = await new_session(client, settings={"model": "scripted:nobody"})
+    session = await new_session(client, settings={"model": "openai:nobody"})
 
     response = await client.post(f"/api/sessions/{session}/preview", json={"content": "Hi"})
 
     context = response.json()["context"]
-    assert (context["settings"]["model"], context["budget"]["window_source"]) == ("scripted:nobody", "assumed")
+    assert (context["settings"]["model"], context["budget"]["window_source"]) == ("openai:nobody", "assumed")

@@ -37,6 +37,7 @@ TELLING = "import os, sys; print(os.environ.get('PLANTED'), file=sys.stderr); sy
 
 NAMES = (
     "provider_key",
+    "given_key",
     "embeddings_key",
     "search_key",
     "store_password",
@@ -217,9 +218,9 @@ class Planted:
     spans: list[tuple[str, bytes]]
 
     def found(self) -> list[str]:
-        """Return which secrets stand where, with the data folder; the agents' own files are where they belong."""
+        """Return which secrets stand where, with the data folder; agents and given keys are where they belong."""
         for name, body in files_below(self.data):
-            if not name.startswith("agents/"):
+            if not name.startswith(("agents/", "keys/")):
                 self.written.add(f"data/{name}", body)
         return self.written.found()
 
@@ -293,6 +294,14 @@ def drive_http(written: Written, address: str, token: str, reader: str) -> None:
             written.answer(client.post(f"/api/sessions/{at}/messages", json={"content": "Hello?"}))
         events = {"Accept": "text/event-stream"}
         written.answer(client.post(f"/api/sessions/{session}/messages", json={"content": "Hi"}, headers=events))
+        for body in (
+            {"key": planted["given_key"]},
+            {"key": [planted["given_key"]]},
+            {"key": f"{planted['given_key']} "},
+        ):
+            written.answer(client.put("/api/providers/openai/key", json=body))
+            written.answer(client.put("/api/providers/none/key", json=body))
+        written.answer(client.post(f"/api/sessions/{session}/messages", json={"content": "With another key?"}))
         chat: dict[str, Any] = {"model": "pane", "messages": [{"role": "user", "content": "Hi"}]}
         written.answer(client.post("/v1/chat/completions", json=chat))
         written.answer(client.post("/v1/chat/completions", json=chat | {"stream": True}))

@@ -10,7 +10,7 @@ import pytest
 
 from patience import PATIENCE_S
 from stores.kinds import begin, contents, created, events, said
-from windowpane.context.events import Erased, HistoryCleared, Recorded
+from windowpane.context.events import Erased, HistoryCleared, Recorded, SessionContext
 from windowpane.context.ids import BlobHash, SessionId, content_hash, new_session_id
 from windowpane.errors import (
     BlobNotFoundError,
@@ -299,6 +299,23 @@ async def test_touching_and_reading_leave_the_log_alone(store: Store) -> None:
     assert read_again == after
 
 
+async def test_what_a_user_looks_at_is_logged_at_its_time_and_leaves_the_session_where_it_is_listed(
+    store: Store,
+) -> None:
+    one, two = [await begin(store), await begin(store)]
+    before = await store.row(one)
+    looked = SessionContext(reason="changed", context={"applet": ("text-editor", "path=/a")}, set_name="applet")
+
+    await store.append(one, [looked])
+
+    log, after = await store.read(one), await store.row(one)
+    assert (log[-1].event, log[-1].at >= before.touched_at) == (looked, True)
+    assert after == replace(before, last_seq=before.last_seq + 1)
+    assert [row.id for row in (await store.sessions()).rows] == [two, one]
+    await store.append(one, [looked, said("And now?")])
+    assert [row.id for row in (await store.sessions()).rows] == [one, two]
+
+
 async def test_the_stores_clock_is_the_one_that_its_times_are_of(store: Store) -> None:
     before = await store.now()
     session = await begin(store)
@@ -347,6 +364,7 @@ async def test_erasing_replaces_events_and_forgets_blobs_and_snapshot_but_keeps_
         blobs={content_hash(text): text for text in (secret, harmless)},
     )
     await store.put_snapshot(session, Snapshot(4, b"the secret"))
+    await store.put_vectors(session, {2: b"the secret", 3: b"stays"}, as_of=4)
 
     await store.erase(session, [2, 4, 99], blobs=[content_hash(secret), BlobHash("unknown")])
 
@@ -357,6 +375,7 @@ async def test_erasing_replaces_events_and_forgets_blobs_and_snapshot_but_keeps_
         content_hash(harmless): harmless
     }
     assert await store.snapshot(session) is None
+    assert await store.vectors(session) == {}
     assert (await store.append(session, [said("x")], key="k")).repeated is True
     assert (await store.append(session, [said("next")])).first_seq == 5
 
@@ -368,11 +387,28 @@ async def test_a_snapshot_from_before_an_erasure_does_not_bring_the_text_back(st
     await store.erase(session, [2])
 
     await store.put_snapshot(session, Snapshot(2, b"the secret"))
+    await store.put_vectors(session, {2: b"the secret"}, as_of=2)
     assert await store.snapshot(session) is None
+    assert await store.vectors(session) == {}
 
     await store.append(session, [said("new")])
     await store.put_snapshot(session, Snapshot(4, b"new"))
+    await store.put_vectors(session, {4: b"new"}, as_of=4)
     assert await store.snapshot(session) == Snapshot(4, b"new")
+    assert await store.vectors(session) == {4: b"new"}
+
+
+async def test_vectors_of_messages_are_kept_and_replaced_by_number(store: Store) -> None:
+    session, other = await begin(store), await begin(store)
+    await store.append(session, [said("a"), said("b")])
+
+    await store.put_vectors(session, {2: b"\0a" * 400, 3: b"b"}, as_of=3)
+    await store.put_vectors(session, {3: b"", 4: b"c\xff"}, as_of=3)
+    await store.put_vectors(NOBODY, {1: b"x"}, as_of=1)
+
+    assert await store.vectors(session) == {2: b"\0a" * 400, 3: b"", 4: b"c\xff"}
+    assert await store.vectors(other) == await store.vectors(NOBODY) == {}
+    assert await store.snapshot(session) is None
 
 
 @pytest.mark.spec("S4.49")
@@ -383,6 +419,7 @@ async def test_deleting_a_session_leaves_nothing_of_it_and_nothing_of_others_goe
         await store.append(session, [said("hello")], key="k", blobs={content_hash(shared): shared})
     await store.append(deleted, [said("more")], blobs={content_hash(own): own})
     await store.put_snapshot(deleted, Snapshot(2, b"state"))
+    await store.put_vectors(deleted, {2: b"vector"}, as_of=3)
     await store.acquire(deleted, "me", 600)
 
     await store.delete(deleted)
@@ -396,6 +433,7 @@ async def test_deleting_a_session_leaves_nothing_of_it_and_nothing_of_others_goe
 
     await store.append(deleted, [created("bob")], expected_seq=0)
     assert await store.snapshot(deleted) is None
+    assert await store.vectors(deleted) == {}
     assert await store.acquire(deleted, "another worker", 600)
     assert (await store.append(deleted, [said("x")], key="k")).repeated is False
 

@@ -1,3 +1,4 @@
+import json
 import signal
 from collections.abc import Mapping
 from os import kill
@@ -324,7 +325,29 @@ async def test_tools_that_change_at_run_time_are_listed_again_in_either_protocol
             await tools.call(name, "grow", {"name": "fresh"})
         await until(lambda: all("fresh" in tool_names(tools, name) for name in ("new", "old")))
 
-        assert [server.state for server in tools.servers()] == ["ready", "ready"]
+        assert [(server.state, server.unlocked) for server in tools.servers()] == [("ready", {"fresh"})] * 2
+
+
+async def test_a_server_that_brings_many_tools_has_them_selected_unless_it_says_otherwise() -> None:
+    async with McpToolbox(QUICK) as tools:
+        kept = by_sdk("kept", always_up_to=2, tool_include={"add": "always"})
+        await connected(tools, kept, by_sdk("many", always_up_to=2), by_sdk("few", always_up_to=100))
+
+        modes = {server.name: {tool.name: tool.include for tool in server.tools} for server in tools.servers()}
+
+    assert {name: set(found.values()) for name, found in modes.items() if name != "kept"} == {
+        "many": {"agent"},
+        "few": {"always"},
+    }
+    assert (modes["kept"]["add"], modes["kept"]["grow"]) == ("always", "agent")
+
+
+async def test_a_server_is_told_which_folders_it_may_work_in(tmp_path: Path) -> None:
+    async with McpToolbox(QUICK, roots=[tmp_path]) as tools:
+        await connected(tools, by_hand("old"))
+        told = await tools.call("old", "ask", {"method": "roots/list"})
+
+    assert json.loads(told.content) == {"roots": [{"uri": tmp_path.resolve().as_uri(), "name": tmp_path.name}]}
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 from mcp_types import CallToolResult, ContentBlock, ImageContent, TextContent
 
+from windowpane.context.messages import NewFile
 from windowpane.tools.base import ToolOutput
 from windowpane.tools.output import MAX_CHARACTERS, output
 
@@ -20,7 +21,7 @@ def test_structured_content_is_read_only_when_no_text_repeats_it() -> None:
 
     assert output(CallToolResult(content=words, structured_content={"apples": 3})) == ToolOutput("3 apples")
     assert output(CallToolResult(content=picture, structured_content={"apples": 3})) == ToolOutput(
-        '{"apples":3}\n[image image/png, 3 bytes]'
+        '{"apples":3}\n[image image/png, 3 bytes]', files=(NewFile("image.png", b"\0\0\0"),)
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from datetime import date, datetime
 from typing import Literal, TypeVar
 
@@ -109,6 +109,12 @@ class PausedStore(Store):
 
     async def partial(self, session_id: SessionId) -> bytes | None:
         return await self._call(lambda: self._store.partial(session_id))
+
+    async def put_vectors(self, session_id: SessionId, vectors: Mapping[int, bytes], *, as_of: int) -> None:
+        await self._call(lambda: self._store.put_vectors(session_id, vectors, as_of=as_of))
+
+    async def vectors(self, session_id: SessionId) -> dict[int, bytes]:
+        return await self._call(lambda: self._store.vectors(session_id))
 
     async def acquire(self, session_id: SessionId, holder: str, ttl_s: float) -> int | None:
         async def work() -> int | None:

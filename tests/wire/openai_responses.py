@@ -76,7 +76,8 @@ def _events(reply: WireReply) -> Iterator[tuple[str, dict[str, Any]]]:
         yield "response.function_call_arguments.done", {**place, "arguments": arguments, "name": call.name}
         output.append(_call(call, "completed", arguments))
         yield "response.output_item.done", {"output_index": index, "item": output[-1]}
-    yield "response.completed", {"response": _response(reply, "completed", output)}
+    end = "incomplete" if reply.finish else "completed"
+    yield f"response.{end}", {"response": _response(reply, end, output)}
 
 
 def _thought(pieces: tuple[str, ...]) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -111,7 +112,7 @@ def _response(reply: WireReply, status: str, output: list[dict[str, Any]]) -> di
         "created_at": 1_700_000_000,
         "status": status,
         "error": None,
-        "incomplete_details": None,
+        "incomplete_details": {"reason": reply.finish} if status == "incomplete" else None,
         "instructions": None,
         "model": MODEL,
         "output": output,
@@ -119,7 +120,7 @@ def _response(reply: WireReply, status: str, output: list[dict[str, Any]]) -> di
         "tool_choice": "auto",
         "tools": [],
         "metadata": {},
-        "usage": usage if status == "completed" else None,
+        "usage": None if status == "in_progress" else usage,
     }
 
 

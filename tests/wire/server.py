@@ -6,7 +6,7 @@ the end of the connection in the middle. What a provider's answer looks like is 
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -43,6 +43,9 @@ class Asked:
     gone: asyncio.Event = field(default_factory=asyncio.Event)
 
 
+_NO_MORE = Answer((b'{"error": {"message": "the script has no more answers"}}',), status=500, headers=dict(JSON))
+
+
 class WireServer:
     """Answers in the order given. A request beyond the last answer gets a 500 that says so."""
 
@@ -51,6 +54,8 @@ class WireServer:
         self.url = ""
         self._answers = list(answers)
         self._next = 0
+        self.refuses: Callable[[Asked], bool] = lambda _: False
+        """Tells which requests are refused without an answer of the script being spent on them."""
         self._waiting: set[asyncio.Event] = set()
         self._connections: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
 
@@ -81,7 +86,8 @@ class WireServer:
                 for came in self._waiting:
                     came.set()
                 self._waiting.clear()
-                if not await _give(self._take(), asked, reader, writer):
+                answer = _NO_MORE if self.refuses(asked) else self._take()
+                if not await _give(answer, asked, reader, writer):
                     return
         except (ConnectionError, asyncio.IncompleteReadError):
             return
@@ -97,9 +103,7 @@ class WireServer:
 
     def _take(self) -> Answer:
         if self._next >= len(self._answers):
-            return Answer(
-                (b'{"error": {"message": "the script has no more answers"}}',), status=500, headers=dict(JSON)
-            )
+            return _NO_MORE
         self._next += 1
         return self._answers[self._next - 1]
 

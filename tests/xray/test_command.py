@@ -67,7 +67,8 @@ def test_a_program_runs_as_it_would_and_its_calls_are_recorded(tmp_path: Path) -
     first, second = report["calls"]
     assert (report["session"]["title"], report["session"]["origin"]["program"]) == ("Hello?", "openai-python")
     assert (first["shared_bytes"], second["shared_bytes"] > 50) == (None, True)
-    assert set(second["parts"]) == {"messages", "model", "stream", "tools"}
+    assert {share["kind"] for share in second["kinds"]} == {"message", "reply", "tool", "setting"}
+    assert sum(share["tokens"] for share in second["kinds"]) == second["call"]["usage"]["input_tokens"]
     assert [(tool["name"], tool["calls"]) for tool in report["tools"]] == [("clock", 0)]
     assert "Tools: 1 offered, 1 never called" in shown.stdout
     assert b"planted" not in b"".join(file.read_bytes() for file in (tmp_path / "data").rglob("*") if file.is_file())

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from contextlib import aclosing
 from pathlib import Path
 
 import anyio
+import httpx2
 
-from server.place import served
+from server.place import engine_of, listening, served
 from windowpane.api.sessions import SessionView
 from windowpane.callers import TokenFile
 from windowpane.client import Client
 from windowpane.context.events import Recorded
+from windowpane.server.app import create_app
 from windowpane.testing import World
+from windowpane.xray.app import XrayApp
 from wire import anthropic_messages
 from wire.reply import WireReply
 from wire.server import running
@@ -47,7 +49,12 @@ async def test_calls_need_a_token_of_their_own_and_belong_to_its_owner(world: Wo
     assert (session.owner, session.agent, session.title) == ("ann", "xray:python-httpx2", "Hello?")
     assert types == ["session.created", "turn.started", "call.sent", "call.ended", "model.replied", "turn.finished"]
     (sent,) = report.calls
-    assert sent.parts["messages"] == len(json.dumps(ASKED["messages"], separators=(",", ":")))
+    assert [(share.kind, share.parts, share.tokens) for share in sent.kinds] == [("message", 1, 11), ("setting", 2, 0)]
+    assert [(part.kind, part.name) for part in report.parts] == [
+        ("setting", "model"),
+        ("setting", "max_tokens"),
+        ("message", ""),
+    ]
 
 
 async def _recorded(pane: Client) -> tuple[SessionView, list[str]]:
@@ -72,3 +79,23 @@ async def test_a_large_body_passes_and_a_page_of_another_site_does_not(world: Wo
         read = await http.get("/xray/anthropic/v1/models", headers={"sec-fetch-site": "cross-site"})
 
     assert [passed.status_code, foreign.status_code, read.status_code, len(server.asked)] == [200, 403, 403, 1]
+
+
+async def test_calls_that_are_lost_are_counted_and_shown(world: World) -> None:
+    async with running(HI, HI) as server:
+        app = create_app(engine_of(world), upstreams={"anthropic": server.url})
+        proxy: XrayApp = app.state.xray
+        async with listening(app) as url, httpx2.AsyncClient(base_url=url, timeout=None) as http:
+            await http.post("/xray/anthropic/v1/messages", json=ASKED)
+            await proxy.recorder.settled()
+            proxy.recorder.room.most_bytes = 10
+            passed = await http.post("/xray/anthropic/v1/messages", json=ASKED)
+            await proxy.recorder.settled()
+            status = (await http.get("/api/xray")).json()
+            numbers = (await http.get("/metrics")).text
+
+    assert passed.status_code == 200
+    assert status == {"providers": list(proxy.providers), "recorded": 1, "lost": {"full": 1}, "waiting_bytes": 0}
+    assert "anthropic" in status["providers"]
+    assert 'windowpane_xray_calls_total{outcome="full"} 1.0' in numbers
+    assert 'windowpane_xray_calls_total{outcome="recorded"} 1.0' in numbers

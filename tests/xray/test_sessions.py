@@ -9,7 +9,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from windowpane.cli.render_calls import draw_report
+from windowpane.cli.render_xray import draw_report
 from windowpane.cli.terminal import Screen
 from windowpane.context.messages import AssistantMessage, Usage, UserMessage
 from windowpane.errors import RecordedSessionError
@@ -84,7 +84,10 @@ async def test_a_turn_has_the_steps_results_and_attempts_of_its_calls(world: Wor
         page = await proxy.pane.sessions.messages(session)
         calls = await proxy.pane.sessions.calls(session)
         bodies = [await proxy.engine.calls.wire(view.id, call) for call in await proxy.engine.calls.of_session(view.id)]
+        await proxy.pane.sessions.clear_history(session)
+        left = await proxy.engine.store.blob_hashes(session)
 
+    assert left == []
     assert view.origin is not None
     assert (view.agent, view.title, view.origin.program, view.origin.version, view.origin.conversation) == (
         "xray:claude-code",
@@ -281,10 +284,40 @@ async def test_the_report_says_what_broke_the_prefix_and_leaves_counts_and_probe
     broke = report.cache.calls[1].broke
     assert broke is not None
     assert 2500 < broke.lost_tokens < 3000
-    assert (broke.at, broke.item, broke.reason, broke.since) == ("system block 1", None, "its text changed", 1)
+    assert (broke.at, broke.item, broke.reason, broke.since) == (
+        "system block 1",
+        "system introduction",
+        "its text changed",
+        1,
+    )
     draw_report(Screen(), report)
     lines = capsys.readouterr().out.splitlines()
     cost = f"{broke.lost_tokens:,} tokens billed again, cost unknown"
     below = next(place for place, line in enumerate(lines) if line.startswith("   4  ")) + 1
-    assert lines[below] == f"      the prefix broke at system block 1, because its text changed: {cost}"
-    assert lines[below + 4 : below + 6] == [f"What broke the prefix ({cost}):", f"  system block 1: 1 break, {cost}"]
+    assert (
+        lines[below]
+        == f"      the prefix broke at system introduction (system block 1), because its text changed: {cost}"
+    )
+    assert lines[below + 4 : below + 6] == [
+        f"What broke the prefix ({cost}):",
+        f"  system introduction: 1 break, {cost}",
+    ]
+
+
+async def test_a_program_whose_session_was_deleted_goes_on_in_another(world: World) -> None:
+    whole = anthropic_messages.answer(WireReply(text=("Yes.",)))
+    async with (
+        running(whole, whole, whole) as server,
+        xray(world, server.url) as proxy,
+        httpx2.AsyncClient() as client,
+    ):
+        named, unnamed = Program(client, proxy, {**CLAUDE, "X-Session-Id": "one"}), Program(client, proxy, {})
+        await named.ask(_user("Do it."))
+        (first,) = await proxy.sessions()
+        await proxy.pane.sessions.delete(first)
+        await named.ask(_user("Do it."), _said("Yes."), _user("Go on."))
+        await unnamed.ask(_user("Hello?"))
+        left = [await proxy.pane.sessions.get(session) for session in await proxy.sessions()]
+
+    assert [(view.title, view.turn_count) for view in left] == [("Go on.", 1), ("Hello?", 1)]
+    assert (proxy.app.recorder.room.recorded, dict(proxy.app.recorder.room.lost)) == (3, {})

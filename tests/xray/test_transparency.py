@@ -30,8 +30,8 @@ QUESTION = "Wie spät ist es in “Ōsaka”? 🕰"
 REPLY = WireReply(
     text=("It is ", "late: “ä 中”."), calls=(WireCall("c1", "clock", ('{"zone": ', '"Asia/Tokyo"}')),), cached_tokens=5
 )
-CONNECTION = ("host", "connection", "keep-alive", "transfer-encoding")
-"""Headers that concern one connection, or name the server."""
+CONNECTION = ("host", "connection", "keep-alive", "transfer-encoding", "traceparent")
+"""Headers that concern one connection or one request, or name the server."""
 
 Client = Callable[[str], Awaitable[Any]]
 

@@ -12,6 +12,8 @@ const loadAgents = () => import('./agents/AgentsView.svelte')
 const loadAgent = () => import('./agents/AgentView.svelte')
 const loadAnalytics = () => import('./insight/analytics/AnalyticsView.svelte')
 
+const loadShared = () => import('./insight/xray/SharedView.svelte')
+
 export function viewOf(place: Place): View | null {
   switch (place.view) {
     case 'agents':
@@ -20,6 +22,8 @@ export function viewOf(place: Place): View | null {
       return { load: loadAgent, props: { agent: place.agent, item: place.item ?? null, part: place.part ?? null } }
     case 'analytics':
       return { load: loadAnalytics, props: { filters: place.filters ?? {} } }
+    case 'shared':
+      return { load: loadShared, props: {} }
     default:
       return null
   }

@@ -5,10 +5,11 @@ that is not there, a server in both `agent.yaml` and `mcp.json`. The first file 
 other is reported.
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 
 from windowpane.agents.base import Agent, FileEntry, FileKind, Prompts, ServerEntry
+from windowpane.agents.fields import shortened
 from windowpane.agents.files import FoundFile
 from windowpane.agents.items import ItemFile
 from windowpane.agents.manifest import UNREADABLE, Manifest
@@ -38,13 +39,17 @@ def put_together(name: str, folder: str, files: tuple[AgentFile, ...], missed: t
     rules = _unique(files, "rule", problems)
     references = _unique(files, "reference", problems)
     problems += _unknown_related(references)
+    named = _names_by_title(references)
     return Agent(
         name=name,
         folder=folder,
         description=own.description,
+        questions=own.questions,
         settings=own.settings,
         rules=tuple(sorted((file.item for file in rules if isinstance(file.item, Rule)), key=_order)),
-        references=tuple(sorted((file.item for file in references if isinstance(file.item, Reference)), key=_order)),
+        references=tuple(
+            sorted((_resolved(file.item, named) for file in references if isinstance(file.item, Reference)), key=_order)
+        ),
         prompts=_prompts(files, problems),
         servers=_servers([*_manifests(files, "servers"), own]),
         problems=tuple(sorted(problems, key=lambda problem: (problem.file, problem.line or 0))),
@@ -87,13 +92,25 @@ def _unique(files: Iterable[AgentFile], kind: FileKind, problems: list[Problem])
 
 
 def _unknown_related(references: list[ItemFile]) -> list[Problem]:
-    names = {file.item.name for file in references if file.item}
+    named = _names_by_title(references)
     return [
-        Problem(file=file.file, line=line, reason=f"related names {name!r}, and there is no such reference")
+        Problem(file=file.file, line=line, reason=f"related names {shortened(name)!r}, and there is no such reference")
         for file in references
         for name, line in file.related_lines.items()
-        if name not in names
+        if name not in named
     ]
+
+
+def _names_by_title(references: list[ItemFile]) -> dict[str, str]:
+    """Return what each reference can be called in `related`: its name, or its title where that is no other's name."""
+    items = [file.item for file in references if isinstance(file.item, Reference)]
+    titles = {item.title: item.name for item in reversed(items)}
+    return titles | {item.name: item.name for item in items}
+
+
+def _resolved(item: Reference, named: Mapping[str, str]) -> Reference:
+    related = tuple(dict.fromkeys(named.get(name, name) for name in item.related))
+    return item if related == item.related else replace(item, related=related)
 
 
 def _order(item: Rule | Reference) -> tuple[int, str]:

@@ -51,6 +51,7 @@ class Agent:
     name: str
     folder: str
     description: str = ""
+    questions: tuple[str, ...] = ()
     settings: AgentSettings = field(default_factory=AgentSettings)
     rules: tuple[Rule, ...] = ()
     references: tuple[Reference, ...] = ()
@@ -80,6 +81,26 @@ class Agents(Protocol):
 
         Raises:
             AgentNotFoundError: no such agent.
+        """
+        ...
+
+    def create(self, name: str, *, description: str = "", copy_of: str | None = None) -> None:
+        """Write a new agent without items, or a copy of another one.
+
+        Raises:
+            InvalidInputError: the name cannot be used, or the folder cannot be written.
+            AlreadyThereError: there is an agent, or something else, of this name.
+            AgentNotFoundError: there is no agent `copy_of`.
+        """
+        ...
+
+    def rename(self, name: str, new_name: str) -> None:
+        """Give an agent another name. Sessions that it has keep the old one until they are given an agent again.
+
+        Raises:
+            AgentNotFoundError: no such agent.
+            InvalidInputError: the new name cannot be used, or the folder cannot be renamed.
+            AlreadyThereError: there is an agent, or something else, of the new name.
         """
         ...
 

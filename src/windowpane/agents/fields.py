@@ -102,6 +102,11 @@ class Fields:
             return tuple(value for value in node.values if self._is_text(value, value.line, f"each of {key}"))
         return self._refuse(key, "a list", _kind(node), ())
 
+    def refuse_unknown(self, key: str, named: Iterable[str], options: Sequence[str]) -> None:
+        """Say of each text of a list that it is none of the options."""
+        for text in sorted(set(named) - set(options)):
+            self._refuse(key, _spoken(options), text, None)
+
     def table(self, key: str) -> TableNode | None:
         """Return a table, or None."""
         node = self.node(key)

@@ -5,6 +5,7 @@ file that cannot be used is reported and absent: what it said before is not used
 """
 
 import os
+import re
 import sys
 import threading
 import time
@@ -16,14 +17,18 @@ import anyio.to_thread
 from windowpane.agents.agent import AgentFile, Said, put_together
 from windowpane.agents.base import Agent
 from windowpane.agents.files import FoundFile, Scan, Shelf, scan
+from windowpane.agents.init import copy_agent, new_agent
 from windowpane.agents.items import read_reference, read_rule
 from windowpane.agents.manifest import MANIFEST, CheckSearch, read_manifest, read_mcp_json
 from windowpane.agents.prompts import read_prompt, read_site
 from windowpane.context.agents import Problem
-from windowpane.errors import AgentNotFoundError
+from windowpane.errors import AgentNotFoundError, AlreadyThereError, InvalidInputError
 
 FEW_FILES = 200
 """A folder with fewer files, once read, is looked at in less than the thread would cost that did it instead."""
+
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
 
 class FolderAgents:
@@ -73,6 +78,47 @@ class FolderAgents:
         if kept is not None and kept.is_quick:
             return self.current(name)
         return await anyio.to_thread.run_sync(self.current, name)
+
+    def create(self, name: str, *, description: str = "", copy_of: str | None = None) -> None:
+        """Write a new agent; see `Agents.create`."""
+        with self._lock:
+            target = self._free(name)
+            if copy_of is None:
+                new_agent(target, description)
+                return
+            source = self._folder(copy_of)
+            if source is None:
+                raise AgentNotFoundError(copy_of, self.names())
+            copy_agent(source, target)
+
+    def rename(self, name: str, new_name: str) -> None:
+        """Give an agent another name; see `Agents.rename`."""
+        with self._lock:
+            folder = self._folder(name)
+            if folder is None:
+                raise AgentNotFoundError(name, self.names())
+            if name == new_name:
+                return
+            try:
+                folder.rename(self._free(new_name))
+            except OSError as error:
+                raise InvalidInputError(f"{folder} cannot be renamed: {error.strerror}") from None
+
+    def _free(self, name: str) -> Path:
+        """Return the folder of an agent that is not there yet."""
+        if not _NAME.fullmatch(name):
+            raise InvalidInputError(
+                f"{name[:80]!r} cannot be the name of an agent; use 1 to 64 letters, digits, - and _"
+            )
+        if os.path.lexists(self._root / MANIFEST):
+            raise InvalidInputError(
+                f"{self._root} is the folder of one agent; start the server with a folder of agents to have more"
+            )
+        # Some file systems do not tell large letters from small ones.
+        taken = [entry.name for entry in self._root.iterdir() if entry.name.casefold() == name.casefold()]
+        if taken:
+            raise AlreadyThereError(f"an agent or folder {taken[0]!r}", str(self._root))
+        return self._root / name
 
     def _folder(self, name: str) -> Path | None:
         if os.path.lexists(self._root / MANIFEST):

@@ -51,24 +51,3 @@ def split_document(content: str) -> tuple[str, str, str, str]:
     if closing is None:
         raise TreeError(1, "front matter begins here and no second line of --- ends it")
     return opening.group(), content[opening.end() : closing.start()], closing.group(), content[closing.end() :]
-
-
-def first_heading(text: str) -> str | None:
-    """Return the words of the first heading that is not inside a code block, or None."""
-    fence = ""
-    for line in text.splitlines():
-        mark = _FENCE.match(line)
-        if mark and (not fence or mark.group(1).startswith(fence)):
-            fence = "" if fence else mark.group(1)
-        elif not fence and (heading := _HEADING.match(line)):
-            return _without_closing(heading.group(1).strip()) or None
-    return None
-
-
-def _without_closing(heading: str) -> str:
-    words = heading.rstrip("#")
-    return words.rstrip() if words != heading and words[-1:] in ("", " ", "\t") else heading
-
-
-_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
-_HEADING = re.compile(r" {0,3}#{1,6}[ \t]+(\S.*)")

@@ -11,10 +11,11 @@ from typing import Any
 import yaml
 
 from windowpane.agents.fields import Fields, Notes, shortened
-from windowpane.agents.frontmatter import first_heading, read_document
+from windowpane.agents.frontmatter import read_document
 from windowpane.agents.tree import TreeError
 from windowpane.context.agents import Problem
 from windowpane.context.items import DEFAULT_PRIORITY, IncludeMode, Reference, Rule
+from windowpane.context.text import first_heading
 
 INCLUDE_MODES: tuple[IncludeMode, ...] = ("always", "manual", "agent")
 HIGHEST_PRIORITY = 999
@@ -107,7 +108,7 @@ def _read(file: str, content: str, version: str, kind: type[Rule] | type[Referen
     )
     related_lines: dict[str, int] = {}
     if kind is Reference:
-        related_lines = _related(fields, notes)
+        related_lines = {name.text: name.line for name in fields.texts("related")}
         item = Reference(
             name=item.name,
             text=item.text,
@@ -127,14 +128,6 @@ def _read(file: str, content: str, version: str, kind: type[Rule] | type[Referen
         name_line=fields.line("name"),
         related_lines=related_lines,
     )
-
-
-def _related(fields: Fields, notes: Notes) -> dict[str, int]:
-    names = fields.texts("related")
-    for name in names:
-        if not _NAME.fullmatch(name.text):
-            notes.fail(name.line, f"related names {shortened(name.text)!r}, which cannot be the name of a reference")
-    return {name.text: name.line for name in names}
 
 
 def _default_title(name: str, text: str) -> str:

@@ -15,6 +15,7 @@ from windowpane.agents.tree import Node, TableNode, TreeError, read_json, read_y
 from windowpane.context.agents import AgentSettings, Problem
 from windowpane.context.calls import ModelPrice
 from windowpane.context.carried import CacheMode
+from windowpane.context.messages import FileKind
 from windowpane.context.session import Mode, ToolPermission
 from windowpane.errors import InvalidSettingError
 
@@ -24,6 +25,7 @@ MANIFEST = "agent.yaml"
 TOOL_PERMISSIONS: tuple[ToolPermission, ...] = ("always", "never", "tool")
 CACHE_MODES: tuple[CacheMode, ...] = ("auto", "stable", "fresh")
 MODES: tuple[Mode, ...] = ("normal", "thinking", "research")
+INPUTS: tuple[FileKind, ...] = ("image", "pdf")
 STRICTEST: ToolPermission = "always"
 
 _MOST_TOKENS = 100_000_000
@@ -37,6 +39,7 @@ class Manifest:
     """What a file says about the agent. A server that cannot be used is None, so that no other takes its place."""
 
     description: str = ""
+    questions: tuple[str, ...] = ()
     settings: AgentSettings = field(default_factory=AgentSettings)
     servers: Mapping[str, ServerEntry | None] = field(default_factory=dict[str, ServerEntry | None])
     problems: tuple[Problem, ...] = ()
@@ -67,11 +70,13 @@ def read_manifest(
     if fields.text("name", name) != name:
         notes.remark(fields.line("name"), f"the agent is named {name!r} after its folder; rename the folder instead")
     description = fields.text("description", "")
+    questions = tuple(question.text for question in fields.texts("questions"))
     settings = _settings(fields, _search(fields, notes, check_search), _prices(fields, notes), _memory(fields, notes))
     servers = fields.table("mcpServers")
     fields.finish()
     return Manifest(
         description=description,
+        questions=questions,
         settings=settings,
         servers=read_servers(servers, notes, variables, folder) if servers else {},
         problems=tuple(notes.problems),
@@ -168,7 +173,18 @@ def _settings(
         memory=memory,
         working_context=fields.flag("working_context", default.working_context),
         finders=fields.flag("finders", default.finders),
+        strict_tools=fields.flag("strict_tools", default.strict_tools),
+        inputs=_inputs(fields),
     )
+
+
+def _inputs(fields: Fields) -> tuple[FileKind, ...] | None:
+    """Return the files that the model takes, or None where the agent does not say."""
+    if fields.node("inputs") is None:
+        return None
+    named = {each.text for each in fields.texts("inputs")}
+    fields.refuse_unknown("inputs", named, INPUTS)
+    return tuple(kind for kind in INPUTS if kind in named)
 
 
 def _memory(fields: Fields, notes: Notes) -> dict[str, Any]:

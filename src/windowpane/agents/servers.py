@@ -87,6 +87,7 @@ def _body(name: str, line: int, node: Node, notes: Notes, filling: _Filling, fol
         **_process(fields, filling, folder),
         **_address(fields, notes, filling),
         "include": fields.choice("include", INCLUDE_MODES),
+        "always_up_to": _most_always(fields),
         "permission": fields.choice("permission", PERMISSIONS),
         **_tools(name, fields, notes),
         "enabled": enabled,
@@ -95,6 +96,10 @@ def _body(name: str, line: int, node: Node, notes: Notes, filling: _Filling, fol
     _check_kind(name, line, fields, notes, body)
     fields.finish()
     return body
+
+
+def _most_always(fields: Fields) -> int | None:
+    return fields.integer("always_up_to", 0, 0, 10_000) if fields.line("always_up_to") else None
 
 
 def _is_enabled(fields: Fields, notes: Notes) -> bool:

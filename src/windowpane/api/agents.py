@@ -12,7 +12,7 @@ from windowpane.context.request import ContextItem
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentSummary:
-    """An agent in a list. `problems` counts what is wrong in its folder."""
+    """An agent in a list. `problems` counts what is wrong in its folder. `questions` are some to begin with."""
 
     name: str
     description: str
@@ -21,6 +21,7 @@ class AgentSummary:
     references: int
     servers: int
     problems: int
+    questions: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,13 +107,6 @@ class ItemList:
 
     items: tuple[ItemView, ...]
     cursor: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class ModelNames:
-    """Names of models that are known to work, as `provider:model`; others may work too."""
-
-    models: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)

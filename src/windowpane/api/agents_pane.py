@@ -17,6 +17,7 @@ from windowpane.api.agents import (
 )
 from windowpane.api.context_tests import ContextTest, ContextTests, Report
 from windowpane.api.evaluation import Evaluation, Proposal
+from windowpane.api.models import ProviderView
 from windowpane.api.suggestions import Applied, Edit, SuggestionList
 from windowpane.context.agents import Problem
 from windowpane.context.items import Domain, IncludeMode, ItemRef, ItemType, Reference, Rule
@@ -34,6 +35,26 @@ class AgentsApi(Protocol):
 
         Raises:
             AgentNotFoundError: no such agent.
+        """
+        ...
+
+    async def create(self, name: str, *, description: str = "", copy_of: str | None = None) -> AgentView:
+        """Write a new agent without items, or a copy of the agent `copy_of`.
+
+        Raises:
+            InvalidInputError: the name cannot be used, or the folder cannot be written.
+            AlreadyThereError: there is an agent, or something else, of this name.
+            AgentNotFoundError: there is no agent `copy_of`.
+        """
+        ...
+
+    async def rename(self, agent: str, new_name: str) -> AgentView:
+        """Give an agent another name. Its sessions keep the old one until each is given the agent again.
+
+        Raises:
+            AgentNotFoundError: no such agent.
+            InvalidInputError: the new name cannot be used, or the folder cannot be renamed.
+            AlreadyThereError: there is an agent, or something else, of the new name.
         """
         ...
 
@@ -229,6 +250,26 @@ class ModelsApi(Protocol):
 
     async def list(self) -> tuple[str, ...]:
         """Return the names of models that are known to work here, as `provider:model`."""
+        ...
+
+    async def providers(self) -> tuple[ProviderView, ...]:
+        """Return every provider, with what is missing before it can be used. No key is in it."""
+        ...
+
+    async def keep_key(self, provider: str, key: str) -> None:
+        """Keep a key for a provider with the data. It counts from the next call on, before one in the environment.
+
+        Raises:
+            InvalidInputError: no such provider, or no key, or it cannot be kept.
+        """
+        ...
+
+    async def remove_key(self, provider: str) -> None:
+        """Forget the key that was given for a provider. One in the environment stays.
+
+        Raises:
+            InvalidInputError: no such provider, or the key cannot be removed.
+        """
         ...
 
     async def check(self, model: str) -> None:

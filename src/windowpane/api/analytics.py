@@ -11,10 +11,11 @@ from decimal import Decimal
 from typing import Literal
 
 from windowpane.context.calls import CallPurpose
+from windowpane.context.carried import RebaseCode
 from windowpane.context.items import ItemRef
 from windowpane.context.request import PartKind
 
-Listed = Literal["days", "models", "agents", "purposes", "parts", "items", "scores", "latency", "sources"]
+Listed = Literal["days", "models", "agents", "purposes", "parts", "items", "scores", "latency", "sources", "rebases"]
 """The lists of a dashboard, which can be had as CSV."""
 
 Stage = Literal["prepare", "model", "tools", "whole"]
@@ -79,12 +80,21 @@ class PrefixKept:
     """How stable the beginning of the prompt is, from one turn of a session to the next: what prompt caches live on.
 
     `kept_share` is how much of the previous prompt, in bytes, the next one began with; `cached_share` is how much of
-    the input providers reported as read from their cache.
+    the input providers reported as read from their cache. `rebases` are requests that did not go on with the last one,
+    with what that cost. Of the first calls of turns `expected_tokens` should have been read from the cache, and
+    `read_tokens` were. In `collapses` of them far less was read than expected, `missing_tokens` in all: the provider
+    dropped the beginning early, or another of its machines took the call.
     """
 
     compared: int = 0
     kept_share: float | None = None
     cached_share: float | None = None
+    rebases: int = 0
+    rebase_usd: Decimal = Decimal(0)
+    expected_tokens: int = 0
+    read_tokens: int = 0
+    collapses: int = 0
+    missing_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,6 +208,18 @@ class ScoreStep:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RebaseRow:
+    """What broke the beginning of prompts: why, which item had to leave (empty where none had to), how often, and what
+    was written again for it."""
+
+    code: RebaseCode
+    item: str
+    rebases: int
+    rewritten_tokens: int
+    cost_usd: Decimal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StageRow:
     """How long a stage took, in milliseconds. Percentiles are good to about a tenth of their value."""
 
@@ -281,6 +303,7 @@ class Dashboard:
     scores: tuple[ScoreStep, ...]
     latency: tuple[StageRow, ...]
     sources: tuple[SourceRow, ...]
+    rebases: tuple[RebaseRow, ...] = ()
     patterns: Patterns
     storage: Storage
     choices: Choices

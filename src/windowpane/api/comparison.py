@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Literal
 
-from windowpane.api.turns import CallView
+from windowpane.api.turns import CallView, SentKind
 from windowpane.context.ids import SessionId
 from windowpane.context.items import ItemRef
 from windowpane.context.messages import Usage
@@ -88,6 +88,35 @@ class Comparison:
     tokens_by_part: Mapping[str, int]
     cost_usd: Decimal | None
     prefix: Prefix
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallPartChange:
+    """What became of a part of a body. `tokens` is how many it takes more, or less; `diff` is a unified diff."""
+
+    kind: SentKind
+    name: str
+    happened: Happened
+    tokens: int
+    diff: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallComparison:
+    """Two calls of a session side by side, part by part.
+
+    `same_bytes` counts from the beginning of the bodies, `same_tokens` those of the parts that the provider reads
+    first and that are the same. `tokens_by_kind` is the difference; kinds that take as much as before are not in it.
+    """
+
+    before: CallView
+    after: CallView
+    before_tokens: int
+    after_tokens: int
+    same_bytes: int
+    same_tokens: int
+    changes: tuple[CallPartChange, ...]
+    tokens_by_kind: Mapping[str, int]
 
 
 BreakKind = Literal["added", "removed", "edited", "reordered", "reserialized", "cache_control", "expired", "model"]

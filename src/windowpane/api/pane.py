@@ -13,7 +13,7 @@ from typing import Any, Literal, Protocol
 
 from windowpane.api.agents_pane import AgentsApi, ModelsApi
 from windowpane.api.analytics import CostLimitsView, Dashboard, Listed
-from windowpane.api.comparison import CacheReport, Comparison
+from windowpane.api.comparison import Comparison
 from windowpane.api.context_tests import SavedTest
 from windowpane.api.explanation import Explanation
 from windowpane.api.export import SessionExport
@@ -22,6 +22,7 @@ from windowpane.api.sessions import (
     ChangedSession,
     ErasedSession,
     FetchedList,
+    FindView,
     ItemsChange,
     MessagePage,
     SessionListView,
@@ -42,11 +43,11 @@ from windowpane.api.turns import (
     TurnUsage,
     TurnView,
 )
-from windowpane.api.xray import XrayReport
+from windowpane.api.xray import CallsApi
 from windowpane.context.events import Live, SessionItem, WatchEvent
 from windowpane.context.fetched import Fetched, FetchedKind
 from windowpane.context.items import ItemRef, Tool
-from windowpane.context.messages import Decision, ToolResult
+from windowpane.context.messages import Decision, NewFile, ToolResult
 from windowpane.context.request import ReplyOptions, Request
 from windowpane.context.sets import ChangeMode, ContextSets
 from windowpane.context.summary import Summary
@@ -54,7 +55,7 @@ from windowpane.context.summary import Summary
 Role = Literal["user", "assistant", "system"]
 
 
-class SessionsApi(Protocol):
+class SessionsApi(CallsApi, Protocol):
     """Sessions: begin, list, read, change, delete."""
 
     async def create(
@@ -79,33 +80,22 @@ class SessionsApi(Protocol):
     async def list(
         self, *, agent: str | None = None, query: str | None = None, limit: int = 50, cursor: str | None = None
     ) -> SessionListView:
-        """Return sessions, last used first; with `query`, those with these words in their name or conversation.
+        """Return sessions, last used first; with `query`, those that `find` finds something in, found last first.
 
         With `query` a page may be short, or even empty, and still have a cursor: then there is more to look through.
         """
         ...
 
-    async def calls(self, session_id: str) -> CallList:
-        """Return every call that was made for a session, also those for summaries.
+    async def find(
+        self, query: str, *, agent: str | None = None, limit: int = 20, cursor: str | None = None
+    ) -> FindView:
+        """Return turns, messages, names and items that have all words of a line, each from its beginning.
+
+        A line may also ask for what a turn's request had: `left-out:billing`, `sent:billing`, `over:10k` and
+        `under:500` tokens, `is:degraded`, `agent:guide`. Items are found with the first page.
 
         Raises:
-            SessionNotFoundError: no such session.
-        """
-        ...
-
-    async def cache(self, session_id: str) -> CacheReport:
-        """Return what each call read from the provider's cache, what was expected, what broke the prefix and its cost.
-
-        Raises:
-            SessionNotFoundError: no such session.
-        """
-        ...
-
-    async def xray(self, session_id: str) -> XrayReport:
-        """Return a session as its calls tell it: what was sent each time, what it had in common, which tools it used.
-
-        Raises:
-            SessionNotFoundError: no such session.
+            InvalidInputError: the line asks for nothing, or the cursor is not one of this list.
         """
         ...
 
@@ -126,15 +116,18 @@ class SessionsApi(Protocol):
         set_context: SetWish | None = None,
         expected_seq: int | None = None,
     ) -> ChangedSession:
-        """Change `name`, settings and working context in one step. A setting of None goes back to the agent's.
+        """Change `name`, `agent`, settings and working context in one step. A setting of None goes back to the agent's.
 
-        `context` replaces the whole working context, then `set_context` changes one set of it. Everything is checked
-        before anything is changed.
+        With another `agent` the session keeps those of its items that the agent has, and gets its `always` items. Turns
+        before keep what they were given. `context` replaces the whole working context, then `set_context` changes one
+        set of it. Everything is checked before anything is changed.
 
         Raises:
             InvalidSettingError: a setting cannot be used.
             InvalidInputError: the working context cannot be changed like this.
             StaleRevisionError: the session has changed since `expected_seq`.
+            AgentNotFoundError: there is no such agent to give to the session.
+            SessionBusyError: the session is to have another agent, and its turn is not over.
         """
         ...
 
@@ -162,6 +155,10 @@ class SessionsApi(Protocol):
 
     async def messages(self, session_id: str, *, before: int | None = None, limit: int = 50) -> MessagePage:
         """Return the latest messages before a sequence number, oldest first."""
+        ...
+
+    async def attachment(self, session_id: str, blob: str) -> bytes:
+        """Return the bytes of a file that came with a message or from a tool; `blob` is what the session calls it."""
         ...
 
     async def add_message(self, session_id: str, role: Role, content: str, *, key: str | None = None) -> SessionView:
@@ -411,13 +408,15 @@ class Pane(Protocol):
         wait_s: float = 0,
         tools: Sequence[Tool] = (),
         reply_options: ReplyOptions | None = None,
+        attachments: Sequence[NewFile] = (),
     ) -> AsyncGenerator[Live]:
         """Answer a message, yielding everything as it happens.
 
         The turn runs on when the caller goes away; its answer is in the session. With `key`, sending the same message
         again joins the first turn. `tools` are tools of the server `client`, which the caller runs itself;
-        `reply_options` say what the answer must be. The stream ends when the turn is finished, or when it waits for an
-        approval (`approve`) or for the results of such tools (`answer_calls`).
+        `reply_options` say what the answer must be; `attachments` are files that come with the message, which may then
+        have no words. The stream ends when the turn is finished, or when it waits for an approval (`approve`) or for
+        the results of such tools (`answer_calls`).
 
         Raises:
             SessionNotFoundError: no such session.
@@ -428,7 +427,15 @@ class Pane(Protocol):
         """
         ...
 
-    async def ask(self, session_id: str, message: str, *, key: str | None = None, wait_s: float = 0) -> TurnView:
+    async def ask(
+        self,
+        session_id: str,
+        message: str,
+        *,
+        key: str | None = None,
+        wait_s: float = 0,
+        attachments: Sequence[NewFile] = (),
+    ) -> TurnView:
         """Answer a message, and return the turn at its end or at the approval that it waits for."""
         ...
 
@@ -464,7 +471,7 @@ class Pane(Protocol):
         """
         ...
 
-    async def preview(self, session_id: str, message: str) -> Request:
+    async def preview(self, session_id: str, message: str, *, attachments: Sequence[NewFile] = ()) -> Request:
         """Return the request that a message would make, without storing anything or calling a model."""
         ...
 

@@ -10,7 +10,7 @@ from windowpane.context.calls import Origin
 from windowpane.context.events import Branch, SessionItem
 from windowpane.context.fetched import FetchedKind
 from windowpane.context.ids import BlobHash, SessionId
-from windowpane.context.items import ItemRef
+from windowpane.context.items import IncludeMode, ItemRef, ItemType
 from windowpane.context.messages import Message, ToolCall, Usage
 from windowpane.context.session import Mode, SessionSettings
 from windowpane.context.sets import ChangeMode, ContextSets
@@ -65,7 +65,8 @@ class SessionView:
 
     `title` is its name, or how its conversation begins. `excluded` are items that were removed or excluded by hand, and
     are not selected for its requests. `branch_of` is where a session that was forked began. `origin` is the program
-    whose calls were recorded; null: a session of an agent.
+    whose calls were recorded; null: a session of an agent. Turns that were erased are not in `turn_count`; numbers go
+    on after them: `last_turn` is the latest.
     """
 
     id: SessionId
@@ -87,6 +88,7 @@ class SessionView:
     summary: Summary | None
     message_count: int
     turn_count: int
+    last_turn: int
     token_count: int
     seq: int
     created_at: datetime | None
@@ -206,3 +208,49 @@ class Observed:
     """Files that tools were seen to touch, the latest last."""
 
     observed: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundInSession:
+    """A turn, a message that was said elsewhere (`turn` is null), or a session's name (both are null) that was found.
+
+    `seq` is where it begins in the log. `tokens` is how long the turn's request was; null where it had none.
+    """
+
+    session_id: SessionId
+    title: str
+    agent: str
+    turn: int | None
+    seq: int | None
+    at: datetime
+    tokens: int | None
+    excerpt: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundAgentItem:
+    """An item of an agent whose name or description has the words."""
+
+    agent: str
+    type: ItemType
+    name: str
+    server: str | None
+    include: IncludeMode
+    description: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FindView:
+    """What was found, the latest first, and the cursor of the next page; null when this was the last.
+
+    `words` and `understood` tell how the line was read. `complete` is false while some sessions are not indexed yet:
+    ask again in a moment. `names_only` tells that only names are looked at, because conversations are encrypted.
+    """
+
+    words: tuple[str, ...]
+    understood: tuple[str, ...]
+    found: tuple[FoundInSession, ...]
+    items: tuple[FoundAgentItem, ...]
+    cursor: str | None
+    complete: bool
+    names_only: bool

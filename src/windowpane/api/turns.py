@@ -297,6 +297,45 @@ class WireSpan:
     owner: str
 
 
+SentKind = Literal[
+    "tool",
+    "system",
+    "environment",
+    "instructions",
+    "skills",
+    "mcp",
+    "reminder",
+    "billing",
+    "message",
+    "reply",
+    "thinking",
+    "call",
+    "result",
+    "attachment",
+    "setting",
+]
+"""What a part of a body is. `instructions` are files such as CLAUDE.md or AGENTS.md, `mcp` what tool servers say of
+themselves, `reminder` and `billing` what a program adds to messages. `message` is what the user wrote, `reply` what the
+model said, `call` and `result` what it called and what came back."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SentPart:
+    """A part of a body, in characters. Parts follow one another without a gap.
+
+    `tokens` is this part's share of what the provider counted, or our own count where it reported none; the parts of
+    a call add up to it. `cost_usd` is what these tokens cost: null when usage or price is not known.
+    """
+
+    kind: SentKind
+    name: str
+    start: int
+    end: int
+    bytes: int
+    tokens: int
+    cost_usd: Decimal | None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WireChange:
     """One difference between what was built and what was sent, and what made it."""
@@ -315,6 +354,7 @@ class CallRecord:
     our own count of each message. `head` and `body` are as sent, null when the wire was not seen; `erased` tells that
     the body was kept and has been erased. `spans` say whose each stretch of the body is, and `changes` what the client
     library made different. `answer` is what a recorded program was answered; null: the turn's messages say it.
+    `parts` are what the body is made of.
     """
 
     call: CallView
@@ -329,3 +369,4 @@ class CallRecord:
     spans: tuple[WireSpan, ...]
     changes: tuple[WireChange, ...]
     answer: FoldedReply | None = None
+    parts: tuple[SentPart, ...] = ()

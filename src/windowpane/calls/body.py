@@ -2,7 +2,8 @@
 
 A body is JSON. It is cut into pieces: its long strings, the messages and tools of its lists, and the text between
 them. Strings and elements become blobs, named by content, so that what was sent before is there already; a string is
-kept as the text that it says, which is often the very text of the request as it was built. The rest is the skeleton.
+kept as the text that it says, which is often the very text of the request as it was built. The bytes of a file are such
+a string, wherever they stand: they are kept as base64 alone, as the session keeps the file. The rest is the skeleton.
 The skeleton of a later call names an earlier one's and holds what differs. When what differs has come to as much as
 the earlier skeleton itself, the next is written whole and later ones are compared to that: of n calls that each add a
 message, a skeleton then holds about √n pieces, and reading a body takes two of them, however long the session is.
@@ -10,7 +11,8 @@ message, a skeleton then holds about √n pieces, and reading a body takes two o
 
 import base64
 import json
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from json.decoder import JSONDecoder
 from typing import Any, cast
@@ -27,12 +29,18 @@ SMALL_SKELETON = 8_000
 DEEPEST = 3
 """Lists in messages in the body: deeper texts stay within their element."""
 
+FILE_CHARACTERS = 2_000
+"""A string of this length may be a file, in base64: it is looked for at any depth."""
+
 Literal = str
 Named = tuple[str, BlobHash]
 Piece = Literal | Named
 """A piece of a skeleton: text as it is, or how a blob is written there and its name."""
 
-_RAW, _STRING, _ASCII_STRING, _BYTES = "raw", "string", "ascii", "bytes"
+_RAW, _STRING, _ASCII_STRING, _BYTES, _URL_SAFE = "raw", "string", "ascii", "bytes", "url"
+_DATA_URL = re.compile(r"data:[\w.+/;=-]{1,100};base64,")
+_BASE64 = re.compile(r"[A-Za-z0-9+/_-]+={0,2}")
+_TO_URL_SAFE, _TO_STANDARD = str.maketrans("+/", "-_"), str.maketrans("-_", "+/")
 _decode = JSONDecoder().raw_decode
 
 
@@ -136,6 +144,8 @@ def _written(piece: Piece, texts: Mapping[BlobHash, str]) -> bytes:
         return text.encode()
     if kind == _BYTES:
         return base64.b64decode(text)
+    if kind == _URL_SAFE:
+        return text.translate(_TO_URL_SAFE).encode()
     return json.dumps(text, ensure_ascii=kind == _ASCII_STRING).encode()
 
 
@@ -194,8 +204,34 @@ class _Cutter:
             return self._list(at, depth)
         value, end = _decode_at(self._text, at)
         if end - at >= LONG_CHARACTERS:
-            self._blob(value, at, end)
+            self._kept(value, at, end)
         return end
+
+    def _kept(self, value: Any, at: int, end: int) -> None:
+        """Keep a value: whole, or, where it holds a file, in pieces."""
+        if end - at < FILE_CHARACTERS:
+            self._blob(value, at, end)
+            return
+        begins = at
+        for file in filter(None, map(_File.of, _long_strings(value))):
+            start = self._text.find(file.data, at, end)
+            # One that is written with escapes is not found, and stays in its place.
+            if start >= 0:
+                self._span(at, start)
+                self._literal(start)
+                self._written = at = start + len(file.data)
+                self._found.name(file.kind, file.data.translate(_TO_STANDARD))
+        if at == begins:
+            self._blob(value, at, end)
+        else:
+            self._span(at, end)
+
+    def _span(self, at: int, end: int) -> None:
+        """Keep a stretch of the body as it is written."""
+        self._literal(at)
+        if end - at >= LONG_CHARACTERS:
+            self._written = end
+            self._found.name(_RAW, self._text[at:end])
 
     def _list(self, at: int, depth: int) -> int:
         at = _skip(self._text, at + 1)
@@ -209,7 +245,7 @@ class _Cutter:
         if isinstance(element, dict) and _is_mostly_text(cast("dict[str, Any]", element), end - at):
             self._object(at, depth + 1)
         else:
-            self._blob(cast("Any", element), at, end)
+            self._kept(cast("Any", element), at, end)
 
     def _blob(self, value: Any, at: int, end: int) -> None:
         self._literal(at)
@@ -227,6 +263,45 @@ class _Cutter:
         if until > self._written:
             self._found.pieces.append(self._text[self._written : until])
             self._written = until
+
+
+def file_hash(text: str) -> BlobHash:
+    """Return the name of the file that a string holds in base64, alone or in a `data:` address."""
+    head = _DATA_URL.match(text)
+    return content_hash((text[head.end() :] if head else text).translate(_TO_STANDARD))
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    """The base64 of a file, and how it is written."""
+
+    data: str
+    kind: str
+
+    @staticmethod
+    def of(text: str) -> "_File | None":
+        """Return the file that a string holds: alone, or in a `data:` address; None when it holds none."""
+        head = _DATA_URL.match(text)
+        data = text[head.end() :] if head else text
+        if len(data) < FILE_CHARACTERS or not _BASE64.fullmatch(data):
+            return None
+        url_safe = "-" in data or "_" in data
+        if url_safe and ("+" in data or "/" in data):
+            return None
+        return _File(data, _URL_SAFE if url_safe else _RAW)
+
+
+def _long_strings(value: Any) -> Iterator[str]:
+    """Yield the strings of a value that are long enough for a file, in the order in which they are written."""
+    if isinstance(value, str):
+        if len(value) >= FILE_CHARACTERS:
+            yield value
+    elif isinstance(value, dict):
+        for each in cast("dict[str, Any]", value).values():
+            yield from _long_strings(each)
+    elif isinstance(value, list):
+        for each in cast("list[Any]", value):
+            yield from _long_strings(each)
 
 
 def _decode_at(text: str, at: int) -> tuple[Any, int]:
@@ -255,7 +330,15 @@ def _is_mostly_text(fields: Mapping[str, Any], size: int) -> bool:
         if isinstance(value, str):
             long += len(value) if len(value) >= LONG_CHARACTERS else 0
         elif isinstance(value, list):
-            parts = (cast("dict[str, object]", part) for part in cast("list[object]", value) if isinstance(part, dict))
+            parts = [cast("dict[str, object]", part) for part in cast("list[object]", value) if isinstance(part, dict)]
             texts = (text for part in parts for text in part.values() if isinstance(text, str))
             long += sum(len(text) for text in texts if len(text) >= LONG_CHARACTERS)
+            long += sum(_file_characters(each) for part in parts for each in part.values())
+        else:
+            long += _file_characters(value)
     return long * 2 > size
+
+
+def _file_characters(value: object) -> int:
+    """Return how many characters of a value within a part are long strings, such as files."""
+    return 0 if isinstance(value, str) else sum(map(len, _long_strings(value)))

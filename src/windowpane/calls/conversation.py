@@ -12,14 +12,12 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from windowpane.calls.documents import as_map, as_maps, as_text
+from windowpane.calls.parts.sections import sections_of
 from windowpane.calls.protocol import WireProtocol
 from windowpane.context.messages import ToolResult
 from windowpane.context.text import valid_unicode
 
 Speaker = Literal["system", "user", "assistant"]
-
-_ENCLOSED = re.compile(r"\s*<(?P<tag>[A-Za-z][\w-]*)[^>]*>.*</(?P=tag)>\s*", re.DOTALL)
-"""A text that one tag encloses: a program's own note to the model, not what its user wrote."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +65,18 @@ class SentConversation:
         """Return what the user wrote last; notes that the program put beside it are left out where there is more."""
         for messages in (self.tail, tuple(m for m in self.messages if m.speaker == "user" and not m.results)[-1:]):
             texts = [text for message in messages for text in message.texts if text.strip()]
-            own = [text for text in texts if not _ENCLOSED.fullmatch(text)]
+            own = [own for text in texts if (own := _without_notes(text))]
             if texts:
                 return "\n\n".join(own or texts)
         return ""
+
+
+def _without_notes(text: str) -> str:
+    """Return what the user wrote of a text, without what the program put there."""
+    sections = sections_of(text, "user")
+    ends = (*(section.start for section in sections[1:]), len(text))
+    own = (text[part.start : end] for part, end in zip(sections, ends, strict=True) if part.kind == "message")
+    return "".join(own).strip()
 
 
 def read_conversation(protocol: WireProtocol, body: Mapping[str, Any], model: str = "") -> SentConversation:

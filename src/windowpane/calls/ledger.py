@@ -1,7 +1,7 @@
 """Read calls from the log: each with how it ended, in the order in which they were sent.
 
 A model that runs in this process, and a provider whose client takes no transport of ours, leave no `call.sent`. Their
-calls are told from the steps of the answer: as built, the wire was not seen.
+calls are told from the steps of the answer: as built, the wire was not seen. Imported calls were not seen either.
 """
 
 from collections.abc import Iterable
@@ -22,9 +22,10 @@ PastOutcome = CallOutcome | Literal["retried", "running", "lost"]
 class RecordedCall:
     """One call as the log has it; `seq` is where.
 
-    `seen` tells whether the bytes were seen on the wire; otherwise there is no head, body or hash, and the call is
-    known as it was built. `usage` is None when the provider reported none. `address` is where the call went, and
-    `price` what the agent said that the model costs.
+    `seen` tells whether the bytes were seen on the wire. Otherwise the call is known as it was built, without head,
+    body and hash; or, when it was read from a log or a trace, they are put together from what that tells. `usage` is
+    None when the provider reported none. `address` is where the call went, and `price` what the agent said that the
+    model costs.
     """
 
     id: str
@@ -99,6 +100,7 @@ class _Reader:
             body=sent.body,
             sha256=sent.sha256,
             size=sent.size,
+            seen=sent.seen,
         )
 
     def _ended(self, ended: CallEnded) -> None:

@@ -6,7 +6,7 @@ works, before its answer is read. How a call ended is kept back and stored with 
 
 import hashlib
 import secrets
-from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
@@ -49,6 +49,10 @@ class CallRecorder:
         """
         self._attempt = self._attempt if step == self._step else 0
         self._step, self._model, self._counted_tokens, self._price = step, model, counted_tokens, price
+
+    def know(self, stored: Iterable[BlobHash]) -> None:
+        """Note that texts are stored with the session already, such as the bytes of files."""
+        self._stored.update(stored)
 
     async def sent(self, head: WireHead, body: bytes) -> str:
         """Store a request that is on its way, and return the id of the call."""

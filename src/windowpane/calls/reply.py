@@ -138,7 +138,7 @@ def _responses_item(folding: _Folding, item: Mapping[str, Any]) -> None:
     _responses_call(folding, item)
     if item.get("type") == "message":
         folding.text.extend(
-            as_text(part.get("text")) or as_text(part.get("refusal")) for part in as_maps(item["content"])
+            as_text(part.get("text")) or as_text(part.get("refusal")) for part in as_maps(item.get("content"))
         )
     elif item.get("type") == "reasoning":
         folding.thinking.extend(as_text(part.get("text")) for part in as_maps(item.get("summary")))

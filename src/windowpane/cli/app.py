@@ -19,10 +19,10 @@ from windowpane.cli.errors import explained
 from windowpane.cli.options import ANYWHERE, new_app, where
 
 SECTIONS: Mapping[str, tuple[str, Sequence[str]]] = {
-    "start": ("Start", ("init", "serve", "chat", "xray", "mcp", "doctor")),
-    "inspect": ("Inspect requests", ("preview", "context", "explain", "compare", "replay", "use", "cache")),
-    "improve": ("Test and improve", ("test", "eval", "tune", "analytics", "suggest")),
-    "data": ("Manage data", ("sessions", "item", "working", "stats", "export", "import", "store", "token")),
+    "start": ("Start", ("init", "serve", "chat", "models", "xray", "mcp", "doctor")),
+    "inspect": ("Inspect requests", ("preview", "context", "explain", "compare", "replay", "use", "calls", "cache")),
+    "improve": ("Test and improve", ("test", "eval", "tune", "analytics", "suggest", "load")),
+    "data": ("Manage data", ("sessions", "item", "working", "stats", "export", "import", "share", "store", "token")),
 }
 """The folders of `commands/`, each with its heading and its commands, in the order of the help."""
 

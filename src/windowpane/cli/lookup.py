@@ -65,10 +65,10 @@ async def find_request(pane: "Pane", session: "SessionView", turn: int | None) -
     Raises:
         TurnNotFoundError: the session has no such turn.
     """
-    if turn is not None and turn > session.turn_count:
+    if turn is not None and turn > session.last_turn:
         raise TurnNotFoundError(session.id, turn)
     try:
-        return await pane.turns.request(session.id, turn or session.turn_count)
+        return await pane.turns.request(session.id, turn or session.last_turn)
     except TurnNotFoundError:
         return None
 

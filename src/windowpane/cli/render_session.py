@@ -26,7 +26,7 @@ def draw_sessions(screen: Screen, sessions: "Sequence[SessionView]") -> None:
 
 def draw_message(screen: Screen, message: "Message") -> None:
     """Print one message of a conversation, below its role and turn."""
-    from windowpane.context.messages import ApprovalMessage, AssistantMessage, ErrorMessage
+    from windowpane.context.messages import ApprovalMessage, AssistantMessage, ErrorMessage, UserMessage
 
     turn = f" (turn {message.turn})" if message.turn is not None else ""
     screen.line()
@@ -38,6 +38,8 @@ def draw_message(screen: Screen, message: "Message") -> None:
             screen.line(f"  {approval.call.ref or approval.call.offered_name}: {_decision_text(approval.decision)}")
     else:
         screen.line(message.content, "red" if isinstance(message, ErrorMessage) else "")
+        for file in message.attachments if isinstance(message, UserMessage) else ():
+            screen.line(f"  + {file.label}", "dim")
 
 
 def _draw_reply(screen: Screen, message: "AssistantMessage") -> None:

@@ -13,7 +13,6 @@ from windowpane.api.agents import (
     FoundItems,
     ItemDetail,
     ItemList,
-    ModelNames,
     ProblemList,
     PromptList,
     PromptView,
@@ -23,6 +22,7 @@ from windowpane.api.agents import (
 )
 from windowpane.api.context_tests import ContextTest, ContextTests, Report
 from windowpane.api.evaluation import Evaluation, Proposal, Tuning
+from windowpane.api.models import KnownModels, ProviderView
 from windowpane.api.suggestions import Applied, Edit, SuggestionList
 from windowpane.client.connection import Connection, agent_path, item_path, keyed, matching, part
 from windowpane.context.agents import Problem
@@ -42,6 +42,15 @@ class RemoteAgents:
     async def get(self, agent: str) -> AgentView:
         """Return an agent's settings, how much it has, its tool servers and what is wrong with it."""
         return await self._server.get(AgentView, agent_path(agent))
+
+    async def create(self, name: str, *, description: str = "", copy_of: str | None = None) -> AgentView:
+        """Write a new agent without items, or a copy of another one."""
+        body = {"name": name, "description": description, "copy_of": copy_of}
+        return await self._server.send(AgentView, "POST", "/api/agents", body)
+
+    async def rename(self, agent: str, new_name: str) -> AgentView:
+        """Give an agent another name."""
+        return await self._server.send(AgentView, "PATCH", agent_path(agent), {"name": new_name})
 
     async def items(
         self,
@@ -241,7 +250,19 @@ class RemoteModels:
 
     async def list(self) -> tuple[str, ...]:
         """Return the names of models that are known to work there."""
-        return (await self._server.get(ModelNames, "/api/models")).models
+        return (await self._server.get(KnownModels, "/api/models")).models
+
+    async def providers(self) -> tuple[ProviderView, ...]:
+        """Return every provider, with what is missing before it can be used there."""
+        return (await self._server.get(KnownModels, "/api/models")).providers
+
+    async def keep_key(self, provider: str, key: str) -> None:
+        """Keep a key for a provider on the server."""
+        await self._server.request("PUT", f"/api/providers/{part(provider)}/key", json={"key": key})
+
+    async def remove_key(self, provider: str) -> None:
+        """Forget the key that was given for a provider."""
+        await self._server.request("DELETE", f"/api/providers/{part(provider)}/key")
 
     async def check(self, model: str) -> None:
         """Make sure that a model can be used."""

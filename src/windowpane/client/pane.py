@@ -18,7 +18,7 @@ from windowpane.client.sessions import RemoteSessions
 from windowpane.client.turns import RemoteTurns
 from windowpane.context.events import Delta, Live, Recorded, WatchEvent
 from windowpane.context.items import ItemRef, Tool
-from windowpane.context.messages import Decision, ToolResult
+from windowpane.context.messages import Decision, NewFile, ToolResult, as_text
 from windowpane.context.request import ReplyOptions, Request
 
 
@@ -77,9 +77,10 @@ class Client:
         wait_s: float = 0,
         tools: Sequence[Tool] = (),
         reply_options: ReplyOptions | None = None,
+        attachments: Sequence[NewFile] = (),
     ) -> AsyncGenerator[Live]:
         """Answer a message, yielding everything as it happens."""
-        body: dict[str, Any] = {"content": message, "wait_s": wait_s}
+        body: dict[str, Any] = {"content": message, "wait_s": wait_s, **_files(attachments)}
         if tools:
             body["tools"] = [
                 {"name": tool.name, "description": tool.description, "parameters": dict(tool.parameters)}
@@ -91,9 +92,17 @@ class Client:
             async for event in live:
                 yield event
 
-    async def ask(self, session_id: str, message: str, *, key: str | None = None, wait_s: float = 0) -> TurnView:
+    async def ask(
+        self,
+        session_id: str,
+        message: str,
+        *,
+        key: str | None = None,
+        wait_s: float = 0,
+        attachments: Sequence[NewFile] = (),
+    ) -> TurnView:
         """Answer a message, and return the turn at its end or at the approval that it waits for."""
-        body = {"content": message, "wait_s": wait_s}
+        body = {"content": message, "wait_s": wait_s, **_files(attachments)}
         path = f"{session_path(session_id)}/messages"
         return await self._server.send(TurnView, "POST", path, body, headers=keyed(key))
 
@@ -121,9 +130,10 @@ class Client:
         """Stop the turn that is running or waiting, wherever it runs."""
         return await self._server.send(SessionView, "POST", f"{session_path(session_id)}/cancel")
 
-    async def preview(self, session_id: str, message: str) -> Request:
+    async def preview(self, session_id: str, message: str, *, attachments: Sequence[NewFile] = ()) -> Request:
         """Return the request that a message would make, without storing anything or calling a model."""
-        return await self._server.send(Request, "POST", f"{session_path(session_id)}/preview", {"content": message})
+        body = {"content": message, **_files(attachments)}
+        return await self._server.send(Request, "POST", f"{session_path(session_id)}/preview", body)
 
     async def watch(self, session_id: str, *, after: int | None = None) -> AsyncGenerator[WatchEvent]:
         """Yield everything that happens to a session, until it is deleted."""
@@ -141,3 +151,9 @@ class Client:
             async for event in events:
                 if isinstance(event, Recorded | Delta):
                     yield event
+
+
+def _files(files: Sequence[NewFile]) -> dict[str, Any]:
+    """Return the field that brings files along, if there are any."""
+    sent = [{"name": file.name, "data": as_text(file.data)} for file in files]
+    return {"attachments": sent} if sent else {}

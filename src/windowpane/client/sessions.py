@@ -3,14 +3,16 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
+from urllib.parse import quote
 
-from windowpane.api.comparison import CacheReport
+from windowpane.api.comparison import CacheReport, CallComparison
 from windowpane.api.export import EXPORT, SessionExport, read_export
 from windowpane.api.pane import Role
 from windowpane.api.sessions import (
     ChangedSession,
     ErasedSession,
     FetchedList,
+    FindView,
     ItemsChange,
     ItemsView,
     MessagePage,
@@ -20,7 +22,7 @@ from windowpane.api.sessions import (
     Statistics,
     SummaryView,
 )
-from windowpane.api.turns import CallList
+from windowpane.api.turns import CallList, CallRecord
 from windowpane.api.xray import XrayReport
 from windowpane.client.connection import Connection, item_path, keyed, matching, session_path
 from windowpane.context.events import SessionItem
@@ -55,9 +57,25 @@ class RemoteSessions:
         params = {"agent": agent, "q": query, "limit": limit, "cursor": cursor}
         return await self._server.get(SessionListView, "/api/sessions", params)
 
+    async def find(
+        self, query: str, *, agent: str | None = None, limit: int = 20, cursor: str | None = None
+    ) -> FindView:
+        """Return turns, messages, names and items that have all words of a line."""
+        params = {"q": query, "agent": agent, "limit": limit, "cursor": cursor}
+        return await self._server.get(FindView, "/api/search", params)
+
     async def calls(self, session_id: str) -> CallList:
         """Return every call that was made for a session, also those for summaries."""
         return await self._server.get(CallList, f"{session_path(session_id)}/calls")
+
+    async def call(self, session_id: str, number: int) -> CallRecord:
+        """Return one of those calls, as built and as sent."""
+        return await self._server.get(CallRecord, f"{session_path(session_id)}/calls/{number}")
+
+    async def compare_calls(self, session_id: str, before: int, after: int) -> CallComparison:
+        """Return what is different between two of those calls, part by part."""
+        path = f"{session_path(session_id)}/calls/{before}/compare"
+        return await self._server.get(CallComparison, path, {"with": after})
 
     async def cache(self, session_id: str) -> CacheReport:
         """Return what each call read from the provider's cache, what was expected, and what broke the prefix."""
@@ -66,6 +84,11 @@ class RemoteSessions:
     async def xray(self, session_id: str) -> XrayReport:
         """Return a session as its calls tell it."""
         return await self._server.get(XrayReport, f"{session_path(session_id)}/xray")
+
+    async def share(self, session_id: str, *, redacted: bool = False) -> Mapping[str, Any]:
+        """Return a session as a share file."""
+        params = {"redacted": redacted}
+        return (await self._server.request("GET", f"{session_path(session_id)}/share", params=params)).json()
 
     async def get(self, session_id: str) -> SessionView:
         """Return a session as it is now."""
@@ -80,9 +103,9 @@ class RemoteSessions:
         set_context: SetWish | None = None,
         expected_seq: int | None = None,
     ) -> ChangedSession:
-        """Change `name`, settings and working context in one step."""
+        """Change `name`, `agent`, settings and working context in one step."""
         settings = dict(changes)
-        body: dict[str, Any] = {"name": settings.pop("name")} if "name" in settings else {}
+        body: dict[str, Any] = {name: settings.pop(name) for name in ("name", "agent") if name in settings}
         body["settings"] = settings
         if context is not None:
             body["context"] = {name: list(items) for name, items in context.items()}
@@ -123,6 +146,10 @@ class RemoteSessions:
         """Return the latest messages before a sequence number, oldest first."""
         params = {"before": before, "limit": limit}
         return await self._server.get(MessagePage, f"{session_path(session_id)}/messages", params)
+
+    async def attachment(self, session_id: str, blob: str) -> bytes:
+        """Return the bytes of a file that came with a message or from a tool."""
+        return (await self._server.request("GET", f"{session_path(session_id)}/attachments/{quote(blob)}")).content
 
     async def add_message(self, session_id: str, role: Role, content: str, *, key: str | None = None) -> SessionView:
         """Add a message that was said elsewhere."""

@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from windowpane.context.calls import ModelPrice
 from windowpane.context.carried import CacheMode
+from windowpane.context.messages import FileKind
 from windowpane.context.session import Mode, ToolPermission
 
 
@@ -51,6 +52,11 @@ class AgentSettings:
     """Whether the model gets the tools that record what it is working on."""
     finders: bool = True
     """Whether the model can look for `agent` tools and references that were not sent."""
+    strict_tools: bool = False
+    """Whether the model may call only the session's tools and those that this message selected, where the provider can
+    be told so: OpenAI's `allowed_tools`. Others that entered earlier still stand in the prompt."""
+    inputs: tuple[FileKind, ...] | None = None
+    """The files that the model takes as they are: `image`, `pdf`. Default: what is known of the model."""
 
 
 ServerState = Literal["connecting", "ready", "failed", "disabled"]

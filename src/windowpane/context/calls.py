@@ -58,8 +58,15 @@ class FoldedReply:
     error: str = ""
 
 
-OriginKind = Literal["xray"]
-"""How the session came here: its calls passed through the recording proxy."""
+OriginKind = Literal["xray", "import"]
+"""How the session came here: its calls passed through the recording proxy, or were read from a log or a trace."""
+
+ImportSource = Literal["claude-code", "codex", "otel", "langfuse", "litellm"]
+"""What calls can be read from: logs of two agents, spans of OpenTelemetry, and what two other tools export."""
+
+NotTold = Literal["wire", "system", "tools", "messages", "usage", "failures"]
+"""What a source does not tell: the bytes and headers that were sent, the system prompt, the definitions of tools, what
+was said, the tokens that were reported, and calls that failed."""
 
 AGENT_PREFIX = "xray:"
 """Sessions without an agent are listed under this and the name of their program. No agent's folder has such a name."""
@@ -70,7 +77,8 @@ class Origin:
     """The program that a recorded session belongs to.
 
     `conversation` is the program's own id for it, empty where the program gave none. `parent` is the session whose
-    agent began this one, such as that of a subagent.
+    agent began this one, such as that of a subagent. Of an imported session `source` says what it was read from, and
+    `not_told` what that source did not tell when the session began.
     """
 
     kind: OriginKind = "xray"
@@ -78,6 +86,8 @@ class Origin:
     version: str = ""
     conversation: str = ""
     parent: SessionId | None = None
+    source: ImportSource | None = None
+    not_told: tuple[NotTold, ...] = ()
 
     @property
     def agent(self) -> str:

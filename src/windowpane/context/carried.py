@@ -73,7 +73,8 @@ class Rebase:
     """A request that does not go on with the one before.
 
     `rewritten_tokens` are those that could have been read from the cache and are not; `price_tokens` is what that
-    costs, in tokens of plain input, and `price_usd` in dollars, where the model has a price.
+    costs, in tokens of plain input, and `price_usd` in dollars, where the model has a price. `item` is the one that had
+    to leave, where one had to.
     """
 
     code: RebaseCode
@@ -81,6 +82,7 @@ class Rebase:
     rewritten_tokens: int = 0
     price_tokens: float = 0.0
     price_usd: float | None = None
+    item: str = ""
 
     @property
     def forced(self) -> bool:
@@ -94,6 +96,8 @@ class SentPrefix:
 
     `messages` counts the system messages too. `tokens` is what a provider can keep of it: all that stands before the
     first volatile block. `expected_tokens` is how much of this request the provider should have read from its cache.
+    `rewrite_price` is what writing one of these tokens again costs beyond reading it, in plain tokens, and `input_usd`
+    the price of a plain one.
     """
 
     system: str
@@ -105,6 +109,8 @@ class SentPrefix:
     system_tokens: int
     tools_tokens: int
     expected_tokens: int = 0
+    rewrite_price: float = 0.0
+    input_usd: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,7 @@ from windowpane.context.carried import CarryChange
 from windowpane.context.fetched import Fetched, FetchedKind
 from windowpane.context.ids import Actor, BlobHash, SessionId
 from windowpane.context.items import ItemRef, SessionMode
-from windowpane.context.messages import Decision, Outcome, Source, Step, ToolCall, ToolResult, Usage
+from windowpane.context.messages import Attachment, Decision, Outcome, Source, Step, ToolCall, ToolResult, Usage
 from windowpane.context.sets import ContextSets
 from windowpane.context.summary import Summary
 
@@ -65,6 +65,20 @@ class SessionUpdated:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AgentChanged:
+    """The session was given another agent. `items` are those of the session from then on.
+
+    Turns before it keep what they were given. `servers` are the tool servers of the agent that were ready.
+    """
+
+    agent: str
+    items: tuple[SessionItem, ...]
+    servers: tuple[str, ...] = ()
+    actor: Actor = "user"
+    type: Literal["session.agent"] = "session.agent"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ItemAdded:
     """An item came into the session."""
 
@@ -93,7 +107,7 @@ class ItemReadmitted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerArrived:
-    """A tool server became ready for this session for the first time and brought its `always` tools."""
+    """A tool server became ready for this session for the first time, or unlocked more, and brought `always` tools."""
 
     server: str
     items: tuple[SessionItem, ...]
@@ -111,6 +125,7 @@ class MessageAdded:
     content: str
     tokens: int = 0
     source: str = ""
+    attachments: tuple[Attachment, ...] = ()
     type: Literal["message.added"] = "message.added"
 
 
@@ -130,7 +145,7 @@ class MessageRemoved:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnStarted:
-    """The user's message arrived, byte for byte.
+    """The user's message arrived, byte for byte, with its files.
 
     `key` is the caller's idempotency key, if there was one. `resumed` tells that the session had been left alone, so
     the model is to be reminded of what it was working on.
@@ -141,6 +156,7 @@ class TurnStarted:
     key: str | None = None
     tokens: int = 0
     resumed: bool = False
+    attachments: tuple[Attachment, ...] = ()
     type: Literal["turn.started"] = "turn.started"
 
 
@@ -170,7 +186,8 @@ class CallSent:
     `id` ties it to its end. `turn` is None for a call that belongs to no turn, `step` counts a turn's model calls
     from 1, `attempt` the tries of one step. `head` names the blob with method, address and headers, keys taken out;
     `body` names the blob from which the bytes are put together again, whose SHA-256 and size follow. `encoding` is how
-    the body was compressed on the wire; what is kept, measured and hashed is what it said.
+    the body was compressed on the wire; what is kept, measured and hashed is what it said. `seen` is False for a call
+    that was read from a log or a trace: the body is put together from what that tells.
     """
 
     id: str
@@ -184,6 +201,7 @@ class CallSent:
     sha256: str
     size: int
     encoding: str = ""
+    seen: bool = True
     type: Literal["call.sent"] = "call.sent"
 
 
@@ -375,6 +393,7 @@ class Sealed:
 Event = (
     SessionCreated
     | SessionUpdated
+    | AgentChanged
     | ItemAdded
     | ItemRemoved
     | ItemReadmitted
@@ -398,6 +417,11 @@ Event = (
     | HistoryCleared
     | Erased
 )
+
+
+def only_looks(event: Event) -> bool:
+    """Tell whether an event only notes what the user has open. That is no use of the session, and does not move it."""
+    return isinstance(event, SessionContext) and event.set_name == "applet" and event.actor == "user"
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from typing import Any, cast
 from windowpane.context.calls import TokenFactor
 from windowpane.context.carried import Carried, CarryChange
 from windowpane.context.events import (
+    AgentChanged,
     ApprovalDecided,
     ApprovalRequested,
     CallEnded,
@@ -39,6 +40,7 @@ from windowpane.context.events import (
     ToolReturned,
     TurnFinished,
     TurnStarted,
+    only_looks,
 )
 from windowpane.context.ids import SessionId, is_unlisted, owner_of
 from windowpane.context.items import BUILT_IN_SERVER
@@ -105,7 +107,8 @@ def messages_of(session_id: SessionId, events: Iterable[Recorded]) -> list[Messa
 def apply(state: SessionState, recorded: Recorded) -> SessionState:
     """Return the state after one more event."""
     after = _meaning(recorded.event, state, recorded)
-    return _with(after, seq=recorded.seq, updated_at=recorded.at, created_at=state.created_at or recorded.at)
+    used_at = state.updated_at if only_looks(recorded.event) else recorded.at
+    return _with(after, seq=recorded.seq, updated_at=used_at, created_at=state.created_at or recorded.at)
 
 
 @singledispatch
@@ -135,6 +138,13 @@ def _(event: SessionUpdated, state: SessionState, recorded: Recorded) -> Session
     changes = dict(event.changes)
     name = changes.pop("name", state.name)
     return _with(state, name=name or "", settings=_changed(state.settings, changes))
+
+
+@_meaning.register
+def _(event: AgentChanged, state: SessionState, recorded: Recorded) -> SessionState:
+    return _with(
+        state, agent=event.agent, context_items=event.items, servers=frozenset(event.servers), carried=Carried()
+    )
 
 
 @_meaning.register
@@ -170,7 +180,8 @@ def _(event: MessageAdded, state: SessionState, recorded: Recorded) -> SessionSt
         return _with_message(state, AssistantMessage(model_reply=reply, seq=seq, at=at))
     if event.role == "system":
         return _with_message(state, SystemMessage(content=event.content, seq=seq, at=at))
-    return _with_message(state, UserMessage(content=event.content, seq=seq, at=at))
+    said = UserMessage(content=event.content, attachments=event.attachments, seq=seq, at=at)
+    return _with_message(state, said)
 
 
 @_meaning.register
@@ -188,16 +199,23 @@ def _(event: MessageRemoved, state: SessionState, recorded: Recorded) -> Session
 
 @_meaning.register
 def _(event: TurnStarted, state: SessionState, recorded: Recorded) -> SessionState:
-    message = UserMessage(content=event.message, turn=event.turn, seq=recorded.seq, at=recorded.at)
+    message = UserMessage(
+        content=event.message, attachments=event.attachments, turn=event.turn, seq=recorded.seq, at=recorded.at
+    )
     return _with(
         _with_message(state, message),
-        opening=state.opening if any(state.turn_starts) else _first_words(event.message),
+        opening=state.opening if any(state.turn_starts) else _first_words(event.message or _named(event)),
         turn_starts=state.turn_starts.with_next(recorded.seq),
         turn_keys=state.turn_keys.with_next(event.key, event.turn) if event.key else state.turn_keys,
-        open_turn=OpenTurn(turn=event.turn, message=event.message),
+        open_turn=OpenTurn(turn=event.turn, message=event.message, attachments=event.attachments),
         token_count=state.token_count + event.tokens,
         resume_pending=state.resume_pending or event.resumed,
     )
+
+
+def _named(event: TurnStarted) -> str:
+    """Return what a message without words is called by: its first file."""
+    return event.attachments[0].name if event.attachments else ""
 
 
 def _first_words(message: str) -> str:
@@ -296,7 +314,9 @@ def _(event: ApprovalDecided, state: SessionState, recorded: Recorded) -> Sessio
     if state.open_turn is None or state.open_turn.turn != event.turn:
         return state
     approvals = tuple(
-        replace(approval, decision=approval.decision or event.decisions.get(approval.call.id))
+        replace(approval, decision=event.decisions[approval.call.id], by=event.actor)
+        if approval.decision is None and approval.call.id in event.decisions
+        else approval
         for approval in state.open_turn.approvals
     )
     allowed = {a.call.ref for a in approvals if a.decision == "allow_session" and a.call.ref is not None}

@@ -2,17 +2,85 @@
 
 Messages are folded from events (`context/fold.py`) and never stored by themselves. An assistant message holds
 every model call of its turn, with the tool calls and their results, and names the request that it answers.
+
+A session keeps the files of messages by their content: `Attachment.blob` names a text, the file's bytes in base64, so
+that every store, export and encryption that keeps texts keeps files too, and a file that is sent twice is kept once.
 """
 
+import base64
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 from typing import Literal
 
-from windowpane.context.ids import BlobHash
+from windowpane.context.ids import Actor, BlobHash
 from windowpane.context.items import ItemRef
 
 Decision = Literal["allow_once", "allow_session", "deny"]
 Outcome = Literal["completed", "failed", "cancelled", "interrupted"]
+
+
+FileKind = Literal["image", "pdf", "text"]
+"""What a model can be given: `text` is every file of which only the words count."""
+
+IMAGE_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp")
+PDF_TYPE = "application/pdf"
+
+
+@dataclass(frozen=True, slots=True)
+class NewFile:
+    """A file on its way into a session. What it is is found out from its bytes; its name is only shown."""
+
+    name: str
+    data: bytes
+
+    @staticmethod
+    def at(path: str | Path) -> "NewFile":
+        """Return the file of a path."""
+        return NewFile(Path(path).name, Path(path).read_bytes())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attachment:
+    """A file of a session. `media_type` is what its bytes are, `size` how many there are.
+
+    `blob` names its bytes in base64. `text` names the words that were read from it; None for an image and for a
+    document without words. `width` and `height` are those of an image in pixels, `pages` those of a PDF.
+    """
+
+    name: str
+    media_type: str
+    size: int
+    blob: BlobHash
+    text: BlobHash | None = None
+    width: int = 0
+    height: int = 0
+    pages: int = 0
+
+    @property
+    def kind(self) -> FileKind:
+        """Return what it is to a model."""
+        if self.media_type in IMAGE_TYPES:
+            return "image"
+        return "pdf" if self.media_type == PDF_TYPE else "text"
+
+    @property
+    def label(self) -> str:
+        """Return what it is, in a few words, for people and models: its name is one line."""
+        measured = f", {self.width}×{self.height}" if self.width else f", {self.pages} pages" if self.pages else ""
+        return f"{self.name} ({self.media_type}{measured}, {self.size:,} bytes)"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SentFile:
+    """A file that a model is given with a message as it is, and what that costs. `estimated`: no rule is known."""
+
+    name: str
+    media_type: str
+    blob: BlobHash
+    tokens: int
+    estimated: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +117,13 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """What came back from a tool call, as the text that the model is given."""
+    """What came back from a tool call, as the text that the model is given, and images and documents beside it."""
 
     call_id: str
     content: str
     is_error: bool = False
     latency_ms: int = 0
+    attachments: tuple[Attachment, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,10 +163,14 @@ class ModelReply:
 
 @dataclass(frozen=True, slots=True)
 class ToolCallApproval:
-    """A call that waits for a person, and what was decided. None: not decided yet."""
+    """A call that waits for a person, and what was decided. None: not decided yet.
+
+    `by` is who decided: the system where no person can be asked.
+    """
 
     call: ToolCall
     decision: Decision | None = None
+    by: Actor = "user"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,9 +185,10 @@ class Source:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UserMessage:
-    """What the user wrote, byte for byte."""
+    """What the user wrote, byte for byte, and the files that came with it."""
 
     content: str
+    attachments: tuple[Attachment, ...] = ()
     turn: int | None = None
     seq: int
     at: datetime
@@ -181,3 +255,19 @@ class Utterance:
 
     role: Literal["user", "assistant"]
     text: str
+
+
+def blobs_of(attachments: Iterable[Attachment]) -> tuple[BlobHash, ...]:
+    """Return the names of every text that attachments need."""
+    found = (name for each in attachments for name in (each.blob, each.text) if name is not None)
+    return tuple(dict.fromkeys(found))
+
+
+def as_text(data: bytes) -> str:
+    """Return bytes as the text that they are kept as."""
+    return base64.b64encode(data).decode()
+
+
+def as_bytes(text: str) -> bytes:
+    """Return the bytes that a text keeps."""
+    return base64.b64decode(text)

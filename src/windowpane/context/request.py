@@ -14,7 +14,7 @@ from windowpane.context.calls import ModelPrice
 from windowpane.context.carried import Additions, CacheOrder, CarriedItem, DroppedItem, Rebase, SentPrefix
 from windowpane.context.ids import BlobHash, RequestId
 from windowpane.context.items import IncludeMode, ItemRef, ItemType
-from windowpane.context.messages import ToolCall
+from windowpane.context.messages import FileKind, SentFile, ToolCall
 
 ItemStatus = Literal["used", "truncated", "missing", "over_budget", "not_permitted", "server_down", "disabled"]
 """What became of an item of the request. Only `used` and `truncated` ones reached the model."""
@@ -35,12 +35,14 @@ PartKind = Literal[
     "recall",
     "resume",
     "fetched",
+    "attached",
     "selected",
     "message",
 ]
 """The places of the one prompt order, in that order, but for `tools`, which travel beside the messages.
 
 `sources` name the documents of an earlier answer; they stand in the history, each directly after its answer.
+`attached` are the words of files, or what stands for a file that the model does not take, before their message.
 """
 
 VOLATILE_PARTS: frozenset[PartKind] = frozenset(("user_context", "time_context", "recall", "resume", "fetched"))
@@ -49,7 +51,18 @@ VOLATILE_PARTS: frozenset[PartKind] = frozenset(("user_context", "time_context",
 Role = Literal["system", "user", "assistant", "tool"]
 
 Tier = Literal[
-    "must", "latest", "resume", "summary", "manual", "selected", "finder", "carried", "fetched", "recall", "older"
+    "must",
+    "attached",
+    "latest",
+    "resume",
+    "summary",
+    "manual",
+    "selected",
+    "finder",
+    "carried",
+    "fetched",
+    "recall",
+    "older",
 ]
 """How important a piece of a request is when room is short, the most important first; `request/fit.py` says more."""
 
@@ -258,6 +271,8 @@ class CallSettings:
     `price` is what the agent says that the model costs; it is not sent.
     `cache` is how the request is put together, `cache_key` what requests that share a beginning have in common.
     `additions` is how the model is given tools in the middle of a conversation; None: it has one list of tools.
+    `allowed_tools` are the names of the tools that may be called, where not all that stand in the prompt may.
+    `inputs` are the files that the model takes as they are.
     """
 
     model: str
@@ -270,6 +285,8 @@ class CallSettings:
     cache: CacheOrder = "fresh"
     cache_key: str = ""
     additions: Additions | None = None
+    allowed_tools: tuple[str, ...] | None = None
+    inputs: tuple[FileKind, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -332,7 +349,7 @@ class RequestMessage:
 
     `name` tells parts of one kind apart for people; the model never sees it. `is_error` is for the result of a tool
     that failed. `erased` tells that the text of a past message was erased since. `tools_added` names tools that the
-    model has from here on; how it is told is its provider's affair.
+    model has from here on; how it is told is its provider's affair. `files` go with the text, in this order.
     """
 
     role: Role
@@ -344,6 +361,7 @@ class RequestMessage:
     is_error: bool = False
     erased: bool = False
     tools_added: tuple[str, ...] = ()
+    files: tuple[SentFile, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

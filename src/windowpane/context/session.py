@@ -23,6 +23,7 @@ from windowpane.context.fetched import Fetched
 from windowpane.context.ids import BlobHash, SessionId
 from windowpane.context.items import CLIENT_SERVER, ItemRef
 from windowpane.context.messages import (
+    Attachment,
     Message,
     Step,
     ToolCall,
@@ -67,7 +68,7 @@ class SessionSettings:
     environment_hint: str | None = None
     """Where the session takes place. The model is told when the session is resumed."""
     current_intent: str | None = None
-    """What the user wants to do, for clients that show it. It is not sent to the model."""
+    """What the user wants to do. It is shown, and the model is told when the session is resumed."""
     system_prompt: str | None = None
     """The session's own instructions. They stand last in the system prompt."""
     cache: CacheMode | None = None
@@ -83,6 +84,7 @@ class OpenTurn:
 
     turn: int
     message: str
+    attachments: tuple[Attachment, ...] = ()
     request: BlobHash | None = None
     steps: tuple[Step, ...] = ()
     own_words: tuple[str, ...] = ()
@@ -263,9 +265,14 @@ class SessionState:
         return self.name or self.opening
 
     @property
-    def turn_count(self) -> int:
-        """Return how many turns the session has had, the open one included."""
+    def last_turn(self) -> int:
+        """Return the number of the latest turn, the open one included; 0 before the first."""
         return len(self.turn_starts)
+
+    @property
+    def turn_count(self) -> int:
+        """Return how many turns the session holds, the open one included. Erased ones are not counted."""
+        return len(self.turn_starts) - self.turn_starts.erased
 
     @property
     def rules(self) -> tuple[str, ...]:

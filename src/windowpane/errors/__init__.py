@@ -25,6 +25,7 @@
     │   ├── SequenceConflictError
     │   ├── LeaseLostError
     │   ├── SessionBusyError
+    │   ├── WorkerFullError
     │   ├── ApprovalPendingError
     │   ├── NothingToApproveError
     │   ├── NoResultAwaitedError
@@ -93,6 +94,7 @@ from windowpane.errors.conflicts import (
     SequenceConflictError,
     SessionBusyError,
     StaleRevisionError,
+    WorkerFullError,
     WrongSessionError,
 )
 from windowpane.errors.models import (
@@ -230,6 +232,7 @@ __all__ = [
     "WeightsDamagedError",
     "WeightsMissingError",
     "WindowpaneError",
+    "WorkerFullError",
     "WrongEncryptionKeyError",
     "WrongSessionError",
 ]

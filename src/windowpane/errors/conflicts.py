@@ -41,6 +41,20 @@ class SessionBusyError(ConflictError):
         self.session_id = session_id
 
 
+class WorkerFullError(ConflictError):
+    """The worker runs as many turns as it may. Nothing was stored."""
+
+    code = "worker_full"
+
+    def __init__(self, max_turns: int, retry_after_s: int) -> None:
+        super().__init__(
+            f"this server runs as many turns as it may at once ({max_turns} in a worker); "
+            f"send the message again in {retry_after_s} s"
+        )
+        self.max_turns = max_turns
+        self.retry_after_s = retry_after_s
+
+
 class ApprovalPendingError(ConflictError):
     """The session's turn waits for a decision about tool calls."""
 

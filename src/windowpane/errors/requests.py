@@ -105,12 +105,13 @@ class TurnNotFoundError(NotFoundError):
 
 
 class CallNotFoundError(NotFoundError):
-    """The turn has no such call."""
+    """The turn, or the session, has no such call."""
 
     code = "call_not_found"
 
-    def __init__(self, turn: int, number: int, calls: int) -> None:
-        super().__init__(f"turn {turn} has no call {number}; it made {calls}")
+    def __init__(self, turn: int | None, number: int, calls: int) -> None:
+        where = "the session" if turn is None else f"turn {turn}"
+        super().__init__(f"{where} has no call {number}; it made {calls}")
 
 
 class AgentNotFoundError(NotFoundError):

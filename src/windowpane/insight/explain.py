@@ -26,7 +26,7 @@ from windowpane.context.items import (
 from windowpane.context.request import Candidate, ContextItem, Evidence
 from windowpane.errors import UnknownItemError
 from windowpane.insight.past import PastTurn
-from windowpane.insight.refit import WantedItem, fate_of, more_tokens, pieces_with
+from windowpane.insight.refit import WantedItem, WindowRoom, fate_of, more_tokens, more_with_finders, pieces_with
 from windowpane.insight.rescore import Scored, domain_of, scored, settings_of
 from windowpane.request.assemble import item_tokens
 from windowpane.search.select import SCORE_DECIMALS, Decision, DomainSelection
@@ -77,6 +77,7 @@ class _Explainer:
     def __init__(self, past: PastTurn) -> None:
         self._past = past
         self._context = past.context
+        self._room = WindowRoom.of(self._context)
         self._settings = settings_of(past.context)
         self._domains: Mapping[Domain, Scored] = scored(past.context)
         self._held = {item.ref: item for item in past.context.items}
@@ -239,7 +240,7 @@ class _Explainer:
             ways = [forced, raised] if forced and raised else [()]
         if choice.rank > MOST_TOP_N:
             ways = ways[:1]
-        return tuple(self._including(ref, (*on, *needs)) for needs in ways)
+        return tuple(filter(None, (self._including(ref, (*on, *needs)) for needs in ways)))
 
     def _ways_out(self, item: ContextItem) -> tuple[Change, ...]:
         """Return what leaves an item out that was sent."""
@@ -274,18 +275,19 @@ class _Explainer:
         for position, need in enumerate(change.needs):
             needs = (*change.needs[:position], one_step_less(need), *change.needs[position + 1 :])
             pieces = pieces_with(self._context, self._selected_with(ref, change_of(change.effect, needs)))
-            fate = fate_of(pieces, self._context.budget.pieces_tokens or 0, str(ref))
+            fate = fate_of(pieces, self._room.tokens(pieces), str(ref))
             if fate is not None and not fate.kept:
                 return False
         return True
 
-    def _including(self, ref: ItemRef, needs: tuple[Need, ...]) -> Change:
-        """Return a change of settings, with the tokens that it takes for the item to fit as well."""
+    def _including(self, ref: ItemRef, needs: tuple[Need, ...]) -> Change | None:
+        """Return a change of settings, with the tokens that it takes to fit as well; None when these are not known."""
         change = change_of(effect="includes", needs=needs)
         if not self._knows_room:
             return change
-        more = self._more(ref, self._selected_with(ref, change))
-        return change_of(change.effect, (*needs, _tokens(more))) if more else change
+        count = more_with_finders if any(need.what == "enabled" for need in needs) else more_tokens
+        more = count(pieces_with(self._context, self._selected_with(ref, change)), self._room, str(ref))
+        return None if more is None else change_of(change.effect, (*needs, _tokens(more))) if more else change
 
     def _selected_with(self, ref: ItemRef, change: Change) -> list[WantedItem]:
         """Return everything that is selected once the settings of the item's domain have changed."""
@@ -323,7 +325,7 @@ class _Explainer:
 
     def _more(self, ref: ItemRef, selected: Sequence[WantedItem], by_hand: Sequence[WantedItem] = ()) -> int:
         pieces = pieces_with(self._context, selected, by_hand)
-        return more_tokens(pieces, self._context.budget.pieces_tokens or 0, str(ref))
+        return more_tokens(pieces, self._room, str(ref))
 
     def _by_hand(self, ref: ItemRef) -> tuple[Change, ...]:
         """Return what includes an item that is not in the session: adding it, and room for it."""
@@ -349,7 +351,7 @@ class _Explainer:
         if not self._knows_room:
             return ()
         pieces = pieces_with(self._context, self._recorded_selection)
-        more = more_tokens(pieces, self._context.budget.pieces_tokens or 0, str(item.ref), whole=True)
+        more = more_tokens(pieces, self._room, str(item.ref), whole=True)
         return (change_of(effect="completes", needs=(_tokens(more),)),)
 
     @cached_property

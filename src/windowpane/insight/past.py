@@ -112,8 +112,8 @@ async def past_turn(engine: Records, session_id: SessionId, turn: int, *, with_c
     if built is None:
         raise TurnNotFoundError(session_id, turn)
     body = await engine.store.blob(session_id, built.request)
-    context = context_of(body)
     texts = await engine.store.blobs(session_id, texts_of(body))
+    context = context_of(body, texts)
     catalog = None
     if with_catalog and context.catalog:
         found = await engine.store.blobs(session_id, [context.catalog])

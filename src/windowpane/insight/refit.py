@@ -4,12 +4,15 @@ Everything else keeps the place and the size that the record gives it. `more_tok
 would have to be: not by trying every size, but from one size at which something changes to the next.
 """
 
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from windowpane.context.items import DEFAULT_PRIORITY, ItemRef
-from windowpane.context.request import ContextItem, RequestContext, Tier
+from windowpane.context.request import ContextItem, RequestContext, Tier, counted_room
+from windowpane.request.assemble import REPLY_SHARE
 from windowpane.request.fit import CONVERSATION, SHORTENED_TOKENS, Fitted, Piece, fit, granted, in_order
+from windowpane.text.tokens import TOOLS_OVERHEAD_TOKENS, family_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +23,66 @@ class WantedItem:
     tokens: int
     priority: int = DEFAULT_PRIORITY
     score: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class WindowRoom:
+    """The room that pieces have in the window of a past request, or in a larger one, by our own count.
+
+    `reply_grows`: the reply has a share of the window, and so more of a larger one. `frame_tokens` are set aside, and
+    `tools_tokens` too where a tool is among the pieces.
+    """
+
+    window_tokens: int
+    reply_tokens: int
+    reply_grows: bool
+    token_factor: float
+    frame_tokens: int
+    tools_tokens: int
+
+    @classmethod
+    def of(cls, context: RequestContext) -> "WindowRoom":
+        """Return the room of a request whose record tells what its pieces could take."""
+        budget = context.budget
+        tools_tokens = TOOLS_OVERHEAD_TOKENS[family_of(context.settings.model)]
+        all_tokens = counted_room(budget.window_tokens - budget.reply_tokens, budget.token_factor)
+        had_tools = any(is_tool(piece.key) for piece in context.pieces)
+        frame_tokens = all_tokens - (budget.pieces_tokens or 0) - (tools_tokens if had_tools else 0)
+        asked = context.settings.max_output_tokens or 0
+        return cls(
+            budget.window_tokens,
+            budget.reply_tokens,
+            asked > budget.reply_tokens,
+            budget.token_factor,
+            frame_tokens,
+            tools_tokens,
+        )
+
+    def tokens(self, pieces: Sequence[Piece], more: int = 0) -> int:
+        """Return what these pieces can take in a window that is larger by `more`."""
+        window_tokens = self.window_tokens + more
+        reply_tokens = int(window_tokens * REPLY_SHARE) if self.reply_grows else self.reply_tokens
+        room_tokens = counted_room(window_tokens - reply_tokens, self.token_factor) - self.frame_tokens
+        return room_tokens - (self.tools_tokens if any(is_tool(piece.key) for piece in pieces) else 0)
+
+    def with_tools(self, pieces: Sequence[Piece]) -> "WindowRoom":
+        """Return the room that is left where a tool comes in that is not among the pieces."""
+        if any(is_tool(piece.key) for piece in pieces):
+            return self
+        return replace(self, frame_tokens=self.frame_tokens + self.tools_tokens)
+
+    def more_for(self, pieces: Sequence[Piece], room_tokens: int, more: int) -> int:
+        """Return by how much the window must be larger for these pieces to have so much room, `more` at least."""
+        enough = more + 1
+        while self.tokens(pieces, enough) < room_tokens:
+            enough *= 2
+        return bisect_left(range(enough), room_tokens, lo=more, key=lambda each: self.tokens(pieces, each))
+
+
+def is_tool(key: str) -> bool:
+    """Tell whether a piece is a tool, new or carried: `SERVER:TOOL`. Keys of messages and blocks have a space."""
+    server, colon, _ = key.removeprefix("carried ").partition(":")
+    return bool(colon) and " " not in server and server not in ("rule", "reference")
 
 
 def pieces_with(
@@ -53,8 +116,8 @@ def fate_of(pieces: Sequence[Piece], room_tokens: int, key: str) -> Fitted | Non
     return next((fitted for fitted in fit(pieces, room_tokens) if fitted.piece.key == key), None)
 
 
-def more_tokens(pieces: Sequence[Piece], room_tokens: int, key: str, *, whole: bool = False) -> int:
-    """Return how many more tokens there must be for a piece to be sent, or sent whole.
+def more_tokens(pieces: Sequence[Piece], room: WindowRoom, key: str, *, whole: bool = False) -> int:
+    """Return by how many tokens the window must be larger for a piece to be sent, or sent whole.
 
     0 when it is already, and when it is not among the pieces, because its size is not known.
     A larger window may let something more important in and thereby push the piece out, so this is the smallest number
@@ -69,10 +132,20 @@ def more_tokens(pieces: Sequence[Piece], room_tokens: int, key: str, *, whole: b
     enough = ordered[last].tokens if whole else min(ordered[last].tokens, 1)
     more = 0
     while True:
-        tokens, step = _share_out(before, ordered[last], room_tokens + more - must)
+        room_tokens = room.tokens(pieces, more)
+        tokens, step = _share_out(before, ordered[last], room_tokens - must)
         if tokens >= enough:
             return more
-        more += step
+        more = room.more_for(pieces, room_tokens + step, more)
+
+
+def more_with_finders(pieces: Sequence[Piece], room: WindowRoom, key: str) -> int | None:
+    """Return the same for a selection that is switched on; None when finders, which it may bring, make a difference.
+
+    The record does not tell whether they come, and the first tool of a request takes room for all of them.
+    """
+    more = more_tokens(pieces, room, key)
+    return more if more == more_tokens(pieces, room.with_tools(pieces), key) else None
 
 
 def _share_out(before: Sequence[Piece], target: Piece, left: int) -> tuple[int, int]:

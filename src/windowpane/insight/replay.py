@@ -13,7 +13,7 @@ from windowpane.context.items import Item, ItemRef, Tool
 from windowpane.context.request import Evidence
 from windowpane.errors import InvalidInputError, UnknownItemError
 from windowpane.insight.past import PastTurn, Records
-from windowpane.insight.refit import WantedItem, pieces_with
+from windowpane.insight.refit import WantedItem, WindowRoom, pieces_with
 from windowpane.insight.rescore import scored, settings_of
 from windowpane.request.assemble import item_tokens
 from windowpane.request.fit import fit
@@ -207,12 +207,12 @@ def _finished(
 
 def _kept(past: PastTurn, outcomes: list[ReplayedItem], items: Mapping[ItemRef, Item]) -> dict[str, bool]:
     """Return for each selected item whether there was room for it; nothing when the record does not say."""
-    room = past.context.budget.pieces_tokens
-    if room is None:
+    if past.context.budget.pieces_tokens is None:
         return {}
     model = past.context.settings.model
     wanted = [_wanted(items.get(o.ref) or past.item(o.ref), o, model) for o in outcomes if o.selected]
-    placed = fit(pieces_with(past.context, [want for want in wanted if want is not None]), room)
+    pieces = pieces_with(past.context, [want for want in wanted if want is not None])
+    placed = fit(pieces, WindowRoom.of(past.context).tokens(pieces))
     return {fitted.piece.key: fitted.kept for fitted in placed}
 
 

@@ -11,13 +11,15 @@ from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from windowpane.api.turns import OwnerKind, WireChange, WireSpan
+from windowpane.calls.body import file_hash
 from windowpane.calls.tree import JsonNode, parse
 from windowpane.context.items import ItemRef
 from windowpane.context.request import OfferedTool, RequestMessage
 from windowpane.context.text import valid_unicode
-from windowpane.models.messages import USER_SEPARATOR
+from windowpane.models.base import USER_SEPARATOR
 
 ENVELOPE = "the protocol's own JSON"
+SUMMARY_TASK, SUMMARY_FRAME = "the task", "the frame of the conversation"
 CONVERSATION = frozenset(("messages", "input", "contents"))
 SYSTEM = frozenset(("system", "instructions", "systemInstruction", "system_instruction"))
 THINKING = frozenset(("thinking", "signature", "thoughtSignature", "thought_signature", "encrypted_content", "data"))
@@ -50,6 +52,48 @@ def spans_of(body: str, built: BuiltCall) -> tuple[WireSpan, ...]:
     painter = _Painter(body)
     _Owners(built, painter).paint(root)
     return painter.spans()
+
+
+def summary_spans(body: str, said: Sequence[tuple[str, str]]) -> tuple[WireSpan, ...]:
+    """Return whose each stretch of the body of a summary call is. `said` are the owners and beginnings of lines.
+
+    It has a task, the tool that records the summary, and the conversation, line by line.
+    """
+    try:
+        root = parse(body)
+    except (ValueError, IndexError, RecursionError):
+        return spans_of(body, BuiltCall((), (), 0, {}))
+    painter = _Painter(body)
+    for entry in root.children:
+        if entry.key in SYSTEM:
+            painter.paint(entry.begins, entry.end, "message", SUMMARY_TASK)
+        elif entry.key in CONVERSATION:
+            _paint_transcript(painter, entry, said)
+        elif entry.key == "tools":
+            painter.paint(entry.begins, entry.end, "tool", "windowpane:record_summary")
+        else:
+            painter.paint(entry.begins, entry.end, "setting", entry.key)
+    return painter.spans()
+
+
+def _paint_transcript(painter: "_Painter", entry: JsonNode, said: Sequence[tuple[str, str]]) -> None:
+    # A protocol may take one text for a conversation.
+    for element in entry.children or [entry]:
+        role = element.get("role") if entry.children else None
+        is_task = role is not None and role.value in ("system", "developer")
+        painter.paint(element.begins, element.end, "message", SUMMARY_TASK if is_task else SUMMARY_FRAME)
+        for node in () if is_task else element.strings():
+            at = 0
+            for owner, beginning in said:
+                start = node.value.find(f"\n{beginning}", at)
+                if start < 0:
+                    continue
+                at = start + 1
+                # The next line that is found, and the frame's own last line, are painted over this.
+                painter.paint(painter.place_in(node, at), painter.place_in(node, len(node.value)), "message", owner)
+            if at:
+                end = node.value.rfind("\n")
+                painter.paint(painter.place_in(node, end), element.end, "message", SUMMARY_FRAME)
 
 
 def changes_of(body: str, built: BuiltCall) -> tuple[WireChange, ...]:
@@ -131,6 +175,7 @@ class _Owners:
         places = [(place, message.role) for place, message in enumerate(built.messages) if not message.tools_added]
         system = [place for place, role in places if role == "system"]
         said = [place for place, role in places if role != "system"]
+        self._files = {file.blob: file.name for message in built.messages for file in message.files}
         # Some protocols send the system messages apart, before or after the others.
         self._system, self._said = _Queue(system), _Queue(said)
 
@@ -161,6 +206,7 @@ class _Owners:
                 self._items(node, kind, owner)
             self._extras(element)
             self._added(element)
+            self._painted_files(element)
 
     def _found(self, element: JsonNode) -> Iterator[tuple[JsonNode, OwnerKind, str]]:
         """Yield the strings of an element that tell whose it is. One that joins messages belongs to each in turn."""
@@ -265,6 +311,13 @@ class _Owners:
                 self._painter.paint(child.begins, child.end, "model", "its thinking")
             else:
                 self._extras(child)
+
+    def _painted_files(self, element: JsonNode) -> None:
+        """Paint the bytes of files, by their hash: each belongs to the file, whatever stands around it."""
+        for node in element.strings() if self._files else ():
+            name = self._files.get(file_hash(node.value))
+            if name is not None:
+                self._painter.paint(node.begins, node.end, "message", f"file {name}")
 
     def _tools(self, entry: JsonNode) -> None:
         by_name = {tool.offered_name: tool for tool in self._built.tools}

@@ -9,6 +9,7 @@ from typing import Any
 
 import anyio.to_thread
 
+from windowpane.agents.base import Agent
 from windowpane.api.agents import (
     AgentSummary,
     AgentView,
@@ -35,6 +36,9 @@ from windowpane.insight.tune import tune, write_search
 from windowpane.local.agent_files import LocalAgentFiles
 from windowpane.local.views import item_facts, server_view
 from windowpane.search.settings import search_settings
+
+QUESTIONS = 3
+"""How many questions to begin with are offered."""
 
 LOOKED_AT = 2000
 """How many of the latest turns are taken as labels."""
@@ -72,6 +76,17 @@ class LocalAgents(LocalAgentFiles):
             servers=tuple(map(server_view, servers)),
             problems=found.problems,
         )
+
+    async def create(self, name: str, *, description: str = "", copy_of: str | None = None) -> AgentView:
+        """Write a new agent without items, or a copy of another one."""
+        work = partial(self._engine.agents.create, name, description=description, copy_of=copy_of)
+        await anyio.to_thread.run_sync(work)
+        return await self.get(name)
+
+    async def rename(self, agent: str, new_name: str) -> AgentView:
+        """Give an agent another name."""
+        await anyio.to_thread.run_sync(self._engine.agents.rename, agent, new_name)
+        return await self.get(new_name)
 
     async def items(
         self,
@@ -197,6 +212,7 @@ class LocalAgents(LocalAgentFiles):
             references=len(agent.references),
             servers=len(agent.servers),
             problems=len(agent.problems),
+            questions=_to_try(agent),
         )
 
     async def _questions(self, agent: str, labels: Sequence[ContextTest], everyone: bool) -> Sequence[LabelledQuestion]:
@@ -207,6 +223,15 @@ class LocalAgents(LocalAgentFiles):
         owner = None if everyone else self._bound.owner
         lessons = partial(self._bound.updater.analytics.lessons, owner, agent, limit=LOOKED_AT)
         return await asked_before(self._engine, await anyio.to_thread.run_sync(lessons))
+
+
+def _to_try(agent: Agent) -> tuple[str, ...]:
+    """Return questions to begin with: the agent's own, or some about what it knows."""
+    if agent.questions:
+        return agent.questions[:QUESTIONS]
+    known = [reference for reference in agent.references if reference.enabled and reference.include != "manual"]
+    about = [f"What should I know about {reference.title or reference.name}?" for reference in known]
+    return (*about[: QUESTIONS - 1], "What can you help me with?")
 
 
 def _named(label: ContextTest, number: int) -> ContextTest:

@@ -6,6 +6,7 @@ from windowpane.context.ids import SessionId
 from windowpane.engine import Engine
 from windowpane.errors import InvalidInputError
 from windowpane.insight.analytics.update import AnalyticsUpdater
+from windowpane.insight.finding.finder import SessionFinder
 
 KNOWN = 10_000
 """How many sessions are remembered to be the owner's; a session never changes hands."""
@@ -21,6 +22,7 @@ class Bound:
     engine: Engine
     owner: str | None
     updater: AnalyticsUpdater
+    finder: SessionFinder
     _known: set[str] = field(default_factory=set[str])
 
     @property

@@ -15,6 +15,7 @@ from windowpane.engine import Engine
 from windowpane.insight.cache.report import SeenCache, SeenCall, follow, with_owner, with_rebase
 from windowpane.insight.wire import spans_of
 from windowpane.local.calls import CallBuilder, priced, to_compare
+from windowpane.local.parts import owner_spans
 from windowpane.models.prices import cost_of
 
 PURPOSES = ("answer", "summary")
@@ -92,8 +93,10 @@ class _Owners:
         call = self._calls[sent.number]
         builder = await self._builder(call)
         built = await builder.built(call) if builder is not None else None
-        if built is None or sent.body is None:
+        if sent.body is None:
             return ()
+        if built is None:
+            return await anyio.to_thread.run_sync(owner_spans, sent.body)
         as_built = await to_compare(self._engine, self._session_id, built)
         return await anyio.to_thread.run_sync(spans_of, sent.body, as_built)
 

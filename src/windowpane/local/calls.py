@@ -1,27 +1,35 @@
 """Calls as answers: the ledger of a session with tokens, cost, and whose each byte is."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import anyio.to_thread
 
-from windowpane.api.turns import CallList, CallRecord, CallView
+from windowpane.api.comparison import CallComparison
+from windowpane.api.turns import CallList, CallRecord, CallView, WireSpan
 from windowpane.calls.ledger import RecordedCall
 from windowpane.context.carried import Rebase
 from windowpane.context.events import Recorded, RequestBuilt
+from windowpane.context.fold import messages_of
 from windowpane.context.ids import BlobHash, SessionId
 from windowpane.context.items import ItemRef
-from windowpane.context.messages import Step
+from windowpane.context.messages import Message, Step, UserMessage
 from windowpane.context.request import Request, RequestMessage
 from windowpane.engine import Engine
-from windowpane.errors import BlobNotFoundError
+from windowpane.errors import BlobNotFoundError, CallNotFoundError
 from windowpane.insight.past import steps_of
 from windowpane.insight.usage import spending
-from windowpane.insight.wire import BuiltCall, changes_of, spans_of
+from windowpane.insight.wire import BuiltCall, changes_of, spans_of, summary_spans
+from windowpane.local.parts import PartReader, compare_calls, owner_spans
+from windowpane.memory.recent import conversation, text_of
+from windowpane.memory.summarise import RECORD_SUMMARY
 from windowpane.models.prices import cost_of
 from windowpane.request.messages import messages_now
 from windowpane.text.tokens import counted_tokens, message_tokens
+
+LINE_CHARACTERS = 20
+"""So much of a message tells its line in a summary call. Where messages are cut, more is left of each."""
 
 
 async def calls_of_session(engine: Engine, session_id: SessionId) -> CallList:
@@ -54,13 +62,46 @@ async def call_of_turn(engine: Engine, session_id: SessionId, turn: int, number:
     """
     call = await engine.calls.one(session_id, turn, number)
     view = (await calls_of_turn(engine, session_id, turn)).calls[number - 1]
-    built = await (await CallBuilder.of(engine, session_id, turn)).built(call)
+    return await _record(engine, session_id, call, view)
+
+
+async def call_of_session(engine: Engine, session_id: SessionId, number: int) -> CallRecord:
+    """Return one call of a session, as built and as sent, also one that belongs to no turn.
+
+    Raises:
+        SessionNotFoundError: no such session.
+        CallNotFoundError: the session has no such call.
+    """
+    return await _record(engine, session_id, *await _numbered(engine, session_id, number))
+
+
+async def calls_compared(engine: Engine, session_id: SessionId, before: int, after: int) -> CallComparison:
+    """Return what is different between two calls of a session.
+
+    Raises:
+        SessionNotFoundError: no such session.
+        CallNotFoundError: the session has no such call.
+    """
+    one, other = [await _numbered(engine, session_id, number) for number in (before, after)]
+    return await compare_calls(engine, session_id, one, other)
+
+
+async def _numbered(engine: Engine, session_id: SessionId, number: int) -> tuple[RecordedCall, CallView]:
+    calls = await engine.calls.of_session(session_id)
+    if not 1 <= number <= len(calls):
+        raise CallNotFoundError(None, number, len(calls))
+    return calls[number - 1], priced(calls).calls[number - 1]
+
+
+async def _record(engine: Engine, session_id: SessionId, call: RecordedCall, view: CallView) -> CallRecord:
+    built = await (await CallBuilder.of(engine, session_id, call.turn)).built(call) if call.turn is not None else None
     messages, tools, added = (), (), 0
     if built is not None:
         messages, tools, added = built.messages, built.request.tools, built.added
     as_built = await to_compare(engine, session_id, built)
     wire = await engine.calls.wire(session_id, call)
     body = wire.body.decode("utf-8", "replace") if wire and wire.body is not None else None
+    spans = () if body is None else await _spans(engine, session_id, call, body, as_built, known=built is not None)
     return CallRecord(
         call=view,
         messages=messages,
@@ -70,11 +111,34 @@ async def call_of_turn(engine: Engine, session_id: SessionId, turn: int, number:
         head=wire.head if wire else None,
         sha256=call.sha256,
         body=body,
-        erased=call.seen and body is None,
-        spans=await anyio.to_thread.run_sync(spans_of, body, as_built) if body is not None else (),
-        changes=await anyio.to_thread.run_sync(changes_of, body, as_built) if body is not None else (),
+        erased=call.body is not None and body is None,
+        spans=spans,
+        changes=await anyio.to_thread.run_sync(changes_of, body, as_built) if body is not None and built else (),
         answer=await engine.calls.answer(session_id, call),
+        parts=tuple(weighed for _, weighed in await PartReader(engine, session_id).parts(call, body or "")),
     )
+
+
+async def _spans(
+    engine: Engine, session_id: SessionId, call: RecordedCall, body: str, built: BuiltCall, *, known: bool
+) -> tuple[WireSpan, ...]:
+    """Return whose each stretch of a body is: as it was built, or, of another maker's program, as its parts tell.
+
+    A summary of ours is told by the messages before it.
+    """
+    if known:
+        return await anyio.to_thread.run_sync(spans_of, body, built)
+    if call.purpose == "summary" and RECORD_SUMMARY.offered_name in body:
+        log = await engine.store.read(session_id, limit=call.seq)
+        return await anyio.to_thread.run_sync(summary_spans, body, list(_lines(messages_of(session_id, log))))
+    return await anyio.to_thread.run_sync(owner_spans, body)
+
+
+def _lines(messages: Sequence[Message]) -> Iterator[tuple[str, str]]:
+    """Yield the messages that a summary is made of: what each is called, and how its line begins."""
+    for message in conversation(messages):
+        role = "USER" if isinstance(message, UserMessage) else "ASSISTANT"
+        yield f"message {message.seq}: {role.lower()}", f"{role}: {text_of(message)[:LINE_CHARACTERS]}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,23 +12,26 @@ from typing import Any
 import anyio.to_thread
 
 from windowpane.api.explanation import Explanation
+from windowpane.api.models import ProviderView
 from windowpane.api.sessions import SessionView
 from windowpane.api.turns import TurnView
 from windowpane.context.events import ApprovalDecided, Live, Recorded, TurnStarted, WatchEvent
 from windowpane.context.ids import SessionId
 from windowpane.context.items import CLIENT_SERVER, ItemRef, Tool
-from windowpane.context.messages import Decision, Step, ToolResult, UserMessage
+from windowpane.context.messages import Decision, NewFile, Step, ToolResult, UserMessage
 from windowpane.context.request import ReplyOptions, Request
 from windowpane.engine import Engine
 from windowpane.errors import ConflictError
 from windowpane.insight.analytics.store import AnalyticsStore
 from windowpane.insight.analytics.update import AnalyticsUpdater
+from windowpane.insight.finding.finder import SessionFinder
 from windowpane.local.agents import LocalAgents
 from windowpane.local.analytics import LocalAnalytics
 from windowpane.local.bound import LOCAL_OWNER, Bound
 from windowpane.local.sessions import LocalSessions
 from windowpane.local.turns import LocalTurns
 from windowpane.local.views import session_view
+from windowpane.sessions.attachments import read_attachment
 from windowpane.tools.base import ToolOutput
 from windowpane.turn.prepared import Prepared
 
@@ -42,6 +45,18 @@ class LocalModels:
     async def list(self) -> tuple[str, ...]:
         """Return the names of models that are known to work here."""
         return await anyio.to_thread.run_sync(self._engine.models.known)
+
+    async def providers(self) -> tuple[ProviderView, ...]:
+        """Return every provider, with what is missing before it can be used."""
+        return await anyio.to_thread.run_sync(self._engine.models.providers)
+
+    async def keep_key(self, provider: str, key: str) -> None:
+        """Keep a key for a provider."""
+        await anyio.to_thread.run_sync(self._engine.models.keep_key, provider, key)
+
+    async def remove_key(self, provider: str) -> None:
+        """Forget the key that was given for a provider."""
+        await anyio.to_thread.run_sync(self._engine.models.remove_key, provider)
 
     async def check(self, model: str) -> None:
         """Make sure that a model can be used."""
@@ -62,10 +77,12 @@ class LocalPane:
         *,
         owner: str | None = LOCAL_OWNER,
         updater: AnalyticsUpdater | None = None,
+        finder: SessionFinder | None = None,
         start_s: float = 0,
     ) -> None:
         self.engine = engine
-        self._bound = Bound(engine, owner, updater or AnalyticsUpdater(engine.store, AnalyticsStore(), engine.nearness))
+        counted = updater or AnalyticsUpdater(engine.store, AnalyticsStore(), engine.nearness)
+        self._bound = Bound(engine, owner, counted, finder or SessionFinder(engine.store))
         self._start_s = start_s
         self._started: set[SessionId] = set()
 
@@ -103,20 +120,32 @@ class LocalPane:
         wait_s: float = 0,
         tools: Sequence[Tool] = (),
         reply_options: ReplyOptions | None = None,
+        attachments: Sequence[NewFile] = (),
     ) -> AsyncGenerator[Live]:
         """Answer a message, yielding everything as it happens."""
         own = await self._bound.own(session_id)
         await self._get_ready(own, message)
         # The caller runs them, so the caller decides about each call.
         brought = [replace(tool, server=CLIENT_SERVER, include="manual", permission="not_required") for tool in tools]
-        live = self.engine.turn(own, message, key=key, wait_s=wait_s, brought=brought, reply_options=reply_options)
+        live = self.engine.turn(
+            own, message, key=key, wait_s=wait_s, brought=brought, reply_options=reply_options, files=attachments
+        )
         async with aclosing(live):
             async for event in live:
                 yield event
 
-    async def ask(self, session_id: str, message: str, *, key: str | None = None, wait_s: float = 0) -> TurnView:
+    async def ask(
+        self,
+        session_id: str,
+        message: str,
+        *,
+        key: str | None = None,
+        wait_s: float = 0,
+        attachments: Sequence[NewFile] = (),
+    ) -> TurnView:
         """Answer a message, and return the turn at its end or at the approval that it waits for."""
-        return await self.drained(session_id, self.turn(session_id, message, key=key, wait_s=wait_s))
+        live = self.turn(session_id, message, key=key, wait_s=wait_s, attachments=attachments)
+        return await self.drained(session_id, live)
 
     async def retry(self, session_id: str, turn: int, *, key: str | None = None) -> AsyncGenerator[Live]:
         """Answer the message of the last turn again, in a new turn, when it failed or was stopped."""
@@ -124,9 +153,13 @@ class LocalPane:
         view = await self.turns.view(own, turn)
         state = await self.engine.sessions.get(own)
         started = next((message for message in view.messages if isinstance(message, UserMessage)), None)
-        if turn != state.turn_count or view.outcome in ("completed", "running", "waiting") or started is None:
+        if turn != state.last_turn or view.outcome in ("completed", "running", "waiting") or started is None:
             raise ConflictError(f"turn {turn} cannot be sent again: only the last one can, if it failed or was stopped")
-        async with aclosing(self.engine.turn(own, started.content, key=key)) as live:
+        files = [
+            NewFile(each.name, (await read_attachment(self.engine.store, own, each.blob))[1])
+            for each in started.attachments
+        ]
+        async with aclosing(self.engine.turn(own, started.content, key=key, files=files)) as live:
             async for event in live:
                 yield event
 
@@ -146,11 +179,11 @@ class LocalPane:
         """Stop the turn that is running or waiting, wherever it runs."""
         return session_view(await self.engine.cancel(await self._bound.own(session_id)))
 
-    async def preview(self, session_id: str, message: str) -> Request:
+    async def preview(self, session_id: str, message: str, *, attachments: Sequence[NewFile] = ()) -> Request:
         """Return the request that a message would make, without storing anything or calling a model."""
         own = await self._bound.own(session_id)
         await self._get_ready(own, message)
-        return await self.engine.preview(own, message)
+        return await self.engine.preview(own, message, attachments)
 
     async def watch(self, session_id: str, *, after: int | None = None) -> AsyncGenerator[WatchEvent]:
         """Yield everything that happens to a session, until it is deleted."""
@@ -180,11 +213,20 @@ class LocalPane:
         """
         return await self._bound.own(session_id)
 
-    async def prepare(self, session_id: str, message: str, *, key: str | None = None, wait_s: float = 0) -> Prepared:
+    async def prepare(
+        self,
+        session_id: str,
+        message: str,
+        *,
+        key: str | None = None,
+        wait_s: float = 0,
+        attachments: Sequence[NewFile] = (),
+    ) -> Prepared:
         """Store a message and build its request, for a model call of your own. Then call `record()` or `abandon()`."""
         own = await self._bound.own(session_id)
         await self._get_ready(own, message)
-        return await self.engine.prepared.begin(own, message, key=key, wait_s=wait_s)
+        files = await self.engine.read_files(attachments)
+        return await self.engine.prepared.begin(own, message, files, key=key, wait_s=wait_s)
 
     async def record(self, prepared: Prepared, reply: str | Sequence[Step]) -> SessionView:
         """Store what your model answered to a prepared request: a text, or every step with its tool calls."""
@@ -212,7 +254,7 @@ class LocalPane:
                 if recorded or isinstance(event.event, TurnStarted):
                     recorded.append(event)
         own = await self._bound.own(session_id)
-        turn = turn or (await self.engine.sessions.get(own)).turn_count
+        turn = turn or (await self.engine.sessions.get(own)).last_turn
         view = await self.turns.view(own, turn, recorded)
         while view.outcome == "running":
             # It waited, and another caller has let it go on since.

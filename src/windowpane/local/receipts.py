@@ -28,8 +28,8 @@ async def receipts_of(engine: Engine, session_id: SessionId, first: int, limit: 
     """
     state = await engine.sessions.get(session_id)
     after = first + limit
-    turns = [turn for turn in range(first, min(after, state.turn_count + 1)) if state.turn_starts.of(turn) is not None]
-    following = after if after <= state.turn_count else None
+    turns = [turn for turn in range(first, min(after, state.last_turn + 1)) if state.turn_starts.of(turn) is not None]
+    following = after if after <= state.last_turn else None
     if not turns:
         return TurnReceipts((), following)
     start, end = state.turn_starts.of(turns[0]) or 1, state.turn_starts.of(turns[-1] + 1)
@@ -55,7 +55,8 @@ async def receipts_of(engine: Engine, session_id: SessionId, first: int, limit: 
 
 
 def _read(bodies: Sequence[str]) -> list[RequestContext]:
-    return [context_of(body) for body in bodies]
+    # What was searched for is not told.
+    return [context_of(body, {}) for body in bodies]
 
 
 def _outcome(state: SessionState, log: Sequence[Recorded], turn: int) -> Outcome | Literal["waiting", "running"]:

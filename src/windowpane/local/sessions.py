@@ -3,13 +3,14 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from windowpane.api.comparison import CacheReport
+from windowpane.api.comparison import CacheReport, CallComparison
 from windowpane.api.export import SessionExport
 from windowpane.api.pane import Role
 from windowpane.api.sessions import (
     ChangedSession,
     ErasedSession,
     FetchedList,
+    FindView,
     ItemsChange,
     MessagePage,
     SessionListView,
@@ -17,27 +18,25 @@ from windowpane.api.sessions import (
     SetWish,
     Statistics,
 )
-from windowpane.api.turns import CallList
+from windowpane.api.turns import CallList, CallRecord
 from windowpane.api.xray import XrayReport
 from windowpane.context.events import MessageAdded, SessionCreated, SessionItem
 from windowpane.context.fetched import Fetched, FetchedKind
-from windowpane.context.ids import SessionId, keyed_session_id
+from windowpane.context.ids import BlobHash, SessionId, keyed_session_id
 from windowpane.context.items import ItemRef, as_ref
-from windowpane.context.messages import ApprovalMessage, AssistantMessage, Message
 from windowpane.context.session import SessionState
 from windowpane.context.sets import ChangeMode, ContextSets
 from windowpane.context.summary import Summary
 from windowpane.errors import FetchFailedError, InvalidInputError, KeyReusedError, SequenceConflictError
 from windowpane.local.bound import Bound
 from windowpane.local.cache import cache_of_session
-from windowpane.local.calls import calls_of_session
+from windowpane.local.calls import call_of_session, calls_compared, calls_of_session
+from windowpane.local.finding import find, find_sessions
+from windowpane.local.share import share_file
 from windowpane.local.statistics import statistics_of
 from windowpane.local.views import changed_session, erased_session, fetched_list, items_change, session_view
 from windowpane.local.xray import xray_report
-from windowpane.sessions.lifecycle import SessionList
-
-LOOKED_AT = 500
-"""How many sessions are looked through for a page of those that hold some words."""
+from windowpane.sessions.attachments import read_attachment
 
 
 class LocalSessions:
@@ -75,14 +74,28 @@ class LocalSessions:
         if query is None or not query.strip():
             page = await self._engine.sessions.list(self._bound.owner, agent=agent, limit=limit, cursor=cursor)
         else:
-            page = await self._found(agent, query.strip().casefold(), limit, cursor)
+            page = await find_sessions(self._bound, query, agent, limit, cursor)
         return SessionListView(
             tuple(map(session_view, page.sessions)), page.cursor, names_only=self._engine.store.encrypted
         )
 
+    async def find(
+        self, query: str, *, agent: str | None = None, limit: int = 20, cursor: str | None = None
+    ) -> FindView:
+        """Return turns, messages, names and items that have all words of a line."""
+        return await find(self._bound, query, agent, limit, cursor)
+
     async def calls(self, session_id: str) -> CallList:
         """Return every call that was made for a session, also those for summaries."""
         return await calls_of_session(self._bound.engine, await self._bound.own(session_id))
+
+    async def call(self, session_id: str, number: int) -> CallRecord:
+        """Return one of those calls, as built and as sent."""
+        return await call_of_session(self._engine, await self._bound.own(session_id), number)
+
+    async def compare_calls(self, session_id: str, before: int, after: int) -> CallComparison:
+        """Return what is different between two of those calls, part by part."""
+        return await calls_compared(self._engine, await self._bound.own(session_id), before, after)
 
     async def cache(self, session_id: str) -> CacheReport:
         """Return what each call read from the provider's cache, what was expected, and what broke the prefix."""
@@ -91,6 +104,11 @@ class LocalSessions:
     async def xray(self, session_id: str) -> XrayReport:
         """Return a session as its calls tell it."""
         return await xray_report(self._engine, await self._bound.own(session_id))
+
+    async def share(self, session_id: str, *, redacted: bool = False) -> Mapping[str, Any]:
+        """Return a session as a share file."""
+        own = await self._bound.own(session_id)
+        return await share_file(self._engine, own, self.messages, redacted=redacted)
 
     async def get(self, session_id: str) -> SessionView:
         """Return a session as it is now."""
@@ -105,7 +123,7 @@ class LocalSessions:
         set_context: SetWish | None = None,
         expected_seq: int | None = None,
     ) -> ChangedSession:
-        """Change `name`, settings and working context in one step."""
+        """Change `name`, `agent`, settings and working context in one step."""
         own = await self._bound.own(session_id)
         state, made = await self._engine.sessions.change(
             own, changes, context=context, set_context=set_context, expected_seq=expected_seq
@@ -164,6 +182,11 @@ class LocalSessions:
         else:
             more = len(found) > limit
         return MessagePage(tuple(page), page[0].seq if more else None)
+
+    async def attachment(self, session_id: str, blob: str) -> bytes:
+        """Return the bytes of a file of a session."""
+        own = await self._bound.own(session_id)
+        return (await read_attachment(self._engine.store, own, BlobHash(blob)))[1]
 
     async def add_message(self, session_id: str, role: Role, content: str, *, key: str | None = None) -> SessionView:
         """Add a message that was said elsewhere."""
@@ -271,32 +294,3 @@ class LocalSessions:
         ):
             raise KeyReusedError(key)
         return await self._engine.sessions.get(session_id)
-
-    async def _found(self, agent: str | None, words: str, limit: int, cursor: str | None) -> SessionList:
-        found: list[SessionState] = []
-        looked_at = 0
-        while True:
-            left = limit - len(found)
-            page = await self._engine.sessions.list(self._bound.owner, agent=agent, limit=left, cursor=cursor)
-            found += [state for state in page.sessions if await self._holds(state, words)]
-            looked_at += len(page.sessions)
-            cursor = page.cursor
-            if cursor is None or len(found) == limit or looked_at >= LOOKED_AT:
-                return SessionList(tuple(found), cursor)
-
-    async def _holds(self, state: SessionState, words: str) -> bool:
-        if self._engine.store.encrypted:
-            return words in state.title.casefold()
-        if words in state.name.casefold() or any(words in _said(message).casefold() for message in state.recent):
-            return True
-        if state.message_count <= len(state.recent):
-            return False
-        earlier = await self._engine.conversations.messages(state.id, limit=state.message_count)
-        return any(words in _said(message).casefold() for message in earlier)
-
-
-def _said(message: Message) -> str:
-    """Return the words of a message."""
-    if isinstance(message, AssistantMessage):
-        return message.model_reply.text
-    return "" if isinstance(message, ApprovalMessage) else message.content

@@ -157,19 +157,19 @@ async def _spent(engine: Engine, state: SessionState) -> _Spent:
     kept = _spendings.setdefault(engine, OrderedDict())
     erased = state.turn_starts.erased
     known = kept.pop(state.id, None)
-    if known is None or known.erased != erased or known.through_turn >= state.turn_count:
+    if known is None or known.erased != erased or known.through_turn >= state.last_turn:
         known = _Spent(erased, erased)
     start = state.turn_starts.of(known.through_turn + 1)
     if start is None:
         return known
     events = await engine.store.read(state.id, after=start - 1)
-    last = state.turn_starts.of(state.turn_count) or start
+    last = state.turn_starts.of(state.last_turn) or start
     calls = calls_of(events)
     before = priced([call for call in calls if call.seq < last])
-    known = kept[state.id] = known.plus(before, state.turn_count - 1)
+    known = kept[state.id] = known.plus(before, state.last_turn - 1)
     while len(kept) > KEPT_SPENDINGS:
         kept.popitem(last=False)
-    return known.plus(priced([call for call in calls if call.seq >= last]), state.turn_count)
+    return known.plus(priced([call for call in calls if call.seq >= last]), state.last_turn)
 
 
 def _answers(messages: Sequence[Message]) -> list[AssistantMessage]:

@@ -30,7 +30,7 @@ from windowpane.context.fold import messages_of
 from windowpane.context.ids import BlobHash, SessionId
 from windowpane.context.items import BUILT_IN_SERVER, CLIENT_SERVER, ItemRef, as_ref, item_hash
 from windowpane.context.request import ContextItem, Request, RequestContext
-from windowpane.errors import AgentNotFoundError, NotFoundError, TurnNotFoundError
+from windowpane.errors import AgentNotFoundError, BlobNotFoundError, NotFoundError, TurnNotFoundError
 from windowpane.insight.compare import compare
 from windowpane.insight.context_tests import keep_turn, render_test
 from windowpane.insight.explain import explain, explain_all
@@ -41,7 +41,7 @@ from windowpane.local.bound import Bound
 from windowpane.local.calls import call_of_turn, calls_of_turn
 from windowpane.local.receipts import receipts_of
 from windowpane.local.statistics import debug_of, usage_of
-from windowpane.request.record import context_of, last_built
+from windowpane.request.record import last_built
 
 
 class LocalTurns:
@@ -183,8 +183,10 @@ class LocalTurns:
 
     async def _context(self, session_id: SessionId, turn: int, events: Sequence[Recorded]) -> RequestContext | None:
         built = last_built(events, turn)
-        found = await self._engine.store.blobs(session_id, [built.request]) if built else {}
-        return context_of(found[built.request]) if built and found else None
+        try:
+            return await self._engine.past.read_context(session_id, built.request) if built else None
+        except BlobNotFoundError:
+            return None
 
     async def _agent_now(self, agent: str) -> "_AgentNow":
         try:

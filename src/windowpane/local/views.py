@@ -137,6 +137,7 @@ def _facts(state: SessionState) -> dict[str, Any]:
         "summary": state.summary,
         "message_count": state.message_count,
         "turn_count": state.turn_count,
+        "last_turn": state.last_turn,
         "token_count": state.token_count,
         "seq": state.seq,
         "created_at": state.created_at,

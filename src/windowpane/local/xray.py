@@ -1,18 +1,21 @@
 """A session as its calls tell it, read from the ledger."""
 
+from collections import Counter
 from collections.abc import Sequence
-
-import anyio.to_thread
 
 from windowpane.api.xray import SentCall, XrayReport
 from windowpane.calls.ledger import RecordedCall
-from windowpane.calls.measure import part_sizes, shared_prefix, tool_uses
+from windowpane.calls.parts.waste import Weighed, repeated_texts, stale_results, tool_uses
+from windowpane.calls.parts.weight import by_kind
+from windowpane.calls.shared import shared_prefix
 from windowpane.context.ids import SessionId
 from windowpane.context.session import SessionState
 from windowpane.engine import Engine
 from windowpane.local.cache import cache_of_session
 from windowpane.local.calls import priced
+from windowpane.local.parts import PartReader
 from windowpane.local.views import session_view
+from windowpane.models.windows import window_tokens
 
 LISTED = 200
 """How many of the owner's sessions are looked through for those of subagents."""
@@ -27,22 +30,36 @@ async def xray_report(engine: Engine, session_id: SessionId) -> XrayReport:
     state = await engine.sessions.get(session_id)
     calls = await engine.calls.of_session(session_id)
     together = priced(calls)
+    reader = PartReader(engine, session_id)
     sent: list[SentCall] = []
     before: dict[str, bytes] = {}
+    last: tuple[int, RecordedCall, Weighed] | None = None
+    offered: Counter[str] = Counter()
     for call, view in zip(calls, together.calls, strict=True):
-        wire = await engine.calls.wire(session_id, call)
-        body = wire.body if wire is not None and wire.body is not None else b""
-        last = before.get(call.purpose)
-        parts = await anyio.to_thread.run_sync(part_sizes, body)
-        sent.append(SentCall(call=view, parts=parts, shared_bytes=None if last is None else shared_prefix(last, body)))
-        before[call.purpose] = body
+        body = await reader.body(call)
+        parts = await reader.parts(call, body)
+        written = body.encode("utf-8", "surrogatepass")
+        earlier = before.get(call.purpose)
+        shared = None if earlier is None else shared_prefix(earlier, written)
+        sent.append(SentCall(call=view, kinds=by_kind([weighed for _, weighed in parts]), shared_bytes=shared))
+        before[call.purpose] = written
+        for part, weighed in parts:
+            offered[part.name] += weighed.tokens if part.kind == "tool" else 0
+        if call.purpose == "answer" and parts:
+            last = (view.number, call, parts)
+    number, parts = (last[0], last[2]) if last else (None, ())
     called = await _called(engine, session_id, calls)
     return XrayReport(
         session=session_view(state),
         calls=tuple(sent),
         together=together,
         cache=await cache_of_session(engine, session_id),
-        tools=await anyio.to_thread.run_sync(tool_uses, before.get("answer", b""), called),
+        last=number,
+        window_tokens=window_tokens(last[1].model) if last else None,
+        parts=tuple(weighed for _, weighed in parts),
+        tools=tool_uses(parts, called, offered),
+        repeated=repeated_texts(parts),
+        stale=stale_results(parts),
         subagents=await _subagents(engine, state),
     )
 

@@ -7,7 +7,16 @@ from typing import Annotated, Any, Literal
 from mcp.server import MCPServer
 from mcp.server.mcpserver.exceptions import ResourceNotFoundError, ToolError
 from mcp.server.subscriptions import InMemorySubscriptionBus
-from mcp.types import CallToolResult, GetPromptResult, Prompt, Resource, TextContent, ToolAnnotations
+from mcp.types import (
+    CallToolResult,
+    GetPromptResult,
+    Prompt,
+    Resource,
+    SubscribeRequestParams,
+    TextContent,
+    ToolAnnotations,
+    UnsubscribeRequestParams,
+)
 from pydantic import Field
 
 from windowpane.api.agents_pane import set_include
@@ -19,6 +28,7 @@ from windowpane.mcp_server.answers import Explained, SearchAnswer, explained, fo
 from windowpane.mcp_server.callers import Known, caller, own_session, told
 from windowpane.mcp_server.items import ITEM_URI, item_prompt, item_prompts, item_resources, item_text
 from windowpane.mcp_server.sessions import READS, HostSessions, MaybeId, add_session_tools
+from windowpane.mcp_server.subscribe import LegacySubscriptions
 from windowpane.mcp_server.watch import CONTEXT_URI, SessionWatch, uri_of
 from windowpane.tools.context_tools import GET_DESCRIPTION, SET_DESCRIPTION, shown
 
@@ -74,7 +84,7 @@ def create_server(engine: Engine, place: str = "") -> MCPServer:
             state = await engine.sessions.get(await sessions.own(session_id, "read"))
             if not state.turn_count:
                 raise ToolError("this session has had no turn yet")
-            context = await engine.past.context(state.id, state.turn_count if turn is None else turn)
+            context = await engine.past.context(state.id, state.last_turn if turn is None else turn)
             return explained(context, item)
 
     _add_resources(server, engine)
@@ -151,6 +161,7 @@ class _Server(MCPServer[Any]):
     """A server whose resources are the sessions there are now."""
 
     def __init__(self, engine: Engine, bus: InMemorySubscriptionBus) -> None:
+        legacy = LegacySubscriptions(engine)
         super().__init__(
             "windowpane",
             title="Windowpane",
@@ -158,9 +169,14 @@ class _Server(MCPServer[Any]):
             version=version("windowpane"),
             log_level="WARNING",
             subscriptions=bus,
+            lifespan=legacy.running,
             middleware=[Known(), SessionWatch(engine, bus)],
         )
         self._engine = engine
+        # The library's own server has no name for it yet.
+        asked = self._lowlevel_server
+        asked.add_request_handler("resources/subscribe", SubscribeRequestParams, legacy.subscribe)
+        asked.add_request_handler("resources/unsubscribe", UnsubscribeRequestParams, legacy.unsubscribe)
 
     async def list_resources(self) -> list[Resource]:
         sessions = (await self._engine.sessions.list(caller().owner)).sessions

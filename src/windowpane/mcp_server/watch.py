@@ -80,8 +80,14 @@ def _listened_to(params: Mapping[str, Any]) -> list[SessionId]:
         wanted = SubscriptionsListenRequestParams.model_validate(params).notifications
     except ValidationError:
         return []
-    found = (_TEMPLATE.match(uri) for uri in wanted.resource_subscriptions or ())
-    return [SessionId(str(match["session_id"])) for match in found if match]
+    found = map(session_of, wanted.resource_subscriptions or ())
+    return [session_id for session_id in found if session_id is not None]
+
+
+def session_of(uri: str) -> SessionId | None:
+    """Return the session whose working context an address names, or None."""
+    match = _TEMPLATE.match(uri)
+    return SessionId(str(match["session_id"])) if match else None
 
 
 _TEMPLATE = UriTemplate.parse(CONTEXT_URI)

@@ -1,6 +1,6 @@
 """Remember a conversation beyond its recent messages: recall what bears on a message, sum up what lies behind.
 
-Vectors of messages are kept in memory alone: what a user erases must not live on in a cache.
+Vectors of messages are kept with their session, and are erased with it: what a user erases must not live on in a cache.
 """
 
 import math
@@ -25,7 +25,7 @@ from windowpane.context.session import SessionState
 from windowpane.context.summary import Summary
 from windowpane.errors import WindowpaneError
 from windowpane.memory.recall import Recollection, recall
-from windowpane.memory.recent import Due, MemoryWindow, due
+from windowpane.memory.recent import Due, MemoryWindow, StandingTokens, due
 from windowpane.memory.summarise import can_summarise, summarise
 from windowpane.memory.window import counted_window
 from windowpane.models.base import ChatModel, OpenModel
@@ -61,6 +61,7 @@ class Memory:
 
     async def __aenter__(self) -> Self:
         if self._index is not None:
+            self._index.keep_in(self._sessions.store)
             await self._index.__aenter__()
         return self
 
@@ -77,8 +78,7 @@ class Memory:
 
         The message of the open turn is not among them and is not remembered here: it may be a draft.
         """
-        behind = state.summary is not None or state.message_count > len(state.recent)
-        if self._index is None or not behind:
+        if self._index is None or not _lies_behind(state):
             return Recollection()
         present = state.open_turn.turn if state.open_turn else None
 
@@ -87,7 +87,14 @@ class Memory:
             return [message for message in messages if present is None or message.turn != present]
 
         earlier = state.message_count - (present is not None)
-        return await recall(self._index, state.id, question, read=read, message_count=earlier, recent=recent)
+        return await recall(
+            self._index, state.id, question, read=read, message_count=earlier, recent=recent, as_of=state.seq
+        )
+
+    async def prepare(self, state: SessionState) -> None:
+        """Have what lies behind ready to be recalled, now that no client waits."""
+        if self._index is not None and _lies_behind(state):
+            await self._index.prepare(state.id, state.recent, message_count=state.message_count, as_of=state.seq)
 
     async def nearness(self, message: str, texts: Sequence[str]) -> list[float | None]:
         """Return how near texts are to a message in meaning, as cosines; None where that could not be measured."""
@@ -151,12 +158,13 @@ class Memory:
         return summary
 
     def _due(self, state: SessionState, agent: Agent, model: str) -> Due | None:
-        window, carried = self._window_of(agent, state, model), state.carried.items
-        texts = sum(item.tokens for item in carried if item.type != "tool")
-        tools = sum(item.tokens for item in carried if item.type == "tool")
-        # Tools alone are no reason: a re-base takes most of them along.
-        standing = texts + min(tools, window.tokens // 2)
-        return due(state.recent, state.summary, window, standing_tokens=standing)
+        texts: dict[int, int] = {}
+        for item in state.carried.items:
+            if item.type != "tool":
+                texts[item.turn] = texts.get(item.turn, 0) + item.tokens
+        tools = sum(item.tokens for item in state.carried.items if item.type == "tool")
+        window = self._window_of(agent, state, model)
+        return due(state.recent, state.summary, window, StandingTokens(texts=texts, tools=tools))
 
     def _recorder(self, state: SessionState, wanted: Due, model: str, price: ModelPrice | None) -> CallRecorder:
         """Return what keeps the calls of a summary, unless a message of it was erased meanwhile."""
@@ -191,6 +199,11 @@ class Memory:
 
         # A long log would hold up other requests.
         return told() if len(events) < IN_A_THREAD else await anyio.to_thread.run_sync(told)
+
+
+def _lies_behind(state: SessionState) -> bool:
+    """Tell whether anything was said that is not sent whole any more."""
+    return state.summary is not None or state.message_count > len(state.recent)
 
 
 def _is_all_there(wanted: Due, now: SessionState) -> bool:

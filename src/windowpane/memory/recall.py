@@ -8,6 +8,7 @@ with what changed it. Where nothing is near enough nothing is recalled: an old c
 import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -17,8 +18,9 @@ from windowpane.context.request import Evidence
 from windowpane.memory.changes import changed_by
 from windowpane.memory.recent import text_of
 from windowpane.search.base import Floats, SearchQuery
-from windowpane.search.history import HistoryIndex, HistoryResult, Spoken
+from windowpane.search.history import HistoryIndex
 from windowpane.search.index import DEADLINE_S
+from windowpane.search.past import HistoryResult, Spoken
 from windowpane.search.query import query, said
 from windowpane.text.blocks import Recalled, spoken, where
 from windowpane.text.tokens import count, cut_to
@@ -72,13 +74,14 @@ async def recall(
     read: Read,
     message_count: int,
     recent: Sequence[Spoken],
+    as_of: int = 0,
     budget_tokens: int = BUDGET_TOKENS,
     deadline_s: float = DEADLINE_S,
 ) -> Recollection:
     """Return what lies before the recent messages and bears on a question.
 
     `message_count` is how many messages `read` gives in all; when it does not fit what the index holds, the
-    conversation was cleared in between and is read from its beginning.
+    conversation was cleared in between and is read from its beginning. `as_of` is where the log stood when it was read.
     """
     asked = query(question, said(recent))
     if asked.small_talk or not recent or budget_tokens <= 0:
@@ -88,11 +91,11 @@ async def recall(
     if held.count + len(new) != message_count:
         index.forget(session_id)
         new = await read(0)
-    alone = SearchQuery(question)
-    result = await index.search(session_id, new, alone, before_seq=recent[0].seq, deadline_s=deadline_s)
+    search = partial(index.search, session_id, before_seq=recent[0].seq, as_of=as_of, deadline_s=deadline_s)
+    result = await search(new, SearchQuery(question))
     if asked.context_share and asks_back(question) and likeness(result) < GATE:
         # "What did we decide?" says nothing about what: the turns before it do.
-        result = await index.search(session_id, (), asked, before_seq=recent[0].seq, deadline_s=deadline_s)
+        result = await search((), asked)
     return Recollection(choose(result, question, budget_tokens, recent=recent), result.degraded)
 
 

@@ -6,13 +6,13 @@ recent messages take more tokens than it is worth to send again and again. A fix
 last `RECENT`, and up to `UNCOVERED` older ones until the next summary takes them in.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from windowpane.context.messages import AssistantMessage, Message, UserMessage
 from windowpane.context.summary import Summary
-from windowpane.text.render import render_message
-from windowpane.text.tokens import message_tokens
+from windowpane.text.render import render_message, render_sources
+from windowpane.text.tokens import count, message_tokens
 
 RECENT = 8
 LEAST_RECENT = 5
@@ -37,6 +37,23 @@ class MemoryWindow:
 
 FIXED = MemoryWindow(messages=RECENT)
 """The window of the design documents."""
+
+BOUNDARY_TOKENS = 25
+"""About what the boundary lines around a block take."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StandingTokens:
+    """What stands among the messages beside them: the texts that were selected, by turn, and the tools.
+
+    A text leaves with the message that it was for.
+    """
+
+    texts: Mapping[int, int] = field(default_factory=dict[int, int])
+    tools: int = 0
+
+
+NOTHING_STANDS = StandingTokens()
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,15 +80,30 @@ def recent_messages(latest: Sequence[Message], summary: Summary | None) -> tuple
     return tuple(message for message in conversation(latest) if message.seq > covered)
 
 
+def sent_tokens(message: Message) -> int:
+    """Return what a message takes that is sent whole, with the lines that name its documents."""
+    said = sum(map(message_tokens, render_message(message, with_tools=True)))
+    sources = render_sources(message)
+    return said + (count(sources) + BOUNDARY_TOKENS if sources else 0)
+
+
 def due(
-    latest: Sequence[Message], summary: Summary | None, window: MemoryWindow = FIXED, *, standing_tokens: int = 0
+    latest: Sequence[Message],
+    summary: Summary | None,
+    window: MemoryWindow = FIXED,
+    standing: StandingTokens = NOTHING_STANDS,
 ) -> Due | None:
-    """Return what is to be summed up now, or None. `standing_tokens` is what stands among the messages beside them."""
+    """Return what is to be summed up now, or None. `standing` is what stands among the messages beside them."""
     uncovered = recent_messages(latest, summary)
     if window.messages is not None:
         return _due_by_number(uncovered, summary, window.messages)
-    tokens = [sum(map(message_tokens, render_message(message, with_tools=True))) for message in uncovered]
-    if sum(tokens) + standing_tokens <= window.tokens and len(uncovered) <= MOST_MESSAGES:
+    tokens = [
+        sent_tokens(message) + (standing.texts.get(message.turn or 0, 0) if isinstance(message, UserMessage) else 0)
+        for message in uncovered
+    ]
+    # Tools alone are no reason: a re-base takes most of them along.
+    size = sum(tokens) + min(standing.tools, window.tokens // 2)
+    if size <= window.tokens and len(uncovered) <= MOST_MESSAGES:
         return None
     kept, room = 0, int(window.tokens * KEPT_SHARE)
     for cost in reversed(tokens):

@@ -25,7 +25,7 @@ BINDING = 2.0
 @lru_cache(maxsize=4096)
 def statement_weight(clause: str) -> float:
     """Return how much a clause of a user states: 0 for nothing, more for what is so and stays so."""
-    text = clause.strip()
+    text = _LEAD.sub("", clause.strip())
     if len(text) > LONGEST_STATEMENT or len(text.split()) < FEWEST_WORDS or text.endswith("?"):
         return 0.0
     about = _ABOUT.match(text)
@@ -51,8 +51,9 @@ def preference_weight(clause: str) -> float:
 
 
 def is_chatty(clause: str) -> bool:
-    """Tell whether a clause has words of courtesy, praise or feeling."""
-    return _COURTESY.search(clause) is not None or _FEELING.search(clause) is not None
+    """Tell whether a clause has words of courtesy, praise or feeling. Those that announce a statement are none."""
+    text = _LEAD.sub("", clause.strip())
+    return _COURTESY.search(text) is not None or _FEELING.search(text) is not None
 
 
 def _telling(text: str) -> bool:

@@ -4,19 +4,33 @@ A `ChatModel` yields `ModelText` while the model speaks and ends with exactly on
 is raised as a `ModelError` that says what to do next and carries the text that had arrived.
 """
 
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from types import MappingProxyType
 from typing import Literal, Protocol
 
+from windowpane.api.models import ProviderView
 from windowpane.context.carried import Additions
-from windowpane.context.messages import Step
+from windowpane.context.ids import BlobHash
+from windowpane.context.messages import FileKind, Step
 from windowpane.context.request import CallSettings, OfferedTool, ReplyOptions, RequestMessage
+
+USER_SEPARATOR = "\n\n"
+"""Stands between messages of a user that are sent as one."""
 
 ECHO = "echo"
 """The name of the built-in model."""
 
 ECHO_WINDOW_TOKENS = 32_000
+
+LOCAL = "local"
+"""The name of the small model that runs on this machine, where it is installed."""
+
+LOCAL_WINDOW_TOKENS = 4096
+"""Small on purpose: every token of the prompt is read by one or two processors."""
+
+NO_FILES: Mapping[BlobHash, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +69,13 @@ class ChatModel(Protocol):
         ...
 
     def stream(
-        self, messages: Sequence[RequestMessage], tools: Sequence[OfferedTool], settings: CallSettings
+        self,
+        messages: Sequence[RequestMessage],
+        tools: Sequence[OfferedTool],
+        settings: CallSettings,
+        files: Mapping[BlobHash, str] = NO_FILES,
     ) -> AsyncGenerator[ModelText | ModelStep]:
-        """Call the model once.
+        """Call the model once. `files` are the bytes of the messages' files, in base64; one that is missing was erased.
 
         Raises:
             ModelError: the call failed, in one of the ways of `errors.py`.
@@ -93,6 +111,14 @@ class Models(Protocol):
         """
         ...
 
+    def check_name(self, name: str) -> None:
+        """Make sure that there can be such a model. It is not opened: no key is needed.
+
+        Raises:
+            UnknownModelError: it is not the name of a model, or there is no such provider.
+        """
+        ...
+
     def window_tokens(self, name: str) -> int | None:
         """Return how many tokens a model can take in and give out together, or None when that is not known.
 
@@ -104,12 +130,36 @@ class Models(Protocol):
         """Return what a model's provider does with what it has read before; None: nothing. The model is not opened."""
         ...
 
+    def inputs(self, name: str) -> tuple[FileKind, ...]:
+        """Return the files that a model takes as they are, as far as that is known. The model is not opened."""
+        ...
+
     async def aclose(self) -> None:
         """Close connections that models hold open."""
         ...
 
     def known(self) -> tuple[str, ...]:
         """Return names worth offering in a picker; others may work too."""
+        ...
+
+    def providers(self) -> tuple[ProviderView, ...]:
+        """Return every provider, with what is missing before it can be used. No key is in it."""
+        ...
+
+    def keep_key(self, provider: str, key: str) -> None:
+        """Keep a key for a provider. It counts from the next call on, before one in the environment.
+
+        Raises:
+            InvalidInputError: no such provider, or no key, or it cannot be kept.
+        """
+        ...
+
+    def remove_key(self, provider: str) -> None:
+        """Forget the key that was given for a provider. One in the environment stays.
+
+        Raises:
+            InvalidInputError: no such provider, or the key cannot be removed.
+        """
         ...
 
 

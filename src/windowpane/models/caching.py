@@ -7,6 +7,7 @@ tools can be added in the middle of a conversation, from here.
 from dataclasses import replace
 from datetime import timedelta
 
+from windowpane.context.calls import ModelPrice
 from windowpane.models.base import ECHO, CacheRules
 
 LOCAL = CacheRules(least_tokens=0)
@@ -19,6 +20,7 @@ _TTLS = {
     "google": timedelta(minutes=5),
 }
 _USUAL_TTL = timedelta(minutes=10)
+_MILLION = 1_000_000
 _SERVERS = ("ollama", "vllm", "llamacpp", "lmstudio")
 _LISTED_AS = {"openai-chat": "openai", "openai-responses": "openai", "google-cloud": "google", "xai": "x-ai"}
 
@@ -29,13 +31,35 @@ def rules_of(name: str, *, own_server: bool = False) -> CacheRules | None:
     `own_server`: the calls go to another server than the provider's own.
     """
     provider, _, model = name.partition(":")
-    if name == ECHO or not model:
+    if name == ECHO:
         return None
     if own_server or provider in _SERVERS:
         return LOCAL
+    if not model:
+        return None
     listed = _LISTED_AS.get(provider, provider)
     found = _priced(listed, model)
     return None if found is None else replace(found, ttl=_TTLS.get(listed, _USUAL_TTL))
+
+
+def with_price(rules: CacheRules | None, price: ModelPrice | None) -> CacheRules | None:
+    """Return what a provider does, with what the agent says that its model costs.
+
+    A price for reading again says that the provider keeps what it reads, also where no list says so.
+    """
+    if price is None or not price.input:
+        return rules
+    if price.cache_read is None:
+        return None if rules is None else replace(rules, input_usd=price.input / _MILLION)
+    if price.cache_read >= price.input:
+        return None
+    written = price.input if price.cache_write is None else price.cache_write
+    return replace(
+        rules or CacheRules(ttl=_USUAL_TTL),
+        read=round(price.cache_read / price.input, 4),
+        write=round(written / price.input, 4),
+        input_usd=price.input / _MILLION,
+    )
 
 
 def _priced(provider: str, model: str) -> CacheRules | None:

@@ -13,8 +13,10 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass
 
 from pydantic_ai.messages import (
+    BinaryContent,
     ModelMessage,
     ModelRequest,
+    ModelRequestPart,
     SystemPromptPart,
     ToolReturnPart,
     UserPromptPart,
@@ -60,6 +62,7 @@ class Given:
     tools: tuple[str, ...]
     question: str
     results: tuple[tuple[str, str], ...]
+    files: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +82,8 @@ def answer(given: Given) -> str:
     """Return what echo says to a request."""
     if given.results:
         return "\n\n".join(_report(tool, result) for tool, result in given.results)
-    return "\n\n".join((GREETING, _inventory(given), _quotes(given)))
+    said = (GREETING, _inventory(given), _seen(given), _quotes(given))
+    return "\n\n".join(filter(None, said))
 
 
 def wanted_call(given: Given) -> tuple[str, str] | None:
@@ -111,7 +115,20 @@ def given_in(messages: Sequence[ModelMessage], tools: Sequence[str]) -> Given:
         tools=tuple(tools),
         question=users[-1] if users else "",
         results=_latest_results(messages),
+        files=tuple(_files(parts)),
     )
+
+
+def _files(parts: Sequence[ModelRequestPart]) -> Iterator[str]:
+    """Name the files of the user's last message."""
+    last = next((part for part in reversed(parts) if isinstance(part, UserPromptPart)), None)
+    for piece in last.content if last is not None and not isinstance(last.content, str) else ():
+        if isinstance(piece, BinaryContent):
+            yield f"{piece.identifier} ({piece.media_type}, {len(piece.data):,} bytes)"
+
+
+def _seen(given: Given) -> str:
+    return f"With your message came {', '.join(given.files)}. I cannot see what it shows." if given.files else ""
 
 
 async def _speak(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[str | DeltaToolCalls]:

@@ -3,8 +3,10 @@
 from collections.abc import Callable
 from threading import Lock
 
+from windowpane.api.models import ProviderView
+from windowpane.context.messages import FileKind
 from windowpane.models.base import ECHO, CacheRules, ChatModel, Models
-from windowpane.models.windows import window_tokens
+from windowpane.models.windows import known_inputs, window_tokens
 
 
 class LazyModels:
@@ -19,6 +21,11 @@ class LazyModels:
         """Return the model `provider:model`; see `Models.open`."""
         return self._models().open(name)
 
+    def check_name(self, name: str) -> None:
+        """Make sure that there can be such a model; see `Models.check_name`."""
+        if name != ECHO:
+            self._models().check_name(name)
+
     def window_tokens(self, name: str) -> int | None:
         """Return the size of a model's window from the list; nothing is loaded for that."""
         return window_tokens(name)
@@ -27,9 +34,25 @@ class LazyModels:
         """Return what a model's provider does with what it has read before. The built-in model needs no loading."""
         return None if name == ECHO else self._models().cache_rules(name)
 
+    def inputs(self, name: str) -> tuple[FileKind, ...]:
+        """Return the files that a model takes as they are. The built-in model needs no loading."""
+        return known_inputs(name) if name == ECHO else self._models().inputs(name)
+
     def known(self) -> tuple[str, ...]:
         """Return names worth offering in a picker; others may work too."""
         return self._models().known()
+
+    def providers(self) -> tuple[ProviderView, ...]:
+        """Return every provider, with what is missing before it can be used."""
+        return self._models().providers()
+
+    def keep_key(self, provider: str, key: str) -> None:
+        """Keep a key for a provider; see `Models.keep_key`."""
+        self._models().keep_key(provider, key)
+
+    def remove_key(self, provider: str) -> None:
+        """Forget the key that was given for a provider; see `Models.remove_key`."""
+        self._models().remove_key(provider)
 
     async def aclose(self) -> None:
         """Close connections that models hold open."""

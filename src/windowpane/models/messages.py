@@ -14,11 +14,12 @@ another process.
 
 import json
 from collections import OrderedDict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from pydantic import TypeAdapter, ValidationError
 from pydantic_ai.messages import (
+    BinaryContent,
     CachePoint,
     ModelMessage,
     ModelRequest,
@@ -30,20 +31,22 @@ from pydantic_ai.messages import (
     ToolAvailabilityDeltaPart,
     ToolCallPart,
     ToolReturnPart,
+    UserContent,
     UserPromptPart,
 )
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import ToolDefinition
 from pydantic_core import PydanticSerializationError
 
-from windowpane.context.messages import ToolCall
+from windowpane.context.ids import BlobHash
+from windowpane.context.messages import SentFile, ToolCall, as_bytes
 from windowpane.context.request import VOLATILE_PARTS, CallSettings, OfferedTool, RequestMessage
 from windowpane.context.text import valid_unicode
+from windowpane.models.base import NO_FILES, USER_SEPARATOR
 
 REMEMBERED_REPLIES = 256
 NO_OUTPUT = "(no output)"
 SYSTEM_SEPARATOR = "\n\n"
-USER_SEPARATOR = "\n\n"
 
 BLOCKS_BETWEEN = 18
 """How many blocks lie between two places up to which a provider keeps what it reads; it looks back 20."""
@@ -106,7 +109,12 @@ class WireForm:
 PLAIN = WireForm()
 
 
-def conversation(messages: Sequence[RequestMessage], replies: Replies, form: WireForm = PLAIN) -> list[ModelMessage]:
+def conversation(
+    messages: Sequence[RequestMessage],
+    replies: Replies,
+    form: WireForm = PLAIN,
+    files: Mapping[BlobHash, str] = NO_FILES,
+) -> list[ModelMessage]:
     """Return the request's messages in their order, all system messages as one.
 
     What stands between two assistant messages becomes one pydantic-ai request with one part per message, so a
@@ -123,7 +131,7 @@ def conversation(messages: Sequence[RequestMessage], replies: Replies, form: Wir
             if form.additions:
                 waiting.append(ToolAvailabilityDeltaPart(tools_added=list(message.tools_added)))
         elif message.role in ("user", "tool"):
-            waiting.append(_request_part(message, tool_names))
+            waiting.append(_request_part(message, tool_names, files))
         elif message.role == "assistant":
             if waiting:
                 found.append(ModelRequest(parts=_joined(waiting) if form.joined else waiting))
@@ -167,16 +175,19 @@ def _joined(parts: Sequence[ModelRequestPart]) -> list[ModelRequestPart]:
     found: list[ModelRequestPart] = []
     for part in parts:
         last = found[-1] if found else None
-        if (
-            isinstance(part, UserPromptPart)
-            and isinstance(last, UserPromptPart)
-            and isinstance(part.content, str)
-            and isinstance(last.content, str)
-        ):
-            found[-1] = UserPromptPart(USER_SEPARATOR.join((last.content, part.content)))
-        else:
+        if not isinstance(part, UserPromptPart) or not isinstance(last, UserPromptPart):
             found.append(part)
+        elif isinstance(part.content, str) and isinstance(last.content, str):
+            found[-1] = UserPromptPart(USER_SEPARATOR.join((last.content, part.content)))
+        elif any(isinstance(piece, CachePoint) for each in (last, part) for piece in each.content):
+            found.append(part)
+        else:
+            found[-1] = UserPromptPart([*_contents(last), *_contents(part)])
     return found
+
+
+def _contents(part: UserPromptPart) -> list[UserContent]:
+    return [part.content] if isinstance(part.content, str) else list(part.content)
 
 
 def own_words(reply: ModelResponse) -> str:
@@ -250,18 +261,31 @@ def _turn_start(messages: Sequence[RequestMessage]) -> int:
     return max((index for index, message in enumerate(messages) if message.role == "user"), default=-1)
 
 
-def _request_part(message: RequestMessage, tool_names: dict[str, str]) -> ModelRequestPart:
+def _request_part(
+    message: RequestMessage, tool_names: dict[str, str], files: Mapping[BlobHash, str]
+) -> ModelRequestPart:
     content = valid_unicode(message.content)
+    sent = [_file(each, files) for each in message.files]
     if message.role == "tool":
         call_id = message.tool_call_id or ""
         result = content if content.strip() else NO_OUTPUT
         return ToolReturnPart(
             tool_name=tool_names.get(call_id, ""),
-            content=result,
+            content=[result, *sent] if sent else result,
             tool_call_id=call_id,
             outcome="failed" if message.is_error else "success",
         )
+    if sent:
+        return UserPromptPart([content, *sent] if content.strip() else sent)
     return UserPromptPart(content)
+
+
+def _file(sent: SentFile, files: Mapping[BlobHash, str]) -> BinaryContent | str:
+    """Return a file as the model gets it; one that was erased since is named."""
+    data = files.get(sent.blob)
+    if data is None:
+        return f"[{sent.name} was erased]"
+    return BinaryContent(as_bytes(data), media_type=sent.media_type, identifier=sent.name)
 
 
 def _rebuilt(message: RequestMessage) -> ModelResponse:

@@ -8,9 +8,6 @@ same as one that costs nothing, and a call whose provider reported no usage has 
 from datetime import datetime
 from decimal import Decimal
 
-from genai_prices import Usage as PricedUsage
-from genai_prices import calc_price
-
 from windowpane.calls.ledger import RecordedCall
 from windowpane.context.calls import ModelPrice
 from windowpane.context.messages import Usage
@@ -28,6 +25,10 @@ def price(
     """
     if own is not None:
         return _own_price(own, usage)
+    # Not at the top: the list takes a while to load, and most commands ask for no price.
+    from genai_prices import Usage as PricedUsage
+    from genai_prices import calc_price
+
     provider, colon, name = model.partition(":")
     try:
         used = PricedUsage(

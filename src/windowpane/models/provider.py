@@ -1,6 +1,7 @@
 """The models that can be had by name: every provider that pydantic-ai knows, `echo`, and scripted ones.
 
-A name is `provider:model`, as pydantic-ai writes it. Providers are set up by their usual environment variables.
+A name is `provider:model`, as pydantic-ai writes it. Providers are set up by their usual environment variables, and by
+keys that were given to the server (`setup/`).
 Models are built when they are first asked for; all of them share one HTTP client, which `aclose` closes, so one
 `PydanticModels` belongs to one event loop.
 
@@ -12,6 +13,7 @@ import inspect
 import os
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from difflib import get_close_matches
 from threading import Lock
@@ -19,22 +21,29 @@ from types import TracebackType
 from typing import Any, Self
 from urllib.parse import urlsplit
 
+import anyio.to_thread
 import httpx2
 from pydantic_ai.exceptions import UserError
 from pydantic_ai.models import Model, create_async_httpx2_client, infer_model, known_model_names
 from pydantic_ai.providers import Provider, infer_provider_class
 
+from windowpane.api.models import ProviderView
 from windowpane.calls.transport import RecordingTransport, Routes
+from windowpane.context.messages import FileKind
 from windowpane.errors import UnknownModelError
-from windowpane.models.base import ECHO, CacheRules, ChatModel
+from windowpane.models.base import ECHO, LOCAL, CacheRules, ChatModel
 from windowpane.models.caching import rules_of
 from windowpane.models.echo import echo_model
-from windowpane.models.environment import OLLAMA_URL, SETUPS, Setup
 from windowpane.models.failures import Called
+from windowpane.models.local.model import LocalModel, LocalModelServer
+from windowpane.models.local.server import INSTALL, is_installed
 from windowpane.models.sampling import OPENAI_HOST
 from windowpane.models.scripted import SCRIPTED, ScriptedModel
+from windowpane.models.setup.environment import SETUPS
+from windowpane.models.setup.keys import KeptKeys
+from windowpane.models.setup.providers import Providers
 from windowpane.models.stream import Patience, PydanticChatModel
-from windowpane.models.windows import window_tokens
+from windowpane.models.windows import known_inputs, window_tokens
 
 OWN_PROTOCOLS = (
     "openai", "openai-chat", "openai-responses", "azure", "azure-responses", "anthropic", "google", "google-cloud",
@@ -61,16 +70,20 @@ class PydanticModels:
         scripts: Iterable[ScriptedModel] = (),
         patience: Patience | None = None,
         environ: Mapping[str, str] = os.environ,
+        keys: KeptKeys | None = None,
     ) -> None:
         self._scripts = {script.name: script for script in scripts}
         self._patience = patience or Patience()
         self._environ = environ
-        self._opened: dict[str, ChatModel] = {}
+        self._setup = Providers(environ, keys or KeptKeys())
+        # Each with the key that it was built with.
+        self._opened: dict[str, tuple[str, ChatModel]] = {}
         self._rules: dict[str, CacheRules | None] = {}
         # Any thread may ask for a model.
         self._building = Lock()
         self._client: httpx2.AsyncClient | None = None
         self._providers: list[Provider[Any]] = []
+        self._local: LocalModelServer | None = None
 
     async def __aenter__(self) -> Self:
         return self
@@ -81,15 +94,33 @@ class PydanticModels:
         await self.aclose()
 
     def open(self, name: str) -> ChatModel:
-        """Return the model `provider:model`; the same one every time.
+        """Return the model `provider:model`; the same one every time, as long as its provider's key is the same.
 
         Raises:
             UnknownModelError: no such provider, or it is not set up.
         """
+        key = self._setup.key(name.partition(":")[0])
         with self._building:
-            if name not in self._opened:
-                self._opened[name] = self._build(name)
-            return self._opened[name]
+            built_with, model = self._opened.get(name, ("", None))
+            if model is None or built_with != key:
+                model = self._build(name)
+                self._opened[name] = (key, model)
+            return model
+
+    def check_name(self, name: str) -> None:
+        """Make sure that there can be such a model. It is not opened: no key is needed.
+
+        Raises:
+            UnknownModelError: it is not the name of a model, or there is no such provider.
+        """
+        if name in (ECHO, LOCAL):
+            return
+        provider, _ = _parts(name)
+        if provider == SCRIPTED:
+            self._scripted(name)
+            return
+        with suppress(ImportError):
+            _known(provider, name)
 
     def window_tokens(self, name: str) -> int | None:
         """Return the size of a model's window in tokens, or None when it is not listed. The model is not opened."""
@@ -104,9 +135,14 @@ class PydanticModels:
             self._rules[name] = self._rules_of(name)
         return self._rules[name]
 
+    def inputs(self, name: str) -> tuple[FileKind, ...]:
+        """Return the files that a model takes as they are, as far as that is known. The model is not opened."""
+        script = self._scripts.get(name)
+        return script.inputs if script else known_inputs(name, own_server=self._is_compatible(name.partition(":")[0]))
+
     def _rules_of(self, name: str) -> CacheRules | None:
         provider, _, model = name.partition(":")
-        rules = rules_of(name, own_server=self._is_compatible(provider))
+        rules = rules_of(name, own_server=name == LOCAL or self._is_compatible(provider))
         if rules is None or provider not in WITH_ADDITIONS or self._is_compatible(provider):
             return rules
         try:
@@ -117,9 +153,25 @@ class PydanticModels:
 
     def known(self) -> tuple[str, ...]:
         """Return names worth offering in a picker: `echo`, scripted models, and those of providers with a key."""
-        ready = {provider for provider in OFFERED if self._key(provider)}
+        ready = {provider for provider in OFFERED if self._setup.key(provider)}
         listed = (name for name in known_model_names() if name.partition(":")[0] in ready)
-        return (ECHO, *self._scripts, *listed)
+        return (ECHO, *((LOCAL,) if is_installed() else ()), *self._scripts, *listed)
+
+    def providers(self) -> tuple[ProviderView, ...]:
+        """Return every provider, with what is missing before it can be used. No key is in it."""
+        listed: dict[str, tuple[str, ...]] = {}
+        for name in known_model_names():
+            provider = name.partition(":")[0]
+            listed[provider] = (*listed.get(provider, ()), name)
+        return self._setup.views(listed)
+
+    def keep_key(self, provider: str, key: str) -> None:
+        """Keep a key for a provider; see `Models.keep_key`."""
+        self._setup.keep_key(provider, key)
+
+    def remove_key(self, provider: str) -> None:
+        """Forget the key that was given for a provider; see `Models.remove_key`."""
+        self._setup.remove_key(provider)
 
     async def aclose(self) -> None:
         """Close every connection. Models that were opened cannot be used any more."""
@@ -129,6 +181,9 @@ class PydanticModels:
             async with provider:
                 pass
         self._providers.clear()
+        if self._local is not None:
+            await anyio.to_thread.run_sync(self._local.close)
+            self._local = None
         if self._client is not None:
             await self._client.aclose()
             self._client = None
@@ -137,19 +192,37 @@ class PydanticModels:
         if name == ECHO:
             called = Called(ECHO)
             return PydanticChatModel(echo_model(), called, patience=self._patience, environ=self._environ)
-        provider, colon, model = name.partition(":")
+        if name == LOCAL:
+            return self._local_model()
+        provider, model = _parts(name)
         if provider == SCRIPTED:
             return self._scripted(name)
-        if not colon or not model or not provider:
-            raise UnknownModelError(f"{name!r} is not the name of a model; write provider:model, or {ECHO}")
         self._check(provider, name)
         return PydanticChatModel(
             self._infer(provider, model),
             self._called(provider, name),
             patience=self._patience,
             joined=provider not in OWN_PROTOCOLS or self._is_compatible(provider),
-            environ=self._environ,
+            # The log takes out every secret of the environment, so a key that was given belongs there.
+            environ={**self._environ, self._setup.key_variable(provider): self._setup.key(provider)},
         )
+
+    def _local_model(self) -> ChatModel:
+        if not is_installed():
+            raise UnknownModelError(f"{LOCAL} needs another package: {INSTALL}")
+        self._local = self._local or LocalModelServer()
+        return LocalModel(self._local, self._at)
+
+    def _at(self, url: str) -> ChatModel:
+        """Return a model of a server on this machine that speaks OpenAI's protocol and needs no key."""
+        # Not at the top: a provider's client takes most of a second to load.
+        from pydantic_ai.models.openai import OpenAIChatModel
+        from pydantic_ai.providers.openai import OpenAIProvider
+
+        provider = OpenAIProvider(base_url=url, api_key="none", http_client=self._http_client())
+        model = OpenAIChatModel(LOCAL, provider=provider)
+        called = Called(name=LOCAL, url=url)
+        return PydanticChatModel(model, called, patience=self._patience, joined=True, environ=self._environ)
 
     def _scripted(self, name: str) -> ChatModel:
         if name not in self._scripts:
@@ -159,21 +232,12 @@ class PydanticModels:
 
     def _check(self, provider: str, name: str) -> None:
         try:
-            infer_provider_class(provider)
-        except ValueError:
-            known = sorted({ECHO, *SETUPS})
-            close = get_close_matches(provider, known, n=1)
-            hint = f" (did you mean {close[0]}?)" if close else ""
-            raise UnknownModelError(
-                f"no provider {provider!r} for {name!r}{hint}; available: {', '.join(known)}"
-            ) from None
+            _known(provider, name)
         except ImportError as error:
             raise UnknownModelError(f"{name} needs another package: {_install_command(error, provider)}") from error
-        setup = SETUPS.get(provider, Setup())
-        if setup.key_variables and not self._key(provider) and not self._url(provider):
-            if provider == "ollama":
-                return
-            raise UnknownModelError(f"{name} needs a key: set {setup.key_variables[0]}")
+        lacking, advice = self._setup.lacking(provider)
+        if lacking is not None:
+            raise UnknownModelError(f"{name} needs {'an' if lacking == 'address' else 'a'} {lacking}: {advice}")
 
     def _infer(self, provider: str, model: str) -> Model:
         name = f"openai-chat:{model}" if self._is_compatible(provider) else f"{provider}:{model}"
@@ -188,15 +252,15 @@ class PydanticModels:
 
     def _is_compatible(self, provider: str) -> bool:
         """Tell whether calls to OpenAI go to another server that takes them."""
-        return provider == "openai" and urlsplit(self._url(provider)).hostname not in (None, OPENAI_HOST)
+        return provider == "openai" and urlsplit(self._setup.url(provider)).hostname not in (None, OPENAI_HOST)
 
     def _provider(self, name: str) -> Provider[Any]:
         provider_class: type[Provider[Any]] = infer_provider_class(name)
         accepted = inspect.signature(provider_class.__init__).parameters
         chosen: dict[str, Any] = {"http_client": self._http_client()}
         if name in SETUPS:
-            chosen["api_key"] = self._key(name) or None
-            chosen["base_url"] = self._url(name) or None
+            chosen["api_key"] = self._setup.key(name) or None
+            chosen["base_url"] = self._setup.url(name) or None
         provider = provider_class(**{key: value for key, value in chosen.items() if key in accepted})
         self._providers.append(provider)
         return provider
@@ -210,27 +274,30 @@ class PydanticModels:
         return self._client
 
     def _called(self, provider: str, name: str) -> Called:
-        variables = SETUPS.get(provider, Setup()).key_variables
-        found = next((variable for variable in variables if self._environ.get(variable)), None)
-        key = self._key(provider)
+        key = self._setup.key(provider)
         return Called(
             name=name,
-            key_variable=found or next(iter(variables), ""),
-            url=self._url(provider),
+            key_variable=self._setup.key_variable(provider),
+            url=self._setup.url(provider),
             secrets=(key,) if key else (),
         )
 
-    def _key(self, provider: str) -> str:
-        variables = SETUPS.get(provider, Setup()).key_variables
-        return next((key for variable in variables if (key := self._environ.get(variable, ""))), "")
 
-    def _url(self, provider: str) -> str:
-        variable = SETUPS.get(provider, Setup()).url_variable
-        url = self._environ.get(variable, "") if variable else ""
-        if provider != "ollama":
-            return url
-        # Ollama's own tools are given its address without the path of its OpenAI-compatible interface.
-        return f"{url.rstrip('/')}/v1" if url and not urlsplit(url).path.strip("/") else url or OLLAMA_URL
+def _parts(name: str) -> tuple[str, str]:
+    provider, _, model = name.partition(":")
+    if not model or not provider:
+        raise UnknownModelError(f"{name!r} is not the name of a model; write provider:model, or {ECHO}")
+    return provider, model
+
+
+def _known(provider: str, name: str) -> None:
+    try:
+        infer_provider_class(provider)
+    except ValueError:
+        known = sorted({ECHO, *SETUPS})
+        close = get_close_matches(provider, known, n=1)
+        hint = f" (did you mean {close[0]}?)" if close else ""
+        raise UnknownModelError(f"no provider {provider!r} for {name!r}{hint}; available: {', '.join(known)}") from None
 
 
 def _install_command(error: ImportError, provider: str) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 
 from pydantic_ai.models import Model, ModelRequestParameters
 from pydantic_ai.output import OutputObjectDefinition
-from pydantic_ai.settings import ModelSettings
+from pydantic_ai.settings import ModelSettings, ToolOrOutput
 
 from windowpane.context.items import ItemRef
 from windowpane.context.request import OfferedTool, ResponseFormat
@@ -69,6 +69,13 @@ def force(
         wanted = ", ".join(map(str, must_call))
         raise ModelRejectedError(f"{name} must call {wanted}, which did not fit in the request; send less with it")
     chosen["tool_choice"] = names
+
+
+def allow(chosen: ModelSettings, model: Model, allowed: Sequence[str] | None) -> None:
+    """Let the model call no other tools than these, where its provider can be told so and keeps what it read."""
+    known = model.profile.get("openai_chat_supports_allowed_tools", False)
+    if known and allowed is not None and "tool_choice" not in chosen:
+        chosen["tool_choice"] = ToolOrOutput(function_tools=list(allowed)) if allowed else "none"
 
 
 def _check_json(model: Model, name: str, tools: Sequence[OfferedTool]) -> None:

@@ -7,9 +7,9 @@ It plays one reply per call, through the same path as every other model, and kee
 """
 
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import anyio
 from pydantic_ai.messages import ModelMessage
@@ -22,10 +22,11 @@ from pydantic_ai.models.function import (
     FunctionModel,
 )
 
-from windowpane.context.messages import Usage
+from windowpane.context.ids import BlobHash
+from windowpane.context.messages import FileKind, Usage
 from windowpane.context.request import CallSettings, OfferedTool, ReplyOptions, RequestMessage
 from windowpane.errors import ModelError, ModelRejectedError
-from windowpane.models.base import CacheRules, ModelStep, ModelText
+from windowpane.models.base import NO_FILES, CacheRules, ModelStep, ModelText
 from windowpane.models.failures import Called
 from windowpane.models.stream import Patience, PydanticChatModel
 
@@ -65,11 +66,12 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """What the model was called with."""
+    """What the model was called with. `files` are those of the messages, in base64."""
 
     messages: tuple[RequestMessage, ...]
     tools: tuple[OfferedTool, ...]
     settings: CallSettings
+    files: Mapping[BlobHash, str] = field(default_factory=dict[BlobHash, str])
 
 
 class ScriptedModel:
@@ -82,8 +84,10 @@ class ScriptedModel:
         *,
         window_tokens: int | None = 32_000,
         cache_rules: CacheRules | None = None,
+        inputs: tuple[FileKind, ...] = (),
     ) -> None:
         self.cache_rules = cache_rules
+        self.inputs = inputs
         self.calls: list[Received] = []
         self._name = f"{SCRIPTED}:{name}"
         self._window_tokens = window_tokens
@@ -118,15 +122,19 @@ class ScriptedModel:
                 await self._called.wait()
 
     async def stream(
-        self, messages: Sequence[RequestMessage], tools: Sequence[OfferedTool], settings: CallSettings
+        self,
+        messages: Sequence[RequestMessage],
+        tools: Sequence[OfferedTool],
+        settings: CallSettings,
+        files: Mapping[BlobHash, str] = NO_FILES,
     ) -> AsyncGenerator[ModelText | ModelStep]:
         """Play the next reply.
 
         Raises:
             ModelError: the script says so, or has no more replies.
         """
-        reply = await self._take(Received(tuple(messages), tuple(tools), settings))
-        async with aclosing(self._player(reply).stream(messages, tools, settings)) as events:
+        reply = await self._take(Received(tuple(messages), tuple(tools), settings, files))
+        async with aclosing(self._player(reply).stream(messages, tools, settings, files)) as events:
             async for event in events:
                 yield _as_told(event, reply)
 

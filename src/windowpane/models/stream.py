@@ -30,11 +30,12 @@ from pydantic_ai.models import Model, ModelRequestParameters, StreamedResponse
 from pydantic_ai.settings import ModelSettings
 
 from windowpane import telemetry
+from windowpane.context.ids import BlobHash
 from windowpane.context.messages import Step, Usage
 from windowpane.context.request import CallSettings, OfferedTool, ReplyOptions, RequestMessage
 from windowpane.context.text import valid_unicode
 from windowpane.errors import ModelError
-from windowpane.models.base import ModelStep, ModelText
+from windowpane.models.base import NO_FILES, ModelStep, ModelText
 from windowpane.models.debug_log import log_request
 from windowpane.models.failures import Called, Foreseen, asked_wait_s, failure, passing, too_slow, unfinished
 from windowpane.models.messages import (
@@ -46,7 +47,7 @@ from windowpane.models.messages import (
     own_words,
     tool_calls,
 )
-from windowpane.models.reply_options import force, parameters
+from windowpane.models.reply_options import allow, force, parameters
 from windowpane.models.sampling import sampling_settings
 from windowpane.models.stops import STOPPED, StopCutter
 
@@ -108,7 +109,11 @@ class PydanticChatModel:
         return sampling_settings(self._model, options)[1]
 
     async def stream(
-        self, messages: Sequence[RequestMessage], tools: Sequence[OfferedTool], settings: CallSettings
+        self,
+        messages: Sequence[RequestMessage],
+        tools: Sequence[OfferedTool],
+        settings: CallSettings,
+        files: Mapping[BlobHash, str] = NO_FILES,
     ) -> AsyncGenerator[ModelText | ModelStep]:
         """Call the model once.
 
@@ -117,7 +122,7 @@ class PydanticChatModel:
         """
         log_request(self.name, messages, tools, settings, environ=self._environ)
         started = time.monotonic()
-        request = self._request(messages, tools, settings)
+        request = self._request(messages, tools, settings, files)
         attempt = 1
         while True:
             heard, cutter = _Heard(), StopCutter(settings.reply_options.stop)
@@ -150,7 +155,11 @@ class PydanticChatModel:
                 return
 
     def _request(
-        self, messages: Sequence[RequestMessage], tools: Sequence[OfferedTool], settings: CallSettings
+        self,
+        messages: Sequence[RequestMessage],
+        tools: Sequence[OfferedTool],
+        settings: CallSettings,
+        files: Mapping[BlobHash, str],
     ) -> "_Request":
         sampled, _ = sampling_settings(self._model, settings.reply_options)
         chosen: ModelSettings = {**model_settings(settings, messages, self._replies), **sampled}
@@ -160,8 +169,10 @@ class PydanticChatModel:
             # The clients' own retries wait as long as they are told to, an hour if need be.
             chosen["max_retries"] = 0
         force(chosen, self._model, self.name, tools, settings.reply_options.must_call)
+        if not self._joined:
+            allow(chosen, self._model, settings.allowed_tools)
         return _Request(
-            messages=conversation(messages, self._replies, form),
+            messages=conversation(messages, self._replies, form, files),
             settings=chosen,
             parameters=parameters(self._model, self.name, tools, settings.reply_options.response_format, added),
         )
@@ -227,13 +238,15 @@ class PydanticChatModel:
         self._replies.remember(heard.text, reply)
         calls = tool_calls(reply)
         offline = self._model.provider is None
+        # Some providers have one word for an answer and for a wish to call tools.
+        reason = reply.finish_reason or _raw_finish(reply) or "stop"
         return Step(
             text=heard.text,
             thinking=heard.thinking,
             tool_calls=calls,
             usage=Usage() if offline else _usage(reply),
             model=self.name if offline else (reply.model_name or self.name),
-            finish_reason=reply.finish_reason or _raw_finish(reply) or ("tool_call" if calls else "stop"),
+            finish_reason="tool_call" if calls and reason == "stop" else reason,
             latency_ms=round((time.monotonic() - started) * 1000),
         )
 

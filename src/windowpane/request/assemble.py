@@ -5,7 +5,7 @@ Every item and part is in the record, sent or not, with the reason.
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from windowpane.agents.base import Agent
@@ -13,7 +13,7 @@ from windowpane.context.carried import DroppedItem
 from windowpane.context.identity_cache import cached_by_identity
 from windowpane.context.ids import BlobHash, RequestId, content_hash
 from windowpane.context.items import Item, ItemRef, Reference, Rule, Tool, item_hash
-from windowpane.context.messages import AssistantMessage, Message, UserMessage
+from windowpane.context.messages import Attachment, Message
 from windowpane.context.request import (
     Budget,
     CallSettings,
@@ -31,18 +31,26 @@ from windowpane.context.session import SessionState
 from windowpane.errors import ContextTooLargeError
 from windowpane.request.fit import Fitted, Piece, fit
 from windowpane.request.gather import Gathered
-from windowpane.request.order import Content, PastMessage, RequestEntry, StandingItem, fresh_messages, stable_messages
+from windowpane.request.order import (
+    Content,
+    PastMessage,
+    RequestEntry,
+    Said,
+    StandingItem,
+    fresh_messages,
+    past_messages,
+    stable_messages,
+)
 from windowpane.request.prompt.sections import Section
 from windowpane.request.selector import Selection
 from windowpane.request.stable.rebase import CarryPlan, dropped_item
+from windowpane.text.attached import sent_files
 from windowpane.text.blocks import Block
 from windowpane.text.render import (
     CUT_MARK,
     boundary_code,
     boundary_note,
     render_item,
-    render_message,
-    render_sources,
 )
 from windowpane.text.tokens import (
     MESSAGE_OVERHEAD_TOKENS,
@@ -93,6 +101,7 @@ class Ingredients:
     agent: Agent
     session: SessionState
     message: str
+    file_texts: Mapping[BlobHash, str] = field(default_factory=dict[BlobHash, str])
     settings: CallSettings
     window_tokens: int
     window_source: str
@@ -108,6 +117,11 @@ class Ingredients:
     no_working_context: str = ""
     carrying: Carrying | None = None
 
+    @property
+    def attachments(self) -> tuple[Attachment, ...]:
+        """Return the files of the message."""
+        return self.session.open_turn.attachments if self.session.open_turn else ()
+
 
 def assemble(given: Ingredients) -> Request:
     """Return the request.
@@ -118,9 +132,10 @@ def assemble(given: Ingredients) -> Request:
     entries = _entries(given)
     standing = given.carrying.standing if given.carrying else ()
     tools = _offered(entries, standing)
-    past = _history(given, with_tools=bool(tools))
+    said = Said(given.message, given.attachments, given.settings, given.file_texts)
+    past = past_messages(given.history, said, with_tools=bool(tools))
     code = _code(given, past, tools.values())
-    history = [entry.with_sources(code) for entry in past]
+    history = [entry.with_enclosed(code) for entry in past]
     sections = _sections(given, code)
     reply_tokens = min(given.settings.max_output_tokens or 0, int(given.window_tokens * REPLY_SHARE))
     pieces = _pieces(given, entries, tools, history, sections)
@@ -135,6 +150,7 @@ def assemble(given: Ingredients) -> Request:
         code=code,
         turn=given.turn,
         message=given.message,
+        files=sent_files(given.attachments, given.settings),
         sections=sections,
         taken=taken,
         history=[past for past in history if fates[past.key].kept],
@@ -317,27 +333,13 @@ def _offers(tool: Tool) -> dict[str, OfferedTool]:
     return {}
 
 
-def _history(given: Ingredients, with_tools: bool) -> list[PastMessage]:
-    """Return the recent messages, which are sent whole, oldest first.
-
-    A message that was sent before, failed, and is now sent again word for word is not asked twice.
-    """
-    past = given.history
-    answered = {message.turn for message in past if isinstance(message, AssistantMessage)}
-    return [
-        PastMessage(message, rendered, render_sources(message))
-        for message in past
-        if not (isinstance(message, UserMessage) and message.turn not in answered and message.content == given.message)
-        and (rendered := render_message(message, with_tools))
-    ]
-
-
 def _code(given: Ingredients, history: Sequence[PastMessage], tools: Iterable[OfferedTool]) -> str:
     said = [part for entry in history for part in entry.rendered]
     past = (
         *(part.content for part in said),
         *(call.arguments for part in said for call in part.tool_calls),
         *(entry.sources for entry in history),
+        *(text for entry in history for text in entry.attached),
     )
     items = (item.text for item in (*given.agent.rules, *given.agent.references))
     others = (block.text for block in given.blocks)
@@ -369,7 +371,8 @@ def _pieces(
         )
         for section in sections
     ]
-    message_cost = count(given.message) + MESSAGE_OVERHEAD_TOKENS
+    files_cost = sum(file.tokens for file in sent_files(given.attachments, given.settings))
+    message_cost = count(given.message) + MESSAGE_OVERHEAD_TOKENS + files_cost
     pieces.append(Piece(key="the message", tier="must", rank=(1,), tokens=message_cost))
     family = family_of(given.settings.model)
     for entry in entries:

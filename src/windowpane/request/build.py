@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 import anyio.to_thread
@@ -21,13 +22,13 @@ from windowpane.context.fold import fold
 from windowpane.context.ids import BlobHash, new_request_id
 from windowpane.context.items import Item, ItemRef, Tool
 from windowpane.context.messages import Message
-from windowpane.context.request import ReplyOptions, Request
+from windowpane.context.request import CallSettings, ReplyOptions, Request
 from windowpane.context.session import SessionState, open_turn
 from windowpane.fetch.base import SearchEngine
 from windowpane.memory.memory import Memory
 from windowpane.memory.recent import recent_messages
 from windowpane.memory.window import learned_factor, refused_window, window_of
-from windowpane.models.base import Models
+from windowpane.models.base import CacheRules, Models
 from windowpane.request.assemble import Ingredients, assemble
 from windowpane.request.catalog import Catalogs, KeptCatalog
 from windowpane.request.file_marks import file_states
@@ -38,9 +39,10 @@ from windowpane.request.record import to_blobs
 from windowpane.request.research import Research
 from windowpane.request.resume import resume_text
 from windowpane.request.selector import Selection, Selector
-from windowpane.request.settings import call_settings, no_working_context, search_settings
+from windowpane.request.settings import cache_rules, call_settings, file_inputs, no_working_context, search_settings
 from windowpane.request.stable.carry import gone_items
 from windowpane.request.stable.go_on import Caching, GoingOn, caching_of
+from windowpane.text.attached import attached_blocks
 from windowpane.text.blocks import Block, fetched_blocks, recall_block, resume_block, summary_block
 from windowpane.tools.base import ServerStatus
 
@@ -81,6 +83,8 @@ class BuiltRequest:
 
 T = TypeVar("T")
 
+NO_TEXTS: Mapping[BlobHash, str] = MappingProxyType({})
+
 AT_ONCE = 300
 """More items than this are gathered and put together in a thread, so that other requests are not held up."""
 
@@ -96,26 +100,25 @@ async def build_request(
     reply_options: ReplyOptions | None = None,
     finders: bool = True,
     smaller: SmallerWindow | None = None,
+    file_texts: Mapping[BlobHash, str] = NO_TEXTS,
 ) -> BuiltRequest:
     """Return the request for the message of the session's open turn. Nothing is stored, and the web is not searched.
 
     `found` is what a search has found, `brought` are the client's tools. Without `finders` all tools are one list.
-    `smaller`: a longer request was refused.
+    `smaller`: a longer request was refused. `file_texts` are the words of the session's files.
 
     Raises:
-        NoTurnRunningError: the session has no open turn.
         MissingCorePromptError: the agent cannot start.
         ContextTooLargeError: what must be sent does not fit the model's window.
     """
-    turn, now = open_turn(session), datetime.now(UTC)
-    settings = replace(call_settings(agent, session), reply_options=reply_options or ReplyOptions())
+    turn, now, settings = open_turn(session), datetime.now(UTC), _settings(services, agent, session, reply_options)
     session, added = _with_added(agent, servers, session, found.added, now)
     window = _window(services, agent, settings.model, smaller or session.smaller_window)
     no_notes = no_working_context(agent, session, window[0])
     items_count = sum(map(len, (agent.rules, agent.references, session.context_items, brought)))
     gathered = await _compute(items_count, gather, agent, servers, session, brought, not no_notes)
     recent = [entry for entry in session.recent if entry.turn is None or entry.turn < turn.turn]
-    caching = caching_of(agent, session, services.models.cache_rules(settings.model), gathered, in_stream=finders)
+    caching = caching_of(agent, session, _rules(services, agent, settings.model), gathered, in_stream=finders)
     choose = partial(_selected, services.selector, session, recent, gathered.candidates)
     selection = await choose(caching.on_entry(search_settings(agent, session)))
     gathered = _with_finders(gathered, selection, caching) if finders and agent.settings.finders else gathered
@@ -129,6 +132,7 @@ async def build_request(
         agent=agent,
         session=session,
         message=turn.message,
+        file_texts=file_texts,
         settings=caching.laid_over(settings, session.id),
         window_tokens=window[0],
         window_source=window[1],
@@ -137,7 +141,7 @@ async def build_request(
         gathered=gathered,
         selection=selection,
         history=history,
-        blocks=(*await _blocks(session), *map(recall_block, recollection.recalled)),
+        blocks=(*await _blocks(session, settings, file_texts), *map(recall_block, recollection.recalled)),
         notes=(*found.notes, *_unknown(agent, turn.message), *recollection.degraded, *_again(smaller)),
         catalog=catalog.name,
         message_count=session.message_count - 1,
@@ -178,6 +182,10 @@ def _items(gathered: Gathered, selection: Selection) -> dict[ItemRef, Item]:
     return held | {chosen.item.ref: chosen.item for chosen in selection.chosen}
 
 
+def _rules(services: RequestServices, agent: Agent, model: str) -> CacheRules | None:
+    return cache_rules(services.models, agent, model)
+
+
 def _window(services: RequestServices, agent: Agent, model: str, refused: SmallerWindow | None) -> tuple[int, str]:
     """Return the size of the window in tokens, and who says so."""
     return window_of(agent, services.models.window_tokens(model), refused_window(refused, model))
@@ -205,12 +213,19 @@ def _unknown(agent: Agent, message: str) -> list[str]:
 
 
 def _arrivals(session: SessionState, servers: Iterable[ServerStatus]) -> list[Event]:
-    """Return what tool servers that became ready since the session began add to it."""
+    """Return what tool servers add to a session that became ready since it began, or have unlocked more tools."""
+    ready = [server for server in servers if server.state == "ready"]
+    known = {server.name: _unlocked(session, server) for server in ready if server.name in session.servers}
     return [
-        ServerArrived(server=server.name, items=always_tools(server))
-        for server in servers
-        if server.state == "ready" and server.name not in session.servers
+        ServerArrived(server=server.name, items=known.get(server.name, always_tools(server)))
+        for server in ready
+        if known.get(server.name) != ()
     ]
+
+
+def _unlocked(session: SessionState, server: ServerStatus) -> tuple[SessionItem, ...]:
+    tools = (item for item in always_tools(server) if item.ref.name in server.unlocked)
+    return tuple(item for item in tools if not session.holds(item.ref) and item.ref not in session.removed)
 
 
 def _with_added(
@@ -236,14 +251,25 @@ async def _selected(
     return selection
 
 
-async def _blocks(session: SessionState) -> tuple[Block, ...]:
+def _settings(
+    services: RequestServices, agent: Agent, session: SessionState, reply_options: ReplyOptions | None
+) -> CallSettings:
+    settings = call_settings(agent, session)
+    inputs = file_inputs(services.models, agent, settings.model)
+    return replace(settings, reply_options=reply_options or ReplyOptions(), inputs=inputs)
+
+
+async def _blocks(
+    session: SessionState, settings: CallSettings, file_texts: Mapping[BlobHash, str]
+) -> tuple[Block, ...]:
     summary = (summary_block(session.summary),) if session.summary else ()
-    return (*summary, *await _resume_blocks(session), *fetched_blocks(session.fetched))
+    attached = attached_blocks(open_turn(session).attachments, settings, file_texts)
+    return (*summary, *await _resume_blocks(session), *fetched_blocks(session.fetched), *attached)
 
 
 async def _resume_blocks(session: SessionState) -> tuple[Block, ...]:
     if not session.resume_pending:
         return ()
     files = await file_states(session.sets.get("files", ()), session.marks)
-    text = resume_text(session.sets, session.settings.environment_hint, files)
+    text = resume_text(session.sets, session.settings.environment_hint, files, session.settings.current_intent)
     return (resume_block(text),) if text else ()

@@ -12,7 +12,7 @@ from windowpane.agents.base import Agent
 from windowpane.context.calls import ModelPrice
 from windowpane.context.items import Item, ItemRef, ItemType, Reference, Tool, item_hash
 from windowpane.context.messages import UserMessage
-from windowpane.context.request import ContextItem, Found, OfferedTool, Part, Request
+from windowpane.context.request import CallSettings, ContextItem, Found, OfferedTool, Part, Request
 from windowpane.context.session import SessionState
 from windowpane.request.assemble import offered_tool
 from windowpane.request.gather import gather
@@ -233,9 +233,10 @@ def _with_items(request: Request, items: Sequence[ContextItem], offers: Sequence
     model = context.settings.model
     all_tokens = tools_tokens(tools, model)
     more_tokens = all_tokens - tools_tokens(request.tools, model)
-    parts = context.parts
+    parts, settings = context.parts, context.settings
     if offers:
         part = Part(kind="tools", name=f"{len(tools)} offered", tokens=all_tokens)
+        settings = _with_allowed(settings, offers)
         parts = tuple(part if each.kind == "tools" else each for each in parts)
     return replace(
         request,
@@ -244,9 +245,17 @@ def _with_items(request: Request, items: Sequence[ContextItem], offers: Sequence
             context,
             items=(*(item for item in context.items if item.ref not in refs), *items),
             parts=parts,
+            settings=settings,
             budget=replace(context.budget, used_tokens=context.budget.used_tokens + more_tokens),
         ),
     )
+
+
+def _with_allowed(settings: CallSettings, offers: Sequence[OfferedTool]) -> CallSettings:
+    """Return the settings of the calls that follow: what the model asked for it may call."""
+    if settings.allowed_tools is None:
+        return settings
+    return replace(settings, allowed_tools=(*settings.allowed_tools, *(offer.offered_name for offer in offers)))
 
 
 def _noted(request: Request, degraded: Sequence[str]) -> Request:

@@ -6,18 +6,19 @@ the room that a long one could not. The order, most important first:
 
 1. `must`: prompt sections, `always` items and the user's message. If these alone do not fit, the turn fails before
    any model call.
-2. `latest`: the last five messages of the conversation.
-3. `resume`: what the session was working on, when it is taken up again.
-4. `summary`: what was said before the messages that are sent whole.
-5. `manual`: items added by hand, by priority, then name.
-6. `selected`: items selected for this message, best score first.
-7. `finder`: the tools by which the model asks for what was left out. No item gives way to them.
-8. `fetched`: pages and search results, newest first.
-9. `recall`: earlier messages that bear on this one, best score first.
-10. `older`: the rest of the recent messages, newest first, without gaps.
+2. `attached`: the words of files that came with the message.
+3. `latest`: the last five messages of the conversation.
+4. `resume`: what the session was working on, when it is taken up again.
+5. `summary`: what was said before the messages that are sent whole.
+6. `manual`: items added by hand, by priority, then name.
+7. `selected`: items selected for this message, best score first.
+8. `finder`: the tools by which the model asks for what was left out. No item gives way to them.
+9. `fetched`: pages and search results, newest first.
+10. `recall`: earlier messages that bear on this one, best score first.
+11. `older`: the rest of the recent messages, newest first, without gaps.
 
-A reference or a page that does not fit is shortened rather than dropped when at least `SHORTENED_TOKENS` are left for
-it.
+A reference, a page or a file that does not fit is shortened rather than dropped when at least `SHORTENED_TOKENS` are
+left for it.
 """
 
 from collections.abc import Sequence

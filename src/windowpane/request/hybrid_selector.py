@@ -16,7 +16,7 @@ from windowpane.search.base import SearchQuery, SearchResult
 from windowpane.search.documents import Document
 from windowpane.search.follow_up import finds_enough, goes_on, repeats
 from windowpane.search.index import AT_ONCE_CHARACTERS, ItemIndex
-from windowpane.search.query import LONGEST_EARLIER_CHARS, alone, related, said, with_turns
+from windowpane.search.query import alone, latest, related, said, with_turns
 from windowpane.search.select import Decision, select
 from windowpane.search.settings import SearchSettings, search_settings, written_out
 
@@ -89,10 +89,10 @@ class HybridSelector:
         result = await self._index.search(asked, documents, deadline_s=wanted.deadline_s)
         if wanted.context == "off" or mixed is None or (finds_enough(message, result) and not mixed.named):
             return asked, result
-        latest = turns[-1].text.strip()[-LONGEST_EARLIER_CHARS:]
-        nearness = await self._index.nearness(message, latest, deadline_s=_left(ends_at))
+        last = latest(turns)
+        nearness = await self._index.nearness(message, last, deadline_s=_left(ends_at))
         if nearness is not None and by_user is not None and turns[-1].role == "assistant":
-            answer = await self._index.search(SearchQuery(latest), documents, deadline_s=_left(ends_at))
+            answer = await self._index.search(SearchQuery(last), documents, deadline_s=_left(ends_at))
             mixed = by_user if repeats(answer) else mixed
         found = await self._index.search(mixed, documents, deadline_s=_left(ends_at))
         if _lost_meaning(result, found):

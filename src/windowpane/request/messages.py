@@ -10,7 +10,8 @@ from windowpane.text.render import render_step
 
 def messages_now(request: Request, steps: Sequence[Step]) -> tuple[RequestMessage, ...]:
     """Return what the next model call is given: the request, then everything this turn has done so far."""
-    rendered = tuple(message for step in steps for message in render_step(step))
+    settings = request.context.settings
+    rendered = tuple(message for step in steps for message in render_step(step, settings=settings))
     return request.messages + tuple(with_additions(rendered, _found(request), request.context.turn))
 
 

@@ -1,11 +1,13 @@
 """The prompt order, and where each thing stands in it.
 
 `fresh`: the system block as the builder puts it together, rules, references; summary, recent messages; recall,
-reminder, fetched pages, what was selected for this message; the message. Nothing of an earlier selection is there.
+reminder, fetched pages, files that were attached, what was selected for this message; the message. Nothing of an
+earlier selection is there.
 
 `stable`: what changes least comes first, because providers keep the beginning of prompts. The system block has no page
 and no time in it. In the history everything stands where it entered: tools that were added and texts that were selected
-stand before the message that they were for, and stay there until the next re-base. Then come the volatile blocks (page,
+stand before the message that they were for, and stay there until the next re-base, as do the words of attached files,
+which follow them. Then come the volatile blocks (page,
 time, recall, reminder, fetched pages), which are never kept, and the message, untouched.
 """
 
@@ -13,15 +15,25 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from windowpane.context.carried import CarriedItem
+from windowpane.context.ids import BlobHash
 from windowpane.context.items import IncludeMode, Item, ItemRef, Reference, Rule
-from windowpane.context.messages import AssistantMessage, Message
-from windowpane.context.request import VOLATILE_PARTS, Evidence, ItemStatus, RequestMessage
+from windowpane.context.messages import AssistantMessage, Attachment, Message, SentFile, UserMessage
+from windowpane.context.request import VOLATILE_PARTS, CallSettings, Evidence, ItemStatus, RequestMessage
 from windowpane.request.prompt.sections import Section
+from windowpane.text.attached import attached_texts
 from windowpane.text.blocks import Block
-from windowpane.text.render import additions_message, enclosed, render_references, render_rules
+from windowpane.text.render import (
+    additions_message,
+    enclosed,
+    render_message,
+    render_references,
+    render_rules,
+    render_sources,
+)
 
 BEFORE_HISTORY = ("summary",)
 AFTER_HISTORY = ("recall", "resume", "fetched")
+ATTACHED = ("attached",)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,23 +68,59 @@ class RequestEntry:
 
 @dataclass(frozen=True, slots=True)
 class PastMessage:
-    """A past message and what the model gets of it. `sources` are the lines that name an answer's documents."""
+    """A past message and what the model gets of it.
+
+    `sources` are the lines that name an answer's documents, `attached` what the model reads of a message's files.
+    """
 
     message: Message
     rendered: tuple[RequestMessage, ...]
     sources: str = ""
+    attached: tuple[str, ...] = ()
 
     @property
     def key(self) -> str:
         """Return what tells messages apart."""
         return f"message {self.message.seq}"
 
-    def with_sources(self, code: str) -> "PastMessage":
-        """Return it with the lines about its documents as a message of their own, which no model or user wrote."""
-        if not self.sources:
-            return self
-        lines = RequestMessage(role="user", content=enclosed(code, self.sources), part="sources")
-        return replace(self, rendered=(*self.rendered, lines))
+    def with_enclosed(self, code: str) -> "PastMessage":
+        """Return it with its files before it and the lines about its documents behind it, as messages of their own."""
+        before = [RequestMessage(role="user", content=enclosed(code, text), part="attached") for text in self.attached]
+        behind = [RequestMessage(role="user", content=enclosed(code, self.sources), part="sources")]
+        return replace(self, rendered=(*before, *self.rendered, *(behind if self.sources else ())))
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What a request answers, how its model is called, and the words of files."""
+
+    message: str
+    attachments: tuple[Attachment, ...]
+    settings: CallSettings
+    file_texts: Mapping[BlobHash, str]
+
+    def is_in(self, message: UserMessage) -> bool:
+        """Tell whether a past message says the same, word for word and file for file."""
+        return message.content == self.message and message.attachments == self.attachments
+
+    def attached(self, message: Message) -> tuple[str, ...]:
+        """Return what the model reads of the files of a past message."""
+        files = message.attachments if isinstance(message, UserMessage) else ()
+        return tuple(each.text for each in attached_texts(files, self.settings, self.file_texts))
+
+
+def past_messages(history: Sequence[Message], said: Said, *, with_tools: bool) -> list[PastMessage]:
+    """Return the recent messages, which are sent whole, oldest first.
+
+    A message that was sent before, failed, and is now sent again word for word is not asked twice.
+    """
+    answered = {message.turn for message in history if isinstance(message, AssistantMessage)}
+    return [
+        PastMessage(message, rendered, render_sources(message), said.attached(message))
+        for message in history
+        if not (isinstance(message, UserMessage) and message.turn not in answered and said.is_in(message))
+        and (rendered := render_message(message, with_tools, said.settings))
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +139,7 @@ class Content:
     code: str
     turn: int
     message: str
+    files: tuple[SentFile, ...] = ()
     sections: Sequence[Section]
     taken: Sequence[RequestEntry]
     history: Sequence[PastMessage]
@@ -104,12 +153,12 @@ def fresh_messages(content: Content) -> tuple[RequestMessage, ...]:
     messages = [*_system(content.sections), *_session_items(content), *_placed(content, BEFORE_HISTORY)]
     for past in content.history:
         messages.extend(replace(message, name=past.key) for message in past.rendered)
-    messages += _placed(content, AFTER_HISTORY)
+    messages += _placed(content, AFTER_HISTORY + ATTACHED)
     if selected := _texts_by_kind([entry for entry in content.taken if entry.mode == "agent"]):
         messages.append(
             RequestMessage(role="user", content=enclosed(content.code, "\n\n".join(selected)), part="selected")
         )
-    messages.append(RequestMessage(role="user", content=content.message, part="message"))
+    messages.append(_message(content))
     return tuple(messages)
 
 
@@ -121,13 +170,18 @@ def stable_messages(content: Content) -> tuple[RequestMessage, ...]:
     messages += _entered(content.added, content.turn)
     if entering := _texts_by_kind([e for e in content.taken if e.mode == "agent" and e.since is None]):
         messages.append(selected_message(content.code, content.turn, entering))
+    messages += _placed(content, ATTACHED)
     messages += [
         RequestMessage(role="user", content=enclosed(content.code, each.text), part=each.kind, name=each.name)
         for each in volatile
     ]
     messages += _placed(content, AFTER_HISTORY)
-    messages.append(RequestMessage(role="user", content=content.message, part="message"))
+    messages.append(_message(content))
     return tuple(messages)
+
+
+def _message(content: Content) -> RequestMessage:
+    return RequestMessage(role="user", content=content.message, part="message", files=content.files)
 
 
 def selected_message(code: str, turn: int, texts: Sequence[str]) -> RequestMessage:

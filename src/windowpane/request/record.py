@@ -5,7 +5,7 @@ Texts that do not change from turn to turn have the same hash and are stored onc
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -16,8 +16,8 @@ from windowpane.context.events import Recorded, RequestBuilt
 from windowpane.context.identity_cache import cached_by_identity
 from windowpane.context.ids import BlobHash, content_hash
 from windowpane.context.items import CLIENT_SERVER, AgentText, Item, ItemRef, definition, item_hash
-from windowpane.context.messages import ToolCall
-from windowpane.context.request import OfferedTool, PartKind, Request, RequestContext, RequestMessage, Role
+from windowpane.context.messages import SentFile, ToolCall
+from windowpane.context.request import OfferedTool, PartKind, Query, Request, RequestContext, RequestMessage, Role
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +30,7 @@ class _KeptMessage:
     tool_call_id: str | None = None
     is_error: bool = False
     tools_added: tuple[str, ...] = ()
+    files: tuple[SentFile, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,7 @@ class _Kept:
     messages: tuple[_KeptMessage, ...]
     tools: tuple[_KeptTool, ...]
     declared: BlobHash | None = None
+    query: BlobHash | None = None
 
 
 _AGENT_PARTS: frozenset[PartKind] = frozenset({"core", "site", "rules", "references"})
@@ -55,6 +57,7 @@ ERASED_TEXT = "[erased]"
 
 _KEPT: TypeAdapter[_Kept] = TypeAdapter(_Kept)
 _OFFER: TypeAdapter[OfferedTool] = TypeAdapter(OfferedTool)
+_QUERY: TypeAdapter[Query] = TypeAdapter(Query)
 _OFFERS: TypeAdapter[tuple[OfferedTool, ...]] = TypeAdapter(tuple[OfferedTool, ...])
 
 
@@ -97,8 +100,12 @@ def _kept_of(request: Request) -> tuple[_Kept, dict[BlobHash, str]]:
         blobs[name] = text
         return name
 
+    query = request.context.query
+    # What a follow-up asks for is told by earlier messages: it is erased with them, and the record stays.
+    apart = query.context_share > 0
     body = _Kept(
-        context=request.context,
+        context=replace(request.context, query=_without_words(query)) if apart else request.context,
+        query=kept(_QUERY.dump_json(query).decode()) if apart else None,
         messages=tuple(
             _KeptMessage(
                 role=message.role,
@@ -109,6 +116,7 @@ def _kept_of(request: Request) -> tuple[_Kept, dict[BlobHash, str]]:
                 tool_call_id=message.tool_call_id,
                 is_error=message.is_error,
                 tools_added=message.tools_added,
+                files=message.files,
             )
             for message in request.messages
         ),
@@ -119,6 +127,10 @@ def _kept_of(request: Request) -> tuple[_Kept, dict[BlobHash, str]]:
         declared=kept(AgentText(_OFFERS.dump_json(request.declared).decode())) if request.declared else None,
     )
     return body, blobs
+
+
+def _without_words(query: Query) -> Query:
+    return replace(query, text="", reason="", clauses=())
 
 
 @cached_by_identity
@@ -139,7 +151,7 @@ def texts_of(body: str) -> tuple[BlobHash, ...]:
     """Return the names of every text that a record needs or mentions."""
     kept = _read(body)
     names = [message.content for message in kept.messages] + [tool.offer for tool in kept.tools]
-    names += [kept.declared] if kept.declared else []
+    names += [name for name in (kept.declared, kept.query) if name]
     names += [item.hash for item in (*kept.context.items, *kept.context.carried) if item.hash]
     return tuple(dict.fromkeys(names))
 
@@ -159,6 +171,7 @@ def damages(name: BlobHash, body: str, texts: Mapping[BlobHash, str]) -> tuple[s
     needed = [(f"the text of {m.part} {m.name}".rstrip(), m.content) for m in kept.messages]
     needed += [(f"the tool {tool.ref}", tool.offer) for tool in kept.tools]
     needed += [("the list of declared tools", kept.declared)] if kept.declared else []
+    needed += [("the query", kept.query)] if kept.query else []
     for what, blob in needed:
         if blob not in texts:
             found.append(f"{what} is missing")
@@ -167,14 +180,29 @@ def damages(name: BlobHash, body: str, texts: Mapping[BlobHash, str]) -> tuple[s
     if not found:
         rebuilt = rebuild(body, texts)
         again, _ = _kept_of(rebuilt)
-        if (again.messages, again.tools, again.declared) != (kept.messages, kept.tools, kept.declared):
+        if (again.messages, again.tools, again.declared, again.query) != (
+            kept.messages,
+            kept.tools,
+            kept.declared,
+            kept.query,
+        ):
             found.append("the messages or tools are written differently now")
     return tuple(found)
 
 
-def context_of(body: str) -> RequestContext:
-    """Return the request context of a record."""
-    return _read(body).context
+def query_in(body: str) -> BlobHash | None:
+    """Return the name of the text that holds the query of a record; None for one that holds it itself."""
+    return _read(body).query
+
+
+def context_of(body: str, texts: Mapping[BlobHash, str]) -> RequestContext:
+    """Return the request context of a record. A query whose text is not among `texts` is marked as erased."""
+    kept = _read(body)
+    if kept.query is None:
+        return kept.context
+    text = texts.get(kept.query)
+    query = replace(kept.context.query, text=ERASED_TEXT) if text is None else _QUERY.validate_json(text)
+    return replace(kept.context, query=query)
 
 
 def rebuild(body: str, texts: Mapping[BlobHash, str]) -> Request:
@@ -196,10 +224,11 @@ def rebuild(body: str, texts: Mapping[BlobHash, str]) -> Request:
                 is_error=message.is_error,
                 erased=message.content not in texts,
                 tools_added=message.tools_added,
+                files=message.files,
             )
             for message in kept.messages
         ),
         tools=tuple(_OFFER.validate_json(texts[tool.offer]) for tool in kept.tools),
-        context=kept.context,
+        context=context_of(body, texts),
         declared=_OFFERS.validate_json(texts[kept.declared]) if kept.declared else (),
     )

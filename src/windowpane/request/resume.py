@@ -32,19 +32,23 @@ def is_taken_up_again(state: SessionState, *, now: datetime, started_at: datetim
     The pause is one of the conversation: a change from outside, such as a page that is opened, does not end it.
     """
     last = state.recent[-1].at if state.recent else state.created_at
-    if last is None or not (state.sets or state.settings.environment_hint):
+    if last is None or not (state.sets or state.settings.environment_hint or state.settings.current_intent):
         return False
     return last < started_at or now - last >= timedelta(seconds=resume_after_s)
 
 
-def resume_text(sets: ContextSets, environment_hint: str | None, files: Mapping[str, FileState]) -> str:
+def resume_text(
+    sets: ContextSets, environment_hint: str | None, files: Mapping[str, FileState], intent: str | None = None
+) -> str:
     """Return the reminder, or nothing when nothing is stored. A file of unknown state is taken to exist."""
-    return "\n\n".join(_parts(sets, environment_hint or "", files))
+    return "\n\n".join(_parts(sets, environment_hint or "", files, intent or ""))
 
 
-def _parts(sets: ContextSets, environment_hint: str, files: Mapping[str, FileState]) -> Iterator[str]:
+def _parts(sets: ContextSets, environment_hint: str, files: Mapping[str, FileState], intent: str) -> Iterator[str]:
     if environment_hint.strip():
         yield f"Environment: {on_one_line(environment_hint)}"
+    if intent.strip():
+        yield f"Current intent: {on_one_line(intent)}"
     yield from _file_parts(sets.get("files", ()), files)
     if applet := sets.get("applet"):
         slug, *params = map(on_one_line, applet)

@@ -7,14 +7,18 @@ from pydantic import TypeAdapter, ValidationError
 
 from windowpane.agents.base import Agent
 from windowpane.context.carried import CacheOrder
+from windowpane.context.messages import FileKind
 from windowpane.context.request import CallSettings
 from windowpane.context.session import SETTING_NAMES, SessionSettings, SessionState, ToolPermission
 from windowpane.errors import InvalidSettingError
 from windowpane.memory.recent import MemoryWindow
 from windowpane.memory.window import window_of
 from windowpane.models.base import CacheRules, Models
+from windowpane.models.caching import with_price
 from windowpane.request.prompt.clock import known_zone, parse_user_time
+from windowpane.request.prompt.sites import is_address, shown_url
 from windowpane.request.stable.rebase import history_limit
+from windowpane.search.settings import laid_over
 from windowpane.search.settings import search_settings as parsed_search_settings
 
 WORKING_CONTEXT_WINDOW_TOKENS = 8_000
@@ -45,6 +49,11 @@ def call_settings(agent: Agent, session: SessionState) -> CallSettings:
     )
 
 
+def file_inputs(models: Models, agent: Agent, model: str) -> tuple[FileKind, ...]:
+    """Return the files that a model takes: what the agent says, else what is known."""
+    return models.inputs(model) if agent.settings.inputs is None else agent.settings.inputs
+
+
 def cache_order(agent: Agent, session: SessionState, rules: CacheRules | None) -> CacheOrder:
     """Return how requests of this session are put together now."""
     chosen = session.settings.cache or agent.settings.cache
@@ -53,9 +62,14 @@ def cache_order(agent: Agent, session: SessionState, rules: CacheRules | None) -
     return chosen
 
 
+def cache_rules(models: Models, agent: Agent, model: str) -> CacheRules | None:
+    """Return what a model's provider does with what it has read before, at the agent's prices where it has some."""
+    return with_price(models.cache_rules(model), agent.settings.prices.get(model))
+
+
 def memory_window(models: Models, agent: Agent, session: SessionState, model: str) -> MemoryWindow:
     """Return how much of a session's conversation is sent whole to a model."""
-    rules = models.cache_rules(model)
+    rules = cache_rules(models, agent, model)
     tokens, _ = window_of(agent, models.window_tokens(model))
     kept = (rules or CacheRules()) if cache_order(agent, session, rules) == "stable" else None
     return MemoryWindow(tokens=history_limit(kept, tokens), messages=agent.settings.memory.get("messages"))
@@ -73,7 +87,7 @@ def max_model_calls(agent: Agent, session: SessionState) -> int:
 
 def search_settings(agent: Agent, session: SessionState) -> Mapping[str, Any]:
     """Return the search settings: the agent's, with the session's on top."""
-    return {**agent.settings.search, **(session.settings.search or {})}
+    return laid_over(agent.settings.search, session.settings.search or {})
 
 
 def no_working_context(agent: Agent, session: SessionState, window_tokens: int) -> str:
@@ -115,6 +129,10 @@ def _checked(name: str, value: object) -> Any:
         parsed_search_settings(checked)
     if name == "time_zone" and checked is not None:
         known_zone(checked)
+    if name == "current_url" and checked and not is_address(checked):
+        raise InvalidSettingError(
+            name, f"{shown_url(checked)[:60]!r} is no address; write one such as https://example.org/page"
+        )
     length = len(value) if isinstance(value, str) else 0
     if length > MAX_SETTING_CHARACTERS:
         raise InvalidSettingError(name, f"has {length:,} characters and {MAX_SETTING_CHARACTERS:,} is the limit")

@@ -8,14 +8,15 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from windowpane.context.items import Domain
 from windowpane.search.base import Floats, Measurements, PassageFinder, SearchQuery
-from windowpane.search.documents import Document, embedded_text, passages, spelled_out
+from windowpane.search.chunks import Chunk
+from windowpane.search.documents import REMEMBERED_DOCUMENTS, Document, embedded_text, passages, spelled_out
 from windowpane.search.embedding.vectors import SCALE, Key, Stored, vector_key
 from windowpane.search.words import Words, document_languages
 
@@ -51,11 +52,12 @@ class Corpus:
         """Cut and count; with a `language`, what is in another one is judged by its words and never embedded."""
         self.domain: Domain = domain
         self.documents = documents
-        self._passages = tuple(passages(doc) for doc in documents)
+        cut = [_cut(doc, model) for doc in documents]
+        self._passages = tuple(chunks for chunks, _, _ in cut)
         sizes = [len(chunks) for chunks in self._passages]
         self._starts = np.concatenate(([0], np.cumsum(sizes)[:-1])).astype(np.intp)
-        self.texts = [embedded_text(doc, c) for doc, cs in zip(documents, self._passages, strict=True) for c in cs]
-        self.passage_keys: list[Key] = [vector_key(model, text) for text in self.texts]
+        self.texts = [text for _, texts, _ in cut for text in texts]
+        self.passage_keys: list[Key] = [key for _, _, keys in cut for key in keys]
         self._rows: dict[Key, list[int]] = {}
         for row, key in enumerate(self.passage_keys):
             self._rows.setdefault(key, []).append(row)
@@ -180,6 +182,15 @@ class Corpus:
         meaning = np.round(meaning, DECIMALS)
         meaning[unknown] = np.nan
         return meaning
+
+
+# Remembered: sessions that hold different items have different candidates, and almost all documents in common.
+@lru_cache(maxsize=REMEMBERED_DOCUMENTS)
+def _cut(doc: Document, model: str) -> tuple[tuple[Chunk, ...], tuple[str, ...], tuple[Key, ...]]:
+    """Return a document's passages, what is embedded for each, and the keys of their vectors."""
+    found = passages(doc)
+    texts = tuple(embedded_text(doc, passage) for passage in found)
+    return found, texts, tuple(vector_key(model, text) for text in texts)
 
 
 @dataclass(frozen=True, slots=True)

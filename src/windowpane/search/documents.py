@@ -16,6 +16,9 @@ from windowpane.search.chunks import CAP_CHARS, Chunk, chunks
 
 DOMAINS: tuple[Domain, ...] = ("text", "tool")
 
+REMEMBERED_DOCUMENTS = 20_000
+"""How many documents stay cut and counted for the searches to come."""
+
 
 @dataclass(frozen=True, slots=True)
 class Document:

@@ -50,7 +50,11 @@ MULTILINGUAL = "`embeddings_url` or `weights` (docs/selection.md)"
 
 FIRST_RETRY_S = 2.0
 LAST_RETRY_S = 300.0
-KEPT_CORPORA = 8
+KEPT_CORPORA = 64
+KEPT_PASSAGES = 20_000
+"""How many sets of candidates are kept ready, and how many passages over all of them, some 1.5 kB each."""
+
+FEWEST_CORPORA = 8
 KEPT_QUERIES = 256
 
 Progress = Callable[[int, int], None]
@@ -200,7 +204,8 @@ class ItemIndex:
             # Another search made the same one meanwhile, and may be embedding it.
             return known
         kept.insert(0, corpus)
-        del kept[KEPT_CORPORA:]
+        while len(kept) > FEWEST_CORPORA and (len(kept) > KEPT_CORPORA or _passages_of(kept) > KEPT_PASSAGES):
+            kept.pop()
         return corpus
 
     def _made(self, domain: Domain, docs: tuple[Document, ...], model: str, earlier: Sequence[Corpus]) -> Corpus:
@@ -209,7 +214,9 @@ class ItemIndex:
         if self._embedder is None:
             return corpus
         for other in earlier:
-            corpus.fill(other.vectors(corpus.missing()))
+            if not (missing := corpus.missing()):
+                break
+            corpus.fill(other.vectors(missing))
         if self._cache is not None and corpus.embedded_count < corpus.passage_count:
             corpus.fill(self._cache.read(list(corpus.missing())))
         return corpus
@@ -361,6 +368,10 @@ def _cosine(own: Sequence[str], theirs: Sequence[str], vectors: Mapping[str, Sto
         return None
     first, second = (np.stack(some).astype(np.float64) for some in ([vectors[text] for text in own], known))
     return round(float((first @ second.T).max()) / (SCALE * SCALE), DECIMALS)
+
+
+def _passages_of(kept: Sequence[Corpus]) -> int:
+    return sum(len(corpus.texts) for corpus in kept)
 
 
 def _taken(kept: list[Corpus], documents: tuple[Document, ...]) -> Corpus | None:

@@ -13,12 +13,13 @@ from math import exp, log1p
 
 from windowpane.context.messages import AssistantMessage, Message, UserMessage, Utterance
 from windowpane.search.base import SearchQuery
+from windowpane.search.chunks import chunks
 from windowpane.search.topic import BEGINS_CONNECTED, POINTS_BACK, content_words, new_topic
 
 MOST_CLAUSES = 4
 SHORTEST_CLAUSE_WORDS = 3
-LONGEST_EARLIER_CHARS = 600
-"""What is taken of each earlier turn: its end, where the question or the answer is."""
+LONGEST_EARLIER_CHARS = 200
+"""What is taken of each earlier turn: its end, where the question or the answer is. More finds no more, and costs."""
 
 MOST_CONTEXT_SHARE = 0.7
 """How much of the meaning may come from earlier turns."""
@@ -100,6 +101,11 @@ def said(messages: Sequence[Message]) -> tuple[Utterance, ...]:
         for m in messages
         if isinstance(m, UserMessage | AssistantMessage)
     )
+
+
+def latest(recent: Sequence[Utterance]) -> str:
+    """Return the last passage of what was said last; after a turn it is embedded as it is, so it costs nothing here."""
+    return chunks(recent[-1].text)[-1].text if recent and recent[-1].text.strip() else ""
 
 
 def related(messages: Sequence[Message]) -> tuple[str, ...]:

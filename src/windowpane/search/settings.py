@@ -7,7 +7,8 @@
       deadline_s: 0.5
       context: off                # auto | off: whether a follow-up is searched for with the turn before it
 
-A session's settings are laid over its agent's key by key before they come here.
+A session's settings are laid over its agent's (`laid_over`): a preset of the session is the whole preset, whatever
+single keys the agent has changed.
 """
 
 from collections.abc import Mapping
@@ -88,6 +89,28 @@ def search_settings(given: Mapping[str, Any]) -> SearchSettings:
         for name, presets in (("text", PRESETS), ("tools", TOOL_PRESETS))
     )
     return SearchSettings(text, tools, deadline_s, context)
+
+
+def laid_over(agent: Mapping[str, Any], session: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an agent's settings with a session's on top: key by key, and a preset in the place of all that it decides.
+
+    What a session says for both domains counts also where the agent says something for one of them.
+    """
+    common = {name: value for name, value in session.items() if name not in ("text", "tools")}
+    kept = _beside(agent, "deadline_s", "context") if "preset" in session else agent
+    laid = {**kept, **session}
+    for domain in ("text", "tools"):
+        own = _mapping(domain, session.get(domain, {}))
+        before = _mapping(domain, agent.get(domain, {}))
+        before = _beside(before) if "preset" in common or "preset" in own else before
+        if merged := {**{name: value for name, value in before.items() if name not in common}, **own}:
+            laid[domain] = merged
+    return laid
+
+
+def _beside(settings: Mapping[str, Any], *more: str) -> dict[str, Any]:
+    """Return what a preset does not decide."""
+    return {name: settings[name] for name in ("enabled", *more) if name in settings}
 
 
 def written_out(settings: SearchSettings) -> dict[str, Any]:

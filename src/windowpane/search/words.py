@@ -25,7 +25,7 @@ from typing import Literal, Protocol, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from windowpane.search.documents import Document
+from windowpane.search.documents import REMEMBERED_DOCUMENTS, Document
 from windowpane.search.languages import DENSE, ENGLISH, LITTLE_WORDS, composed, language_of
 
 Field = Literal["name", "description", "parameters", "text", "server"]
@@ -140,10 +140,15 @@ def _beginning_with(word: str, ordered: Sequence[str]) -> Iterator[str]:
 
 def document_languages(documents: Sequence[Document]) -> list[str]:
     """Return the language of each document; of one that does not show it, the one that most of them have."""
-    shown = [language_of(doc.description or (doc.body if doc.domain == "text" else "")) for doc in documents]
+    shown = [_shown_language(doc) for doc in documents]
     known = Counter(language for language in shown if language is not None)
     usual = max(known, key=lambda language: (known[language], language), default=ENGLISH)
     return [language or usual for language in shown]
+
+
+@lru_cache(maxsize=REMEMBERED_DOCUMENTS)
+def _shown_language(doc: Document) -> str | None:
+    return language_of(doc.description or (doc.body if doc.domain == "text" else ""))
 
 
 def words(text: str, language: str = ENGLISH, *, also_ignored: frozenset[str] = frozenset()) -> list[str]:
@@ -221,6 +226,7 @@ _stemmer: Callable[[str], _Stemmer] = _snowball.stemmer
 _STEMMED: frozenset[str] = frozenset(_snowball.algorithms())
 
 
+@lru_cache(maxsize=REMEMBERED_DOCUMENTS)
 def _field_words(doc: Document, language: str) -> dict[Field, Counter[str]]:
     body: Field = "parameters" if doc.domain == "tool" else "text"
     texts: dict[Field, str] = {"name": doc.name, "description": doc.description, body: doc.body, "server": doc.server}

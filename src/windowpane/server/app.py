@@ -26,13 +26,15 @@ from windowpane.engine import Engine
 from windowpane.errors import WindowpaneError
 from windowpane.insight.analytics.store import AnalyticsStore
 from windowpane.insight.analytics.update import AnalyticsUpdater
+from windowpane.insight.finding.finder import SessionFinder
 from windowpane.server import anthropic, bookmarklet, guide, openai, page
 from windowpane.server.agui import routes as agui
 from windowpane.server.anthropic.errors import anthropic_form
 from windowpane.server.applets import files
-from windowpane.server.applets.roots import Roots
+from windowpane.server.applets.roots import Offer, Roots
 from windowpane.server.event_schema import with_events
 from windowpane.server.middleware import auth, metrics
+from windowpane.server.middleware import xray as recording
 from windowpane.server.middleware.access_log import AccessLog
 from windowpane.server.middleware.auth import Doorkeeper, Entrance, with_access
 from windowpane.server.middleware.cross_site import LOOPBACK_NAMES, CrossSiteGuard
@@ -40,10 +42,12 @@ from windowpane.server.middleware.door_errors import DoorErrors
 from windowpane.server.middleware.headers import SafeHeaders
 from windowpane.server.middleware.limits import MAX_BODY_BYTES, BodyLimit, RateLimit
 from windowpane.server.middleware.metrics import Counting, Metrics
+from windowpane.server.middleware.root_path import RootPath
 from windowpane.server.middleware.xray import PREFIX, XrayDoor, owner_of_call
 from windowpane.server.openai.errors import as_answered, openai_form
 from windowpane.server.openai.one_off import Once
 from windowpane.server.openapi import described
+from windowpane.server.otlp import routes as otlp
 from windowpane.server.problems import (
     answer_invalid_request,
     answer_windowpane_error,
@@ -53,21 +57,19 @@ from windowpane.server.routes import (
     agent_events,
     agent_files,
     agents,
-    analytics,
     fetched,
     health,
     items,
     messages,
     models,
-    past,
     sessions,
-    statistics,
     tool_servers,
     transfer,
     turns,
     watch,
 )
 from windowpane.server.routes.agent_events import Looking
+from windowpane.server.routes.insight import analytics, finding, past, statistics
 from windowpane.supervise import keep_running
 from windowpane.xray.app import XrayApp
 from windowpane.xray.upstreams import Upstream, upstreams_of
@@ -85,6 +87,7 @@ BUSIEST = ("/healthz", SESSION, f"{SESSION}/messages", f"{SESSION}/events", "/v1
 RESOURCES = (
     health,
     metrics,
+    recording,
     page,
     guide,
     auth,
@@ -104,10 +107,12 @@ RESOURCES = (
     statistics,
     past,
     analytics,
+    finding,
     watch,
     openai,
     anthropic,
     agui,
+    otlp,
 )
 """The modules whose routes the app has."""
 
@@ -131,23 +136,26 @@ def create_app(
     origins: Sequence[str] = (),
     requests_per_minute: int | None = None,
     roots: Sequence[Path] = (),
+    offer: Offer | None = None,
     grace_s: float = 0,
     bundle: Path = page.BUNDLE,
     guide_folder: Path = guide.GUIDE,
     analytics_file: Path | None = None,
     upstreams: Mapping[str, str] | None = None,
+    root_path: str = "",
+    trust_forwarded_prefix: bool = False,
 ) -> FastAPI:
     """Return the app for an engine, which is open as long as the app runs.
 
     `hosts` are the names by which browsers may address it; a page of another name could otherwise act for the user.
     `tokens` are those that callers may show; with `token_needed`, a caller without one is refused. Pages of `origins`
     may do what the server's own page may. `requests_per_minute` is for each caller; None: any number. When the app
-    stops, turns may go on for `grace_s`; those that take longer are interrupted. Files below `roots` may be shown and
-    edited. `bundle` is the folder that the page was built into, `guide_folder` that of the documentation.
-    `analytics_file` is the file that turns are counted in; without one, memory. `upstreams`: where `/xray/…` leads.
+    stops, turns may go on for `grace_s`. Files below `roots` may be shown and edited, and those of `offer` if the user
+    shares it. Turns are counted in `analytics_file`, or in memory. `upstreams`: where `/xray/…` leads. `root_path` is
+    the path below which a proxy serves all of it; with `trust_forwarded_prefix` the proxy may say it.
     """
     doorkeeper, counters = Doorkeeper(tokens, token_needed=token_needed), Metrics()
-    xray = XrayApp(engine.store, _upstreams(upstreams, token_needed), owner_of_call, prefix=PREFIX)
+    xray = _recording(engine, _upstreams(upstreams, token_needed), counters)
     app = _DocumentedApp(
         title="Windowpane",
         version=version("windowpane"),
@@ -160,6 +168,7 @@ def create_app(
         telemetry=NO_TELEMETRY,
         # A request passes these from the first to the last.
         middleware=[
+            *_below(root_path, trust_header=trust_forwarded_prefix),
             Middleware(AccessLog),
             Middleware(Counting, metrics=counters),
             Middleware(SafeHeaders),
@@ -169,18 +178,23 @@ def create_app(
             Middleware(Entrance, doorkeeper=doorkeeper),
             *([Middleware(RateLimit, per_minute=requests_per_minute)] if requests_per_minute is not None else []),
             Middleware(XrayDoor, proxy=xray),
-            Middleware(BodyLimit, max_bytes=max_body_bytes),
+            Middleware(BodyLimit, max_bytes=max_body_bytes, files_bytes=engine.attachment_bytes),
         ],
     )
     app.state.engine, app.state.doorkeeper, app.state.metrics = engine, doorkeeper, counters
+    app.state.bundle, app.state.guide, app.state.xray, app.state.roots = bundle, guide_folder, xray, Roots(roots, offer)
+    app.state.updater = AnalyticsUpdater(engine.store, AnalyticsStore(analytics_file), engine.nearness)
+    _begin(app)
+    return app
+
+
+def _begin(app: FastAPI) -> None:
+    """Give an app its routes, and what it knows before it is opened."""
     app.state.opened = app.state.stopping = False
     app.state.stop = _nothing
-    app.state.roots = Roots(roots)
-    app.state.bundle, app.state.guide = bundle, guide_folder
     app.state.looking, app.state.once = Looking(), Once()
-    app.state.updater = AnalyticsUpdater(engine.store, AnalyticsStore(analytics_file), engine.nearness)
+    app.state.finder = SessionFinder(app.state.engine.store)
     _add_routes(app)
-    return app
 
 
 def _upstreams(named: Mapping[str, str] | None, token_needed: bool) -> dict[str, Upstream]:
@@ -191,8 +205,19 @@ def _upstreams(named: Mapping[str, str] | None, token_needed: bool) -> dict[str,
     return found
 
 
+def _below(root: str, *, trust_header: bool) -> list[Middleware]:
+    return [Middleware(RootPath, root=root, trust_header=trust_header)] if root.strip("/") or trust_header else []
+
+
 def _cross_origin(origins: Sequence[str]) -> Middleware:
     return Middleware(CORSMiddleware, allow_origins=origins, allow_methods=["*"], allow_headers=["*"])
+
+
+def _recording(engine: Engine, upstreams: Mapping[str, Upstream], counters: Metrics) -> XrayApp:
+    """Return the recording proxy of an app, which counts what it records and loses."""
+    xray = XrayApp(engine.store, upstreams, owner_of_call, prefix=PREFIX)
+    xray.recorder.room.tell = lambda outcome: counters.xray_calls.labels(outcome).inc()
+    return xray
 
 
 def _add_routes(app: FastAPI) -> None:
@@ -223,8 +248,9 @@ async def _lifespan(
         tasks.start_soon(stop)
         tasks.start_soon(keep_running, "tokens.watch", doorkeeper.watch)
         tasks.start_soon(keep_running, "analytics.count", app.state.updater.keep_counting)
+        tasks.start_soon(keep_running, "sessions.index", app.state.finder.keep_indexing)
         app.state.opened, app.state.stopping = True, False
-        with telemetry.listening(app.state.metrics.count):
+        with telemetry.listening(app.state.metrics.began, app.state.metrics.count):
             try:
                 yield
             finally:

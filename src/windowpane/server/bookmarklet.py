@@ -25,6 +25,7 @@ BOOKMARKLET = (
 
 SCRIPT = """
 const part = (id) => document.getElementById(id);
+const root = () => location.pathname.replace(/\\/push$/, "");
 
 function pageIn(fragment) {
   const page = JSON.parse(decodeURIComponent(fragment.slice(1)));
@@ -35,12 +36,12 @@ function pageIn(fragment) {
 }
 
 async function sessionsNow() {
-  const answer = await fetch("/api/sessions?limit=50");
+  const answer = await fetch(`${root()}/api/sessions?limit=50`);
   return (await answer.json()).sessions;
 }
 
 async function keep(page, session) {
-  const answer = await fetch(`/api/sessions/${encodeURIComponent(session)}/pages`, {
+  const answer = await fetch(`${root()}/api/sessions/${encodeURIComponent(session)}/pages`, {
     method: "POST",
     headers: { "Content-Type": "application/json" },
     body: JSON.stringify(page),
@@ -51,7 +52,7 @@ async function keep(page, session) {
 async function show() {
   const fragment = location.hash;
   history.replaceState(null, "", location.pathname);
-  part("bookmarklet").href = part("bookmarklet").dataset.code.replace("ADDRESS", location.origin);
+  part("bookmarklet").href = part("bookmarklet").dataset.code.replace("ADDRESS", location.origin + root());
   if (fragment.length < 2) return;
   let page;
   try {

@@ -20,6 +20,8 @@ FOR_EVER = "public, max-age=31536000, immutable"
 
 ASK_EACH_TIME = "no-cache"
 WORTH_PACKING_BYTES = 1024
+ROOT_MARK = b'name="windowpane-root" content="'
+"""Where the page reads below which prefix it is served."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +32,13 @@ class BuiltFile:
     packed: bytes | None
     tag: str
     media_type: str
+
+
+@lru_cache(maxsize=32)
+def below(file: BuiltFile, root: str) -> BuiltFile:
+    """Return a page whose relative addresses lead below a prefix, whatever address it is shown at."""
+    body = file.body.replace(b'"./', f'"{root}/'.encode()).replace(ROOT_MARK, f"{ROOT_MARK.decode()}{root}".encode())
+    return _built(body, file.media_type)
 
 
 async def find(folder: Path, path: str) -> BuiltFile | None:
@@ -62,7 +71,9 @@ def _found(folder: Path, name: str) -> BuiltFile | None:
 
 @lru_cache(maxsize=256)
 def _read(path: Path, changed: int) -> BuiltFile:
-    body = path.read_bytes()
+    return _built(path.read_bytes(), guess_type(path.name)[0] or "application/octet-stream")
+
+
+def _built(body: bytes, media_type: str) -> BuiltFile:
     packed = gzip.compress(body, mtime=0) if len(body) >= WORTH_PACKING_BYTES else None
-    media_type = guess_type(path.name)[0] or "application/octet-stream"
     return BuiltFile(body, packed, f'"{sha256(body).hexdigest()[:32]}"', media_type)

@@ -21,6 +21,7 @@ async def session_named(pane: LocalPane, owner: str, agent: str, name: str) -> S
         SessionNotFoundError: the name is an id, and the caller has no such session.
         AgentNotFoundError: no such agent.
         InvalidInputError: the name cannot be used, or the session is another agent's.
+        WorkerFullError: there is no such session yet, and no place for its turn.
     """
     if not name.strip() or len(name) > LONGEST_NAME or not name.isprintable():
         raise InvalidInputError(f"a session's name has 1 to {LONGEST_NAME} characters, all of them printing ones")
@@ -38,7 +39,8 @@ async def _begun(engine: Engine, owner: str, agent: str, name: str) -> SessionSt
     try:
         return await engine.sessions.get(session_id)
     except SessionNotFoundError:
-        pass
+        # A session that is new begins with a turn.
+        engine.admission.check()
     try:
         return await engine.sessions.create(agent, owner=owner, name=name, session_id=session_id)
     except SequenceConflictError:

@@ -7,7 +7,7 @@ the path names a `session_id`, that is checked before anything else of the reque
 Dependencies are coroutines also where they wait for nothing: FastAPI gives every plain function a thread.
 """
 
-from typing import Annotated, cast
+from typing import Annotated, TypedDict, cast
 
 from fastapi import Depends, Security
 from fastapi.security import HTTPBearer, SecurityScopes
@@ -18,6 +18,8 @@ from starlette.types import Scope as AsgiScope
 from windowpane.callers import SCOPES, Caller, Scope
 from windowpane.engine import Engine
 from windowpane.errors import ScopeNeededError, StoreUnavailableError, TokenNeededError, WindowpaneError
+from windowpane.insight.analytics.update import AnalyticsUpdater
+from windowpane.insight.finding.finder import SessionFinder
 from windowpane.local.pane import LocalPane
 
 CALLER = "windowpane.caller"
@@ -67,9 +69,19 @@ def engine_of(connection: HTTPConnection) -> Engine:
     return cast("Engine", connection.app.state.engine)
 
 
+class _Shared(TypedDict):
+    updater: AnalyticsUpdater
+    finder: SessionFinder
+
+
+def _shared(connection: HTTPConnection) -> _Shared:
+    """Return what all panes of the app have in common beside its engine."""
+    return {"updater": connection.app.state.updater, "finder": connection.app.state.finder}
+
+
 async def anyones_pane(connection: HTTPConnection) -> LocalPane:
     """Return a pane that is not bound to an owner, for every caller."""
-    return LocalPane(engine_of(connection), owner=None, updater=connection.app.state.updater)
+    return LocalPane(engine_of(connection), owner=None, **_shared(connection))
 
 
 async def admit(connection: HTTPConnection, scope: Scope) -> LocalPane:
@@ -83,7 +95,7 @@ async def admit(connection: HTTPConnection, scope: Scope) -> LocalPane:
     caller = await caller_of(connection)
     if not caller.may(scope):
         raise ScopeNeededError(scope)
-    pane = LocalPane(engine_of(connection), owner=caller.owner, updater=connection.app.state.updater)
+    pane = LocalPane(engine_of(connection), owner=caller.owner, **_shared(connection))
     session_id = connection.path_params.get("session_id")
     if session_id is not None:
         await pane.own(session_id)

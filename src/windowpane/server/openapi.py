@@ -22,6 +22,7 @@ PARAMETERS: Mapping[str, Any] = {
     "with": 2,
     "listed": "items",
     "message": "How do I add a rule?",
+    "q": "add a rule",
     "response_id": "resp_ses_0123456789abcdefghjkmnpqrs_1-12",
     "conversation_id": "ses_0123456789abcdefghjkmnpqrs",
 }
@@ -31,6 +32,7 @@ BODIES: Mapping[str, Any] = {
     "add_session_item": {"type": "rule", "name": "answer-briefly"},
     "apply_suggestion": {"ref": {"type": "reference", "name": "folders"}, "settings": {"include": "agent"}},
     "count_message_tokens": {"model": "guide", "messages": [{"role": "user", "content": "How do I add a rule?"}]},
+    "create_agent": {"name": "helper", "copy_of": "guide"},
     "create_conversation": {"metadata": {"agent": "guide"}},
     "create_embeddings": {"model": "local", "input": "How do I add a rule?"},
     "create_items": {"items": [{"role": "user", "content": "How do I add a rule?"}]},
@@ -75,9 +77,12 @@ BODIES: Mapping[str, Any] = {
     "preview": {"content": "How do I add a rule?"},
     "promote_observed": {"paths": ["/srv/notes.md"]},
     "push_page": {"url": "https://example.org/", "title": "Example", "text": "The text of the page."},
+    "put_provider_key": {"key": "KEY"},
+    "rename_agent": {"name": "helper"},
     "replay_turn": {"search": {"preset": "aggressive"}},
     "search_agent_items": {"query": "How do I add a rule?"},
     "send_message": {"content": "How do I add a rule?"},
+    "share_folder": {"path": "/srv/project"},
     "tune_agent": {"labels": []},
     "update_session": {"name": "Invoices", "setContext": {"setName": "ports", "items": ["8470"], "mode": "merge"}},
 }
@@ -93,10 +98,11 @@ ANSWERS: Mapping[str, Any] = {
                 "references": 7,
                 "servers": 1,
                 "problems": 0,
+                "questions": ["How do I add a rule?"],
             }
         ]
     },
-    "list_roots": {"roots": ["/srv"]},
+    "list_roots": {"roots": ["/srv"], "offered": None},
     "list_sessions": {"sessions": [], "cursor": None},
 }
 """Examples of answers, for operations that take nothing."""

@@ -13,9 +13,10 @@ from starlette.exceptions import HTTPException
 from starlette.responses import HTMLResponse, Response
 
 from windowpane.api.agents import AgentSummary
-from windowpane.server.built_files import ASK_EACH_TIME, FOR_EVER, answer, find
+from windowpane.server.built_files import ASK_EACH_TIME, FOR_EVER, answer, below, find
 from windowpane.server.dependencies import AnyonesPane, MaybeAsking
 from windowpane.server.middleware.headers import PAGE_POLICY
+from windowpane.server.middleware.root_path import root_of
 from windowpane.server.problems import answer_http_error
 
 router = APIRouter(include_in_schema=False)
@@ -23,7 +24,7 @@ router = APIRouter(include_in_schema=False)
 BUNDLE = Path(__file__).parent.parent / "static"
 """Where the package's build puts the page."""
 
-PLACES = ("/", "/s/{rest:path}", "/agents", "/agents/{rest:path}", "/analytics")
+PLACES = ("/", "/s/{rest:path}", "/agents", "/agents/{rest:path}", "/analytics", "/shared")
 """The addresses of the page, after `web/src/routing/route.ts`. What is not here is not found."""
 
 DOORS = frozenset(("api", "v1", "mcp", "assets", "docs", "push"))
@@ -51,8 +52,8 @@ has it inside.</p>
 windowpane sessions
 windowpane context SESSION
 windowpane doctor</code></pre>
-<p>Or talk to it: <a href="/api/agents">/api/agents</a>, <a href="/api/sessions">/api/sessions</a>;
-<a href="/openapi.json">/openapi.json</a> describes everything.</p>
+<p>Or talk to it: <a href="{root}/api/agents">/api/agents</a>, <a href="{root}/api/sessions">/api/sessions</a>;
+<a href="{root}/openapi.json">/openapi.json</a> describes everything.</p>
 </html>
 """
 NO_CALLER = "<p>Show a token to see them.</p>"
@@ -64,13 +65,15 @@ PLAIN_POLICY = (
 
 async def home(request: Request, pane: AnyonesPane, caller: MaybeAsking) -> Response:
     """Return the page, whichever of its places is asked for, or the plain one where it was not built."""
-    built = await _answer(request, "index.html", ASK_EACH_TIME)
+    built = await _page(request)
     if built is not None:
         # Also with 304: browsers take its headers for those of the page that they have kept.
         built.headers["Content-Security-Policy"] = PAGE_POLICY
         return built
-    lines = "\n".join(map(_line, await pane.agents.list())) if caller else ""
-    page = PLAIN.format(agents=f"<ul>\n{lines}\n</ul>" if lines else NO_AGENTS if caller else NO_CALLER)
+    root = root_of(request.scope)
+    lines = "\n".join(_line(agent, root) for agent in await pane.agents.list()) if caller else ""
+    agents = f"<ul>\n{lines}\n</ul>" if lines else NO_AGENTS if caller else NO_CALLER
+    page = PLAIN.format(agents=agents, root=root)
     return HTMLResponse(page, headers={"Content-Security-Policy": PLAIN_POLICY})
 
 
@@ -81,7 +84,7 @@ for place in PLACES:
 async def answer_missing(request: Request, error: Exception) -> Response:
     """Answer a browser that asks for what is not there with the page, which says so; and others with a problem."""
     if isinstance(error, HTTPException) and error.status_code == 404 and _is_visit(request):
-        built = await _answer(request, "index.html", ASK_EACH_TIME)
+        built = await _page(request)
         if built is not None and built.status_code == 200:
             built.status_code = 404
             built.headers["Content-Security-Policy"] = PAGE_POLICY
@@ -112,6 +115,12 @@ async def file(request: Request) -> Response:
     return await _answer(request, request.url.path[1:], ASK_EACH_TIME) or _missing()
 
 
+async def _page(request: Request) -> Response | None:
+    """Return the page, with its addresses below the prefix of the request."""
+    found = await find(request.app.state.bundle, "index.html")
+    return answer(request, below(found, root_of(request.scope)), ASK_EACH_TIME) if found else None
+
+
 async def _answer(request: Request, path: str, caching: str) -> Response | None:
     """Return a file of the bundle, or None when there is no such file."""
     found = await find(request.app.state.bundle, path)
@@ -122,10 +131,10 @@ def _missing() -> Response:
     raise HTTPException(404)
 
 
-def _line(agent: AgentSummary) -> str:
+def _line(agent: AgentSummary, root: str) -> str:
     name, about = escape(agent.name), escape(agent.description)
     problems = f", {agent.problems} problems" if agent.problems else ""
     return (
-        f'<li><a href="/api/agents/{name}">{name}</a>{f": {about}" if about else ""}'
+        f'<li><a href="{root}/api/agents/{name}">{name}</a>{f": {about}" if about else ""}'
         f" ({agent.rules} rules, {agent.references} references{problems})</li>"
     )

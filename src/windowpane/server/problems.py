@@ -46,6 +46,7 @@ from windowpane.errors import (
     UnknownItemError,
     UnknownModelError,
     WindowpaneError,
+    WorkerFullError,
 )
 
 MEDIA_TYPE = "application/problem+json"
@@ -58,6 +59,7 @@ STATUSES: Mapping[type[WindowpaneError], HTTPStatus] = {
     TokenNeededError: HTTPStatus.UNAUTHORIZED,
     ScopeNeededError: HTTPStatus.FORBIDDEN,
     TooManyRequestsError: HTTPStatus.TOO_MANY_REQUESTS,
+    WorkerFullError: HTTPStatus.TOO_MANY_REQUESTS,
     CostLimitError: HTTPStatus.TOO_MANY_REQUESTS,
     TokensUnreadableError: HTTPStatus.SERVICE_UNAVAILABLE,
     RevisionMissingError: HTTPStatus.PRECONDITION_REQUIRED,
@@ -172,7 +174,7 @@ def headers_of(error: WindowpaneError) -> dict[str, str]:
         return CHALLENGE
     if isinstance(error, ModelRateLimitedError) and error.retry_after_s is not None:
         return {"Retry-After": f"{error.retry_after_s:.0f}"}
-    if isinstance(error, CostLimitError):
+    if isinstance(error, CostLimitError | WorkerFullError):
         return {"Retry-After": str(error.retry_after_s)}
     if isinstance(error, StoreUnavailableError):
         return {"Retry-After": f"{STORE_RETRY_S}"}
@@ -255,7 +257,7 @@ MEANINGS: Mapping[int, str] = {
     413: "The body is too large.",
     415: "The body is not sent as JSON.",
     422: "Something in the request, or in the agent's folder, cannot be used; `detail` says what.",
-    429: "Too many requests, or a cost limit is reached; `Retry-After` says how long to wait.",
+    429: "Too many requests, the server is full, or a cost limit is reached; `Retry-After` says how long to wait.",
     500: "Unexpected error; see the server log.",
     502: "A service that this server uses did not answer as needed; `detail` names it.",
     503: "The store, or something else that is needed, cannot be reached now.",

@@ -1,4 +1,4 @@
-"""Erase the conversation that a session's log says was cleared.
+"""Erase what a session's log says is gone: a cleared conversation, a removed message, cleared pages.
 
 The log is told first, so that every worker stops using the texts, and then they are erased. A worker that is killed
 between the two leaves them. So the worker that reads such a log next looks whether they are gone, and erases them.
@@ -11,6 +11,8 @@ import structlog
 
 from windowpane.calls.body import names_in
 from windowpane.context.events import (
+    AgentChanged,
+    CallEnded,
     CallSent,
     Erased,
     Event,
@@ -20,17 +22,22 @@ from windowpane.context.events import (
     ItemAdded,
     ItemReadmitted,
     ItemRemoved,
+    MessageAdded,
+    MessageRemoved,
     Recorded,
     RequestBuilt,
     ServerArrived,
     SessionContext,
     SessionCreated,
     SessionUpdated,
+    SummaryMade,
 )
+from windowpane.context.fold import fold
 from windowpane.context.ids import BlobHash, SessionId
 from windowpane.errors import LeaseLostError, SessionBusyError, StoreError
 from windowpane.request.catalog import read_catalog
 from windowpane.request.record import texts_of
+from windowpane.sessions.attachments import file_blobs
 from windowpane.sessions.erasing import SessionLeases
 from windowpane.stores.base import Store
 
@@ -50,7 +57,7 @@ class Clearing:
         A session that another worker has, or a store that is away, is left for the next time.
         """
         try:
-            if not left_over(await self.store.read(session_id)):
+            if not left_over(session_id, await self.store.read(session_id)):
                 return True
             lease = await self.leases.take(session_id)
             try:
@@ -71,32 +78,60 @@ class Clearing:
             LeaseLostError: another worker has taken the session over. Nothing was erased.
         """
         events = await self.store.read(session_id)
-        gone = left_over(events)
-        seqs = [entry.seq for entry in gone]
-        # A text may have been sent again since: what later requests and calls name is theirs too.
-        kept = set(await _texts(self.store, session_id, [entry for entry in events if entry.seq not in set(seqs)]))
-        texts = [name for name in await _texts(self.store, session_id, gone) if name not in kept]
-        await self.store.erase(session_id, seqs, blobs=texts, fence=fence)
+        texts: set[BlobHash] = set()
+        seqs: set[int] = set()
+        for told, gone in left_over(session_id, events):
+            seqs |= {entry.seq for entry in gone}
+            # A text may have been sent again since: what later requests and calls name is theirs too.
+            later = set(await _texts(self.store, session_id, [entry for entry in events if entry.seq > told.seq]))
+            texts |= set(await self._made_of(session_id, told.event, gone)) - later
+        await self.store.erase(session_id, sorted(seqs), blobs=sorted(texts), fence=fence)
+
+    async def _made_of(self, session_id: SessionId, told: Event, gone: Sequence[Recorded]) -> Sequence[BlobHash]:
+        """Return the names of what was made of the texts that are gone. Only a cleared history does not name it."""
+        if isinstance(told, MessageRemoved | FetchedCleared):
+            return told.erased
+        return await _texts(self.store, session_id, gone)
 
 
-def left_over(events: Sequence[Recorded]) -> list[Recorded]:
-    """Return the events of a log that should have been erased, oldest first."""
+def left_over(session_id: SessionId, events: Sequence[Recorded]) -> list[tuple[Recorded, list[Recorded]]]:
+    """Return each event that tells of an erasure and those that should have been erased with it, oldest first."""
     cleared = max((entry.seq for entry in events if isinstance(entry.event, HistoryCleared)), default=0)
-    return [entry for entry in events if entry.seq < cleared and _is_conversation(entry.event)]
+    held = {each.seq for each in fold(session_id, events).fetched}
+
+    def is_gone(told: Recorded, entry: Recorded) -> bool:
+        match told.event, entry.event:
+            case HistoryCleared(), event:
+                return told.seq == cleared and _is_conversation(event)
+            case MessageRemoved(seq=seq), MessageAdded():
+                return entry.seq == seq
+            case MessageRemoved(seq=seq, drops_summary=True), SummaryMade(summary=summary):
+                return summary.through_seq >= seq
+            case FetchedCleared(kind=kind), FetchedAdded(items=items):
+                # What came in together with it, and stays, may still stand where it came in.
+                return entry.seq not in held and any(kind in (None, item.kind) for item in items)
+            case _:
+                return False
+
+    tellers = [entry for entry in events if isinstance(entry.event, HistoryCleared | MessageRemoved | FetchedCleared)]
+    found = ((told, [entry for entry in events if entry.seq < told.seq and is_gone(told, entry)]) for told in tellers)
+    return [(told, gone) for told, gone in found if gone]
 
 
 async def _texts(store: Store, session_id: SessionId, events: Sequence[Recorded]) -> list[BlobHash]:
-    """Return the names of everything that was kept of the requests and the calls among these events, each once."""
+    """Return the names of everything that was kept of the requests, calls and files of these events, each once."""
     built = [entry.event for entry in events if isinstance(entry.event, RequestBuilt)]
     sent = [entry.event for entry in events if isinstance(entry.event, CallSent)]
+    answers = [entry.event.answer for entry in events if isinstance(entry.event, CallEnded) and entry.event.answer]
     records = [event.request for event in built]
     catalogs = [event.catalog for event in built if event.catalog]
     bodies = [call.body for call in sent]
     found = await store.blobs(session_id, list(dict.fromkeys([*records, *catalogs, *bodies])))
-    names = [*records, *catalogs, *bodies, *(call.head for call in sent)]
+    names = [*records, *catalogs, *bodies, *answers, *(call.head for call in sent)]
     names += [name for record in records if record in found for name in texts_of(found[record])]
     names += [entry.hash for each in catalogs if each in found for entry in read_catalog(found[each]).entries]
     names += [name for body in bodies if body in found for name in names_in(found[body])]
+    names += file_blobs(entry.event for entry in events)
     return list(dict.fromkeys(names))
 
 
@@ -105,6 +140,7 @@ def _is_conversation(event: Event) -> bool:
         event,
         SessionCreated
         | SessionUpdated
+        | AgentChanged
         | ItemAdded
         | ItemRemoved
         | ItemReadmitted

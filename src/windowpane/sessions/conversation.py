@@ -1,10 +1,11 @@
 """The conversation of a session: read it, put messages in, take them out, erase it, sum it up."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from windowpane.agents.base import Agents
 from windowpane.context.events import (
+    Erased,
     Event,
     HistoryCleared,
     MessageAdded,
@@ -13,7 +14,7 @@ from windowpane.context.events import (
     SummaryMade,
 )
 from windowpane.context.fold import messages_of
-from windowpane.context.ids import Actor, SessionId
+from windowpane.context.ids import Actor, BlobHash, SessionId
 from windowpane.context.messages import Message
 from windowpane.context.session import SessionState
 from windowpane.errors import (
@@ -43,7 +44,7 @@ class Conversations:
         self._leases = leases
         self._erasing = Erasing(sessions, leases)
         self._clearing = Clearing(self._store, leases)
-        sessions.complete_clearing = self._clearing.complete
+        sessions.complete_clearing = self._complete_clearing
 
     async def messages(self, session_id: SessionId, *, before: int | None = None, limit: int = 50) -> list[Message]:
         """Return the latest messages before a sequence number, oldest first."""
@@ -61,19 +62,23 @@ class Conversations:
 
         With `key`, the same call again adds nothing.
         """
-        check_message(message.content)
-        counted = replace(message, tokens=count(message.content))
         if key is None:
-            return (await self._states.change(session_id, lambda _: [counted])).state
-        await self._store.append(session_id, [counted], key=key)
+            return await self.add_all(session_id, [message])
+        check_message(message.content)
+        await self._store.append(session_id, [replace(message, tokens=count(message.content))], key=key)
         return await self._states.state(session_id)
 
-    async def add_all(self, session_id: SessionId, messages: Sequence[MessageAdded]) -> SessionState:
-        """Put messages into the conversation from outside, all of them or none."""
+    async def add_all(
+        self,
+        session_id: SessionId,
+        messages: Sequence[MessageAdded],
+        blobs: Mapping[BlobHash, str] | None = None,
+    ) -> SessionState:
+        """Put messages into the conversation from outside, all of them or none. `blobs` are those of their files."""
         for message in messages:
-            check_message(message.content)
+            check_message(message.content, with_files=bool(message.attachments))
         counted = [replace(message, tokens=count(message.content)) for message in messages]
-        return (await self._states.change(session_id, lambda _: counted)).state
+        return (await self._states.change(session_id, lambda _: counted, blobs=blobs)).state
 
     async def remove(self, session_id: SessionId, seq: int) -> Erasure:
         """Take back one of the latest messages that were put in from outside, and erase all that was made of it.
@@ -86,13 +91,15 @@ class Conversations:
             SessionBusyError: a turn is running, or one that waits was given the message.
         """
 
-        def choose(state: SessionState, log: Sequence[Recorded]) -> Removal:
+        def choose(state: SessionState, log: Sequence[Recorded]) -> Removal | None:
             added = log[seq - 1].event if seq <= len(log) else None
+            if isinstance(added, Erased) and _is_removed(log, seq):
+                return None
             # A worker may have died after the log was told and before the text was erased.
             latest = any(message.seq == seq for message in state.recent) or _is_removed(log, seq)
             if not isinstance(added, MessageAdded) or not latest:
                 raise InvalidInputError(f"message {seq} cannot be removed: it is not a recently added external message")
-            return Removal(seqs=(seq,), texts=(added.content,))
+            return Removal(seqs=(seq,), texts=(added.content,), files=added.attachments)
 
         def tell(state: SessionState, log: Sequence[Recorded], traces: Traces) -> list[Event]:
             added = log[seq - 1].event
@@ -122,7 +129,7 @@ class Conversations:
         try:
             await self._states.change(
                 session_id,
-                lambda state: [HistoryCleared(turns=state.turn_count, keys=state.turn_keys.blocks, actor=actor)],
+                lambda state: [HistoryCleared(turns=state.last_turn, keys=state.turn_keys.blocks, actor=actor)],
                 fence=lease.fence,
             )
             await self._clearing.erase(session_id, fence=lease.fence)
@@ -143,6 +150,13 @@ class Conversations:
         await self._memory.sum_up(state, agent, call_settings(agent, state).model)
         return await self._states.state(session_id)
 
+    async def _complete_clearing(self, session_id: SessionId) -> bool:
+        """Erase what a killed worker has left, here too; tell whether nothing is left."""
+        done = await self._clearing.complete(session_id)
+        if done:
+            self._memory.forget(session_id)
+        return done
+
 
 def check_tools(count: int) -> None:
     """Make sure that a message does not bring more tools than a request can sensibly offer.
@@ -154,13 +168,13 @@ def check_tools(count: int) -> None:
         raise InvalidInputError(f"a message can bring {MAX_CLIENT_TOOLS:,} tools at most, not {count:,}; send fewer")
 
 
-def check_message(message: str) -> None:
-    """Make sure that a message can be sent.
+def check_message(message: str, *, with_files: bool = False) -> None:
+    """Make sure that a message can be sent. One that brings files need not have words.
 
     Raises:
         InvalidInputError: it is empty, too long, or not valid Unicode.
     """
-    if not message.strip():
+    if not message.strip() and not with_files:
         raise InvalidInputError("the message is empty")
     if len(message) > MAX_MESSAGE_CHARACTERS:
         raise InvalidInputError(

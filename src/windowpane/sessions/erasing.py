@@ -28,11 +28,13 @@ from windowpane.context.events import (
     TurnStarted,
 )
 from windowpane.context.ids import BlobHash, SessionId, content_hash
+from windowpane.context.messages import Attachment, blobs_of
 from windowpane.context.request import PartKind
 from windowpane.context.session import SessionState
 from windowpane.errors import SessionBusyError
 from windowpane.request.catalog import read_catalog
-from windowpane.request.record import context_of, messages_of_record, texts_of
+from windowpane.request.record import context_of, messages_of_record, query_in, texts_of
+from windowpane.sessions.attachments import file_blobs
 from windowpane.stores.base import Lease, Store
 from windowpane.stores.sessions import Sessions
 
@@ -42,17 +44,21 @@ LONG_CHARACTERS = 24
 END_CHARACTERS = 48
 """So much of the beginning and of the end of a text tells that it is there, where it was cut."""
 
-_MADE_OF_MESSAGES: frozenset[PartKind] = frozenset({"summary", "history", "sources", "recall", "fetched"})
+_MADE_OF_MESSAGES: frozenset[PartKind] = frozenset({"summary", "history", "sources", "attached", "recall", "fetched"})
 _NUMBERS = re.compile(r"\d+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Removal:
-    """What is to be gone: the events `seqs`, which say `texts`. `pages` are the names that requests give to pages."""
+    """What is to be gone: the events `seqs`, which say `texts` and bring `files`.
+
+    `pages` are the names that requests give to pages.
+    """
 
     seqs: tuple[int, ...]
     texts: tuple[str, ...]
     pages: frozenset[str] = frozenset()
+    files: tuple[Attachment, ...] = ()
 
     @property
     def message(self) -> int | None:
@@ -173,7 +179,8 @@ class _Search:
         self._log = log
         self._blobs = blobs
         self._removal = removal
-        self._words = _Words(removal.texts)
+        words = (each.text for each in removal.files if each.text is not None)
+        self._words = _Words((*removal.texts, *(blobs[name] for name in words if name in blobs)))
         first = min(removal.seqs)
         self._before = self._needed(entry for entry in log if entry.seq < first)
         self._since = self._needed(entry for entry in log if entry.seq > first)
@@ -183,16 +190,19 @@ class _Search:
         living = [entry for entry in self._log if entry.seq not in {*self._removal.seqs, *summaries}]
         kept = self._before.all | self._before.agents | self._since.agents
         kept |= {content_hash(text) for entry in living for text in _said(entry.event)}
+        files = set(file_blobs(entry.event for entry in living))
+        kept |= files
         gone = {name for name in self._of_records() if name not in kept}
         # A call sends the blocks of its request as they are, often within a longer text.
         blocks = _Words((*self._removal.texts, *(self._blobs[name] for name in gone)))
-        gone |= {name for name, body in self._since.records.items() if name not in kept and self._is_asked_in(body)}
+        gone |= {name for name in self._of_queries() if name not in kept}
         for name, skeleton in self._since.skeletons.items():
             if name not in kept and (name in self._since.summing_up or blocks.are_in(literals_in(skeleton))):
                 gone.add(name)
         for name in self._since.sent - kept:
             if name in self._blobs and (name in self._since.summing_up or blocks.are_in(self._blobs[name])):
                 gone.add(name)
+        gone |= set(blobs_of(self._removal.files)) - files
         return Traces(tuple(summaries), tuple(sorted(gone)), tuple(self._remains(living)))
 
     def _of_records(self) -> Iterator[BlobHash]:
@@ -214,10 +224,22 @@ class _Search:
             part == "recall" and numbers[0] <= message <= numbers[-1]
         )
 
-    def _is_asked_in(self, body: str) -> bool:
-        """Tell whether a record itself has the text: what a follow-up asks for is told by the messages before it."""
-        lines = {line.strip() for line in context_of(body).query.text.splitlines()}
-        return self._words.are_in(body, long_only=True) or not lines.isdisjoint(self._removal.texts)
+    def _of_queries(self) -> Iterator[BlobHash]:
+        """Find the queries that say the text: what a follow-up asks for is told by the messages before it.
+
+        A record of an earlier version holds its query itself, and is found as a whole.
+        """
+        for name, body in self._since.records.items():
+            if self._is_in_query(body):
+                yield query_in(body) or name
+            if self._words.are_in(body, long_only=True):
+                yield name
+
+    def _is_in_query(self, body: str) -> bool:
+        query = context_of(body, self._blobs).query
+        lines = {line.strip() for line in query.text.splitlines()}
+        said = "\n".join((query.text, query.reason, *query.clauses))
+        return self._words.are_in(said, long_only=True) or not lines.isdisjoint(self._removal.texts)
 
     def _covers(self, entry: Recorded) -> bool:
         """Tell whether an event is a summary of the removed message, which may say what it said."""
@@ -226,16 +248,26 @@ class _Search:
             return False
         return entry.event.summary.through_seq >= message
 
-    def _remains(self, living: Iterable[Recorded]) -> Iterator[str]:
+    def _remains(self, living: Sequence[Recorded]) -> Iterator[str]:
+        given = self._turns_given_a_page(living)
         first = min(self._removal.seqs)
         for entry in living:
             if entry.seq > first and isinstance(entry.event, TurnFinished):
+                turn = entry.event.turn
                 pages = (f"{kind} {source.url}" for source in entry.event.sources for kind in _KINDS)
                 if not self._removal.pages.isdisjoint(pages):
-                    yield f"turn {entry.event.turn} names a page as a source of its answer, by title and address"
+                    yield f"turn {turn} names a page as a source of its answer, by title and address"
+                elif turn in given:
+                    yield f"the record of turn {turn} names a page by its address"
             for who, text in _spoken(entry):
                 if text in self._removal.texts or self._words.are_in(text, long_only=True):
                     yield f"{who} has the same words, and is kept"
+
+    def _turns_given_a_page(self, living: Sequence[Recorded]) -> set[int]:
+        """Return the turns whose records name a page that is erased."""
+        names = [json.dumps(name, ensure_ascii=False)[1:-1] for name in self._removal.pages]
+        built = [entry.event for entry in living if isinstance(entry.event, RequestBuilt)]
+        return {each.turn for each in built if any(name in self._blobs.get(each.request, "") for name in names)}
 
     def _needed(self, stretch: Iterable[Recorded]) -> _Needed:
         needed = _Needed()
@@ -254,6 +286,7 @@ class _Search:
             return
         needed.records[built.request] = body
         made = {blob for part, _, blob in messages_of_record(body) if part in _MADE_OF_MESSAGES}
+        made |= {query} if (query := query_in(body)) else set()
         needed.texts |= made
         needed.agents |= set(texts_of(body)) - made
 

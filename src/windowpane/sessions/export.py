@@ -30,13 +30,14 @@ from windowpane.context.events import (
 )
 from windowpane.context.fold import apply
 from windowpane.context.ids import BlobHash, SessionId, content_hash
-from windowpane.context.messages import Decision
+from windowpane.context.messages import Decision, blobs_of
 from windowpane.context.session import SessionState
 from windowpane.context.sets import replace_all
 from windowpane.errors import InvalidInputError, InvalidSettingError, TurnNotFoundError
 from windowpane.request.catalog import read_catalog
 from windowpane.request.record import messages_of_record, rebuild, texts_of
 from windowpane.request.settings import checked_changes
+from windowpane.sessions.attachments import attachments_in, check_attachment, file_blobs
 from windowpane.sessions.fetching import checked_page
 from windowpane.stores.base import Store
 from windowpane.stores.codec import decode_state, encode_state
@@ -120,8 +121,8 @@ def before_turn(document: SessionExport, turn: int | None) -> SessionExport:
     """
     state = fold_checked(document.events)
     if turn is None:
-        turn = state.open_turn.turn if state.open_turn else state.turn_count + 1
-    start = len(document.events) + 1 if turn == state.turn_count + 1 else state.turn_starts.of(turn)
+        turn = state.open_turn.turn if state.open_turn else state.last_turn + 1
+    start = len(document.events) + 1 if turn == state.last_turn + 1 else state.turn_starts.of(turn)
     if start is None:
         raise TurnNotFoundError(document.id, turn)
     first, *others = document.events[: start - 1]
@@ -138,6 +139,7 @@ def needed_texts(events: Iterable[ExportedEvent], blobs: Mapping[BlobHash, str])
     """Return the names of every text that these events speak of."""
     names: dict[BlobHash, None] = {}
     for entry in events:
+        names |= dict.fromkeys(file_blobs([entry.event]))
         if isinstance(entry.event, CallSent):
             names |= dict.fromkeys(_sent_texts(entry.event, blobs))
         if isinstance(entry.event, CallEnded) and entry.event.answer is not None:
@@ -174,7 +176,7 @@ def fold_checked(events: Iterable[ExportedEvent]) -> SessionState:
     """
     state = SessionState(id=SessionId(""))
     for entry in events:
-        if isinstance(entry.event, TurnStarted) and entry.event.turn != state.turn_count + 1:
+        if isinstance(entry.event, TurnStarted) and entry.event.turn != state.last_turn + 1:
             raise InvalidInputError(f"event {entry.seq} begins turn {entry.event.turn}, and it is not its turn")
         state = apply(state, Recorded(entry.seq, entry.at, entry.event))
     return state
@@ -196,6 +198,7 @@ def _check_texts(events: Sequence[ExportedEvent], blobs: Mapping[BlobHash, str])
             raise InvalidInputError(f"the text given for hash {name[:12]!r} has another hash")
     may_be_erased = _may_be_erased(events)
     for entry in events:
+        _check_files(entry, blobs, may_be_erased)
         if not isinstance(entry.event, RequestBuilt):
             continue
         if entry.event.request not in blobs and may_be_erased(entry.event.request):
@@ -213,6 +216,17 @@ def _check_texts(events: Sequence[ExportedEvent], blobs: Mapping[BlobHash, str])
             raise InvalidInputError(f"event {entry.seq} needs the text {error}, which is not there") from None
         except ValueError:
             raise InvalidInputError(f"event {entry.seq} names a record that is none") from None
+
+
+def _check_files(
+    entry: ExportedEvent, blobs: Mapping[BlobHash, str], may_be_erased: Callable[[BlobHash], bool]
+) -> None:
+    for each in attachments_in(entry.event):
+        for name in blobs_of([each]):
+            if name not in blobs and not may_be_erased(name):
+                raise InvalidInputError(f"event {entry.seq} needs the file {each.name!r}, which is not there")
+        if each.blob in blobs:
+            check_attachment(each, blobs[each.blob])
 
 
 def _may_be_erased(events: Sequence[ExportedEvent]) -> Callable[[BlobHash], bool]:

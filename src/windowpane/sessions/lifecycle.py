@@ -9,35 +9,39 @@ from typing import Any, Protocol
 
 import anyio.to_thread
 
-from windowpane.agents.base import Agents
+from windowpane.agents.base import Agent, Agents
 from windowpane.api.export import SessionExport
 from windowpane.api.sessions import SetWish
 from windowpane.context.events import (
+    AgentChanged,
     Event,
     SessionCreated,
     SessionUpdated,
 )
 from windowpane.context.ids import Actor, SessionId, new_session_id, unlisted
-from windowpane.context.session import SessionState
+from windowpane.context.session import SessionState, check_answerable
 from windowpane.context.sets import ContextSets, SetChange, change_set, replace_all
 from windowpane.errors import (
     AgentNotFoundError,
     InvalidInputError,
+    InvalidSettingError,
+    SessionBusyError,
     SessionNotFoundError,
     StaleRevisionError,
 )
 from windowpane.memory.memory import Memory
 from windowpane.request.file_marks import read_marks
-from windowpane.request.gather import always_items, always_tools
+from windowpane.request.gather import always_items, always_tools, item_of
 from windowpane.request.prompt.sections import build_prompt
 from windowpane.request.settings import checked_changes
 from windowpane.sessions.export import before_turn, own_copy
 from windowpane.sessions.export import export as export_of
-from windowpane.sessions.past import Exchange, past_events
+from windowpane.sessions.past import Exchange, past_blobs, past_events
 from windowpane.sessions.toolboxes import Toolboxes
 from windowpane.sessions.working import change_events, warn_of_unknown
 from windowpane.stores.append import OriginalTimes
 from windowpane.stores.sessions import Sessions
+from windowpane.tools.base import ServerStatus
 
 
 class RunningTurns(Protocol):
@@ -64,6 +68,35 @@ class SessionList:
     cursor: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class _NewAgent:
+    """The agent that a session is given, with its tool servers."""
+
+    agent: Agent
+    servers: Sequence[ServerStatus]
+
+    def event(self, state: SessionState, actor: Actor) -> AgentChanged:
+        """Return what is recorded: what the agent has of the session's items stays, and its `always` items come in."""
+        check_answerable(state)
+        if state.open_turn is not None:
+            raise SessionBusyError(state.id)
+        ready = [server for server in self.servers if server.state == "ready"]
+        starting = {server.name for server in self.servers} - {server.name for server in ready}
+        kept = tuple(
+            item
+            for item in state.context_items
+            if item.ref.server in starting or item_of(self.agent, self.servers, item.ref) is not None
+        )
+        held = {item.ref for item in kept} | state.removed
+        always = always_items(self.agent) + tuple(item for server in ready for item in always_tools(server))
+        return AgentChanged(
+            agent=self.agent.name,
+            items=kept + tuple(item for item in always if item.ref not in held),
+            servers=tuple(server.name for server in ready),
+            actor=actor,
+        )
+
+
 class SessionLifecycle:
     """Sessions as a whole, whatever is in them."""
 
@@ -75,8 +108,12 @@ class SessionLifecycle:
         memory: Memory,
         turns: RunningTurns,
         opened: Callable[[str], None],
+        check_model: Callable[[str], None],
     ) -> None:
-        """Take what sessions need. `opened` is told the agent of every session that a caller creates or opens."""
+        """Take what sessions need. `opened` is told the agent of every session that a caller creates or opens.
+
+        `check_model` refuses the name of a model that cannot exist.
+        """
         self._states = sessions
         self._store = sessions.store
         self._agents = agents
@@ -84,6 +121,7 @@ class SessionLifecycle:
         self._memory = memory
         self._turns = turns
         self._opened = opened
+        self._check_model = check_model
 
     async def create(
         self,
@@ -105,10 +143,12 @@ class SessionLifecycle:
             AgentNotFoundError: no such agent.
             MissingCorePromptError: the agent cannot start.
             InvalidSettingError: a setting cannot be used.
+            UnknownModelError: there can be no such model.
             SequenceConflictError: `session_id` is taken.
         """
         found = await self._agents.look(agent or self._default_agent())
         changes = checked_changes(settings or {})
+        await self._check(changes)
         build_prompt(found, SessionState(id=SessionId("")).settings, now=datetime.now(UTC))
         toolbox = await self._toolboxes.of(found)
         ready = [server for server in toolbox.servers() if server.state == "ready"]
@@ -120,7 +160,8 @@ class SessionLifecycle:
             items=always_items(found) + tuple(item for server in ready for item in always_tools(server)),
             servers=tuple(server.name for server in ready),
         )
-        state = (await self._states.create(session_id or new_session_id(), [created, *past_events(past)])).state
+        events = [created, *past_events(past)]
+        state = (await self._states.create(session_id or new_session_id(), events, past_blobs(past) or None)).state
         self._opened(state.agent)
         return state
 
@@ -157,12 +198,23 @@ class SessionLifecycle:
     ) -> SessionList:
         """Return sessions, last used first."""
         page = await self._store.sessions(owner, agent=agent, limit=limit, cursor=cursor)
+        stand = {row.id: row.last_seq for row in page.rows}
+        return await self.list_these([*stand], page.cursor, stand=stand)
+
+    async def list_these(
+        self,
+        session_ids: Sequence[SessionId],
+        cursor: str | None = None,
+        *,
+        stand: Mapping[SessionId, int] | None = None,
+    ) -> SessionList:
+        """Return sessions of a page whose next has this cursor. `stand` is where their logs were just seen to stand."""
         states: list[SessionState] = []
-        for row in page.rows:
+        for session_id in session_ids:
             # A session may be deleted while the list is being read.
             with suppress(SessionNotFoundError):
-                states.append(await self._states.glance(row.id))
-        return SessionList(tuple(states), page.cursor)
+                states.append(await self._states.glance(session_id, at=stand.get(session_id) if stand else None))
+        return SessionList(tuple(states), cursor)
 
     async def update(self, session_id: SessionId, changes: Mapping[str, Any], *, actor: Actor = "user") -> SessionState:
         """Change the name or settings of a session. A value of None clears a setting.
@@ -170,9 +222,11 @@ class SessionLifecycle:
         Raises:
             SessionNotFoundError: no such session.
             InvalidSettingError: a setting cannot be used; nothing is changed.
+            UnknownModelError: there can be no such model; nothing is changed.
         """
         settings = dict(changes)
         named = {"name": _checked_name(settings.pop("name") or "")} if "name" in settings else {}
+        await self._check(settings)
 
         def update(state: SessionState) -> list[Event]:
             checked = {**named, **checked_changes(settings, state.settings.time_zone)}
@@ -190,18 +244,24 @@ class SessionLifecycle:
         expected_seq: int | None = None,
         actor: Actor = "user",
     ) -> tuple[SessionState, SetChange | None]:
-        """Change name, settings and working context in one step. `context` replaces every set, then `set_context`.
+        """Change name, agent, settings and working context in one step.
 
-        Everything is checked before anything is changed. The second value says what became of the working context, or
-        is None when that was not to be changed; when it is a refusal nothing was changed at all.
+        `context` replaces every set, then `set_context` changes one. Everything is checked before anything is changed.
+        The second value says what became of the working context, or is None when that was not to be changed; when it
+        is a refusal nothing was changed at all.
 
         Raises:
             SessionNotFoundError: no such session.
             InvalidSettingError: a setting cannot be used; nothing is changed.
+            UnknownModelError: there can be no such model; nothing is changed.
             StaleRevisionError: the log does not stand at `expected_seq`; nothing is changed.
+            AgentNotFoundError: there is no such agent to give to the session.
+            SessionBusyError: the session is to have another agent, and its turn is not over.
         """
         settings = dict(changes)
         named = {"name": _checked_name(settings.pop("name") or "")} if "name" in settings else {}
+        given = await self._new_agent(settings.pop("agent")) if "agent" in settings else None
+        await self._check(settings)
         marks = await read_marks(_files_named(context, set_context))
         made: SetChange | None = None
 
@@ -215,12 +275,23 @@ class SessionLifecycle:
                 return []
             set_name = set_context.set_name if set_context and context is None else None
             events = change_events(state, made, set_name, marks, actor) if made else []
+            if given is not None and given.agent.name != state.agent:
+                events = [*events, given.event(state, actor)]
             return [*events, SessionUpdated(changes=checked, actor=actor)] if checked else events
 
         changed = await self._states.change(session_id, decide)
         if changed.recorded and made is not None and made.sets is not None:
             warn_of_unknown(session_id, made.sets)
         return changed.state, made
+
+    async def _new_agent(self, name: object) -> "_NewAgent":
+        if not isinstance(name, str) or not name:
+            raise InvalidSettingError("agent", "must be the name of an agent")
+        found = await self._agents.look(name)
+        build_prompt(found, SessionState(id=SessionId("")).settings, now=datetime.now(UTC))
+        toolbox = await self._toolboxes.of(found)
+        self._opened(found.name)
+        return _NewAgent(found, toolbox.servers())
 
     async def delete(self, session_id: SessionId) -> None:
         """Delete a session so that nothing of it is left. A running turn is stopped.
@@ -288,6 +359,12 @@ class SessionLifecycle:
         document = await anyio.to_thread.run_sync(before_turn, await self.export(session_id), turn)
         owner = state.owner if listed else unlisted(state.owner)
         return await self.import_(document, owner=owner, name=name, session_id=new_id, keep_permissions=True)
+
+    async def _check(self, settings: Mapping[str, Any]) -> None:
+        model = settings.get("model")
+        if isinstance(model, str):
+            # In a thread: the first look at the providers loads their clients.
+            await anyio.to_thread.run_sync(self._check_model, model)
 
     def _default_agent(self) -> str:
         names = self._agents.names()

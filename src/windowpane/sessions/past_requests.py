@@ -6,7 +6,7 @@ from windowpane.context.request import Request, RequestContext
 from windowpane.errors import (
     TurnNotFoundError,
 )
-from windowpane.request.record import context_of, last_built, rebuild, texts_of
+from windowpane.request.record import context_of, last_built, query_in, rebuild, texts_of
 from windowpane.stores.sessions import Sessions
 
 
@@ -23,7 +23,15 @@ class PastRequests:
         Raises:
             TurnNotFoundError: no such turn, or nothing was recorded for it.
         """
-        return context_of(await self._record_of(session_id, turn))
+        return await self._context_in(session_id, await self._record_of(session_id, turn))
+
+    async def read_context(self, session_id: SessionId, name: BlobHash) -> RequestContext:
+        """Return the record of the request that a blob of the session holds.
+
+        Raises:
+            BlobNotFoundError: it was erased.
+        """
+        return await self._context_in(session_id, await self._store.blob(session_id, name))
 
     async def request(self, session_id: SessionId, turn: int) -> Request:
         """Return a past request, byte for byte as the turn's last model call was given it.
@@ -52,6 +60,10 @@ class PastRequests:
         if start is None:
             raise TurnNotFoundError(session_id, turn)
         return await self._store.read(session_id, after=start - 1, limit=None if end is None else end - start)
+
+    async def _context_in(self, session_id: SessionId, body: str) -> RequestContext:
+        query = query_in(body)
+        return context_of(body, await self._store.blobs(session_id, [query]) if query else {})
 
     async def _rebuilt(self, session_id: SessionId, body: str) -> Request:
         return rebuild(body, await self._store.blobs(session_id, texts_of(body)))

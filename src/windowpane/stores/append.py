@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from windowpane.context.events import Event, SessionCreated
+from windowpane.context.events import Event, SessionCreated, only_looks
 from windowpane.context.ids import BlobHash, SessionId, content_hash
 from windowpane.errors import InvalidInputError
 from windowpane.stores.clock import to_us
@@ -27,7 +27,8 @@ class Append:
     """Events as JSON for the end of one session's log, and the conditions under which they are stored.
 
     `begins` is the event that begins the session; None when the session must exist already. `fence` is the number of
-    the lease that the writer holds; None for one who needs no lease.
+    the lease that the writer holds; None for one who needs no lease. One that is `quiet` is no use of the session: it
+    stays where it is in the list.
     """
 
     session_id: SessionId
@@ -38,6 +39,7 @@ class Append:
     blobs: Mapping[BlobHash, str]
     original_times: OriginalTimes | None = None
     fence: int | None = None
+    quiet: bool = False
 
     def times(self, now: int) -> tuple[int, ...]:
         """Return when each event happened, in microseconds, when it is `now`."""
@@ -46,7 +48,9 @@ class Append:
 
     def touched(self, now: int) -> int:
         """Return when the session is touched by this append, in microseconds, when it is `now`."""
-        return now if self.original_times is None else to_us(self.original_times.touched_at)
+        if self.original_times is not None:
+            return to_us(self.original_times.touched_at)
+        return 0 if self.quiet else now
 
 
 def checked_append(
@@ -86,6 +90,7 @@ def checked_append(
         blobs=blobs or {},
         original_times=original_times,
         fence=fence,
+        quiet=all(map(only_looks, events)),
     )
 
 

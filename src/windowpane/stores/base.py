@@ -18,6 +18,7 @@ from windowpane.context.events import Event, Recorded
 from windowpane.context.ids import BlobHash, SessionId
 from windowpane.errors import BlobNotFoundError
 from windowpane.stores.append import Append, OriginalTimes, checked_append
+from windowpane.stores.finding import TextIndex
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +96,9 @@ class Store(Protocol):
 
     encrypted: bool = False
     """Whether only those who have the key can read what is kept."""
+
+    index: TextIndex | None = None
+    """The store's own full-text search; None where it has none."""
 
     async def __aenter__(self) -> "Store": ...
 
@@ -180,7 +184,7 @@ class Store(Protocol):
         ...
 
     async def delete(self, session_id: SessionId) -> None:
-        """Remove a session so that nothing of it is left: log, blobs, snapshot, lease, keys.
+        """Remove a session so that nothing of it is left: log, blobs, snapshot, vectors, lease, keys.
 
         Raises:
             SessionNotFoundError: no such session.
@@ -203,7 +207,7 @@ class Store(Protocol):
         blobs: Sequence[BlobHash] = (),
         fence: int | None = None,
     ) -> None:
-        """Replace events with `Erased` and forget blobs and the snapshot, for good. The numbering stays.
+        """Replace events with `Erased` and forget blobs, the snapshot and vectors, for good. The numbering stays.
 
         Raises:
             SessionNotFoundError: no such session.
@@ -252,6 +256,18 @@ class Store(Protocol):
 
     async def partial(self, session_id: SessionId) -> bytes | None:
         """Return the words of a reply that is not complete, as they were kept last, or None."""
+        ...
+
+    async def put_vectors(self, session_id: SessionId, vectors: Mapping[int, bytes], *, as_of: int) -> None:
+        """Keep the vectors of messages, by their sequence numbers, in place of those kept before.
+
+        `as_of` is where the log stood when the messages were read. Does nothing when there is no such session, or when
+        something was erased since. It need not survive a power cut. What is kept goes with `erase` and `delete`.
+        """
+        ...
+
+    async def vectors(self, session_id: SessionId) -> dict[int, bytes]:
+        """Return the vectors of messages that are kept, by their sequence numbers."""
         ...
 
     async def acquire(self, session_id: SessionId, holder: str, ttl_s: float) -> int | None:

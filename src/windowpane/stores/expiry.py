@@ -9,7 +9,7 @@ archive keeps its copy, so that the next time only the difference is copied; del
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
@@ -71,7 +71,7 @@ class ExpiringStore(Store):
         self._limits = limits or Limits()
         self._archive = archive
         self._sweeper: asyncio.Task[None] | None = None
-        self.encrypted = store.encrypted
+        self.encrypted, self.index = store.encrypted, store.index
 
     async def __aenter__(self) -> Self:
         await self._store.__aenter__()
@@ -192,6 +192,14 @@ class ExpiringStore(Store):
     async def blob_hashes(self, session_id: SessionId) -> list[BlobHash]:
         """Return the hashes of all texts that are stored with the session; see `Store.blob_hashes`."""
         return await self._or_restored(session_id, lambda: self._store.blob_hashes(session_id))
+
+    async def put_vectors(self, session_id: SessionId, vectors: Mapping[int, bytes], *, as_of: int) -> None:
+        """Keep the vectors of messages; see `Store.put_vectors`."""
+        await self._store.put_vectors(session_id, vectors, as_of=as_of)
+
+    async def vectors(self, session_id: SessionId) -> dict[int, bytes]:
+        """Return the vectors of messages that are kept; see `Store.vectors`."""
+        return await self._store.vectors(session_id)
 
     async def put_snapshot(self, session_id: SessionId, snapshot: Snapshot) -> None:
         """Keep a folded state, unless a later one is kept already; see `Store.put_snapshot`."""

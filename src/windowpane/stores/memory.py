@@ -1,6 +1,6 @@
 """Sessions in this process's memory: for tests, for trying things out, and for work that need not be kept."""
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
 from typing import Self
@@ -36,6 +36,7 @@ class _Session:
     lease: tuple[str, datetime] | None = None
     fence: int = 0
     partial: bytes | None = None
+    vectors: dict[int, bytes] = field(default_factory=dict[int, bytes])
 
 
 class MemoryStore(Store):
@@ -156,6 +157,7 @@ class MemoryStore(Store):
         for blob_hash in blobs:
             session.blobs.pop(blob_hash, None)
         session.snapshot = session.partial = None
+        session.vectors.clear()
         session.erased_seq = session.row.last_seq
 
     async def blobs(self, session_id: SessionId, hashes: Sequence[BlobHash]) -> dict[BlobHash, str]:
@@ -197,6 +199,19 @@ class MemoryStore(Store):
         self._check_open()
         session = self._sessions.get(session_id)
         return session.partial if session else None
+
+    async def put_vectors(self, session_id: SessionId, vectors: Mapping[int, bytes], *, as_of: int) -> None:
+        """Keep the vectors of messages; see `Store.put_vectors`."""
+        self._check_open()
+        session = self._sessions.get(session_id)
+        if session is not None and session.erased_seq < as_of:
+            session.vectors |= vectors
+
+    async def vectors(self, session_id: SessionId) -> dict[int, bytes]:
+        """Return the vectors of messages that are kept; see `Store.vectors`."""
+        self._check_open()
+        session = self._sessions.get(session_id)
+        return dict(session.vectors) if session else {}
 
     async def acquire(self, session_id: SessionId, holder: str, ttl_s: float) -> int | None:
         """Take or renew the session's one lease; see `Store.acquire`."""

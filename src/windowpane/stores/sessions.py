@@ -16,7 +16,7 @@ import structlog
 from pydantic import ValidationError
 
 from windowpane import telemetry
-from windowpane.context.events import Event, HistoryCleared, Recorded
+from windowpane.context.events import Event, FetchedCleared, HistoryCleared, MessageRemoved, Recorded
 from windowpane.context.fold import fold
 from windowpane.context.ids import BlobHash, SessionId, owner_of
 from windowpane.context.session import SessionState
@@ -64,19 +64,23 @@ class Sessions:
             self._erasing.discard(session_id)
         return state
 
-    async def glance(self, session_id: SessionId) -> SessionState:
+    async def glance(self, session_id: SessionId, *, at: int | None = None) -> SessionState:
         """Return the session's state as of now, for a list of sessions: it is not used by that.
+
+        `at` is where the log was just seen to stand: a state that stands there too is not read again.
 
         Raises:
             SessionNotFoundError: no such session.
         """
-        known = self._states.get(session_id) or await self._from_snapshot(session_id)
+        if (kept := self._states.get(session_id)) is not None and kept.seq == at:
+            return kept
+        known = kept or await self._from_snapshot(session_id)
         try:
             news = await self.store.read(session_id, after=known.seq if known else 0)
         except StoreRolledBackError:
             self.forget(session_id)
             raise
-        if any(isinstance(entry.event, HistoryCleared) for entry in news):
+        if any(isinstance(entry.event, HistoryCleared | MessageRemoved | FetchedCleared) for entry in news):
             # The worker that said so may have been killed before it had erased the texts.
             self._erasing.add(session_id)
         state = fold(session_id, news, known)
@@ -144,10 +148,12 @@ class Sessions:
             await self._maybe_snapshot(after)
             return Changed(after, recorded)
 
-    async def create(self, session_id: SessionId, events: Sequence[Event]) -> Changed:
+    async def create(
+        self, session_id: SessionId, events: Sequence[Event], blobs: Mapping[BlobHash, str] | None = None
+    ) -> Changed:
         """Begin a session."""
         with telemetry.append(session_id, len(events)):
-            appended = await self.store.append(session_id, events, expected_seq=0)
+            appended = await self.store.append(session_id, events, expected_seq=0, blobs=blobs)
         recorded = tuple(Recorded(appended.first_seq + index, appended.at, event) for index, event in enumerate(events))
         state = fold(session_id, recorded)
         self._keep(state)

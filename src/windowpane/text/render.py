@@ -12,7 +12,9 @@ from collections.abc import Iterable, Sequence
 from windowpane.context.ids import SessionId
 from windowpane.context.items import Reference, Rule
 from windowpane.context.messages import AssistantMessage, Message, Step, UserMessage
-from windowpane.context.request import RequestMessage
+from windowpane.context.request import CallSettings, RequestMessage
+from windowpane.context.text import first_heading
+from windowpane.text.attached import sent_files
 
 _LINES = re.compile(r"\[\[context (\d{12}|[0-9a-f]{10})\]\] and \[\[end \1\]\]")
 """How the boundary code is taught. Requests of earlier versions have one of ten hexadecimal digits."""
@@ -68,8 +70,11 @@ def enclosed(code: str, body: str) -> str:
 
 
 def render_item(item: Rule | Reference) -> str:
-    """Return a rule or a reference under its heading."""
-    return f"## {item.name}\n\n{item.text}"
+    """Return a rule or a reference under its heading. A reference has its title there, unless its text begins so."""
+    title = " ".join(item.title.split()) if isinstance(item, Reference) else ""
+    if title in ("", item.name) or first_heading(item.text) == title:
+        return f"## {item.name}\n\n{item.text}"
+    return f"## {item.name}: {title}\n\n{item.text}"
 
 
 def render_rules(rendered: Sequence[str]) -> str:
@@ -88,12 +93,18 @@ def additions_message(names: tuple[str, ...], turn: int) -> RequestMessage:
     return RequestMessage(role="system", content=said, part="additions", name=f"turn {turn}", tools_added=names)
 
 
-def render_message(message: Message, with_tools: bool) -> tuple[RequestMessage, ...]:
-    """Return a past message as the model gets it. Notes, errors and approvals are for people and give nothing."""
+def render_message(
+    message: Message, with_tools: bool, settings: CallSettings | None = None
+) -> tuple[RequestMessage, ...]:
+    """Return a past message as the model gets it. Notes, errors and approvals are for people and give nothing.
+
+    `settings` tell which files the model takes; without them it is any model that takes all.
+    """
     if isinstance(message, UserMessage):
-        return (RequestMessage(role="user", content=message.content, part="history"),)
+        files = sent_files(message.attachments, settings)
+        return (RequestMessage(role="user", content=message.content, part="history", files=files),)
     if isinstance(message, AssistantMessage):
-        return tuple(part for step in message.model_reply.steps for part in render_step(step, with_tools))
+        return tuple(part for step in message.model_reply.steps for part in render_step(step, with_tools, settings))
     return ()
 
 
@@ -119,7 +130,9 @@ def _title(title: str) -> str:
     return line if len(line) <= LONGEST_TITLE else f"{line[:LONGEST_TITLE]}…"
 
 
-def render_step(step: Step, with_tools: bool = True) -> tuple[RequestMessage, ...]:
+def render_step(
+    step: Step, with_tools: bool = True, settings: CallSettings | None = None
+) -> tuple[RequestMessage, ...]:
     """Return one model call with its tool results directly behind it.
 
     Calls that never got a result are left out: providers refuse a call without one.
@@ -138,6 +151,7 @@ def render_step(step: Step, with_tools: bool = True) -> tuple[RequestMessage, ..
                 part="history",
                 tool_call_id=result.call_id,
                 is_error=result.is_error,
+                files=sent_files(result.attachments, settings),
             )
             for result in results
             if result is not None

@@ -30,13 +30,14 @@ def count(text: str) -> int:
 
 
 def message_tokens(message: RequestMessage) -> int:
-    """Return what a message costs, tool calls and their ids included."""
+    """Return what a message costs, tool calls, their ids and files included."""
     calls = sum(
         count(call.offered_name) + count(call.arguments) + count(call.id) + CALL_OVERHEAD_TOKENS
         for call in message.tool_calls
     )
     answers = count(message.tool_call_id) if message.tool_call_id else 0
-    return MESSAGE_OVERHEAD_TOKENS + count(message.content) + calls + answers
+    files = sum(file.tokens for file in message.files)
+    return MESSAGE_OVERHEAD_TOKENS + count(message.content) + calls + answers + files
 
 
 Family = Literal["openai", "anthropic", "other"]

@@ -11,6 +11,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from windowpane.context.agents import ServerState
 from windowpane.context.items import IncludeMode, Permission, Tool
+from windowpane.context.messages import NewFile
 
 SHORTEST_SECRET = 8
 """Shorter values are not taken for secrets: they are words that stand in many texts."""
@@ -20,7 +21,8 @@ SHORTEST_SECRET = 8
 class ServerConfig:
     """One entry of `mcpServers`: how to reach a server, and how its tools are included and permitted.
 
-    Either `command` (a process that speaks over its pipes) or `url` (streamable HTTP) is set.
+    Either `command` (a process that speaks over its pipes) or `url` (streamable HTTP) is set. Where `include` is not
+    set, the tools of a server that brings more than `always_up_to` are selected; None: any number is always sent.
     """
 
     name: str
@@ -31,6 +33,7 @@ class ServerConfig:
     url: str | None = None
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
     include: IncludeMode | None = None
+    always_up_to: int | None = None
     permission: Permission | None = None
     tool_include: Mapping[str, IncludeMode] = field(default_factory=dict[str, IncludeMode])
     tool_permission: Mapping[str, Permission] = field(default_factory=dict[str, Permission])
@@ -49,9 +52,10 @@ class ServerConfig:
         words = {word for value in given for word in (value, value.rpartition(" ")[2])}
         return tuple(sorted((word for word in words if _may_be_secret(word)), key=len, reverse=True))
 
-    def effective_include(self, tool: str) -> IncludeMode:
-        """Return how a tool is included: its own setting, its server's, or `always`."""
-        return self.tool_include.get(tool) or self.include or "always"
+    def effective_include(self, tool: str, tools: int = 0) -> IncludeMode:
+        """Return how a tool of a server with this many is included: its own setting, its server's, or `always`."""
+        many: IncludeMode = "agent" if self.always_up_to is not None and tools > self.always_up_to else "always"
+        return self.tool_include.get(tool) or self.include or many
 
     def effective_permission(self, tool: str) -> Permission:
         """Return what a tool may do: its own setting, its server's, or `required`."""
@@ -64,21 +68,26 @@ def _may_be_secret(word: str) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerStatus:
-    """A tool server at this moment. `tools` are the last known ones, also while the server is away."""
+    """A tool server at this moment. `tools` are the last known ones, also while the server is away.
+
+    `unlocked` are the names of those that it added while it was connected.
+    """
 
     name: str
     state: ServerState
     error: str = ""
     version: str = ""
     tools: tuple[Tool, ...] = ()
+    unlocked: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
 class ToolOutput:
-    """What a tool gave back, as the text that the model will read."""
+    """What a tool gave back: the text that the model will read, and images and documents beside it."""
 
     content: str
     is_error: bool = False
+    files: tuple[NewFile, ...] = ()
 
 
 class Toolbox(Protocol):

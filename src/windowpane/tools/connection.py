@@ -5,18 +5,27 @@ newer one sends it to those who subscribed. Either way the list is read again. W
 shows only when it is asked, so it is asked now and then, and at once when a call or a subscription broke.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import anyio
 from mcp import Client
-from mcp.client.session import IncomingMessage
+from mcp.client.session import ClientRequestContext, IncomingMessage
 from mcp.client.subscriptions import SubscriptionLost
 from mcp.shared.exceptions import MCPError
-from mcp_types import CONNECTION_CLOSED, METHOD_NOT_FOUND, CallToolResult, Implementation, ToolListChangedNotification
+from mcp_types import (
+    CONNECTION_CLOSED,
+    METHOD_NOT_FOUND,
+    CallToolResult,
+    Implementation,
+    ListRootsResult,
+    Root,
+    ToolListChangedNotification,
+)
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
-from pydantic import ValidationError
+from pydantic import FileUrl, ValidationError
 
 from windowpane.errors import ToolError, ToolServerDownError, ToolTimeoutError
 from windowpane.text.redact import redacted
@@ -39,7 +48,8 @@ class NotDeliveredError(ToolError):
 class McpConnection:
     """A server that can be asked. Any task may use it while the task that opened it stays in `stay()`."""
 
-    def __init__(self, config: ServerConfig, watch: TransportState) -> None:
+    def __init__(self, config: ServerConfig, watch: TransportState, roots: Sequence[Path] = ()) -> None:
+        """Take how the server is reached. It is told `roots`, the folders that it may work in, when it asks."""
         self._server = config.name
         self._secrets = config.secrets
         self._checked = config.url is not None
@@ -47,8 +57,13 @@ class McpConnection:
         self._stale = anyio.Event()
         self._doubt = anyio.Event()
         self._listed = Listing()
+        self._roots = tuple(Root(uri=FileUrl(root.resolve().as_uri()), name=root.name or str(root)) for root in roots)
         self.client = Client(
-            open_transport(config, watch), cache=None, client_info=_CLIENT, message_handler=self._notice
+            open_transport(config, watch),
+            cache=None,
+            client_info=_CLIENT,
+            message_handler=self._notice,
+            list_roots_callback=self._list_roots if roots else None,
         )
 
     @property
@@ -124,6 +139,9 @@ class McpConnection:
         except (ValidationError, RuntimeError) as error:
             said = redacted(str(error), self._secrets)
             raise ToolError(f"{name} answered with something that is not a result: {said}") from error
+
+    async def _list_roots(self, context: ClientRequestContext) -> ListRootsResult:
+        return ListRootsResult(roots=list(self._roots))
 
     async def _notice(self, message: IncomingMessage) -> None:
         if isinstance(message, ToolListChangedNotification):

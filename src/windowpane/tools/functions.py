@@ -16,10 +16,12 @@ from windowpane.tools.base import ServerConfig, ServerStatus, ToolOutput
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FunctionTool:
-    """A function that a model may call. It takes the arguments as a mapping and returns the text of its result."""
+    """A function that a model may call. It takes the arguments as a mapping and returns the text of its result,
+    or a `ToolOutput` with files.
+    """
 
     name: str
-    run: Callable[[Mapping[str, Any]], Awaitable[str]]
+    run: Callable[[Mapping[str, Any]], Awaitable[str | ToolOutput]]
     description: str = ""
     parameters: Mapping[str, Any] = field(default_factory=lambda: {"type": "object", "properties": {}})
     include: IncludeMode = "always"
@@ -70,6 +72,8 @@ class FunctionToolbox:
             output = await found.run(arguments)
         except Exception as error:  # noqa: BLE001 - a caller's function may raise anything; the model is told
             return ToolOutput(f"{type(error).__name__}: {error}", is_error=True)
+        if isinstance(output, ToolOutput):
+            return output
         if not isinstance(output, str):  # pyright: ignore[reportUnnecessaryIsInstance] - types are not checked at run time
             return ToolOutput(f"The tool returned {type(output).__name__}, which is not a text.", is_error=True)
         return ToolOutput(output)

@@ -7,6 +7,7 @@ supervisors there are and passes calls on; servers start, fail and come back whi
 import json
 from collections.abc import Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
@@ -24,8 +25,10 @@ _CLOSE_ALL_S = 15.0
 class McpToolbox:
     """Tool servers that speak MCP, over pipes or streamable HTTP. Open it with `async with`, in one task."""
 
-    def __init__(self, pace: Pace | None = None) -> None:
+    def __init__(self, pace: Pace | None = None, *, roots: Sequence[Path] = ()) -> None:
+        """Take how long to wait for servers, and the folders that they are told they may work in."""
         self._pace = pace or Pace()
+        self._roots = tuple(roots)
         self._supervisors: dict[str, Supervisor] = {}
         self._tasks: anyio.abc.TaskGroup | None = None
         self._changed = anyio.Event()
@@ -61,7 +64,7 @@ class McpToolbox:
             if present is not None and reaches_same(present.config, config):
                 present.adjust(config)
             else:
-                self._supervisors[name] = supervisor = Supervisor(config, self._pace, self._announce)
+                self._supervisors[name] = supervisor = Supervisor(config, self._pace, self._announce, self._roots)
                 if present is not None:
                     present.stop()
                     if config.enabled:

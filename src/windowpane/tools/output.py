@@ -1,11 +1,16 @@
 """Turn what a tool gave back into the text that the model reads.
 
 Text stays as it is. What is not text (pictures, sound, files) is named with its kind and size, so that the model
-knows it was there. Very long outputs are cut, and the cut is marked with how much is missing.
+knows it was there; pictures and files come along, for models that take them. Very long outputs are cut, and the cut is
+marked with how much is missing.
 """
 
+import base64
+import binascii
 import json
-from collections.abc import Sequence
+import mimetypes
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 
 from mcp_types import (
     AudioContent,
@@ -19,6 +24,7 @@ from mcp_types import (
     TextResourceContents,
 )
 
+from windowpane.context.messages import NewFile
 from windowpane.tools.base import ToolOutput
 
 MAX_CHARACTERS = 100_000
@@ -26,8 +32,22 @@ EMPTY = "(no output)"
 
 
 def output(result: CallToolResult) -> ToolOutput:
-    """Return a tool's result as one text."""
-    return ToolOutput(_cut(_text(result)), is_error=result.is_error)
+    """Return a tool's result as one text, with its files."""
+    return ToolOutput(_cut(_text(result)), is_error=result.is_error, files=tuple(_files(result.content)))
+
+
+def _files(content: Sequence[ContentBlock]) -> Iterator[NewFile]:
+    """Yield the files of a result. What is not base64 is no file."""
+    for block in content:
+        match block:
+            case ImageContent():
+                name, data = f"image{mimetypes.guess_extension(block.mime_type) or ''}", block.data
+            case EmbeddedResource(resource=BlobResourceContents() as resource):
+                name, data = str(resource.uri), resource.blob
+            case _:
+                continue
+        with suppress(binascii.Error, ValueError):
+            yield NewFile(name, base64.b64decode(data, validate=True))
 
 
 def _text(result: CallToolResult) -> str:

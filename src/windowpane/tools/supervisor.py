@@ -7,9 +7,10 @@ that no caller waits for a server that is down; `connecting` is said only of the
 
 import math
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -60,8 +61,12 @@ def _reach(config: ServerConfig) -> ServerConfig:
 class Supervisor:
     """One configured server."""
 
-    def __init__(self, config: ServerConfig, pace: Pace, changed: Callable[[], None]) -> None:
+    def __init__(
+        self, config: ServerConfig, pace: Pace, changed: Callable[[], None], roots: Sequence[Path] = ()
+    ) -> None:
         self.config = config
+        self._roots = roots
+        self._unlocked: frozenset[str] = frozenset()
         self.stopped = anyio.Event()
         self._pace = pace
         self._tell = changed
@@ -167,14 +172,14 @@ class Supervisor:
         with anyio.CancelScope(deadline=anyio.current_time() + limit_s) as scope:
             self._connecting = scope
             try:
-                connection = McpConnection(self.config, watch)
+                connection = McpConnection(self.config, watch, self._roots)
                 async with connection.client:
                     listing = await connection.listing()
                     scope.deadline = math.inf
                     self._connecting = None
                     ready = True
                     self._ready(connection, listing)
-                    await connection.stay(partial(self._list, connection), self._pace.check_every_s)
+                    await connection.stay(partial(self._list_again, connection), self._pace.check_every_s)
                     self._lose(connection, watch.reason)
                     scope.deadline = anyio.current_time() + _CLOSE_S
             # The edge to other people's servers: the library lets through whatever broke in its transports, often in
@@ -210,6 +215,11 @@ class Supervisor:
             self._listing = listing
             self._set("ready", error=listing.problem)
 
+    def _list_again(self, connection: McpConnection, listing: Listing) -> None:
+        before = {tool.name for tool in self._listing.tools}
+        self._unlocked |= {tool.name for tool in listing.tools if tool.name not in before}
+        self._list(connection, listing)
+
     def _lose(self, connection: McpConnection | None, reason: str) -> None:
         if connection is not None and connection is self._connection:
             self._connection = None
@@ -223,14 +233,16 @@ class Supervisor:
                 listed.name,
                 listed.description,
                 listed.parameters,
-                self.config.effective_include(listed.name),
+                self.config.effective_include(listed.name, len(self._listing.tools)),
                 self.config.effective_permission(listed.name),
                 version,
             )
             for listed in self._listing.tools
         )
         error = redacted(error, self.config.secrets)
-        self.status = ServerStatus(name=self.config.name, state=state, error=error, version=version, tools=tools)
+        self.status = ServerStatus(
+            name=self.config.name, state=state, error=error, version=version, tools=tools, unlocked=self._unlocked
+        )
         self._announce()
 
     def _announce(self) -> None:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from windowpane.agents.base import Agent
 from windowpane.context.events import Event, Recorded, SessionContext, TurnFinished, TurnStarted
+from windowpane.context.messages import Attachment
 from windowpane.context.session import SessionState
 from windowpane.errors import ApprovalPendingError
 from windowpane.text.tokens import count
@@ -23,10 +24,19 @@ class BegunTurn:
     recorded: tuple[Recorded, ...] = ()
 
 
-def opening_events(state: SessionState, message: str, *, resumed: bool, key: str | None = None) -> list[Event]:
+def opening_events(
+    state: SessionState,
+    message: str,
+    attachments: tuple[Attachment, ...] = (),
+    *,
+    resumed: bool,
+    key: str | None = None,
+) -> list[Event]:
     """Return what begins a turn: the message, and, where it resumes the session, the working context to go on with."""
-    number, tokens = state.turn_count + 1, count(message)
-    started = TurnStarted(turn=number, message=message, key=key, tokens=tokens, resumed=resumed)
+    number, tokens = state.last_turn + 1, count(message)
+    started = TurnStarted(
+        turn=number, message=message, key=key, tokens=tokens, resumed=resumed, attachments=attachments
+    )
     return [started, SessionContext(reason="resume", context=state.sets, actor="system")] if resumed else [started]
 
 

@@ -6,7 +6,7 @@ Turns that run already go on, so what an owner spends can exceed a limit by what
 Calls without a known cost are counted by number and cost nothing here.
 """
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
@@ -18,10 +18,10 @@ import structlog
 from windowpane.api.analytics import CostLimitView, Period
 from windowpane.calls.recorder import current_recorder
 from windowpane.context.events import CallEnded
-from windowpane.context.ids import owner_of
+from windowpane.context.ids import BlobHash, owner_of
 from windowpane.context.request import CallSettings, OfferedTool, ReplyOptions, RequestMessage
 from windowpane.errors import CostLimitError, StoreError
-from windowpane.models.base import ChatModel, Models, ModelStep, ModelText
+from windowpane.models.base import NO_FILES, ChatModel, Models, ModelStep, ModelText
 from windowpane.models.prices import price, price_of_answer
 from windowpane.stores.base import Cost, Store
 
@@ -135,12 +135,16 @@ class _CountedModel:
         return self._model.ignored(options)
 
     async def stream(
-        self, messages: Sequence[RequestMessage], tools: Sequence[OfferedTool], settings: CallSettings
+        self,
+        messages: Sequence[RequestMessage],
+        tools: Sequence[OfferedTool],
+        settings: CallSettings,
+        files: Mapping[BlobHash, str] = NO_FILES,
     ) -> AsyncGenerator[ModelText | ModelStep]:
         """Call the model once, and count what that cost before the end is told; see `ChatModel.stream`."""
         last: ModelStep | None = None
         try:
-            async with aclosing(self._model.stream(messages, tools, settings)) as events:
+            async with aclosing(self._model.stream(messages, tools, settings, files)) as events:
                 async for event in events:
                     if isinstance(event, ModelStep):
                         last = event

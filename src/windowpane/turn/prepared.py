@@ -22,6 +22,7 @@ from windowpane.errors import (
     TurnNotFoundError,
     WindowpaneError,
 )
+from windowpane.files.read import NO_FILES, ReadFiles
 from windowpane.sessions.conversation import check_message
 from windowpane.sessions.toolboxes import Toolboxes
 from windowpane.sessions.working import WorkingContext
@@ -77,7 +78,13 @@ class PreparedTurns:
         self._runner = runner
 
     async def begin(
-        self, session_id: SessionId, message: str, *, key: str | None = None, wait_s: float = 0
+        self,
+        session_id: SessionId,
+        message: str,
+        files: ReadFiles = NO_FILES,
+        *,
+        key: str | None = None,
+        wait_s: float = 0,
     ) -> Prepared:
         """Store a message and build its request, for a model call of your own. Then call `record()`.
 
@@ -85,11 +92,11 @@ class PreparedTurns:
             The same as `turn()`, and:
             ContextTooLargeError: what must be sent does not fit; the turn is recorded as failed.
         """
-        check_message(message)
+        check_message(message, with_files=bool(files.attachments))
         state = await self._states.state(session_id)
         check_answerable(state)
         lease = await self._leases.take(session_id, wait_s=wait_s, ttl_s=PREPARED_LEASE_S)
-        begun = await self._runner.begin(state, lease, message, key)
+        begun = await self._runner.begin(state, lease, message, key, files)
         if not begun.recorded:
             raise KeyReusedError(key or "")
         try:
@@ -105,6 +112,32 @@ class PreparedTurns:
                 await self._leases.release(session_id, lease)
             raise
         return Prepared(session_id, begun.turn, request, lease.holder, lease.fence)
+
+    async def build_again(self, session_id: SessionId, *, wait_s: float = 0) -> Request | None:
+        """Build the request of the open turn again, with what came into the session since; None without such a turn.
+
+        The turn waits for the caller's model call, and nothing was answered yet.
+
+        Raises:
+            SessionBusyError: another worker has the session.
+            ContextTooLargeError: what must be sent does not fit; the request stays as it was.
+        """
+        lease = await self._leases.take(session_id, wait_s=wait_s)
+        try:
+            state = await self._states.state(session_id)
+            if state.open_turn is None or state.open_turn.request is None or state.open_turn.steps:
+                return None
+            request, _ = await self._requests.build_and_store(
+                state,
+                await self._agents.look(state.agent),
+                patience=StorePatience(0),
+                fence=lease.fence,
+                finders=False,
+                again=True,
+            )
+            return request
+        finally:
+            await self._leases.release(session_id, lease)
 
     async def record(
         self,

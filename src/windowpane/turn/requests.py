@@ -12,9 +12,12 @@ from windowpane.calls.recorder import HeldCalls, recording
 from windowpane.context.calls import SmallerWindow
 from windowpane.context.events import Recorded
 from windowpane.context.fold import fold
+from windowpane.context.ids import BlobHash, SessionId
 from windowpane.context.items import Tool
+from windowpane.context.messages import UserMessage
 from windowpane.context.request import ReplyOptions, Request
 from windowpane.context.session import SessionState, open_turn
+from windowpane.files.read import NO_FILES, ReadFiles
 from windowpane.request.build import RequestServices, build_request
 from windowpane.request.finders import Finders
 from windowpane.request.record import rebuild, texts_of
@@ -27,6 +30,9 @@ from windowpane.tools.base import Toolbox
 from windowpane.turn.begin import opening_events
 from windowpane.turn.log import append_patiently
 from windowpane.turn.patience import StorePatience
+
+FIRST_TIMES = 2.5
+"""So much longer the first message of a session waits for servers that are connecting: they have just been started."""
 
 
 class TurnRequests:
@@ -58,15 +64,16 @@ class TurnRequests:
             state, now=datetime.now(UTC), started_at=self._started_at, resume_after_s=self._resume_after_s
         )
 
-    async def preview(self, state: SessionState, agent: Agent, message: str) -> Request:
+    async def preview(self, state: SessionState, agent: Agent, message: str, files: ReadFiles = NO_FILES) -> Request:
         """Return the request that a message would make. Nothing is stored, and the web is not searched."""
         toolbox = await self._toolboxes.of(agent)
         await toolbox.settled(self._settle_s)
         now = datetime.now(UTC)
-        opening = opening_events(state, message, resumed=self.resumes(state))
+        opening = opening_events(state, message, files.attachments, resumed=self.resumes(state))
         begun = fold(state.id, (Recorded(state.seq + nth, now, each) for nth, each in enumerate(opening, 1)), state)
         found = await self._search(begun, agent, search_web=False)
-        built = await build_request(self._services, agent, toolbox.servers(), begun, found)
+        texts = {**await self._file_texts(begun), **files.blobs}
+        built = await build_request(self._services, agent, toolbox.servers(), begun, found, file_texts=texts)
         return built.request
 
     async def read(self, state: SessionState) -> Request | None:
@@ -92,24 +99,28 @@ class TurnRequests:
         fence: int,
         finders: bool = True,
         smaller: SmallerWindow | None = None,
+        again: bool = False,
     ) -> tuple[Request, Changed]:
         """Return a new request for the open turn, and the session after it was stored.
 
         `brought` are tools that the client runs itself, `reply_options` what it asks of the answer. A store that is
         away is waited for with `patience`. `fence` is the number of the turn's lease. Without `finders` the model
         cannot ask for more than it is given. `smaller` is for a turn whose first request was refused as too long.
+        `again` is for one whose session has changed since: the web is not searched again.
 
         Raises:
             LeaseLostError: another worker has taken the session over.
         """
         toolbox = await self._toolboxes.of(agent)
         if any(server.state == "connecting" for server in toolbox.servers()):
-            await toolbox.settled(self._settle_s)
+            first = open_turn(state).turn == 1
+            await toolbox.settled(self._settle_s * FIRST_TIMES if first else self._settle_s)
             # That may have taken seconds: what was changed meanwhile counts.
             state = await patience.retry(partial(self._sessions.state, state.id))
-        earlier = await patience.retry(partial(self.read, state)) if smaller else None
+        earlier = await patience.retry(partial(self.read, state)) if smaller or again else None
         found = searched_before(earlier) if earlier else await self._search(state, agent)
-        build = partial(build_request, self._services, agent, toolbox.servers(), state, found)
+        texts = await patience.retry(partial(self._file_texts, state))
+        build = partial(build_request, self._services, agent, toolbox.servers(), state, found, file_texts=texts)
         chosen = {"brought": brought, "reply_options": reply_options, "finders": finders, "smaller": smaller}
         turn = open_turn(state).turn
         embeddings = HeldCalls(turn=turn, step=0, prices=agent.settings.prices)
@@ -121,6 +132,16 @@ class TurnRequests:
             self._sessions, state, turn, [*called, *events], patience, {**texts, **blobs}, fence=fence
         )
         return built.request, stored
+
+    async def files(self, session_id: SessionId, names: Sequence[BlobHash]) -> dict[BlobHash, str]:
+        """Return the bytes of a session's files, in base64."""
+        return await self._sessions.store.blobs(session_id, names) if names else {}
+
+    async def _file_texts(self, state: SessionState) -> dict[BlobHash, str]:
+        """Return the words of the files that the next request may name."""
+        said = [message.attachments for message in state.recent if isinstance(message, UserMessage)]
+        names = {each.text for attachments in said for each in attachments if each.text is not None}
+        return await self._sessions.store.blobs(state.id, sorted(names)) if names else {}
 
     async def _search(self, state: SessionState, agent: Agent, *, search_web: bool = True) -> Research:
         mode, message = call_settings(agent, state).mode, open_turn(state).message

@@ -5,7 +5,7 @@ even in another process, goes on exactly where it was, with the request that it 
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -24,19 +24,21 @@ from windowpane.context.events import (
 )
 from windowpane.context.ids import BlobHash
 from windowpane.context.items import ItemRef
-from windowpane.context.messages import ToolCall, ToolCallApproval, ToolResult
+from windowpane.context.messages import Attachment, ToolCall, ToolCallApproval, ToolResult
 from windowpane.context.request import Request, RequestMessage
 from windowpane.context.session import OpenTurn, SessionState, is_for_client
 from windowpane.context.text import valid_unicode
 from windowpane.errors import ModelStreamBrokenError, ToolError, TooManyModelCallsError
-from windowpane.models.base import ChatModel, ModelStep, ModelText
+from windowpane.models.base import NO_FILES, ChatModel, ModelStep, ModelText
 from windowpane.request.finders import FinderAnswer, Finders
 from windowpane.request.messages import messages_now
 from windowpane.request.record import to_blobs
 from windowpane.request.stable.carry import found_tools
+from windowpane.text.attached import sent_files
 from windowpane.text.render import render_step, without_code
+from windowpane.text.result_files import take_files
 from windowpane.text.tokens import count, counted_tokens, cut_to, message_tokens
-from windowpane.tools.base import Toolbox
+from windowpane.tools.base import Toolbox, ToolOutput
 from windowpane.tools.finder_tools import FINDER_REFS
 from windowpane.tools.permissions import Verdict
 from windowpane.turn.sources import TurnEnd
@@ -48,6 +50,11 @@ class AppendToTurn(Protocol):
     async def __call__(self, events: Sequence[Event], blobs: Mapping[BlobHash, str] | None = None) -> SessionState: ...
 
 
+DENIED = "The user denied this call. Do not try it again unless the user asks for it."
+NOT_ASKED = (
+    "This tool needs the approval of a user, and no user can be asked in this request. The call was not made. Answer "
+    "without it, and say what you could not do."
+)
 TOO_LONG = "\n[… the rest of this result did not fit the context window]"
 
 
@@ -55,7 +62,8 @@ TOO_LONG = "\n[… the rest of this result did not fit the context window]"
 class TurnRun:
     """What a turn runs with.
 
-    `end` gives the event that ends the turn well; `calls` keeps what is sent to the provider.
+    `end` gives the event that ends the turn well; `calls` keeps what is sent to the provider. `files` reads the bytes
+    of files that messages name.
     """
 
     number: int
@@ -68,6 +76,7 @@ class TurnRun:
     calls: CallRecorder
     verdict: Callable[[SessionState, ItemRef], Verdict]
     append: AppendToTurn
+    files: Callable[[Sequence[BlobHash]], Awaitable[Mapping[BlobHash, str]]]
     publish: Callable[[Delta], None]
 
 
@@ -206,7 +215,7 @@ def _move_for(call: ToolCall, approval: ToolCallApproval | None, verdict: Callab
         if approval.decision is None:
             return Wait()
         if approval.decision == "deny":
-            return _refusal(call, "The user denied this call. Do not try it again unless the user asks for it.")
+            return _refusal(call, DENIED if approval.by == "user" else NOT_ASKED)
         return run_tool
     match verdict(call.ref):
         case "refuse":
@@ -228,7 +237,10 @@ async def _call_model(turn: TurnRun, messages: Sequence[RequestMessage], *, firs
         # A tool that had to be called has been; forced again, the model could never answer.
         settings = replace(settings, reply_options=replace(settings.reply_options, must_call=()))
     tools = (*turn.request.tools, *turn.request.declared)
-    async with aclosing(turn.model.stream(messages, tools, settings)) as events:
+    names = dict.fromkeys(file.blob for message in messages for file in message.files)
+    files = await turn.files(tuple(names)) if names else NO_FILES
+    turn.calls.know(files)
+    async with aclosing(turn.model.stream(messages, tools, settings, files)) as events:
         async for event in events:
             match event:
                 case ModelText():
@@ -270,39 +282,44 @@ async def _run_tool(turn: TurnRun, state: SessionState, open_turn: OpenTurn, run
                 step=len(open_turn.steps),
                 room_tokens=_room(turn.request, open_turn),
             )
-        content, is_error = found.text, found.is_error
+        output = ToolOutput(found.text, found.is_error)
     else:
-        content, is_error = await _called(turn, run_tool)
+        output = await _called(turn, run_tool)
     request = found.request or turn.request
-    fits = fitted(request, open_turn, valid_unicode(content))
-    result = ToolResult(run_tool.call.id, fits, is_error, latency_ms=round((monotonic() - started) * 1000))
+    room = _room(request, open_turn)
+    files, notes = await take_files(output.files, request.context.settings, room - count(output.content))
+    fits = fitted(request, open_turn, valid_unicode(output.content + notes), files.attachments)
+    took_ms = round((monotonic() - started) * 1000)
+    result = ToolResult(run_tool.call.id, fits, output.is_error, took_ms, files.attachments)
     called, texts = embeddings.release()
     if found.request is None:
-        return _Ran(result, request, tuple(called), texts)
-    name, blobs = to_blobs(found.request, found.items)
+        return _Ran(result, request, tuple(called), {**texts, **files.blobs})
+    request, carry = found_tools(found.request, state.carried)
+    name, blobs = to_blobs(request, found.items)
     step = len(open_turn.steps) + 1
-    carry = found_tools(found.request, state.carried)
     built = RequestBuilt(turn=turn.number, request=name, catalog=request.context.catalog, step=step, carry=carry)
     return _Ran(result, request, (*called, built), {**texts, **blobs})
 
 
-async def _called(turn: TurnRun, run_tool: RunTool) -> tuple[str, bool]:
+async def _called(turn: TurnRun, run_tool: RunTool) -> ToolOutput:
     try:
-        output = await turn.toolbox.call(run_tool.ref.server or "", run_tool.ref.name, run_tool.arguments)
+        return await turn.toolbox.call(run_tool.ref.server or "", run_tool.ref.name, run_tool.arguments)
     except ToolError as error:
-        return str(error), True
-    return output.content, output.is_error
+        return ToolOutput(str(error), is_error=True)
 
 
-def fitted(request: Request, open_turn: OpenTurn, content: str) -> str:
+def fitted(request: Request, open_turn: OpenTurn, content: str, files: Sequence[Attachment] = ()) -> str:
     """Return as much of a result as the window still has room for, without the code of the system's own lines."""
     content = without_code(request.messages, content)
-    room = max(_room(request, open_turn) - count(TOO_LONG), 0)
+    files_tokens = sum(file.tokens for file in sent_files(files, request.context.settings))
+    room = max(_room(request, open_turn) - files_tokens - count(TOO_LONG), 0)
     if count(content) <= room:
         return content
     return cut_to(content, room) + TOO_LONG
 
 
 def _room(request: Request, open_turn: OpenTurn) -> int:
-    spent = sum(message_tokens(message) for step in open_turn.steps for message in render_step(step))
+    settings = request.context.settings
+    rendered = (message for step in open_turn.steps for message in render_step(step, settings=settings))
+    spent = sum(map(message_tokens, rendered))
     return request.context.budget.room_tokens - spent

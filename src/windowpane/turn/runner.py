@@ -9,9 +9,7 @@ Nothing that a turn raises leaves its task. While the store is away a turn keeps
 
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing, suppress
-from dataclasses import dataclass, field
 from functools import partial
-from typing import Literal
 
 import anyio
 import anyio.abc
@@ -24,7 +22,6 @@ from windowpane.calls.recorder import CallRecorder
 from windowpane.context.calls import SmallerWindow
 from windowpane.context.events import (
     CancelRequested,
-    Delta,
     Event,
     Live,
     ModelReplied,
@@ -43,7 +40,8 @@ from windowpane.errors import (
     StoreUnavailableError,
     WindowpaneError,
 )
-from windowpane.live import Feed, SessionHubs
+from windowpane.files.read import NO_FILES, ReadFiles
+from windowpane.live import SessionHubs
 from windowpane.memory.memory import Memory
 from windowpane.models.base import OpenModel
 from windowpane.request.gather import item_of
@@ -67,69 +65,10 @@ from windowpane.turn.requests import TurnRequests
 from windowpane.turn.run import TurnRun, run
 from windowpane.turn.shrink import smaller_window
 from windowpane.turn.sources import FindUsed, TurnEnd
+from windowpane.turn.task import TurnTask
 from windowpane.turn.words import keep_said, kept_words
 
 log = structlog.get_logger()
-
-
-@dataclass(slots=True)
-class TurnTask:
-    """A turn that runs in the background of this process. `state` is its session as it was stored last.
-
-    `lost` tells that another worker has taken the session over: this one writes nothing more.
-    """
-
-    turn: int
-    state: SessionState
-    lease: Lease
-    agent: Agent | None = None
-    brought: Sequence[Tool] = ()
-    reply_options: ReplyOptions | None = None
-    feed: Feed = field(default_factory=Feed)
-    scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
-    cancelled_by_user: bool = False
-    said: list[str] = field(default_factory=list[str])
-    model: str = ""
-    calls: CallRecorder | None = None
-    outcome: Outcome | Literal["waiting"] = "waiting"
-    error: str = ""
-    unrecorded: WindowpaneError | None = None
-    storing: bool = False
-    lost: bool = False
-
-    @property
-    def taken_over(self) -> bool:
-        """Tell whether the log has the rest of the turn: another worker goes on with it, or has closed it."""
-        return self.lost and self.outcome == "waiting"
-
-    def publish(self, recorded: Iterable[Recorded]) -> None:
-        """Tell those who follow what was stored."""
-        for entry in recorded:
-            self.feed.publish(entry)
-            if isinstance(entry.event, TurnFinished) and entry.event.turn == self.turn:
-                self.outcome = entry.event.outcome
-                self.error = entry.event.error.code if entry.event.error else ""
-
-    def speak(self, delta: Delta) -> None:
-        """Tell those who follow a little more of the answer."""
-        if delta.kind == "text":
-            self.said.append(delta.text)
-        self.feed.publish(delta)
-
-    def give_up(self, error: WindowpaneError) -> None:
-        """Note that the end of the turn cannot be recorded."""
-        self.unrecorded = error
-        self.outcome, self.error = "interrupted", error.code
-
-    def lose(self, error: LeaseLostError) -> None:
-        """Note that another worker has the session now."""
-        log.info("turn.lost", session=self.state.id, turn=self.turn, code=error.code)
-        self.lost, self.error = True, error.code
-
-    def cancel(self, *, by_user: bool) -> None:
-        """Stop the turn."""
-        self.cancelled_by_user = by_user
-        self.scope.cancel()
 
 
 class Runner:
@@ -147,11 +86,11 @@ class Runner:
         memory: Memory,
         audience: SessionHubs,
         leases: Leases,
+        running: dict[SessionId, TurnTask],
         patience: StorePatience,
         find_used: FindUsed,
     ) -> None:
-        self._sessions = sessions
-        self._agents = agents
+        self._sessions, self._agents = sessions, agents
         self._open_model = open_model
         self._toolboxes = toolboxes
         self._requests = requests
@@ -162,7 +101,7 @@ class Runner:
         self._patience = patience
         self._find_used = find_used
         self._follower = Follower(sessions, leases, patience)
-        self._running: dict[SessionId, TurnTask] = {}
+        self._running = running
         self._tasks: anyio.abc.TaskGroup
 
     def open_in(self, tasks: anyio.abc.TaskGroup) -> None:
@@ -186,8 +125,10 @@ class Runner:
                         pass
         self.close()
 
-    async def begin(self, state: SessionState, lease: Lease, message: str, key: str | None = None) -> BegunTurn:
-        """Store the user's message; the lease is given back if that fails or is not needed.
+    async def begin(
+        self, state: SessionState, lease: Lease, message: str, key: str | None = None, files: ReadFiles = NO_FILES
+    ) -> BegunTurn:
+        """Store the user's message and its files; the lease is given back if that fails or is not needed.
 
         Raises:
             AgentNotFoundError: the session's agent is gone.
@@ -202,18 +143,20 @@ class Runner:
             return [
                 *(said if now.open_turn == state.open_turn else ()),
                 *closing_events(now),
-                *opening_events(now, message, resumed=self._requests.resumes(now), key=key),
+                *opening_events(now, message, files.attachments, resumed=self._requests.resumes(now), key=key),
             ]
 
         try:
             agent = await self._agents.look(state.agent)
             said = await kept_words(self._sessions.store, state)
-            changed = await self._sessions.change(state.id, begin, unread=True, fence=lease.fence)
+            changed = await self._sessions.change(
+                state.id, begin, blobs=files.blobs or None, unread=True, fence=lease.fence
+            )
         except BaseException:
             await self._leases.release(state.id, lease)
             raise
         if changed.recorded:
-            return BegunTurn(changed.state.turn_count, changed.state, agent, changed.recorded)
+            return BegunTurn(changed.state.last_turn, changed.state, agent, changed.recorded)
         await self._leases.release(state.id, lease)
         return BegunTurn(changed.state.turn_keys.of(key or "") or 0, changed.state, agent)
 
@@ -317,6 +260,7 @@ class Runner:
                 )
         if not task.lost:
             await self._sum_up(task)
+            await self._memory.prepare(task.state)
 
     async def _run_watched(self, task: TurnTask) -> None:
         """Run a turn under its lease until it ends, waits or is stopped, and record how."""
@@ -404,6 +348,7 @@ class Runner:
             calls=task.calls,
             verdict=self.verdict_with(agent, toolbox),
             append=partial(self._append, task),
+            files=partial(self._requests.files, task.state.id),
             publish=task.speak,
         )
 
@@ -467,7 +412,8 @@ class Runner:
         try:
             agent = task.agent or await self._agents.look(task.state.agent)
             model = task.model or call_settings(agent, task.state).model
-            await self._memory.sum_up(task.state, agent, model)
+            changed = await self._memory.sum_up(task.state, agent, model)
+            task.state = changed.state if changed else task.state
         except WindowpaneError as error:
             # Deleted meanwhile, or the store is gone: the next turn tries again.
             log.info("summary.not_made", session=task.state.id, code=error.code)

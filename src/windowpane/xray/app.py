@@ -30,6 +30,11 @@ class XrayApp:
         self._http = HttpProxy(self.recorder.start_tape)
         self._sockets = SocketProxy(self.recorder.start_tape)
 
+    @property
+    def providers(self) -> tuple[str, ...]:
+        """Return the names that calls can be passed on to."""
+        return tuple(sorted(self._upstreams))
+
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[None]:
         """Record until the block ends; the store is open meanwhile."""

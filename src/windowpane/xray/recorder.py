@@ -97,7 +97,8 @@ class Recorder:
         try:
             if ended:
                 written = await self._writer.ended(tape)
-                self.room.recorded += written and not tape.lost
+                if written and not tape.lost:
+                    self.room.record()
             elif not tape.lost and not await self._writer.sent(tape):
                 tape.discard()
         except StoreError as error:

@@ -22,12 +22,26 @@ Headers = Sequence[tuple[bytes, bytes]]
 
 @dataclass(slots=True)
 class Room:
-    """How many bytes may wait to be recorded, and how many do; and what was lost."""
+    """How many bytes may wait to be recorded, and how many do; and what was recorded and lost.
+
+    `tell` hears of each call whether it was recorded, or why not.
+    """
 
     most_bytes: int
     held_bytes: int = 0
     recorded: int = 0
     lost: Counter[LossReason] = field(default_factory=Counter[LossReason])
+    tell: Callable[[str], None] = lambda _: None
+
+    def record(self) -> None:
+        """Count a call that was recorded."""
+        self.recorded += 1
+        self.tell("recorded")
+
+    def lose(self, reason: LossReason) -> None:
+        """Count a call that passed and was not recorded."""
+        self.lost[reason] += 1
+        self.tell(reason)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +113,7 @@ class Tape:
     def lose(self, reason: LossReason) -> None:
         """Give up recording this exchange. It is counted once."""
         if not self.lost:
-            self._room.lost[reason] += 1
+            self._room.lose(reason)
         self.discard()
 
     def discard(self) -> None:

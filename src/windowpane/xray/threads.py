@@ -100,6 +100,7 @@ class Threads:
         self._sessions = sessions
         self._past = PastCalls(sessions, PastRequests(sessions))
         self._groups: OrderedDict[tuple[str, ...], _Group] = OrderedDict()
+        self._gone: set[SessionId] = set()
 
     async def of(self, owner: str, provider: str, marks: ClientMarks, conversation: SentConversation) -> Thread:
         """Return the conversation that a request belongs to; it is begun if there is none."""
@@ -127,11 +128,13 @@ class Threads:
         """Return every conversation that is remembered."""
         return [thread for group in self._groups.values() for thread in group.threads]
 
-    def forget(self, thread: Thread) -> None:
-        """Drop a conversation whose session is gone."""
-        for group in self._groups.values():
-            if thread in group.threads:
-                group.threads.remove(thread)
+    def forget(self, session_id: SessionId) -> None:
+        """Drop a conversation whose session was deleted. Its id is not used again: its log is known to be longer."""
+        self._gone.add(session_id)
+        for key, group in list(self._groups.items()):
+            if group.threads and group.threads[0].session_id == session_id:
+                del self._groups[key]
+            group.threads = [thread for thread in group.threads if thread.session_id != session_id]
 
     def _group(self, key: tuple[str, ...]) -> _Group:
         group = self._groups.setdefault(key, _Group())
@@ -182,6 +185,7 @@ class Threads:
         """Begin a session, or go on with the one that an earlier run of the proxy began."""
         origin = Origin(program=marks.program, version=marks.version, conversation=marks.conversation, parent=parent)
         created = SessionCreated(agent=origin.agent, owner=owner, settings={}, items=(), origin=origin)
+        session_id = new_session_id() if session_id in self._gone else session_id
         try:
             await self._sessions.create(session_id, [created])
         except SequenceConflictError:

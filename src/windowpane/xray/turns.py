@@ -33,7 +33,7 @@ def opening_events(
         if again:
             return []
     message = conversation.question or NO_WORDS
-    begins = TurnStarted(turn=state.turn_count + 1, message=message, tokens=count(message))
+    begins = TurnStarted(turn=state.last_turn + 1, message=message, tokens=count(message))
     return [*(ending if turn is not None else ()), begins]
 
 

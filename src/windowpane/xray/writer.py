@@ -75,8 +75,16 @@ class SessionWriter:
         Raises:
             StoreError: the store did not take it.
         """
+        asked = await anyio.to_thread.run_sync(read_request, tape.head, tape.request_body())
+        try:
+            return await self._sent(tape, asked)
+        except SessionNotFoundError as error:
+            # It was deleted meanwhile. Its program goes on, in a session that begins here.
+            self._threads.forget(SessionId(error.session_id))
+            return await self._sent(tape, asked)
+
+    async def _sent(self, tape: Tape, asked: ReadRequest) -> bool:
         head = tape.head
-        asked = await anyio.to_thread.run_sync(read_request, head, tape.request_body())
         find = self._threads.of if asked.purpose == "answer" else self._threads.helper_of
         thread = await self._patiently(lambda: find(head.owner, head.provider, asked.marks, asked.conversation))
         if thread is None:

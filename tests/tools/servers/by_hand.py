@@ -79,7 +79,7 @@ def handle(message: JSON) -> None:
     elif method == "tools/call":
         call(number, message["params"]["name"], message["params"].get("arguments") or {})
     elif method is None and number == "ask-1":
-        answer(pending.pop(), text(json.dumps(message.get("error"))))
+        answer(pending.pop(), text(json.dumps(message.get("error") or message.get("result"))))
     elif number is not None:
         send({"jsonrpc": "2.0", "id": number, "error": {"code": -32601, "message": "Method not found"}})
     return None

@@ -20,6 +20,31 @@ export type ActivityMessage = {
   [more: string]: unknown
 }
 
+/** The new name of an agent. */
+export type AgentChange = {
+  name: string
+}
+
+/** The session was given another agent. `items` are those of the session from then on. Turns before it keep what they were given. `servers` are the tool servers of the agent that were ready. */
+export type AgentChanged = {
+  agent: string
+  items: SessionItem[]
+  servers: string[]
+  actor: "user" | "model" | "system"
+  type: "session.agent"
+}
+
+/** The session was given another agent. `items` are those of the session from then on. Turns before it keep what they were given. `servers` are the tool servers of the agent that were ready. */
+export type AgentChangedEvent = {
+  seq: number
+  at: string
+  agent: string
+  items: SessionItem[]
+  servers: string[]
+  actor: "user" | "model" | "system"
+  type: "session.agent"
+}
+
 /** What a stream of an agent sends. */
 export type AgentEvent = FilesChanged | ProblemsNow | ServerNow | IndexingNow | AgentGone
 
@@ -57,9 +82,11 @@ export type AgentSettings = {
   memory: Record<string, unknown>
   working_context: boolean
   finders: boolean
+  strict_tools: boolean
+  inputs: ("image" | "pdf" | "text")[] | null
 }
 
-/** An agent in a list. `problems` counts what is wrong in its folder. */
+/** An agent in a list. `problems` counts what is wrong in its folder. `questions` are some to begin with. */
 export type AgentSummary = {
   name: string
   description: string
@@ -68,6 +95,7 @@ export type AgentSummary = {
   references: number
   servers: number
   problems: number
+  questions: string[]
 }
 
 /** An agent as its folder says it now. */
@@ -216,6 +244,30 @@ export type AssistantMessage = {
   role: "assistant"
 }
 
+/** A file of a session. `media_type` is what its bytes are, `size` how many there are. `blob` names its bytes in base64. `text` names the words that were read from it; None for an image and for a document without words. `width` and `height` are those of an image in pixels, `pages` those of a PDF. */
+export type AttachmentInput = {
+  name: string
+  media_type: string
+  size: number
+  blob: string
+  text?: string | null
+  width?: number
+  height?: number
+  pages?: number
+}
+
+/** A file of a session. `media_type` is what its bytes are, `size` how many there are. `blob` names its bytes in base64. `text` names the words that were read from it; None for an image and for a document without words. `width` and `height` are those of an image in pixels, `pages` those of a PDF. */
+export type Attachment = {
+  name: string
+  media_type: string
+  size: number
+  blob: string
+  text: string | null
+  width: number
+  height: number
+  pages: number
+}
+
 /** An audio part. */
 export type AudioPart = {
   type?: "audio"
@@ -231,6 +283,13 @@ export type BlamedItem = {
   breaks: number
   lost_tokens: number
   cost_usd: string | null
+}
+
+/** The bytes of an image or a document, in base64, or the words of a document. */
+export type BlockSource = {
+  type: string
+  media_type?: string | null
+  data?: string | null
 }
 
 /** Where a session that was forked began: before which turn of which session. */
@@ -293,6 +352,18 @@ export type CallCache = {
   collapse: CacheCollapse | null
 }
 
+/** Two calls of a session side by side, part by part. `same_bytes` counts from the beginning of the bodies, `same_tokens` those of the parts that the provider reads first and that are the same. `tokens_by_kind` is the difference; kinds that take as much as before are not in it. */
+export type CallComparison = {
+  before: CallView
+  after: CallView
+  before_tokens: number
+  after_tokens: number
+  same_bytes: number
+  same_tokens: number
+  changes: CallPartChange[]
+  tokens_by_kind: Record<string, number>
+}
+
 /** An HTTP request to a provider ended. `address` is where it went, and `price` what the agent says that the model costs, if it says so: with `usage` they tell the cost. `counted_tokens` is our own count of what was sent. `status` is None when no answer began; `usage` is None when the provider reported none. `reason` says what went wrong, in a few words, without keys. `answer` names the blob with what was answered (`FoldedReply`); None where the events of the turn say that. */
 export type CallEnded = {
   id: string
@@ -342,7 +413,16 @@ export type CallList = {
   without_price: number
 }
 
-/** One call whole: as built, and as sent. `messages` and `tools` are as built; the last `added` messages are new since the call before. `message_tokens` is our own count of each message. `head` and `body` are as sent, null when the wire was not seen; `erased` tells that the body was kept and has been erased. `spans` say whose each stretch of the body is, and `changes` what the client library made different. `answer` is what a recorded program was answered; null: the turn's messages say it. */
+/** What became of a part of a body. `tokens` is how many it takes more, or less; `diff` is a unified diff. */
+export type CallPartChange = {
+  kind: "tool" | "system" | "environment" | "instructions" | "skills" | "mcp" | "reminder" | "billing" | "message" | "reply" | "thinking" | "call" | "result" | "attachment" | "setting"
+  name: string
+  happened: "entered" | "left" | "changed" | "moved"
+  tokens: number
+  diff: string
+}
+
+/** One call whole: as built, and as sent. `messages` and `tools` are as built; the last `added` messages are new since the call before. `message_tokens` is our own count of each message. `head` and `body` are as sent, null when the wire was not seen; `erased` tells that the body was kept and has been erased. `spans` say whose each stretch of the body is, and `changes` what the client library made different. `answer` is what a recorded program was answered; null: the turn's messages say it. `parts` are what the body is made of. */
 export type CallRecord = {
   call: CallView
   messages: RequestMessage[]
@@ -356,9 +436,10 @@ export type CallRecord = {
   spans: WireSpan[]
   changes: WireChange[]
   answer: FoldedReply | null
+  parts: SentPart[]
 }
 
-/** An HTTP request went to a provider. `id` ties it to its end. `turn` is None for a call that belongs to no turn, `step` counts a turn's model calls from 1, `attempt` the tries of one step. `head` names the blob with method, address and headers, keys taken out; `body` names the blob from which the bytes are put together again, whose SHA-256 and size follow. `encoding` is how the body was compressed on the wire; what is kept, measured and hashed is what it said. */
+/** An HTTP request went to a provider. `id` ties it to its end. `turn` is None for a call that belongs to no turn, `step` counts a turn's model calls from 1, `attempt` the tries of one step. `head` names the blob with method, address and headers, keys taken out; `body` names the blob from which the bytes are put together again, whose SHA-256 and size follow. `encoding` is how the body was compressed on the wire; what is kept, measured and hashed is what it said. `seen` is False for a call that was read from a log or a trace: the body is put together from what that tells. */
 export type CallSent = {
   id: string
   turn: number | null
@@ -371,10 +452,11 @@ export type CallSent = {
   sha256: string
   size: number
   encoding: string
+  seen: boolean
   type: "call.sent"
 }
 
-/** An HTTP request went to a provider. `id` ties it to its end. `turn` is None for a call that belongs to no turn, `step` counts a turn's model calls from 1, `attempt` the tries of one step. `head` names the blob with method, address and headers, keys taken out; `body` names the blob from which the bytes are put together again, whose SHA-256 and size follow. `encoding` is how the body was compressed on the wire; what is kept, measured and hashed is what it said. */
+/** An HTTP request went to a provider. `id` ties it to its end. `turn` is None for a call that belongs to no turn, `step` counts a turn's model calls from 1, `attempt` the tries of one step. `head` names the blob with method, address and headers, keys taken out; `body` names the blob from which the bytes are put together again, whose SHA-256 and size follow. `encoding` is how the body was compressed on the wire; what is kept, measured and hashed is what it said. `seen` is False for a call that was read from a log or a trace: the body is put together from what that tells. */
 export type CallSentEvent = {
   seq: number
   at: string
@@ -389,10 +471,11 @@ export type CallSentEvent = {
   sha256: string
   size: number
   encoding: string
+  seen: boolean
   type: "call.sent"
 }
 
-/** How the model is called. None leaves the choice to the provider. `price` is what the agent says that the model costs; it is not sent. `cache` is how the request is put together, `cache_key` what requests that share a beginning have in common. `additions` is how the model is given tools in the middle of a conversation; None: it has one list of tools. */
+/** How the model is called. None leaves the choice to the provider. `price` is what the agent says that the model costs; it is not sent. `cache` is how the request is put together, `cache_key` what requests that share a beginning have in common. `additions` is how the model is given tools in the middle of a conversation; None: it has one list of tools. `allowed_tools` are the names of the tools that may be called, where not all that stand in the prompt may. `inputs` are the files that the model takes as they are. */
 export type CallSettings = {
   model: string
   temperature: number | null
@@ -404,6 +487,8 @@ export type CallSettings = {
   cache: "stable" | "fresh"
   cache_key: string
   additions: "by_reference" | "with_definitions" | null
+  allowed_tools: string[] | null
+  inputs: ("image" | "pdf" | "text")[]
 }
 
 /** One model call. `residual_tokens` is how many input tokens the provider counted beyond ours; null: it said none. `cost_usd` is null when the model has no known price. */
@@ -546,6 +631,7 @@ export type ChangedSession = {
   summary: Summary | null
   message_count: number
   turn_count: number
+  last_turn: number
   token_count: number
   seq: number
   created_at: string | null
@@ -670,7 +756,7 @@ export type Comparison = {
   prefix: Prefix
 }
 
-/** A block of a message: text, a call, a result, or thinking, which is not needed again. */
+/** A block of a message: text, an image, a document, a call, a result, or thinking, which is not needed again. */
 export type ContentBlock = {
   type: string
   text?: string | null
@@ -680,13 +766,20 @@ export type ContentBlock = {
   tool_use_id?: string | null
   content?: string | Record<string, JsonValue>[] | null
   is_error?: boolean | null
+  source?: BlockSource | null
+  title?: string | null
 }
 
-/** A part of a message. Only text can be used. */
+/** A part of a message: text, an image or a file. */
 export type ContentPart = {
+  filename?: string | null
+  file_data?: string | null
   type: string
   text?: string | null
   refusal?: string | null
+  image_url?: string | ImageAddress | null
+  file?: FileData | null
+  file_url?: string | null
 }
 
 /** A named piece of ambient information given to the agent for the run, distinct from the conversation. */
@@ -812,6 +905,7 @@ export type Dashboard = {
   scores: ScoreStep[]
   latency: StageRow[]
   sources: SourceRow[]
+  rebases: RebaseRow[]
   patterns: Patterns
   storage: Storage
   choices: Choices
@@ -908,6 +1002,7 @@ export type DomainChanges = {
 /** A message that is not sent. */
 export type Draft = {
   content: string
+  attachments?: FileBody[]
 }
 
 /** An item that stood in the prompt before and left with this request, and why. */
@@ -983,6 +1078,7 @@ export type ErasedSession = {
   summary: Summary | null
   message_count: number
   turn_count: number
+  last_turn: number
   token_count: number
   seq: number
   created_at: string | null
@@ -1063,7 +1159,7 @@ export type ExplanationList = {
 export type ExportedEvent = {
   seq: number
   at: string
-  event: SessionCreated | SessionUpdated | ItemAdded | ItemRemoved | ItemReadmitted | ServerArrived | MessageAdded | MessageRemoved | TurnStarted | RequestBuilt | CallSent | CallEnded | ModelReplied | ToolReturned | ApprovalRequested | ApprovalDecided | CancelRequested | TurnFinished | SummaryMade | FetchedAdded | FetchedCleared | SessionContext | HistoryCleared | Erased
+  event: SessionCreated | SessionUpdated | AgentChanged | ItemAdded | ItemRemoved | ItemReadmitted | ServerArrived | MessageAdded | MessageRemoved | TurnStarted | RequestBuilt | CallSent | CallEnded | ModelReplied | ToolReturned | ApprovalRequested | ApprovalDecided | CancelRequested | TurnFinished | SummaryMade | FetchedAdded | FetchedCleared | SessionContext | HistoryCleared | Erased
 }
 
 /** One page or one search result. `content` is at most `MAX_CHARACTERS` long, the mark of a cut included. */
@@ -1155,9 +1251,21 @@ export type FieldProblem = {
   message: string
 }
 
+/** A file. `data` are its bytes in base64; what it is is found out from them, not from its name. */
+export type FileBody = {
+  name: string
+  data: string
+}
+
 /** The whole text of a file. */
 export type FileContent = {
   text: string
+}
+
+/** A file: `file_data` are its bytes in base64, or as a `data:` address. */
+export type FileData = {
+  filename?: string | null
+  file_data?: string | null
 }
 
 /** What a file was like when it was named: the hash of its content and when it was last changed. */
@@ -1198,6 +1306,17 @@ export type Filters = {
   until: string | null
 }
 
+/** What was found, the latest first, and the cursor of the next page; null when this was the last. `words` and `understood` tell how the line was read. `complete` is false while some sessions are not indexed yet: ask again in a moment. `names_only` tells that only names are looked at, because conversations are encrypted. */
+export type FindView = {
+  words: string[]
+  understood: string[]
+  found: FoundInSession[]
+  items: FoundAgentItem[]
+  cursor: string | null
+  complete: boolean
+  names_only: boolean
+}
+
 /** What a provider answered to one call, folded from its bytes. `id` is the provider's name for the answer, and `finish_reason` is in its words. `error` is what an answer without success says. */
 export type FoldedReply = {
   id: string
@@ -1231,6 +1350,28 @@ export type Found = {
   pages: number[]
 }
 
+/** An item of an agent whose name or description has the words. */
+export type FoundAgentItem = {
+  agent: string
+  type: "rule" | "reference" | "tool"
+  name: string
+  server: string | null
+  include: "always" | "manual" | "agent"
+  description: string
+}
+
+/** A turn, a message that was said elsewhere (`turn` is null), or a session's name (both are null) that was found. `seq` is where it begins in the log. `tokens` is how long the turn's request was; null where it had none. */
+export type FoundInSession = {
+  session_id: string
+  title: string
+  agent: string
+  turn: number | null
+  seq: number | null
+  at: string
+  tokens: number | null
+  excerpt: string
+}
+
 /** Items that a query needs, best first, each with its evidence. `degraded` says what was less good than it should be: only words were compared, a language is not the model's. */
 export type FoundItems = {
   items: ContextItem[]
@@ -1256,6 +1397,11 @@ export type FunctionCallInput = {
 export type FunctionCall = {
   name: string
   arguments: string
+}
+
+/** A key of a provider. */
+export type GivenKey = {
+  key: string
 }
 
 export type HTTPValidationError = {
@@ -1284,6 +1430,11 @@ export type HistoryClearedEvent = {
   keys: string[]
   actor: "user" | "model" | "system"
   type: "history.cleared"
+}
+
+/** An image, as a `data:` address. */
+export type ImageAddress = {
+  url: string
 }
 
 /** An image part. */
@@ -1504,6 +1655,12 @@ export type ItemsView = {
 
 export type JsonValue = unknown
 
+/** Names of models that are known to work, as `provider:model`; others may work too. And every provider. */
+export type KnownModels = {
+  models: string[]
+  providers: ProviderView[]
+}
+
 /** A question, and the items that it needs; those in `may` are neither right nor wrong. */
 export type LabelBody = {
   message: string
@@ -1548,6 +1705,7 @@ export type MessageAdded = {
   content: string
   tokens: number
   source: string
+  attachments: Attachment[]
   type: "message.added"
 }
 
@@ -1559,6 +1717,7 @@ export type MessageAddedEvent = {
   content: string
   tokens: number
   source: string
+  attachments: Attachment[]
   type: "message.added"
 }
 
@@ -1633,11 +1792,6 @@ export type ModelList = {
   data: Model[]
 }
 
-/** Names of models that are known to work, as `provider:model`; others may work too. */
-export type ModelNames = {
-  models: string[]
-}
-
 /** What a million tokens of a model cost in US dollars, as its agent says. Tokens that are read from the provider's cache or written to it cost what other input costs, unless they have a price of their own. */
 export type ModelPrice = {
   input: number
@@ -1696,6 +1850,13 @@ export type Need = {
   domain: "text" | "tools" | null
 }
 
+/** A new agent: without items, or a copy of the agent `copy_of`. */
+export type NewAgent = {
+  name: string
+  description?: string
+  copy_of?: string | null
+}
+
 /** A conversation to begin. `metadata.agent` names the agent, `metadata.name` the session. */
 export type NewConversation = {
   items?: Item[] | null
@@ -1722,12 +1883,13 @@ export type NewItems = {
   items: Item[]
 }
 
-/** What the user says. With `wait_s`, a session that is busy is waited for. `tools` are tools of the server `client`, which the caller runs itself: the turn waits for their results. */
+/** What the user says. With `wait_s`, a session that is busy is waited for. `tools` are tools of the server `client`, which the caller runs itself: the turn waits for their results. `attachments` are files that come with the message. */
 export type NewMessage = {
   content: string
   wait_s?: number
   tools?: CallerTool[]
   reply_options?: ReplyOptionsInput | null
+  attachments?: FileBody[]
 }
 
 /** What a new session begins with. Without an agent it gets the first one. */
@@ -1756,10 +1918,13 @@ export type OfferedTool = {
   deferred: boolean
 }
 
-/** A tool that was offered in the last call, the bytes that describe it, and how often it was called. */
+/** A tool that was offered in the last call, and how often it was called. `bytes` and `tokens` are what describes it in that call, `session_tokens` what that came to over all calls. `server` is the MCP server that its name tells of; empty for others. */
 export type OfferedToolUse = {
   name: string
+  server: string
   bytes: number
+  tokens: number
+  session_tokens: number
   calls: number
 }
 
@@ -1780,13 +1945,15 @@ export type OpenedFile = {
   modified_at: string
 }
 
-/** The program that a recorded session belongs to. `conversation` is the program's own id for it, empty where the program gave none. `parent` is the session whose agent began this one, such as that of a subagent. */
+/** The program that a recorded session belongs to. `conversation` is the program's own id for it, empty where the program gave none. `parent` is the session whose agent began this one, such as that of a subagent. Of an imported session `source` says what it was read from, and `not_told` what that source did not tell when the session began. */
 export type Origin = {
-  kind: "xray"
+  kind: "xray" | "import"
   program: string
   version: string
   conversation: string
   parent: string | null
+  source: "claude-code" | "codex" | "otel" | "langfuse" | "litellm" | null
+  not_told: ("wire" | "system" | "tools" | "messages" | "usage" | "failures")[]
 }
 
 /** A page to fetch. */
@@ -1804,7 +1971,7 @@ export type PageIn = {
 
 /** One stretch of the request that is not an item by itself: what it is, what it cost, whether it was cut. */
 export type Part = {
-  kind: "core" | "site" | "user_context" | "time_context" | "override" | "rules" | "references" | "tools" | "summary" | "history" | "sources" | "additions" | "recall" | "resume" | "fetched" | "selected" | "message"
+  kind: "core" | "site" | "user_context" | "time_context" | "override" | "rules" | "references" | "tools" | "summary" | "history" | "sources" | "additions" | "recall" | "resume" | "fetched" | "attached" | "selected" | "message"
   name: string
   tokens: number
   hash: string | null
@@ -1815,7 +1982,7 @@ export type Part = {
 
 /** What became of a stretch of the prompt. `tokens` is how many it takes more, or less. */
 export type PartChange = {
-  kind: "core" | "site" | "user_context" | "time_context" | "override" | "rules" | "references" | "tools" | "summary" | "history" | "sources" | "additions" | "recall" | "resume" | "fetched" | "selected" | "message"
+  kind: "core" | "site" | "user_context" | "time_context" | "override" | "rules" | "references" | "tools" | "summary" | "history" | "sources" | "additions" | "recall" | "resume" | "fetched" | "attached" | "selected" | "message"
   name: string
   happened: "entered" | "left" | "changed" | "moved"
   tokens: number
@@ -1824,7 +1991,7 @@ export type PartChange = {
 
 /** One kind of part: in how many requests it was, what it took there, how often it had to be cut or left out. `cost_usd` is what it cost as input in all calls of those turns, at the price of its place: tokens that the provider read from its cache, wrote to it, or neither. */
 export type PartRow = {
-  kind: "core" | "site" | "user_context" | "time_context" | "override" | "rules" | "references" | "tools" | "summary" | "history" | "sources" | "additions" | "recall" | "resume" | "fetched" | "selected" | "message"
+  kind: "core" | "site" | "user_context" | "time_context" | "override" | "rules" | "references" | "tools" | "summary" | "history" | "sources" | "additions" | "recall" | "resume" | "fetched" | "attached" | "selected" | "message"
   requests: number
   tokens: number
   share: number
@@ -1834,7 +2001,7 @@ export type PartRow = {
 
 /** What one kind of part takes of a request. */
 export type PartTokens = {
-  kind: "core" | "site" | "user_context" | "time_context" | "override" | "rules" | "references" | "tools" | "summary" | "history" | "sources" | "additions" | "recall" | "resume" | "fetched" | "selected" | "message"
+  kind: "core" | "site" | "user_context" | "time_context" | "override" | "rules" | "references" | "tools" | "summary" | "history" | "sources" | "additions" | "recall" | "resume" | "fetched" | "attached" | "selected" | "message"
   tokens: number
 }
 
@@ -1911,7 +2078,7 @@ export type Patterns = {
 /** Something that competed for the room, and how many of its tokens were sent. `tier` is its importance. */
 export type PlacedPiece = {
   key: string
-  tier: "must" | "latest" | "resume" | "summary" | "manual" | "selected" | "finder" | "carried" | "fetched" | "recall" | "older"
+  tier: "must" | "attached" | "latest" | "resume" | "summary" | "manual" | "selected" | "finder" | "carried" | "fetched" | "recall" | "older"
   tokens: number
   sent_tokens: number
   can_shorten: boolean
@@ -1923,7 +2090,7 @@ export type Prefix = {
   same_tokens: number
   bytes_before: number
   bytes_after: number
-  part: "core" | "site" | "user_context" | "time_context" | "override" | "rules" | "references" | "tools" | "summary" | "history" | "sources" | "additions" | "recall" | "resume" | "fetched" | "selected" | "message" | null
+  part: "core" | "site" | "user_context" | "time_context" | "override" | "rules" | "references" | "tools" | "summary" | "history" | "sources" | "additions" | "recall" | "resume" | "fetched" | "attached" | "selected" | "message" | null
   name: string
   item: ItemRef | null
   happened: "entered" | "left" | "changed" | "moved" | null
@@ -1944,11 +2111,17 @@ export type PrefixBreak = {
   cost_usd: string | null
 }
 
-/** How stable the beginning of the prompt is, from one turn of a session to the next: what prompt caches live on. `kept_share` is how much of the previous prompt, in bytes, the next one began with; `cached_share` is how much of the input providers reported as read from their cache. */
+/** How stable the beginning of the prompt is, from one turn of a session to the next: what prompt caches live on. `kept_share` is how much of the previous prompt, in bytes, the next one began with; `cached_share` is how much of the input providers reported as read from their cache. `rebases` are requests that did not go on with the last one, with what that cost. Of the first calls of turns `expected_tokens` should have been read from the cache, and `read_tokens` were. In `collapses` of them far less was read than expected, `missing_tokens` in all: the provider dropped the beginning early, or another of its machines took the call. */
 export type PrefixKept = {
   compared: number
   kept_share: number | null
   cached_share: number | null
+  rebases: number
+  rebase_usd: string
+  expected_tokens: number
+  read_tokens: number
+  collapses: number
+  missing_tokens: number
 }
 
 /** Something in the folder that cannot be used, and where. Everything else keeps working. */
@@ -2015,6 +2188,17 @@ export type Proposal = {
   better: boolean
 }
 
+/** A provider of models. When something is lacking, `advice` says what to do; the key itself is never shown. `url` is the address that is asked when it is not the provider's own. `models` are names that are known; others may work too. */
+export type ProviderView = {
+  name: string
+  lacking: "key" | "package" | "address" | null
+  advice: string
+  key_variable: string
+  key_source: "environment" | "kept" | null
+  url: string
+  models: string[]
+}
+
 /** What calls were made for: tokens and cost as far as they are known, and how many calls lack which. */
 export type PurposeRow = {
   purpose: "answer" | "summary" | "embedding" | "count" | "helper"
@@ -2073,13 +2257,23 @@ export type ReasoningOptions = {
   effort?: string | null
 }
 
-/** A request that does not go on with the one before. `rewritten_tokens` are those that could have been read from the cache and are not; `price_tokens` is what that costs, in tokens of plain input, and `price_usd` in dollars, where the model has a price. */
+/** A request that does not go on with the one before. `rewritten_tokens` are those that could have been read from the cache and are not; `price_tokens` is what that costs, in tokens of plain input, and `price_usd` in dollars, where the model has a price. `item` is the one that had to leave, where one had to. */
 export type Rebase = {
   code: "carrying_cost" | "size" | "cold" | "item" | "model" | "system" | "tools" | "history"
   reason: string
   rewritten_tokens: number
   price_tokens: number
   price_usd: number | null
+  item: string
+}
+
+/** What broke the beginning of prompts: why, which item had to leave (empty where none had to), how often, and what was written again for it. */
+export type RebaseRow = {
+  code: "carrying_cost" | "size" | "cold" | "item" | "model" | "system" | "tools" | "history"
+  item: string
+  rebases: number
+  rewritten_tokens: number
+  cost_usd: string
 }
 
 /** Whether a past request can be rebuilt byte for byte; `damages` say what is amiss if not. */
@@ -2101,6 +2295,22 @@ export type ReceiptItem = {
   score: number | null
   tokens: number
   sent: boolean
+}
+
+/** What the recording proxy did since this worker started. `lost` counts calls that were passed on and not recorded, by reason: `full` (too much was waiting), `store` (it did not take them), `unreadable`. `providers` are the names under `/xray/`. */
+export type RecordingStatus = {
+  providers: string[]
+  recorded: number
+  lost: Record<string, number>
+  waiting_bytes: number
+}
+
+/** A text that the last call holds more than once. `tokens` are those of the copies after the first. */
+export type RepeatedText = {
+  kind: "tool" | "system" | "environment" | "instructions" | "skills" | "mcp" | "reminder" | "billing" | "message" | "reply" | "thinking" | "call" | "result" | "attachment" | "setting"
+  name: string
+  copies: number
+  tokens: number
 }
 
 /** What became of one candidate: in the turn, and now. `fits` is None for one that was not selected. */
@@ -2193,17 +2403,18 @@ export type RequestContext = {
   prefix: SentPrefix | null
 }
 
-/** One message as the model gets it, and the part of the prompt order that it belongs to. `name` tells parts of one kind apart for people; the model never sees it. `is_error` is for the result of a tool that failed. `erased` tells that the text of a past message was erased since. `tools_added` names tools that the model has from here on; how it is told is its provider's affair. */
+/** One message as the model gets it, and the part of the prompt order that it belongs to. `name` tells parts of one kind apart for people; the model never sees it. `is_error` is for the result of a tool that failed. `erased` tells that the text of a past message was erased since. `tools_added` names tools that the model has from here on; how it is told is its provider's affair. `files` go with the text, in this order. */
 export type RequestMessage = {
   role: "system" | "user" | "assistant" | "tool"
   content: string
-  part: "core" | "site" | "user_context" | "time_context" | "override" | "rules" | "references" | "tools" | "summary" | "history" | "sources" | "additions" | "recall" | "resume" | "fetched" | "selected" | "message"
+  part: "core" | "site" | "user_context" | "time_context" | "override" | "rules" | "references" | "tools" | "summary" | "history" | "sources" | "additions" | "recall" | "resume" | "fetched" | "attached" | "selected" | "message"
   name: string
   tool_calls: ToolCall[]
   tool_call_id: string | null
   is_error: boolean
   erased: boolean
   tools_added: string[]
+  files: SentFile[]
 }
 
 /** A selection that was run again, best first. `measured` tells whether anything had to be measured again. `search` are all settings that it ran under. `degraded` says what was less good than it should be. */
@@ -2296,9 +2507,10 @@ export type RoomState = {
   left_tokens: number | null
 }
 
-/** The folders whose files may be shown and edited; `WINDOWPANE_ROOTS` names them. */
+/** The folders whose files may be shown and edited; `WINDOWPANE_ROOTS` names them. `offered` is the folder that the server was started in, where it may be shared; null where it may not. It is among the roots when it is shared. */
 export type RootList = {
   roots: string[]
+  offered: string | null
 }
 
 /** A request to run an agent. Also echoed back as RUN_STARTED.input. Only threadId, runId and messages are required: those are the three the SDKs already agree on, and for tools and context an absent key and an empty array mean the same thing, so requiring them would catch nothing a producer could get wrong. */
@@ -2352,11 +2564,20 @@ export type Selected = {
   reason: string
 }
 
-/** One call and its body. `parts` are the bytes of each field of the body, such as `tools`, `system` and `messages`. `shared_bytes` is how much the body has in common, at the beginning, with the one sent before for the same purpose; null for the first. */
+/** One call and its body. `kinds` are what the body is made of, the largest first. `shared_bytes` is how much the body has in common, at the beginning, with the one sent before for the same purpose; null for the first. */
 export type SentCall = {
   call: CallView
-  parts: Record<string, number>
+  kinds: SentShare[]
   shared_bytes: number | null
+}
+
+/** A file that a model is given with a message as it is, and what that costs. `estimated`: no rule is known. */
+export type SentFile = {
+  name: string
+  media_type: string
+  blob: string
+  tokens: number
+  estimated: boolean
 }
 
 /** An item of a past request as it was then. `text` is the whole text of a rule or a reference; when the item's status is `truncated` the model was given its beginning, and the turn's request shows how much. `definition` is everything that the item's hash covers. Both are null when there was nothing to send. `changed_since` compares with the agent now; it is `unknown` when the tool's server is away. */
@@ -2367,7 +2588,18 @@ export type SentItem = {
   changed_since: "unchanged" | "changed" | "deleted" | "unknown"
 }
 
-/** What a request began with, as hashes: enough to tell whether the next one goes on with it, and where it breaks. `messages` counts the system messages too. `tokens` is what a provider can keep of it: all that stands before the first volatile block. `expected_tokens` is how much of this request the provider should have read from its cache. */
+/** A part of a body, in characters. Parts follow one another without a gap. `tokens` is this part's share of what the provider counted, or our own count where it reported none; the parts of a call add up to it. `cost_usd` is what these tokens cost: null when usage or price is not known. */
+export type SentPart = {
+  kind: "tool" | "system" | "environment" | "instructions" | "skills" | "mcp" | "reminder" | "billing" | "message" | "reply" | "thinking" | "call" | "result" | "attachment" | "setting"
+  name: string
+  start: number
+  end: number
+  bytes: number
+  tokens: number
+  cost_usd: string | null
+}
+
+/** What a request began with, as hashes: enough to tell whether the next one goes on with it, and where it breaks. `messages` counts the system messages too. `tokens` is what a provider can keep of it: all that stands before the first volatile block. `expected_tokens` is how much of this request the provider should have read from its cache. `rewrite_price` is what writing one of these tokens again costs beyond reading it, in plain tokens, and `input_usd` the price of a plain one. */
 export type SentPrefix = {
   system: string
   tools: string
@@ -2378,16 +2610,27 @@ export type SentPrefix = {
   system_tokens: number
   tools_tokens: number
   expected_tokens: number
+  rewrite_price: number
+  input_usd: number | null
 }
 
-/** A tool server became ready for this session for the first time and brought its `always` tools. */
+/** What the parts of one kind take of a call. `cost_usd` is null when usage or price is not known. */
+export type SentShare = {
+  kind: "tool" | "system" | "environment" | "instructions" | "skills" | "mcp" | "reminder" | "billing" | "message" | "reply" | "thinking" | "call" | "result" | "attachment" | "setting"
+  parts: number
+  bytes: number
+  tokens: number
+  cost_usd: string | null
+}
+
+/** A tool server became ready for this session for the first time, or unlocked more, and brought `always` tools. */
 export type ServerArrived = {
   server: string
   items: SessionItem[]
   type: "server.arrived"
 }
 
-/** A tool server became ready for this session for the first time and brought its `always` tools. */
+/** A tool server became ready for this session for the first time, or unlocked more, and brought `always` tools. */
 export type ServerArrivedEvent = {
   seq: number
   at: string
@@ -2439,9 +2682,10 @@ export type ServerView = {
   tools: string[]
 }
 
-/** What changes about a session. What is not named stays; null clears. `context` replaces the whole working context, then `setContext` changes one set of it. With `sessionId` the change is refused when it is another session than the one addressed. The names may also be written with underscores. */
+/** What changes about a session. What is not named stays; null clears. With `agent` the session is given another agent; turns before keep what they were given. `context` replaces the whole working context, then `setContext` changes one set of it. With `sessionId` the change is refused when it is another session than the one addressed. The names may also be written with underscores. */
 export type SessionChange = {
   name?: string | null
+  agent?: string | null
   settings?: Partial<SessionSettings> | null
   context?: Record<string, string[]> | null
   setContext?: SetContext | null
@@ -2568,7 +2812,7 @@ export type SessionUpdatedEvent = {
   type: "session.updated"
 }
 
-/** A session as it is now. `settings` are its own; null: as the agent has it. `title` is its name, or how its conversation begins. `excluded` are items that were removed or excluded by hand, and are not selected for its requests. `branch_of` is where a session that was forked began. `origin` is the program whose calls were recorded; null: a session of an agent. */
+/** A session as it is now. `settings` are its own; null: as the agent has it. `title` is its name, or how its conversation begins. `excluded` are items that were removed or excluded by hand, and are not selected for its requests. `branch_of` is where a session that was forked began. `origin` is the program whose calls were recorded; null: a session of an agent. Turns that were erased are not in `turn_count`; numbers go on after them: `last_turn` is the latest. */
 export type SessionView = {
   id: string
   name: string
@@ -2589,6 +2833,7 @@ export type SessionView = {
   summary: Summary | null
   message_count: number
   turn_count: number
+  last_turn: number
   token_count: number
   seq: number
   created_at: string | null
@@ -2604,12 +2849,38 @@ export type SetContext = {
   mode?: "replace" | "merge"
 }
 
+/** A call of a share file. Its record has no body: that begins with `same` characters of the body before, and then has `text`; null when it is not in the file. */
+export type SharedCall = {
+  record: CallRecord
+  same: number
+  text: string | null
+}
+
+/** Whether the offered folder is shared. It is named, so that no other one is shared by mistake. */
+export type SharedFolder = {
+  path: string
+  share?: boolean
+}
+
 /** An item of a combination. `held`: it is in the session already. `added`: a user had added it by hand. */
 export type SharedItem = {
   ref: ItemRef
   description: string
   held: boolean
   added: boolean
+}
+
+/** A session as a file that the page opens without storing it: what was said, and every call taken apart. `comparisons` are of calls that follow one another. Anything that looks like a key is taken out. In a `redacted` file every text is replaced by its length and a hash, and bodies are left out. */
+export type SharedSession = {
+  session: SessionView
+  messages: (UserMessage | SystemMessage | ErrorMessage | ApprovalMessage | AssistantMessage)[]
+  report: XrayReport
+  calls: SharedCall[]
+  comparisons: CallComparison[]
+  redacted: boolean
+  shared_at: string
+  format: "windowpane.share"
+  version: 1
 }
 
 /** One of the two turns, in figures. `calls` are all of its calls, with retries; `usage` and `cost_usd` are what is known of them together, and `calls_without_usage` and `calls_without_price` say of how many that is not known. `cost_usd` is None when none is. */
@@ -2691,6 +2962,14 @@ export type StageRow = {
   p99_ms: number
 }
 
+/** Something that a tool read more than once: all but the last result are old, and the last call still holds them. `subject` is the file or the command. `tokens` are those of the old results. */
+export type StaleResult = {
+  tool: string
+  subject: string
+  reads: number
+  tokens: number
+}
+
 /** What a session holds, true after every clear and delete. `token_count` is our own count of what was said; `usage` is what providers reported for all `call_count` calls, retries, broken answers and summaries included. `cost_usd` covers the calls whose usage and price are known, and is null when there is none; `calls_without_usage` and `calls_without_price` are the others. */
 export type Statistics = {
   mode: "normal" | "thinking" | "research"
@@ -2729,7 +3008,7 @@ export type Storage = {
 }
 
 /** An event in the log of a session. */
-export type StoredEvent = SessionCreatedEvent | SessionUpdatedEvent | ItemAddedEvent | ItemRemovedEvent | ItemReadmittedEvent | ServerArrivedEvent | MessageAddedEvent | MessageRemovedEvent | TurnStartedEvent | RequestBuiltEvent | CallSentEvent | CallEndedEvent | ModelRepliedEvent | ToolReturnedEvent | ApprovalRequestedEvent | ApprovalDecidedEvent | CancelRequestedEvent | TurnFinishedEvent | SummaryMadeEvent | FetchedAddedEvent | FetchedClearedEvent | SessionContextEvent | HistoryClearedEvent | ErasedEvent
+export type StoredEvent = SessionCreatedEvent | SessionUpdatedEvent | AgentChangedEvent | ItemAddedEvent | ItemRemovedEvent | ItemReadmittedEvent | ServerArrivedEvent | MessageAddedEvent | MessageRemovedEvent | TurnStartedEvent | RequestBuiltEvent | CallSentEvent | CallEndedEvent | ModelRepliedEvent | ToolReturnedEvent | ApprovalRequestedEvent | ApprovalDecidedEvent | CancelRequestedEvent | TurnFinishedEvent | SummaryMadeEvent | FetchedAddedEvent | FetchedClearedEvent | SessionContextEvent | HistoryClearedEvent | ErasedEvent
 
 /** What is to be streamed beside the answer. */
 export type StreamOptions = {
@@ -2864,10 +3143,11 @@ export type ToolCall = {
   ref: ItemRef | null
 }
 
-/** A call that waits for a person, and what was decided. None: not decided yet. */
+/** A call that waits for a person, and what was decided. None: not decided yet. `by` is who decided: the system where no person can be asked. */
 export type ToolCallApproval = {
   call: ToolCall
   decision: "allow_once" | "allow_session" | "deny" | null
+  by: "user" | "model" | "system"
 }
 
 /** What a tool returned, as a message in the conversation. Stands alone rather than composing BaseMessage, because it carries no name. */
@@ -2889,20 +3169,22 @@ export type ToolName = {
   name: string
 }
 
-/** What came back from a tool call, as the text that the model is given. */
+/** What came back from a tool call, as the text that the model is given, and images and documents beside it. */
 export type ToolResultInput = {
   call_id: string
   content: string
   is_error?: boolean
   latency_ms?: number
+  attachments?: AttachmentInput[]
 }
 
-/** What came back from a tool call, as the text that the model is given. */
+/** What came back from a tool call, as the text that the model is given, and images and documents beside it. */
 export type ToolResult = {
   call_id: string
   content: string
   is_error: boolean
   latency_ms: number
+  attachments: Attachment[]
 }
 
 /** One tool call ended, well or not. */
@@ -3018,17 +3300,18 @@ export type TurnRecord = {
   events: StoredEvent[]
 }
 
-/** The user's message arrived, byte for byte. `key` is the caller's idempotency key, if there was one. `resumed` tells that the session had been left alone, so the model is to be reminded of what it was working on. */
+/** The user's message arrived, byte for byte, with its files. `key` is the caller's idempotency key, if there was one. `resumed` tells that the session had been left alone, so the model is to be reminded of what it was working on. */
 export type TurnStarted = {
   turn: number
   message: string
   key: string | null
   tokens: number
   resumed: boolean
+  attachments: Attachment[]
   type: "turn.started"
 }
 
-/** The user's message arrived, byte for byte. `key` is the caller's idempotency key, if there was one. `resumed` tells that the session had been left alone, so the model is to be reminded of what it was working on. */
+/** The user's message arrived, byte for byte, with its files. `key` is the caller's idempotency key, if there was one. `resumed` tells that the session had been left alone, so the model is to be reminded of what it was working on. */
 export type TurnStartedEvent = {
   seq: number
   at: string
@@ -3037,6 +3320,7 @@ export type TurnStartedEvent = {
   key: string | null
   tokens: number
   resumed: boolean
+  attachments: Attachment[]
   type: "turn.started"
 }
 
@@ -3107,9 +3391,10 @@ export type UserMessageInput = {
   [more: string]: unknown
 }
 
-/** What the user wrote, byte for byte. */
+/** What the user wrote, byte for byte, and the files that came with it. */
 export type UserMessage = {
   content: string
+  attachments: Attachment[]
   turn: number | null
   seq: number
   at: string
@@ -3149,7 +3434,7 @@ export type VideoPart = {
 }
 
 /** What a stream of a session sends: stored events, text while it is written, and news about the stream. `session.context` with reason `load` is not stored and has neither `seq` nor `at`. */
-export type WatchedEvent = SessionCreatedEvent | SessionUpdatedEvent | ItemAddedEvent | ItemRemovedEvent | ItemReadmittedEvent | ServerArrivedEvent | MessageAddedEvent | MessageRemovedEvent | TurnStartedEvent | RequestBuiltEvent | CallSentEvent | CallEndedEvent | ModelRepliedEvent | ToolReturnedEvent | ApprovalRequestedEvent | ApprovalDecidedEvent | CancelRequestedEvent | TurnFinishedEvent | SummaryMadeEvent | FetchedAddedEvent | FetchedClearedEvent | SessionContextEvent | HistoryClearedEvent | ErasedEvent | DeltaEvent | MissedEvent | SessionDeletedEvent
+export type WatchedEvent = SessionCreatedEvent | SessionUpdatedEvent | AgentChangedEvent | ItemAddedEvent | ItemRemovedEvent | ItemReadmittedEvent | ServerArrivedEvent | MessageAddedEvent | MessageRemovedEvent | TurnStartedEvent | RequestBuiltEvent | CallSentEvent | CallEndedEvent | ModelRepliedEvent | ToolReturnedEvent | ApprovalRequestedEvent | ApprovalDecidedEvent | CancelRequestedEvent | TurnFinishedEvent | SummaryMadeEvent | FetchedAddedEvent | FetchedClearedEvent | SessionContextEvent | HistoryClearedEvent | ErasedEvent | DeltaEvent | MissedEvent | SessionDeletedEvent
 
 /** One difference between what was built and what was sent, and what made it. */
 export type WireChange = {
@@ -3181,13 +3466,18 @@ export type Wrong = {
   missed: ItemRef[]
 }
 
-/** The essence of a session's calls. `cache` is what the calls read from the provider's cache, and what broke the prefix. `subagents` are the sessions that this one's agent began, by id. */
+/** The essence of a session's calls. `cache` is what the calls read from the provider's cache, and what broke the prefix. `last` is the number of the last call that asked for an answer; `parts`, `tools`, `repeated` and `stale` are about it, and `window_tokens` is what its model can take in; null when that is not known. `subagents` are the sessions that this one's agent began, by id. */
 export type XrayReport = {
   session: SessionView
   calls: SentCall[]
   together: CallList
   cache: CacheReport
+  last: number | null
+  window_tokens: number | null
+  parts: SentPart[]
   tools: OfferedToolUse[]
+  repeated: RepeatedText[]
+  stale: StaleResult[]
   subagents: string[]
 }
 
@@ -3231,10 +3521,22 @@ export interface Operations {
     body: undefined
     answer: AgentList
   }
+  create_agent: {
+    path: Record<string, never>
+    query: Record<string, never>
+    body: NewAgent
+    answer: AgentView
+  }
   read_agent: {
     path: { agent: string }
     query: Record<string, never>
     body: undefined
+    answer: AgentView
+  }
+  rename_agent: {
+    path: { agent: string }
+    query: Record<string, never>
+    body: AgentChange
     answer: AgentView
   }
   run_agent: {
@@ -3418,7 +3720,7 @@ export interface Operations {
     answer: Dashboard
   }
   export_analytics: {
-    path: { listed: "days" | "models" | "agents" | "purposes" | "parts" | "items" | "scores" | "latency" | "sources" }
+    path: { listed: "days" | "models" | "agents" | "purposes" | "parts" | "items" | "scores" | "latency" | "sources" | "rebases" }
     query: { since?: string | null; until?: string | null; agent?: string | null; model?: string | null; everyone?: boolean }
     body: undefined
     answer: undefined
@@ -3433,6 +3735,12 @@ export interface Operations {
     path: Record<string, never>
     query: Record<string, never>
     body: undefined
+    answer: RootList
+  }
+  share_folder: {
+    path: Record<string, never>
+    query: Record<string, never>
+    body: SharedFolder
     answer: RootList
   }
   read_file: {
@@ -3481,13 +3789,37 @@ export interface Operations {
     path: Record<string, never>
     query: Record<string, never>
     body: undefined
-    answer: ModelNames
+    answer: KnownModels
   }
   check_model: {
     path: { model: string }
     query: Record<string, never>
     body: undefined
     answer: undefined
+  }
+  take_spans: {
+    path: Record<string, never>
+    query: Record<string, never>
+    body: Record<string, unknown>
+    answer: Record<string, unknown>
+  }
+  delete_provider_key: {
+    path: { provider: string }
+    query: Record<string, never>
+    body: undefined
+    answer: undefined
+  }
+  put_provider_key: {
+    path: { provider: string }
+    query: Record<string, never>
+    body: GivenKey
+    answer: undefined
+  }
+  find: {
+    path: Record<string, never>
+    query: { q: string; agent?: string | null; limit?: number; cursor?: string | null }
+    body: undefined
+    answer: FindView
   }
   list_sessions: {
     path: Record<string, never>
@@ -3531,6 +3863,12 @@ export interface Operations {
     body: Decisions
     answer: TurnView
   }
+  read_attachment_file: {
+    path: { session_id: string; blob: string }
+    query: Record<string, never>
+    body: undefined
+    answer: undefined
+  }
   get_session_cache: {
     path: { session_id: string }
     query: Record<string, never>
@@ -3542,6 +3880,18 @@ export interface Operations {
     query: Record<string, never>
     body: undefined
     answer: CallList
+  }
+  get_session_call: {
+    path: { session_id: string; number: number }
+    query: Record<string, never>
+    body: undefined
+    answer: CallRecord
+  }
+  compare_calls: {
+    path: { session_id: string; number: number }
+    query: { with: number }
+    body: undefined
+    answer: CallComparison
   }
   cancel_turn: {
     path: { session_id: string }
@@ -3681,6 +4031,12 @@ export interface Operations {
     body: Results
     answer: TurnView
   }
+  share_session: {
+    path: { session_id: string }
+    query: { redacted?: boolean }
+    body: undefined
+    answer: SharedSession
+  }
   find_similar: {
     path: { session_id: string }
     query: { message: string }
@@ -3813,6 +4169,12 @@ export interface Operations {
     body: undefined
     answer: XrayReport
   }
+  recording_status: {
+    path: Record<string, never>
+    query: Record<string, never>
+    body: undefined
+    answer: RecordingStatus
+  }
   health: {
     path: Record<string, never>
     query: Record<string, never>
@@ -3930,7 +4292,9 @@ export const OPERATIONS = {
   list_anthropic_models: ["GET", "/anthropic/v1/models"],
   read_anthropic_model: ["GET", "/anthropic/v1/models/{model}"],
   list_agents: ["GET", "/api/agents"],
+  create_agent: ["POST", "/api/agents"],
   read_agent: ["GET", "/api/agents/{agent}"],
+  rename_agent: ["PATCH", "/api/agents/{agent}"],
   run_agent: ["POST", "/api/agents/{agent}/ag-ui"],
   evaluate_agent: ["POST", "/api/agents/{agent}/evaluation"],
   watch_agent: ["GET", "/api/agents/{agent}/events"],
@@ -3964,6 +4328,7 @@ export const OPERATIONS = {
   export_analytics: ["GET", "/api/analytics/{listed}.csv"],
   read_costs: ["GET", "/api/costs"],
   list_roots: ["GET", "/api/files"],
+  share_folder: ["POST", "/api/files"],
   read_file: ["GET", "/api/files/content"],
   write_file: ["PUT", "/api/files/content"],
   read_diff: ["GET", "/api/files/diff"],
@@ -3973,6 +4338,10 @@ export const OPERATIONS = {
   read_me: ["GET", "/api/me"],
   list_known_models: ["GET", "/api/models"],
   check_model: ["GET", "/api/models/{model}"],
+  take_spans: ["POST", "/api/otlp/v1/traces"],
+  delete_provider_key: ["DELETE", "/api/providers/{provider}/key"],
+  put_provider_key: ["PUT", "/api/providers/{provider}/key"],
+  find: ["GET", "/api/search"],
   list_sessions: ["GET", "/api/sessions"],
   create_session: ["POST", "/api/sessions"],
   import_session: ["POST", "/api/sessions/import"],
@@ -3980,8 +4349,11 @@ export const OPERATIONS = {
   read_session: ["GET", "/api/sessions/{session_id}"],
   update_session: ["PATCH", "/api/sessions/{session_id}"],
   decide: ["POST", "/api/sessions/{session_id}/approvals"],
+  read_attachment_file: ["GET", "/api/sessions/{session_id}/attachments/{blob}"],
   get_session_cache: ["GET", "/api/sessions/{session_id}/cache"],
   list_session_calls: ["GET", "/api/sessions/{session_id}/calls"],
+  get_session_call: ["GET", "/api/sessions/{session_id}/calls/{number}"],
+  compare_calls: ["GET", "/api/sessions/{session_id}/calls/{number}/compare"],
   cancel_turn: ["POST", "/api/sessions/{session_id}/cancel"],
   watch_session: ["GET", "/api/sessions/{session_id}/events"],
   exclude_session_item: ["POST", "/api/sessions/{session_id}/excluded"],
@@ -4005,6 +4377,7 @@ export const OPERATIONS = {
   fetch_page: ["POST", "/api/sessions/{session_id}/pages/fetch"],
   preview: ["POST", "/api/sessions/{session_id}/preview"],
   answer_calls: ["POST", "/api/sessions/{session_id}/results"],
+  share_session: ["GET", "/api/sessions/{session_id}/share"],
   find_similar: ["GET", "/api/sessions/{session_id}/similar"],
   read_statistics: ["GET", "/api/sessions/{session_id}/statistics"],
   read_summary: ["GET", "/api/sessions/{session_id}/summary"],
@@ -4027,6 +4400,7 @@ export const OPERATIONS = {
   read_turn_usage: ["GET", "/api/sessions/{session_id}/turns/{turn}/usage"],
   read_turn_use: ["GET", "/api/sessions/{session_id}/turns/{turn}/use"],
   xray_session: ["GET", "/api/sessions/{session_id}/xray"],
+  recording_status: ["GET", "/api/xray"],
   health: ["GET", "/healthz"],
   read_metrics: ["GET", "/metrics"],
   readiness: ["GET", "/readyz"],

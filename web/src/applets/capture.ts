@@ -13,6 +13,16 @@ export function itemsOf(applet: Applet | null): string[] | null {
   return [applet.slug, ...applet.params.map(([name, value]) => `${name}=${value}`)]
 }
 
+/** What was left out by hand, by session: it is not kept again while it stays the same. */
+const leftOut = new Map<string, string>()
+
+/** Do not tell the model what stands beside a session, until something else does. */
+export async function leaveOut(session: LiveSession): Promise<void> {
+  leftOut.set(session.id, JSON.stringify(session.state?.sets['applet'] ?? []))
+  const body = { setContext: { setName: 'applet', items: [] }, sessionId: session.id }
+  await call('update_session', { path: { session_id: session.id }, body })
+}
+
 /**
  * Keep which applet stands beside a session.
  *
@@ -24,6 +34,8 @@ export async function capture(session: LiveSession, applet: Applet): Promise<voi
   const state = session.state
   if (!items || !state || state.deleted || session.connection === 'gone') return
   if (JSON.stringify(items) === JSON.stringify(state.sets['applet'] ?? [])) return
+  if (leftOut.get(session.id) === JSON.stringify(items)) return
+  leftOut.delete(session.id)
   const body = { setContext: { setName: 'applet', items }, sessionId: session.id }
   try {
     await call('update_session', { path: { session_id: session.id }, body }, { keepalive: true })

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { MessagePage, SessionView, Step, WatchedEvent } from '../api/schema.ts'
+import type { MessagePage, SessionView, Step, UserMessage, WatchedEvent } from '../api/schema.ts'
 import {
   apply,
   holds,
@@ -57,6 +57,7 @@ const started = (seq: number, turn = 1, key: string | null = null) => ({
   key,
   tokens: 1,
   resumed: false,
+  attachments: [],
 })
 const replied = (seq: number, text: string, more: Partial<Step> = {}) => ({
   seq,
@@ -135,7 +136,7 @@ describe('a turn', () => {
   })
 
   test('takes the result of a call once', () => {
-    const result = { call_id: 'call_1', content: 'x', is_error: false, latency_ms: 1 }
+    const result = { call_id: 'call_1', content: 'x', is_error: false, latency_ms: 1, attachments: [] }
     const returned = (seq: number) => ({ seq, at: AT, type: 'tool.returned', turn: 1, result })
     const state = after([started(4), replied(5, '', { tool_calls: [CALL] }), returned(6), returned(7)])
 
@@ -159,7 +160,7 @@ describe('a connection that was lost', () => {
 })
 
 describe('opening', () => {
-  const user = { role: 'user', content: 'Hello', turn: 1, seq: 2, at: AT } as const
+  const user: UserMessage = { role: 'user', content: 'Hello', attachments: [], turn: 1, seq: 2, at: AT }
 
   test('goes on after the session as it was read, and leaves what came since to the events', () => {
     const page = { messages: [user, { ...user, seq: 9, turn: 2 }], before: null }
@@ -185,7 +186,7 @@ describe('opening', () => {
 })
 
 test('a message that was sent is pending until the log has it', () => {
-  const pending = [{ key: 'k', content: 'Hello', problem: null }]
+  const pending = [{ key: 'k', content: 'Hello', files: [], problem: null }]
 
   expect(stillPending(pending, after([]))).toBe(pending)
   expect(stillPending(pending, after([started(4, 1, 'k')]))).toEqual([])
@@ -223,7 +224,14 @@ test('an event of a newer server is passed over', () => {
 })
 
 test('a message that was taken back is gone', () => {
-  const said = (seq: number, content: string) => ({ seq, at: AT, type: 'message.added', role: 'user', content })
+  const said = (seq: number, content: string) => ({
+    seq,
+    at: AT,
+    type: 'message.added',
+    role: 'user',
+    content,
+    attachments: [],
+  })
   const state = after([
     said(4, 'One'),
     said(5, 'Two'),

@@ -6,12 +6,14 @@
  */
 
 import type {
+  FileBody,
   ApprovalMessage,
   AssistantMessage,
   Branch,
   ErrorMessage,
   ItemRef,
   MessagePage,
+  Origin,
   SessionContextEvent,
   SessionItem,
   SessionSettings,
@@ -47,6 +49,8 @@ export type SessionState = {
   seq: number
   agent: string
   name: string
+  /** How the conversation began when it was opened, for a session without a name. */
+  title: string
   settings: SessionSettings
   items: SessionItem[]
   /** Items that were removed or excluded by hand: they are not selected. */
@@ -63,6 +67,8 @@ export type SessionState = {
   summary: Summary | null
   /** Where a branch began; null for a session that is none. */
   branchOf: Branch | null
+  /** The program whose calls were recorded; null for a session of an agent. */
+  origin: Origin | null
   deleted: boolean
 }
 
@@ -84,6 +90,7 @@ export function opened(session: SessionView, page: MessagePage): SessionState {
     seq,
     agent: session.agent,
     name: session.name,
+    title: session.title,
     settings: session.settings,
     items: session.items,
     excluded: session.excluded,
@@ -95,6 +102,7 @@ export function opened(session: SessionView, page: MessagePage): SessionState {
     fetchedChanges: 0,
     summary: session.summary,
     branchOf: session.branch_of ?? null,
+    origin: session.origin ?? null,
     deleted: false,
   }
 }
@@ -149,6 +157,8 @@ function meaning(state: SessionState, event: Logged): SessionState {
       const named = name === undefined ? state.name : (name ?? '')
       return { ...state, name: named, settings: { ...state.settings, ...settings } }
     }
+    case 'session.agent':
+      return { ...state, agent: event.agent, items: event.items }
     case 'item.added':
       return holds(state, event.item.ref)
         ? state
@@ -174,7 +184,8 @@ function meaning(state: SessionState, event: Logged): SessionState {
     case 'message.removed':
       return { ...state, messages: state.messages.filter((message) => message.seq !== event.removed) }
     case 'turn.started': {
-      const message: UserMessage = { role: 'user', content: event.message, turn: event.turn, seq, at }
+      const { message: content, attachments, turn } = event
+      const message: UserMessage = { role: 'user', content, attachments, turn, seq, at }
       return {
         ...withMessage(state, message),
         keys: event.key ? [...state.keys, event.key].slice(-KEYS) : state.keys,
@@ -203,13 +214,15 @@ function meaning(state: SessionState, event: Logged): SessionState {
       return withOpen(state, event.turn, { steps: [...steps.slice(0, -1), answered] })
     }
     case 'approval.requested':
-      return withOpen(state, event.turn, { approvals: event.calls.map((call) => ({ call, decision: null })) })
+      return withOpen(state, event.turn, {
+        approvals: event.calls.map((call) => ({ call, decision: null, by: 'user' })),
+      })
     case 'approval.decided': {
       if (state.openTurn?.turn !== event.turn) return state
-      const approvals = state.openTurn.approvals.map(({ call, decision }) => ({
-        call,
-        decision: decision ?? event.decisions[call.id] ?? null,
-      }))
+      const approvals = state.openTurn.approvals.map((approval) => {
+        const decision = event.decisions[approval.call.id]
+        return approval.decision || !decision ? approval : { ...approval, decision, by: event.actor }
+      })
       const decided = withOpen(state, event.turn, { approvals })
       if (approvals.some(({ decision }) => decision === null)) return decided
       return withMessage(decided, { role: 'approval', tool_call_approvals: approvals, turn: event.turn, seq, at })
@@ -270,8 +283,9 @@ function meaning(state: SessionState, event: Logged): SessionState {
 }
 
 function added(event: Logged & { type: 'message.added' }): Message {
-  const { role, content, seq, at } = event
-  if (role !== 'assistant') return { role, content, turn: null, seq, at }
+  const { role, content, attachments, seq, at } = event
+  if (role === 'user') return { role, content, attachments, turn: null, seq, at }
+  if (role === 'system') return { role, content, turn: null, seq, at }
   const step: Step = {
     text: content,
     thinking: '',
@@ -313,7 +327,7 @@ export function undecided(turn: OpenTurn | null): ToolCall[] {
 }
 
 /** A message that is not in the log yet, or could not be put there. */
-export type Pending = { key: string; content: string; problem: string | null }
+export type Pending = { key: string; content: string; files: FileBody[]; problem: string | null }
 
 /** Return the messages that the log does not have yet. */
 export function stillPending(pending: Pending[], state: SessionState): Pending[] {

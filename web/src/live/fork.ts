@@ -1,7 +1,7 @@
 /** A copy of a session as it was before one of its turns, to go on differently from there. */
 
 import { call } from '../api/call.ts'
-import type { ItemRefInput, SessionSettings } from '../api/schema.ts'
+import type { Attachment, FileBody, ItemRefInput, SessionSettings } from '../api/schema.ts'
 
 /** What is to be different in the copy, and how that is named. */
 export type Wish = {
@@ -22,4 +22,9 @@ export async function forked(session: string, turn: number, of = '', wish: Wish 
   for (const ref of wish?.add ?? []) await call('add_session_item', { path, body: ref })
   for (const ref of wish?.without ?? []) await call('exclude_session_item', { path, body: ref })
   return id
+}
+
+/** Return the files of a message, to send them again. */
+export async function filesOf(session: string, attachments: Attachment[]): Promise<FileBody[]> {
+  return attachments.length ? (await import('./files.ts')).again(session, attachments) : []
 }

@@ -1,7 +1,14 @@
 /** One open session: its state as events change it, and everything that a person can do to it. */
 
 import { begin, call, ProblemError, said } from '../api/call.ts'
-import type { ItemRefInput, SessionSettings, ToolCallApproval, WatchedEvent } from '../api/schema.ts'
+import type {
+  FileBody,
+  ItemRefInput,
+  SessionSettings,
+  ToolCallApproval,
+  UserMessage,
+  WatchedEvent,
+} from '../api/schema.ts'
 import {
   apply,
   opened,
@@ -17,6 +24,7 @@ import {
 import { access } from '../auth/me.svelte.ts'
 import { randomKey } from '../ui/random.ts'
 import { Receipts } from './receipts.svelte.ts'
+import { filesOf } from './fork.ts'
 import { watch, type Connection } from './watch.ts'
 
 const PAGE = 40
@@ -24,6 +32,11 @@ const EARLIER_PAGE = 100
 /** After these a turn's receipt says something else. */
 const TOLD = ['request.built', 'model.replied', 'approval.requested', 'turn.finished']
 export type Decision = NonNullable<ToolCallApproval['decision']>
+
+/** Tell whether an id is of a session in a file. */
+export function isShared(id: string): boolean {
+  return id.startsWith('shared:')
+}
 
 export class LiveSession {
   readonly id: string
@@ -48,6 +61,10 @@ export class LiveSession {
   /** The newest turn, whether it has ended or not; 0 when there is none. */
   readonly lastTurn = $derived(this.openTurn?.turn ?? this.messages.findLast(({ turn }) => turn !== null)?.turn ?? 0)
   readonly turnShown = $derived(this.selected === null ? this.lastTurn : Math.min(this.selected, this.lastTurn))
+  /** From a file: nothing of it is on the server. */
+  readonly shared: boolean
+  /** Of another program, or from a file: it can be read and not answered. */
+  readonly recorded = $derived(this.state?.origin != null || (this.state !== null && isShared(this.state.id)))
   readonly busy = $derived(this.openTurn !== null || this.pending.some(({ problem }) => problem === null))
 
   #stop: (() => void) | null = null
@@ -57,6 +74,7 @@ export class LiveSession {
 
   constructor(id: string) {
     this.id = id
+    this.shared = isShared(id)
     this.receipts = new Receipts(id)
   }
 
@@ -75,6 +93,7 @@ export class LiveSession {
       this.problem = error
       return
     }
+    if (this.shared) return
     this.#stop = watch(this.id, {
       after: () => this.#settled().seq,
       onConnection: (connection) => {
@@ -140,18 +159,23 @@ export class LiveSession {
   }
 
   /** Send a message. It is shown at once, and stays with what went wrong when it could not be taken. */
-  async send(content: string, key: string = randomKey()): Promise<void> {
+  async send(content: string, files: FileBody[] = [], key: string = randomKey()): Promise<void> {
     const others = this.pending.filter((one) => one.key !== key)
-    this.pending = [...others, { key, content, problem: null }]
+    this.pending = [...others, { key, content, files, problem: null }]
     try {
       await begin(
         'send_message',
-        { path: { session_id: this.id }, body: { content } },
+        { path: { session_id: this.id }, body: files.length ? { content, attachments: files } : { content } },
         { headers: { 'Idempotency-Key': key } },
       )
     } catch (error) {
       this.pending = this.pending.map((one) => (one.key === key ? { ...one, problem: said(error) } : one))
     }
+  }
+
+  /** Send a message once more, with its files. */
+  async sendAgain({ content, attachments }: UserMessage): Promise<void> {
+    await this.send(content, await filesOf(this.id, attachments))
   }
 
   dismiss(key: string): void {
@@ -172,6 +196,11 @@ export class LiveSession {
 
   async change(settings: Partial<SessionSettings>): Promise<void> {
     await call('update_session', { path: { session_id: this.id }, body: { settings } })
+  }
+
+  /** Let another agent answer from now on. */
+  async giveAgent(agent: string): Promise<void> {
+    await call('update_session', { path: { session_id: this.id }, body: { agent } })
   }
 
   async addItem(ref: ItemRefInput): Promise<void> {

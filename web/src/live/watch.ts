@@ -5,6 +5,7 @@
  * that the network is back or the page is looked at again.
  */
 
+import { ROOT } from '../api/root.ts'
 import type { WatchedEvent } from '../api/schema.ts'
 
 export type Connection = 'connecting' | 'live' | 'offline' | 'gone' | 'locked'
@@ -46,7 +47,7 @@ export function watch(session: string, listener: Listener): () => void {
     clearTimeout(timer)
     timer = undefined
     const scheme = location.protocol === 'https:' ? 'wss:' : 'ws:'
-    const path = `/api/sessions/${encodeURIComponent(session)}/events`
+    const path = `${ROOT}/api/sessions/${encodeURIComponent(session)}/events`
     const mine = (socket = new WebSocket(`${scheme}//${location.host}${path}?after=${listener.after()}`))
     mine.onopen = () => {
       if (mine !== socket) return

@@ -1,5 +1,6 @@
 /** Where the page is now. Links are plain `<a href>`; a click on one of ours changes the place without a reload. */
 
+import { isBelowRoot, withoutRoot } from '../api/root.ts'
 import { href, parse, type Address, type Applet, type Place } from './route.ts'
 import { kept } from '../ui/kept.ts'
 
@@ -72,7 +73,8 @@ class Navigation {
       return
     const link = (event.target as Element | null)?.closest?.('a[href]')
     if (!(link instanceof HTMLAnchorElement) || link.target || link.hasAttribute('download')) return
-    if (link.origin !== location.origin || SERVER_PATHS.test(link.pathname)) return
+    if (link.origin !== location.origin || !isBelowRoot(link.pathname) || SERVER_PATHS.test(withoutRoot(link.pathname)))
+      return
     event.preventDefault()
     const { place, applet } = parse(link.href)
     if (place.view === 'new' && applet) this.show(applet)

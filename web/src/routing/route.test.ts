@@ -21,6 +21,7 @@ const ADDRESSES: Address[] = [
   { place: { view: 'agent', agent: 'pane', part: { kind: 'file', name: 'rules/a b/ü.md' } }, applet: null },
   { place: { view: 'agent', agent: 'pane', part: { kind: 'settings' } }, applet: null },
   { place: { view: 'analytics' }, applet: null },
+  { place: { view: 'shared' }, applet: null },
   { place: { view: 'analytics', filters: { days: '30', agent: NAME, model: 'openai:gpt-4o' } }, applet: null },
   {
     place: { view: 'session', session: 'ses_1' },
@@ -49,4 +50,12 @@ test.each([
   '/%E0%A4%A',
 ])('%s leads nowhere', (path) => {
   expect(parse(path).place.view).toBe('unknown')
+})
+
+test.each(ADDRESSES)('below a prefix too: %j', ({ place, applet }) => {
+  const address = href(place, applet, '/my/pane')
+
+  expect(address.startsWith('/my/pane/')).toBe(true)
+  expect(parse(address, '/my/pane')).toEqual({ place, applet })
+  expect(parse(`/my${address}`, '/my/pane').place.view).toBe('unknown')
 })

@@ -1,5 +1,7 @@
 /** Addresses: every place of the page has one, and `parse` and `href` are each other's inverse. */
 
+import { ROOT, withoutRoot } from '../api/root.ts'
+
 export type ItemType = 'rule' | 'reference' | 'tool'
 export type ItemName = { type: ItemType; name: string; server?: string }
 
@@ -16,6 +18,7 @@ export type Place =
   | { view: 'agents' }
   | { view: 'agent'; agent: string; item?: ItemName; part?: AgentPart }
   | { view: 'analytics'; filters?: AnalyticsFilters }
+  | { view: 'shared' }
   | { view: 'unknown'; path: string }
 
 /** Which turns count: of the last `days`, of an agent, of a model; everyone's, for those who may see them. */
@@ -28,15 +31,16 @@ export type Address = { place: Place; applet: Applet | null }
 
 const TYPES: readonly string[] = ['rule', 'reference', 'tool'] satisfies ItemType[]
 
-export function parse(url: string): Address {
+export function parse(url: string, root: string = ROOT): Address {
   const { pathname, searchParams } = new URL(url, 'http://page')
-  const place = placeOf(pathname, searchParams.get('server'))
+  const place = placeOf(withoutRoot(pathname, root), searchParams.get('server'))
   if (place.view === 'analytics') return { place: withFilters(searchParams), applet: null }
   return { place, applet: appletOf(searchParams) }
 }
 
-export function href(place: Place, applet: Applet | null = null): string {
-  const [path, server] = pathOf(place)
+export function href(place: Place, applet: Applet | null = null, root: string = ROOT): string {
+  const [inside, server] = pathOf(place)
+  const path = root + inside
   const search = new URLSearchParams()
   if (server !== undefined) search.append('server', server)
   if (place.view === 'analytics')
@@ -72,6 +76,7 @@ function placeOf(pathname: string, server: string | null): Place {
     if (part) return { view: 'agent', agent: second, part }
   }
   if (first === 'analytics' && second === undefined) return { view: 'analytics' }
+  if (first === 'shared' && second === undefined) return { view: 'shared' }
   return { view: 'unknown', path: pathname }
 }
 
@@ -118,6 +123,8 @@ function pathOf(place: Place): [string, (string | undefined)?] {
       return [joined('agents', place.agent, place.item.type, place.item.name), place.item.server]
     case 'analytics':
       return ['/analytics']
+    case 'shared':
+      return ['/shared']
     case 'unknown':
       return [place.path]
   }

@@ -148,10 +148,21 @@ class Sessions {
   }
 
   async create(wanted: NewSession): Promise<SessionView> {
-    const session = await call('create_session', { body: wanted })
+    const session = await this.#createIn(Intl.DateTimeFormat().resolvedOptions().timeZone, wanted)
     this.#all = [session, ...this.#all]
     this.changed()
     return session
+  }
+
+  /** Create a session that knows the reader's time zone, unless the server does not know that zone. */
+  async #createIn(zone: string | undefined, wanted: NewSession): Promise<SessionView> {
+    if (!zone) return call('create_session', { body: wanted })
+    try {
+      return await call('create_session', { body: { ...wanted, settings: { time_zone: zone, ...wanted.settings } } })
+    } catch (error) {
+      if (error instanceof ProblemError && error.message.startsWith('time_zone')) return this.#createIn('', wanted)
+      throw error
+    }
   }
 
   async rename(id: string, name: string): Promise<void> {

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import type { Message } from '../context/session.ts'
 import { groupsOf } from './groups.ts'
 
-const said = (seq: number): Message => ({ role: 'user', content: `${seq}`, turn: null, seq, at: '' })
+const said = (seq: number): Message => ({ role: 'user', content: `${seq}`, attachments: [], turn: null, seq, at: '' })
 
 test('earlier and later messages leave the groups between them as they are', () => {
   const all = Array.from({ length: 240 }, (_, seq) => said(seq))

@@ -1,42 +1,33 @@
-"""Read the files that other programs take instructions from.
+"""Find what other programs take instructions from, in a project's folder.
 
 | file | becomes | include |
 |---|---|---|
-| `AGENTS.md`, `CLAUDE.md`, `.cursorrules`, Copilot's instructions | a rule | `always`; below the top `agent` |
-| `.cursor/rules/*.mdc` | a rule | `always` if `alwaysApply`; `agent` with globs or a description; else `manual` |
-| `.clinerules`, `.clinerules/*.md` | a rule | `always`; `agent` with `paths` |
-| `SKILL.md` in a folder | a reference, and one for each Markdown file beside it | `agent`; `manual` |
-| `mcp.json`, `.mcp.json`, `.cursor/mcp.json`, `.vscode/mcp.json` | tool servers | as servers are |
-
-Front matter of other programs is not always YAML (`globs: *.ts`), so it is read line by line.
+| `AGENTS.md`, `CLAUDE.md`, `GEMINI.md`, `.cursorrules` and the like | a rule | `always`; below the top `agent` |
+| rules of Cursor, Cline, Claude Code, Copilot and others | a rule | see `rules.py` |
+| `SKILL.md` in a folder | a reference, and one for each text beside it | `agent` |
+| `mcp.json` and its like, `server.json` of the MCP registry | tool servers | see `servers.py` |
 """
 
-import json
 import os
-import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, cast
 
-from windowpane.agents.files import MAX_BYTES
-from windowpane.agents.frontmatter import first_heading, split_document
-from windowpane.agents.importers.base import Finding, FoundItem, FoundServer, NotTaken
-from windowpane.agents.tree import TreeError
-from windowpane.context.items import IncludeMode, Reference, Rule
+from windowpane.agents.importers.base import Finding, FoundItem, NotTaken
+from windowpane.agents.importers.rules import FILES, RuleMode, mode_of
+from windowpane.agents.importers.servers import REGISTRY_FILE, SERVER_FILES, registered_in, servers_in
+from windowpane.agents.importers.texts import name_of, parts_of, text_of, with_files
+from windowpane.context.items import Reference, Rule
+from windowpane.context.text import first_heading
 
 DEEPEST = 8
 MOST_FILES = 50_000
 PASSED_BY = frozenset(
     {".git", ".hg", ".svn", ".venv", "venv", "node_modules", "__pycache__", "dist", "build", "target"}
 )
-INSTRUCTIONS = ("AGENTS.md", "CLAUDE.md", ".cursorrules", ".windsurfrules", ".goosehints")
-SERVER_FILES = ("mcp.json", ".mcp.json", ".cursor/mcp.json", ".vscode/mcp.json", "claude_desktop_config.json")
+INSTRUCTIONS = ("AGENTS.md", "CLAUDE.md", "GEMINI.md", ".cursorrules", ".windsurfrules", ".goosehints")
 ALMOST = ("CLAUDE.local.md", "AGENTS.override.md")
-
-_LINE = re.compile(r"^([A-Za-z][A-Za-z0-9_-]*)[ \t]*:[ \t]*(.*?)[ \t]*$")
-_ITEM = re.compile(r"^[ \t]+-[ \t]*(.*?)[ \t]*$")
-_UNFIT = re.compile(r"[^A-Za-z0-9_-]+")
-_MENTION = re.compile(r"(?:^|\s)@((?:\.{1,2}/|~/|/)?[\w./-]+\.\w+)")
+SKILL_TEXTS = (".md", ".txt", ".rst", ".json", ".yaml", ".yml", ".csv", ".toml")
+"""The files of a skill that can be read. What can only be run is not brought in."""
 
 
 def find(root: Path) -> list[Finding]:
@@ -64,190 +55,101 @@ def _files(root: Path) -> Iterator[str]:
 
 def _in_file(root: Path, file: str) -> Iterator[Finding]:
     path = Path(file)
-    folders = path.parent.parts
     if path.name == "SKILL.md":
         yield from _skill(root, path)
     elif path.name in INSTRUCTIONS or file == ".github/copilot-instructions.md":
         yield from _instructions(root, path)
-    elif path.name == ".clinerules" or (".clinerules" in folders and path.suffix.lower() in (".md", ".txt")):
-        yield from _cline(root, path)
-    elif path.suffix == ".mdc" or (folders[-2:] == (".cursor", "rules") and path.suffix == ".md"):
-        yield from _cursor(root, path)
     elif file in SERVER_FILES:
-        yield from _servers(root, path)
+        yield from servers_in(root, path)
+    elif path.name == REGISTRY_FILE:
+        yield from registered_in(root, path)
     elif path.name in ALMOST:
         yield NotTaken(file, "it is one person's own; import it by name if you want it")
+    elif not _is_in_skill(root, path):
+        yield from _rule(root, path)
 
 
 def _instructions(root: Path, path: Path) -> Iterator[Finding]:
-    text = _text(root, path)
+    text = text_of(root, path)
     if isinstance(text, NotTaken):
         yield text
         return
     above = path.parent.as_posix()
-    top = above in (".", ".github", ".claude")
-    name = _name(path.stem if top else f"{path.stem} {above}")
+    top = above in (".", ".github", ".claude", ".gemini")
+    name = name_of(path.stem if top else f"{path.stem} {above}")
     about = f"Instructions from {path.as_posix()}" if top else f"Instructions for work in {above}/"
     why = "it holds for the whole project" if top else f"it holds for {above}/ only"
-    yield FoundItem(str(path), Rule(name, text, about, include="always" if top else "agent"), why)
-    for mention in dict.fromkeys(_MENTION.findall(text)):
-        yield NotTaken(
-            f"{path} @{mention}", "what it points to is not read; import that file's text yourself if needed"
-        )
+    whole = with_files(root, path, text)
+    also = f"; with {', '.join(whole.files)}" if whole.files else ""
+    yield FoundItem(str(path), Rule(name, whole.text, about, include="always" if top else "agent"), why + also)
+    yield from whole.missed
 
 
-def _cline(root: Path, path: Path) -> Iterator[Finding]:
-    parts = _parts(root, path)
+def _rule(root: Path, path: Path) -> Iterator[Finding]:
+    if mode_of({}, path) is None:
+        return
+    parts = parts_of(root, path)
     if isinstance(parts, NotTaken):
         yield parts
         return
     front, text = parts
-    name = _name("clinerules" if path.name == ".clinerules" else path.stem)
-    paths = front.get("paths", "")
-    include: IncludeMode = "agent" if paths else "always"
-    about = f"Applies to {paths}" if paths else f"From {path.as_posix()}"
-    why = f"it is for files like {paths}" if paths else "Cline always sends it"
-    yield FoundItem(str(path), Rule(name, text, about, include=include), why)
+    mode = mode_of(front, path)
+    if isinstance(mode, RuleMode):
+        named = path.name.lstrip(".") if path.name in FILES else path.name.partition(".")[0]
+        about = mode.about or ("" if path.suffix == ".mdc" else f"From {path.as_posix()}")
+        yield FoundItem(str(path), Rule(name_of(named), text, about, include=mode.include), mode.why)
+    elif mode is not None:
+        yield NotTaken(str(path), mode)
 
 
-def _cursor(root: Path, path: Path) -> Iterator[Finding]:
-    parts = _parts(root, path)
-    if isinstance(parts, NotTaken):
-        yield parts
-        return
-    front, text = parts
-    always, globs, about = (
-        front.get("alwaysApply", "").lower() == "true",
-        front.get("globs", ""),
-        front.get("description", ""),
-    )
-    include, why = _cursor_mode(always, globs, about)
-    described = ". ".join(part for part in (about.rstrip("."), f"Applies to {globs}" if globs else "") if part)
-    yield FoundItem(str(path), Rule(_name(path.stem), text, described, include=include), why)
-
-
-def _cursor_mode(always: bool, globs: str, about: str) -> tuple[IncludeMode, str]:
-    if always:
-        return "always", "alwaysApply is true"
-    if globs:
-        return "agent", f"it is for files like {globs}"
-    if about:
-        return "agent", "it is described, for the model to choose"
-    return "manual", "it has neither alwaysApply, globs nor a description"
+def _is_in_skill(root: Path, path: Path) -> bool:
+    """Tell whether a file is one of a skill, which brings its files along."""
+    return any((root / folder / "SKILL.md").is_file() for folder in path.parents if folder.name)
 
 
 def _skill(root: Path, path: Path) -> Iterator[Finding]:
-    parts = _parts(root, path)
+    parts = parts_of(root, path)
     if isinstance(parts, NotTaken):
         yield parts
         return
     front, text = parts
-    name = _name(front.get("name") or path.parent.name or "skill")
+    name = name_of(front.get("name") or path.parent.name or "skill")
     folder = root / path.parent
-    beside = [file for file in _files(folder) if file != "SKILL.md"] if path.parent.name else []
-    texts = [file for file in beside if Path(file).suffix.lower() == ".md" and Path(file).name != "SKILL.md"]
-    names = {file: _name(f"{name} {Path(file).with_suffix('').as_posix()}") for file in texts}
+    beside = [file for file in _files(folder) if Path(file).name != "SKILL.md"] if path.parent.name else []
+    texts = [file for file in beside if Path(file).suffix.lower() in SKILL_TEXTS]
+    said = {file: text_of(folder, Path(file)) for file in texts}
+    names = {file: name_of(f"{name} {_stem(file)}") for file, text in said.items() if isinstance(text, str)}
     skill = Reference(
         name,
-        text,
+        text.rstrip("\n") + _list_of_files(names) if names else text,
         front.get("description", ""),
         include="agent",
         related=tuple(names.values()),
         title=first_heading(text) or name,
     )
     yield FoundItem(str(path), skill, "a skill is chosen by its description")
-    for file, own in names.items():
-        said = _text(folder, Path(file))
+    for file, content in said.items():
         source = str(path.parent / file)
-        if isinstance(said, NotTaken):
-            yield NotTaken(source, said.why)
-        else:
-            reference = Reference(own, said, f"Part of the skill {name}", title=first_heading(said) or own)
-            yield FoundItem(source, reference, "a part of a skill is added by hand")
+        if isinstance(content, NotTaken):
+            yield NotTaken(source, content.why)
+            continue
+        own = names[file]
+        about = f"{file} of the skill {name}"
+        reference = Reference(own, content, about, include="agent", title=first_heading(content) or own)
+        yield FoundItem(source, reference, "the model can open it: a text of a skill")
     for file in beside:
-        if file not in names and Path(file).name != "SKILL.md":
+        if file not in said:
             yield NotTaken(
                 str(path.parent / file), "only a skill's texts are brought in; give the agent a tool to run it"
             )
 
 
-def _servers(root: Path, path: Path) -> Iterator[Finding]:
-    text = _text(root, path)
-    if isinstance(text, NotTaken):
-        yield text
-        return
-    try:
-        body: Any = json.loads(text)
-    except ValueError as error:
-        yield NotTaken(str(path), f"it is not JSON: {error}")
-        return
-    table = cast("dict[str, Any]", body) if isinstance(body, dict) else {}
-    servers: Any = table.get("mcpServers") or table.get("servers")
-    if not isinstance(servers, dict):
-        yield NotTaken(str(path), "it lists no servers under `mcpServers` or `servers`")
-        return
-    for name, entry in cast("dict[str, Any]", servers).items():
-        yield _server(root, f"{path} {name}", name, entry)
+def _stem(file: str) -> str:
+    path = Path(file)
+    return (path.with_suffix("") if path.suffix.lower() == ".md" else path).as_posix()
 
 
-def _server(root: Path, source: str, name: str, entry: Any) -> FoundServer | NotTaken:
-    if not isinstance(entry, dict):
-        return NotTaken(source, "it is not described by a table")
-    body = cast("dict[str, Any]", entry)
-    if "${input:" in json.dumps(body):
-        return NotTaken(source, "it asks for something when it starts (`${input:…}`); use an environment variable")
-    if "command" in body and "cwd" not in body:
-        # Other programs start servers in the project's folder, and relative arguments mean that one.
-        return FoundServer(source, name, {**body, "cwd": str(root.resolve())}, "it runs in the folder it came from")
-    return FoundServer(source, name, body)
-
-
-def _parts(root: Path, path: Path) -> tuple[dict[str, str], str] | NotTaken:
-    text = _text(root, path)
-    if isinstance(text, NotTaken):
-        return text
-    try:
-        _, front, _, body = split_document(text)
-    except TreeError as error:
-        return NotTaken(str(path), error.reason)
-    return _loose(front), body.lstrip("\r\n")
-
-
-def _loose(front: str) -> dict[str, str]:
-    """Return front matter as plain texts; a list becomes one text with commas."""
-    found: dict[str, str] = {}
-    last = ""
-    for line in front.splitlines():
-        if match := _LINE.match(line):
-            last = match.group(1)
-            found[last] = _unquoted(match.group(2))
-        elif last and (match := _ITEM.match(line)):
-            found[last] = ", ".join(part for part in (found[last], _unquoted(match.group(1))) if part)
-        elif last and line.strip() and line[:1] in " \t":
-            found[last] = f"{found[last].lstrip('>|-').strip()} {line.strip()}".strip()
-    return found
-
-
-def _unquoted(value: str) -> str:
-    if len(value) > 1 and value[0] == value[-1] and value[0] in "\"'":
-        return value[1:-1]
-    if value.startswith("[") and value.endswith("]"):
-        return ", ".join(_unquoted(part.strip()) for part in value[1:-1].split(",") if part.strip())
-    return value
-
-
-def _text(root: Path, path: Path) -> str | NotTaken:
-    try:
-        content = (root / path).read_bytes()
-        if len(content) > MAX_BYTES:
-            return NotTaken(str(path), f"it has {len(content):,} bytes, and no more than {MAX_BYTES:,} are read")
-        text = content.decode().removeprefix("\ufeff")
-    except UnicodeDecodeError:
-        return NotTaken(str(path), "it is not UTF-8 text")
-    except OSError as error:
-        return NotTaken(str(path), f"it cannot be read: {error.strerror}")
-    return text if text.strip() else NotTaken(str(path), "it is empty")
-
-
-def _name(words: str) -> str:
-    return _UNFIT.sub("-", words).strip("-").lower()[:80] or "imported"
+def _list_of_files(names: dict[str, str]) -> str:
+    """Return what tells the model under which names it can open the files that a skill's text speaks of."""
+    listed = "\n".join(f"- {file}: `read_reference` with the name `{name}`" for file, name in names.items())
+    return f"\n\nFiles of this skill:\n\n{listed}\n"

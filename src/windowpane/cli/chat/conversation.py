@@ -7,6 +7,7 @@ import json
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 
 from windowpane.api.pane import Pane
 from windowpane.cli.chat.thread import Interrupted, PaneThread
@@ -24,8 +25,8 @@ from windowpane.context.events import (
     TurnFinished,
 )
 from windowpane.context.ids import SessionId
-from windowpane.context.messages import Decision, Outcome, ToolCall
-from windowpane.errors import NoTurnRunningError
+from windowpane.context.messages import Decision, NewFile, Outcome, ToolCall
+from windowpane.errors import InvalidInputError, NoTurnRunningError
 
 Ask = Callable[[ToolCall], Decision]
 """Decides about one tool call. Raises `KeyboardInterrupt` to cancel the turn, `EOFError` to leave it waiting."""
@@ -45,12 +46,15 @@ class Ending:
 
 
 class Conversation:
-    """One session in the terminal."""
+    """One session in the terminal. `files` go with its next message."""
 
-    def __init__(self, thread: PaneThread, screen: Screen, session_id: SessionId, ask: Ask) -> None:
+    def __init__(
+        self, thread: PaneThread, screen: Screen, session_id: SessionId, ask: Ask, files: Sequence[NewFile] = ()
+    ) -> None:
         self.thread = thread
         self.screen = screen
         self.session_id = session_id
+        self.files = list(files)
         self._ask = ask
         self._teller = _Teller(screen)
 
@@ -66,7 +70,8 @@ class Conversation:
             WindowpaneError: the turn could not begin.
             EOFError: there is no user to decide; the turn waits.
         """
-        return self._settle(self._follow(self.pane.turn(self.session_id, message)))
+        files, self.files = self.files, []
+        return self._settle(self._follow(self.pane.turn(self.session_id, message, attachments=files)))
 
     def decide(self, calls: Sequence[ToolCall]) -> Ending:
         """Continue a turn that waits for decisions."""
@@ -105,6 +110,18 @@ class Conversation:
                 else:
                     self._teller.tell(event)
         return self._teller.ending
+
+
+def read_from_disk(path: Path) -> NewFile:
+    """Return a file that goes with a message.
+
+    Raises:
+        InvalidInputError: it cannot be read.
+    """
+    try:
+        return NewFile.at(path.expanduser())
+    except OSError as error:
+        raise InvalidInputError(f"cannot read {path}: {error.strerror or error}") from None
 
 
 def ask_in_terminal(screen: Screen, call: ToolCall) -> Decision:

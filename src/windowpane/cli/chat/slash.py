@@ -4,10 +4,12 @@ import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 
 from windowpane.api.agents import ItemView
 from windowpane.api.sessions import SessionView
-from windowpane.cli.chat.conversation import Conversation
+from windowpane.cli.chat.conversation import Conversation, read_from_disk
+from windowpane.cli.chat.setting import SHORT_NAMES, change_of, shown
 from windowpane.cli.lookup import all_items, find_item, find_request, ref_of
 from windowpane.cli.render_request import draw_context, draw_why, item_line
 from windowpane.cli.render_session import draw_sessions
@@ -83,6 +85,14 @@ async def _add(conversation: Conversation, rest: str) -> None:
     conversation.screen.line(f"Added {ref}." if change.changed else f"{ref} is already in this session.")
 
 
+async def _attach(conversation: Conversation, rest: str) -> None:
+    if not rest:
+        raise InvalidInputError("name a file: /attach FILE")
+    conversation.files.append(read_from_disk(Path(rest)))
+    names = ", ".join(file.name for file in conversation.files)
+    conversation.screen.line(f"The next message brings {names}.")
+
+
 async def _remove(conversation: Conversation, rest: str) -> None:
     held = await conversation.pane.sessions.items(conversation.session_id)
     ref = find_item(rest, (item.ref for item in held))
@@ -136,6 +146,22 @@ async def _model(conversation: Conversation, rest: str) -> None:
         screen.line(f"  and {len(known) - MODELS_SHOWN} more")
 
 
+async def _set(conversation: Conversation, rest: str) -> None:
+    pane, screen = conversation.pane, conversation.screen
+    settings = (await _session(conversation)).settings
+    if not rest:
+        screen.line("Settings of this session; those that are not listed are the agent's:")
+        for name, value in shown(settings):
+            screen.line(f"  {name} = {value}")
+        short = ", ".join(f"{short} for {name}" for short, name in SHORT_NAMES.items())
+        screen.line(f"Use `/set NAME VALUE` to change one, `/set NAME default` for the agent's. Short names: {short}.")
+        return
+    name, value = change_of(settings, rest)
+    changed = await pane.sessions.update(conversation.session_id, {name: value})
+    now = dict(shown(changed.settings))
+    screen.line(f"{name} is now {now[name]}." if name in now else f"{name} is now the agent's.")
+
+
 async def _sessions(conversation: Conversation, rest: str) -> None:
     draw_sessions(conversation.screen, (await conversation.pane.sessions.list(limit=SESSIONS_SHOWN)).sessions)
 
@@ -159,11 +185,13 @@ COMMANDS: Mapping[str, Command] = {
     "context": Command("[TURN]", "show what the model got in the last turn, or in another", _context),
     "why": Command("[TURN]", "show what was selected and what was not, with scores", _why),
     "items": Command("", "list the items of this session, and what else is available", _list_items),
+    "attach": Command("FILE", "send a file with the next message", _attach),
     "add": Command("rule:NAME | reference:NAME | SERVER:TOOL", "add an item to this session", _add),
     "remove": Command("rule:NAME | reference:NAME | SERVER:TOOL", "remove an item from this session", _remove),
     "never": Command("rule:NAME | reference:NAME | SERVER:TOOL", "never use an item in this session", _never),
     "readmit": Command("rule:NAME | reference:NAME | SERVER:TOOL", "let an excluded item be selected again", _readmit),
     "model": Command("[PROVIDER:MODEL]", "use another model, or list those that are set up", _model),
+    "set": Command("[NAME VALUE]", "change a setting of this session, or list them", _set),
     "sessions": Command("", "list recent sessions", _sessions),
     "new": Command("", "start a new session with the same agent", _new),
     "help": Command("", "show this list", _help),

@@ -1,14 +1,14 @@
 """The conversation of `windowpane chat`, or one answer for a script."""
 
 import sys
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
 from windowpane.api.pane import Pane
 from windowpane.api.sessions import SessionView
-from windowpane.cli.chat.conversation import Conversation, Ending, answer_alone, ask_in_terminal
+from windowpane.cli.chat.conversation import Conversation, Ending, answer_alone, ask_in_terminal, read_from_disk
 from windowpane.cli.chat.slash import is_command, obey
 from windowpane.cli.chat.thread import open_thread
 from windowpane.cli.errors import in_one_line
@@ -29,17 +29,28 @@ LATEST_SHOWN = 4
 PROBLEMS_SHOWN = 3
 
 
-def chat(*, session: str | None, agent: str | None, chosen: dict[str, str], message: str | None, yes: bool) -> int:
+def chat(
+    *,
+    session: str | None,
+    agent: str | None,
+    chosen: dict[str, str],
+    message: str | None,
+    attach: Sequence[Path] = (),
+    yes: bool,
+) -> int:
     """Talk. Return 0, or 1 when a single answer failed. `chosen` are settings that the session has from now on.
+
+    `attach` are files that go with the first message.
 
     Raises:
         SessionNotFoundError: there is no such session to go on with.
-        InvalidInputError: an agent is named for a session that has one.
+        InvalidInputError: an agent is named for a session that has one, or a file cannot be read.
     """
     if session is not None and agent is not None:
         raise InvalidInputError("use a session or --agent, not both: a session already has an agent")
     alone = message is not None or not sys.stdin.isatty()
     text = _piped() if message is None and alone else message
+    files = [read_from_disk(path) for path in attach]
     screen = Screen(remarks_aside=alone)
     if session is None and not server_url():
         ensure_agent(settings(), screen)
@@ -47,9 +58,10 @@ def chat(*, session: str | None, agent: str | None, chosen: dict[str, str], mess
         begun = thread.wait(partial(_begin, thread.pane, session, agent, chosen))
         thread.wait(partial(_report_problems, thread.pane, begun.agent, screen))
         if text is not None:
-            return _answer_once(Conversation(thread, screen, begun.id, partial(answer_alone, screen, yes)), text)
+            return _answer_once(Conversation(thread, screen, begun.id, partial(answer_alone, screen, yes), files), text)
         with _line_history(settings().data / HISTORY_FILE):
-            _talk(Conversation(thread, screen, begun.id, partial(ask_in_terminal, screen)), resumed=session is not None)
+            conversation = Conversation(thread, screen, begun.id, partial(ask_in_terminal, screen), files)
+            _talk(conversation, resumed=session is not None)
     return 0
 
 
@@ -158,7 +170,7 @@ def _part(conversation: Conversation, *, resumed: bool) -> None:
 def _drop_unused(conversation: Conversation) -> bool:
     """Delete the session if it has no messages, and tell whether it was deleted."""
     session = _session(conversation)
-    if session.message_count or session.turn_count:
+    if session.message_count or session.last_turn:
         return False
     conversation.thread.wait(partial(conversation.pane.sessions.delete, session.id))
     return True

@@ -32,6 +32,7 @@ from windowpane.context.items import ItemRef
 from windowpane.context.messages import Step
 from windowpane.context.request import ContextItem
 from windowpane.errors import BlobNotFoundError
+from windowpane.insight.analytics.count_cache import count_cache
 from windowpane.insight.analytics.count_calls import count_call_without_turn, count_calls, input_costs
 from windowpane.insight.compare import agreement, prompt_bytes
 from windowpane.insight.past import PastTurn, steps_of
@@ -193,7 +194,7 @@ def _past(session_id: SessionId, stretch: Stretch, texts: Mapping[BlobHash, str]
         seq=stretch.events[0].seq if stretch.events else 0,
         record=stretch.record,
         body=body,
-        context=context_of(body),
+        context=context_of(body, texts),
         texts={name: texts[name] for name in texts_of(body) if name in texts},
         steps=steps_of(stretch.events, stretch.turn),
         calls=_own_calls(stretch),
@@ -224,6 +225,7 @@ def _count_turn(
     made.add("tally", day, model, "hour", f"{began.at.astimezone(UTC).hour:02}", count=1)
     _count_calls(made, day, model, steps, _own_calls(stretch))
     _count_latency(made, day, model, stretch.events, steps)
+    _count_cache(made, day, model, stretch.events, steps)
     if past is not None:
         _count_request(made, day, past, before)
     made.progress = replace(
@@ -268,6 +270,13 @@ def _count_latency(made: Counts, day: int, model: str, events: Sequence[Recorded
         times["whole"] = (ended.at - began.at).total_seconds() * 1000
     for stage, latency_ms in times.items():
         made.add("latency", day, model, stage, latency_step(latency_ms), count=1, total_ms=max(round(latency_ms), 0))
+
+
+def _count_cache(made: Counts, day: int, model: str, events: Sequence[Recorded], steps: Sequence[Step]) -> None:
+    counted = count_cache(events, steps)
+    made.add("turn", day, model, **counted.counters)
+    for code, item, counters in counted.rebases:
+        made.add("rebase", day, model, code, item, **counters)
 
 
 def _count_request(made: Counts, day: int, past: PastTurn, before: PastTurn | None) -> None:

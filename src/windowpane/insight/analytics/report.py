@@ -24,6 +24,7 @@ from windowpane.api.analytics import (
     PrefixKept,
     PurposeRow,
     Quality,
+    RebaseRow,
     ScoreStep,
     SourceRow,
     Spent,
@@ -66,6 +67,7 @@ def dashboard(analytics: AnalyticsStore, filters: Filters, kept: Kept) -> Dashbo
         scores=_score_steps(step for item in items for step in item.scores),
         latency=_stage_rows(analytics, filters),
         sources=_source_rows(analytics, filters, items),
+        rebases=_rebase_rows(analytics, filters),
         patterns=_patterns(analytics, filters, whole, tallies),
         storage=_storage(analytics, filters),
         choices=_choices(analytics, filters),
@@ -231,6 +233,12 @@ def _prefix(counts: Counter[str]) -> PrefixKept:
         compared=counts["compared"],
         kept_share=_share(counts["kept_bytes"], counts["prefix_bytes"]),
         cached_share=_share(counts["cache_read_tokens"], counts["input_tokens"]),
+        rebases=counts["rebases"],
+        rebase_usd=_dollars(counts["rebase_nano"]),
+        expected_tokens=counts["expected_tokens"],
+        read_tokens=counts["expected_read_tokens"],
+        collapses=counts["collapses"],
+        missing_tokens=counts["missing_tokens"],
     )
 
 
@@ -293,6 +301,15 @@ def _part_rows(analytics: AnalyticsStore, filters: Filters) -> tuple[PartRow, ..
             cut=cut,
         )
         for kind, requests, tokens, cost, cut in rows
+    )
+
+
+def _rebase_rows(analytics: AnalyticsStore, filters: Filters) -> tuple[RebaseRow, ...]:
+    columns = f"{_text('kind')}, {_text('item')}, sum(n_rebases), sum(n_rewritten_tokens), sum(n_cost_nano)"
+    most = "GROUP BY kind, item ORDER BY sum(n_rewritten_tokens) DESC, 1, 2"
+    return tuple(
+        RebaseRow(code=code, item=item, rebases=rebases, rewritten_tokens=tokens, cost_usd=_dollars(cost))
+        for code, item, rebases, tokens, cost in _read(analytics, "rebase", filters, columns, most)
     )
 
 

@@ -23,7 +23,7 @@ from windowpane.errors import StoreUnavailableError
 from windowpane.insight.analytics.count import SCORE_STEPS, Counts, Lesson, Progress, item_key
 from windowpane.stores.file_lock import FileLock
 
-VERSION = 3
+VERSION = 4
 BUSY_S = 30.0
 
 KEPT_LESSONS = 20_000
@@ -84,6 +84,12 @@ TABLES: Mapping[str, Table] = {
             "compared",
             "prefix_bytes",
             "kept_bytes",
+            "rebases",
+            "rebase_nano",
+            "expected_tokens",
+            "expected_read_tokens",
+            "collapses",
+            "missing_tokens",
             "follow_ups",
             "small_talk",
             "degraded",
@@ -131,6 +137,7 @@ TABLES: Mapping[str, Table] = {
         ),
         ("included", "used"),
     ),
+    "rebase": Table(("kind", "item"), ("rebases", "rewritten_tokens", "cost_nano")),
     "latency": Table(("stage", "step"), ("count", "total_ms")),
     "tally": Table(("kind", "tallied"), ("count",)),
     "site": Table(("site",), ("given", "used")),

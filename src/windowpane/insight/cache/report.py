@@ -72,6 +72,11 @@ def follow(calls: Sequence[SeenCall]) -> tuple[SeenCache, ...]:
     return tuple(follower.follow(call) for call in calls)
 
 
+def collapsed(expected_tokens: int, missing_tokens: int) -> bool:
+    """Tell whether so many tokens were not read from the cache that it must have been lost."""
+    return missing_tokens > max(COLLAPSE_TOKENS, expected_tokens * COLLAPSE_SHARE)
+
+
 def with_owner(seen: SeenCache, before: SeenCall, spans: Mapping[int, Sequence[WireSpan]]) -> SeenCache:
     """Name whose the block is that broke a prefix. `spans` are the owners of the two bodies by the call's number."""
     broke, difference, body = seen.broke, seen.difference, seen.call.body
@@ -175,7 +180,7 @@ class _Follower:
         if call.usage is None:
             return None
         missing = expected - call.usage.cache_read_tokens
-        if missing <= max(COLLAPSE_TOKENS, expected * COLLAPSE_SHARE):
+        if not collapsed(expected, missing):
             return None
         cost = _extra_cost(call, missing)
         if call.model not in self._reporting and not cost:

@@ -6,6 +6,7 @@ what every answer was made from. Between the calls nothing is held: they may com
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
 from functools import cache
@@ -18,7 +19,13 @@ from windowpane.context.messages import AssistantMessage, Message, Source, Step,
 from windowpane.context.request import PartKind
 from windowpane.context.session import HeldFetch, SessionState
 from windowpane.engine import Engine
-from windowpane.errors import AgentNotFoundError, InvalidInputError, SequenceConflictError, SessionNotFoundError
+from windowpane.errors import (
+    AgentNotFoundError,
+    InvalidInputError,
+    SequenceConflictError,
+    SessionBusyError,
+    SessionNotFoundError,
+)
 from windowpane.integrations.django.conf import settings, table
 from windowpane.integrations.django.running import Running
 from windowpane.turn.prepared import Prepared
@@ -33,6 +40,9 @@ PROMPT_PARTS: frozenset[PartKind] = frozenset({"core", "site", "user_context", "
 
 WAIT_S = 30.0
 """How long a message waits for another one of its session to be taken in."""
+
+REBUILD_WAIT_S = 2.0
+"""How long what was fetched waits for another one that is put into the same request."""
 
 
 class ContextMode(Enum):
@@ -156,7 +166,10 @@ class ContextManager:
         url: str | None = None,
         extracted_data: Mapping[str, Any] | None = None,
     ) -> None:
-        """Take in a page or a search result. The same address again replaces it."""
+        """Take in a page or a search result. The same address again replaces it.
+
+        A user's message that waits for its answer gets a request with it.
+        """
         about = extracted_data or {}
         item = Fetched(
             kind=_kind(source_type),
@@ -165,7 +178,15 @@ class ContextManager:
             title=str(about.get("title") or ""),
             site_name=str(about.get("site_name") or ""),
         )
-        self._ask(session_id, lambda engine, state: engine.fetched.add(state.id, [item]))
+
+        async def add(engine: Engine, state: SessionState) -> None:
+            await engine.fetched.add(state.id, [item])
+            if state.open_turn is not None:
+                # A turn that the engine itself runs is busy, and its request is on its way.
+                with suppress(SessionBusyError):
+                    await engine.prepared.build_again(state.id, wait_s=REBUILD_WAIT_S)
+
+        self._ask(session_id, add)
 
     def get_session_metadata(self, session_id: str) -> ContextMetadata:
         """Return what is known about a session."""

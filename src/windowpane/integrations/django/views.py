@@ -26,6 +26,7 @@ from windowpane.errors import (
     NotFoundError,
     StoreUnavailableError,
     WindowpaneError,
+    WorkerFullError,
 )
 from windowpane.integrations.django.conf import table
 from windowpane.integrations.django.manager import ContextManager, ContextMode, get_context_manager
@@ -38,6 +39,7 @@ STATUSES: tuple[tuple[type[WindowpaneError], int], ...] = (
     (InvalidInputError, 400),
     (FetchRefusedError, 400),
     (NotFoundError, 404),
+    (WorkerFullError, 429),
     (ConflictError, 409),
     (StoreUnavailableError, 503),
     (ModelError, 502),
@@ -65,10 +67,16 @@ def _answering(view: View) -> View:
             return view(request)
         except WindowpaneError as error:
             status = next((status for kind, status in STATUSES if isinstance(error, kind)), 500)
-            headers = {"Retry-After": STORE_RETRY_S} if isinstance(error, StoreUnavailableError) else {}
-            return JsonResponse({"error": str(error), "code": error.code}, status=status, headers=headers)
+            return JsonResponse({"error": str(error), "code": error.code}, status=status, headers=_headers(error))
 
     return answered
+
+
+def _headers(error: WindowpaneError) -> dict[str, str]:
+    """Return what tells a client when to try again."""
+    if isinstance(error, WorkerFullError):
+        return {"Retry-After": str(error.retry_after_s)}
+    return {"Retry-After": STORE_RETRY_S} if isinstance(error, StoreUnavailableError) else {}
 
 
 @require_GET
@@ -196,6 +204,7 @@ def _asked(request: HttpRequest, mode: ContextMode) -> tuple[ContextManager, str
     given = _given(request)
     manager, session = _session(request, given)
     question = _needed(given, "question")
+    manager.running.ask(_check_admission)
     manager.update_metadata(
         session,
         mode=mode,
@@ -205,6 +214,11 @@ def _asked(request: HttpRequest, mode: ContextMode) -> tuple[ContextManager, str
     )
     found = manager.running.ask(lambda engine: manager.state(engine, session)).id
     return manager, session, manager.running.follow(lambda engine: engine.turn(found, question, wait_s=30))
+
+
+async def _check_admission(engine: Engine) -> None:
+    """Refuse a question to a process that is full before its session is made or changed."""
+    engine.admission.check()
 
 
 def _session(request: HttpRequest, given: Mapping[str, Any]) -> tuple[ContextManager, str]:

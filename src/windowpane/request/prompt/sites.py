@@ -16,6 +16,7 @@ _HOST = re.compile(r"[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63})*")
 _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
 _AROUND = "".join(map(chr, range(0x21)))
 _INSIDE = dict.fromkeys(map(ord, "\t\n\r"))
+_SCHEME = re.compile(r"[a-z][a-z0-9+.-]+:[^ ]", re.IGNORECASE)
 _WEB = re.compile(r"https?:", re.IGNORECASE)
 _USER = re.compile(r"^([a-z][a-z0-9+.-]*:)?//[^/?#]*@", re.IGNORECASE)
 _NEVER_IN_URLS = frozenset('"<>\\^`{|}')
@@ -44,6 +45,12 @@ def host_of(url: str) -> str | None:
         return _plain_address(host) if "[" in parts.netloc else _plain_name(host)
     except ValueError:
         return None
+
+
+def is_address(url: str) -> bool:
+    """Tell whether a text can be the address of a page: it has a scheme, and on the web a host."""
+    cleaned = _cleaned(url)
+    return host_of(cleaned) is not None if _WEB.match(cleaned) else _SCHEME.match(cleaned) is not None
 
 
 def shown_url(url: str) -> str:

@@ -14,6 +14,7 @@ from windowpane.context.ids import BlobHash
 from windowpane.context.items import Item, ItemRef, Tool, item_hash
 from windowpane.context.request import VOLATILE_PARTS, ContextItem, OfferedTool, Request, RequestMessage
 from windowpane.context.session import SessionState
+from windowpane.models.base import CacheRules
 from windowpane.request.gather import item_of
 from windowpane.request.stable.rebase import CarryPlan
 from windowpane.text.tokens import message_tokens, tools_tokens
@@ -111,7 +112,7 @@ def break_in(before: SentPrefix, now: Built) -> tuple[RebaseCode, str] | None:
     return None
 
 
-def prefix_of(now: Built, before: Carried, rebase: Rebase | None, *, cold: bool) -> SentPrefix:
+def prefix_of(now: Built, before: Carried, rebase: Rebase | None, rules: CacheRules, *, cold: bool) -> SentPrefix:
     """Return what a request begins with, for the next one to be compared with."""
     system = _system(now.messages)
     first_volatile = next((i for i, message in enumerate(now.messages) if is_volatile(message)), len(now.messages))
@@ -128,6 +129,8 @@ def prefix_of(now: Built, before: Carried, rebase: Rebase | None, *, cold: bool)
         system_tokens=system_tokens,
         tools_tokens=array_tokens,
         expected_tokens=0 if cold else _expected(before, rebase, array_tokens, system_tokens),
+        rewrite_price=round(rules.write - rules.read, 4),
+        input_usd=rules.input_usd,
     )
 
 
@@ -142,13 +145,27 @@ def _expected(before: Carried, rebase: Rebase | None, array_tokens: int, system_
     return array_tokens if rebase.code == "system" else array_tokens + system_tokens
 
 
-def measured(request: Request, before: Carried, plan: CarryPlan, *, cold: bool) -> Request:
+def measured(request: Request, before: Carried, plan: CarryPlan, rules: CacheRules, *, cold: bool) -> Request:
     """Return the request with what it begins with in its record, and why it does not go on with the last one, if so."""
     now, rebase = built(request), plan.rebase
     if rebase is None and before.prefix is not None and (broken := break_in(before.prefix, now)):
         rebase = Rebase(code=broken[0], reason=broken[1])
-    prefix = prefix_of(now, before, rebase, cold=cold)
+    prefix = prefix_of(now, before, rebase, rules, cold=cold)
+    if rebase is not None:
+        rebase = _not_more_than_is_sent(rebase, prefix)
     return replace(request, context=replace(request.context, rebase=rebase, prefix=prefix))
+
+
+def _not_more_than_is_sent(rebase: Rebase, prefix: SentPrefix) -> Rebase:
+    """Return a re-base with its true price: what was summed up is not written again."""
+    rewritten = min(rebase.rewritten_tokens, max(prefix.tokens - prefix.expected_tokens, 0))
+    if rewritten == rebase.rewritten_tokens:
+        return rebase
+    share = rewritten / rebase.rewritten_tokens
+    dollars = None if rebase.price_usd is None else round(rebase.price_usd * share, 8)
+    return replace(
+        rebase, rewritten_tokens=rewritten, price_tokens=round(rebase.price_tokens * share, 1), price_usd=dollars
+    )
 
 
 def carry_change(request: Request, plan: CarryPlan, through_seq: int) -> CarryChange:
@@ -172,20 +189,26 @@ def carry_change(request: Request, plan: CarryPlan, through_seq: int) -> CarryCh
     )
 
 
-def found_tools(request: Request, before: Carried) -> CarryChange | None:
-    """Return what stands after the model has asked for tools in the middle of a turn; None where nothing is carried."""
+def found_tools(request: Request, before: Carried) -> tuple[Request, CarryChange | None]:
+    """Return the request after the model has asked for tools in the middle of a turn, and what stands from then on.
+
+    Where all tools stand in one list, that list is another one now: a re-base. The second is None where nothing is
+    carried.
+    """
     context = request.context
     if before.prefix is None:
-        return None
+        return request, None
     known = {item.ref for item in before.items}
     new = [item for item in context.items if item.found and item.ref not in known and _enters(item)]
     prefix, rebase = before.prefix, None
     if new and context.settings.additions is None:
-        now = built(request)
-        rewritten = before.prefix.tokens
-        rebase = Rebase(code="tools", reason="the model asked for tools", rewritten_tokens=rewritten)
-        prefix = prefix_of(now, before, rebase, cold=False)
-    return CarryChange(
+        rebase = _asked_for(before.prefix)
+        rules = CacheRules(read=0.0, write=prefix.rewrite_price, input_usd=prefix.input_usd)
+        prefix = prefix_of(built(request), before, rebase, rules, cold=False)
+        request = replace(
+            request, context=replace(context, rebase=_with_earlier(context.rebase, rebase), prefix=prefix)
+        )
+    return request, CarryChange(
         model=before.model,
         through_seq=before.through_seq,
         prefix=prefix,
@@ -193,6 +216,41 @@ def found_tools(request: Request, before: Carried) -> CarryChange | None:
         rebase=rebase,
         rent_tokens=before.rent_tokens,
     )
+
+
+def _asked_for(prefix: SentPrefix) -> Rebase:
+    price = round(prefix.rewrite_price * prefix.tokens, 1)
+    return Rebase(
+        code="tools",
+        reason="the model asked for tools, and the list of tools changed",
+        rewritten_tokens=prefix.tokens,
+        price_tokens=price,
+        price_usd=None if prefix.input_usd is None else round(price * prefix.input_usd, 8),
+    )
+
+
+def _with_earlier(earlier: Rebase | None, rebase: Rebase) -> Rebase:
+    """Return the re-bases of one turn as one: what broke the prefix first, and what both cost."""
+    if earlier is None:
+        return rebase
+    both = [price for price in (earlier.price_usd, rebase.price_usd) if price is not None]
+    return Rebase(
+        code=earlier.code,
+        reason=f"{earlier.reason}; then {rebase.reason}",
+        rewritten_tokens=earlier.rewritten_tokens + rebase.rewritten_tokens,
+        price_tokens=round(earlier.price_tokens + rebase.price_tokens, 1),
+        price_usd=round(sum(both), 8) if both else None,
+        item=earlier.item,
+    )
+
+
+def strictly(request: Request) -> Request:
+    """Return the request so that only what is in the session or was selected now may be called."""
+    context = request.context
+    now = {item.ref for item in context.items}
+    names = tuple(tool.offered_name for tool in request.tools if tool.ref in now)
+    settings = replace(context.settings, allowed_tools=names) if len(names) < len(request.tools) else context.settings
+    return replace(request, context=replace(context, settings=settings))
 
 
 def entered(item: ContextItem, turn: int) -> CarriedItem:
@@ -238,6 +296,7 @@ def _hash(messages: Iterable[RequestMessage]) -> str:
             message.tool_call_id,
             message.is_error,
             message.tools_added,
+            *([[file.blob for file in message.files]] if message.files else []),
         )
         for message in messages
     ]

@@ -16,27 +16,23 @@ from windowpane.context.ids import SessionId
 from windowpane.context.items import Item, ItemRef, Tool
 from windowpane.context.request import CallSettings, Request
 from windowpane.context.session import SessionState
+from windowpane.memory.recent import sent_tokens
 from windowpane.models.base import CacheRules
 from windowpane.request.assemble import Carrying, Ingredients, assemble
 from windowpane.request.gather import Gathered
 from windowpane.request.order import StandingItem
 from windowpane.request.settings import cache_order
-from windowpane.request.stable.carry import break_in, built, carry_change, measured
+from windowpane.request.stable.carry import break_in, built, carry_change, measured, strictly
 from windowpane.request.stable.rebase import CarryPlan, Circumstances, decide, is_cold
-from windowpane.text.render import render_item, render_message
-from windowpane.text.tokens import message_tokens
+from windowpane.text.render import render_item
 
 MOST_DECLARED = 1000
 """Of so many tools a provider is told before the model needs them; where there are more, tools stand in one list."""
 
-ENTRY = {"floor": 0.1, "top_n": 8, "share_of_best": 0.35}
+ENTRY = {"floor": 0.15, "top_n": 8, "share_of_best": 0.35}
 """Where tools can be added in the middle of a conversation, those enter that come near the best."""
 
-DEAR_ENTRY = {"floor": 0.15, "top_n": 8, "share_of_best": 0.35}
-DEAR_READ = 0.3
-"""Where carrying costs this much or more, tools need better evidence to enter."""
-
-LISTED_ENTRY = {"floor": 0.3, "top_n": 1}
+LISTED_ENTRY = {"floor": 0.4, "top_n": 1}
 """Where a new tool changes the list that stands first, only a clear best one is worth that."""
 
 BATCH = {"floor": 0.02, "top_n": 20, "share_of_best": 0.0}
@@ -61,8 +57,7 @@ class Caching:
         """Return the search settings by which items enter a prompt that goes on."""
         if not self.stable:
             return search
-        added = DEAR_ENTRY if self.rules.read >= DEAR_READ else ENTRY
-        return _for_tools(search, LISTED_ENTRY if self.additions is None else added)
+        return _for_tools(search, LISTED_ENTRY if self.additions is None else ENTRY)
 
     def at_a_break(self, search: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the search settings of a request whose list of tools is written again anyway."""
@@ -82,7 +77,9 @@ def caching_of(
     shown = agent.settings.finders or any(
         isinstance(held.item, Tool) and held.status == "used" for held in gathered.found
     )
-    listed = not in_stream or (rules.additions == "by_reference" and (many or not shown))
+    # OpenAI's older models refuse to be allowed a tool that is not in the list.
+    strict = agent.settings.strict_tools and rules.additions == "with_definitions"
+    listed = not in_stream or strict or (rules.additions == "by_reference" and (many or not shown))
     return Caching(stable=True, rules=rules, additions=None if listed else rules.additions)
 
 
@@ -127,7 +124,8 @@ class GoingOn:
         if broken is not None and plan.rebase is None:
             plan = decide(self._carried, self._circumstances(broken))
             request = self._assembled(plan)
-        request = measured(request, self._carried, plan, cold=self._cold)
+        request = measured(request, self._carried, plan, self.rules, cold=self._cold)
+        request = strictly(request) if self.ingredients.agent.settings.strict_tools else request
         summary = self.ingredients.session.summary
         change = carry_change(request, plan, summary.through_seq if summary else 0)
         return CarriedRequest(request, change, breaks=before is None or request.context.rebase is not None)
@@ -143,7 +141,6 @@ class GoingOn:
     def _circumstances(self, broken: tuple[RebaseCode, str] | None = None) -> Circumstances:
         given = self.ingredients
         turns = [message.turn for message in given.history if message.turn is not None]
-        rendered = (part for message in given.history for part in render_message(message, with_tools=True))
         return Circumstances(
             turn=given.turn,
             at=given.now,
@@ -151,7 +148,7 @@ class GoingOn:
             rules=self.rules,
             window_tokens=given.window_tokens,
             listed=given.settings.additions is None,
-            history_tokens=sum(map(message_tokens, rendered)),
+            history_tokens=sum(map(sent_tokens, given.history)),
             first_turn=min(turns, default=given.turn),
             through_seq=given.session.summary.through_seq if given.session.summary else 0,
             chosen=frozenset(chosen.item.ref for chosen in given.selection.chosen),

@@ -197,6 +197,7 @@ def _rebased(
             rewritten_tokens=0 if lost else rewritten,
             price_tokens=price,
             price_usd=dollars,
+            item=next((str(item.ref) for item in items if item.ref in now.gone), "") if code == "item" else "",
         ),
     )
 

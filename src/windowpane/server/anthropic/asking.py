@@ -1,20 +1,35 @@
 """What Anthropic's clients send, and the same as a request of any client."""
 
 import json
+import mimetypes
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
+from windowpane.context.messages import NewFile
 from windowpane.context.request import ReplyOptions
 from windowpane.server.openai import asking
 from windowpane.server.openai.conversation import ClientMessage, ClientRequest, call_named
 from windowpane.server.openai.errors import UnsupportedError
+from windowpane.server.openai.files import from_base64
 from windowpane.sessions.conversation import MAX_CLIENT_TOOLS
+
+FILE_BLOCKS = ("image", "document")
+
+
+class BlockSource(BaseModel):
+    """The bytes of an image or a document, in base64, or the words of a document."""
+
+    model_config = ConfigDict(frozen=True)
+
+    type: str
+    media_type: str | None = None
+    data: str | None = None
 
 
 class ContentBlock(BaseModel):
-    """A block of a message: text, a call, a result, or thinking, which is not needed again."""
+    """A block of a message: text, an image, a document, a call, a result, or thinking, which is not needed again."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -26,6 +41,8 @@ class ContentBlock(BaseModel):
     tool_use_id: str | None = None
     content: str | list[dict[str, JsonValue]] | None = None
     is_error: bool | None = None
+    source: BlockSource | None = None
+    title: str | None = None
 
 
 class AnthropicMessage(BaseModel):
@@ -145,12 +162,13 @@ def _said(message: AnthropicMessage, index: int) -> Iterator[ClientMessage]:
     blocks = [ContentBlock(type="text", text=message.content)] if isinstance(message.content, str) else message.content
     for place, block in enumerate(blocks):
         where = f"messages.{index}.content.{place}"
-        if block.type not in ("text", "tool_use", "tool_result", "thinking", "redacted_thinking"):
-            raise UnsupportedError(where, f"{where}: only text and tools can be sent here, not {block.type!r}.")
+        if block.type not in ("text", "tool_use", "tool_result", "thinking", "redacted_thinking", *FILE_BLOCKS):
+            raise UnsupportedError(where, f"{where}: only text, files and tools can be sent here, not {block.type!r}.")
         if block.type == "tool_result":
             yield ClientMessage(
                 role="tool",
                 text=_result(block, where),
+                files=_result_files(block, where),
                 call_id=_needed(block.tool_use_id, f"{where}.tool_use_id"),
                 is_error=bool(block.is_error),
             )
@@ -160,19 +178,51 @@ def _said(message: AnthropicMessage, index: int) -> Iterator[ClientMessage]:
         for b in blocks
         if b.type == "tool_use"
     )
+    files = tuple(
+        _file(block.source, block.title or "", f"messages.{index}.content.{place}")
+        for place, block in enumerate(blocks)
+        if block.type in FILE_BLOCKS
+    )
     if message.role == "assistant":
         yield ClientMessage(role="assistant", text=text, calls=calls)
-    elif text or not any(block.type == "tool_result" for block in blocks):
-        yield ClientMessage(role="user", text=text)
+    elif text or files or not any(block.type == "tool_result" for block in blocks):
+        yield ClientMessage(role="user", text=text, files=files)
 
 
 def _result(block: ContentBlock, where: str) -> str:
     if not isinstance(block.content, list):
         return block.content or ""
     parts: Sequence[Mapping[str, JsonValue]] = block.content
-    if wrong := next((part for part in parts if part.get("type") != "text"), None):
-        raise UnsupportedError(where, f"{where}: only text can be a result here, not {wrong.get('type')!r}.")
-    return "\n".join(str(part.get("text", "")) for part in parts)
+    if wrong := next((part for part in parts if part.get("type") not in ("text", *FILE_BLOCKS)), None):
+        raise UnsupportedError(where, f"{where}: only text and files can be a result, not {wrong.get('type')!r}.")
+    return "\n".join(str(part.get("text", "")) for part in parts if part.get("type") == "text")
+
+
+def _result_files(block: ContentBlock, where: str) -> tuple[NewFile, ...]:
+    parts = (
+        [part for part in block.content if part.get("type") in FILE_BLOCKS] if isinstance(block.content, list) else []
+    )
+    try:
+        sources = [BlockSource.model_validate(part.get("source")) for part in parts]
+    except ValidationError:
+        raise UnsupportedError(where, f"{where}: a file needs a source.", "invalid_value") from None
+    return tuple(_file(source, "", where) for source in sources)
+
+
+def _file(source: BlockSource | None, title: str, where: str) -> NewFile:
+    """Return the file of a block.
+
+    Raises:
+        UnsupportedError: its bytes are not there.
+    """
+    if source is None or source.data is None or source.type not in ("base64", "text"):
+        why = (
+            f"{where}: send the bytes as a source of type base64: other addresses and uploaded files are not read here."
+        )
+        raise UnsupportedError(where, why, "invalid_value")
+    ending = mimetypes.guess_extension(source.media_type or "") or ""
+    name = title or f"file{ending}"
+    return NewFile(name, source.data.encode()) if source.type == "text" else from_base64(source.data, where, name)
 
 
 def _needed(value: str | None, where: str) -> str:

@@ -110,7 +110,7 @@ async def count_message_tokens(
     state, made = await session_for(pane, caller.owner, wanted)
     try:
         model = call_settings(engine.agents.current(state.agent), state).model
-        request = await engine.preview(state.id, wanted.said[-1].text or "-")
+        request = await engine.preview(state.id, wanted.said[-1].text or "-", wanted.said[-1].files)
         tools = [offered_tool(tool, offered_name(tool.ref)) for tool in wanted.brought]
         return TokenCount(request.context.budget.used_tokens + tools_tokens(tools, model))
     finally:

@@ -6,9 +6,9 @@ from typing import Annotated, cast
 
 import anyio.to_thread
 from fastapi import APIRouter, Query, Request, Response
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
-from windowpane.errors import InvalidInputError
+from windowpane.errors import ConflictError, InvalidInputError
 from windowpane.server.applets.gitdiff import REVISION, Diff, diff
 from windowpane.server.applets.roots import Entry, OpenedFile, Roots
 from windowpane.server.dependencies import Managing
@@ -32,9 +32,14 @@ class FileContent(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class RootList:
-    """The folders whose files may be shown and edited; `WINDOWPANE_ROOTS` names them."""
+    """The folders whose files may be shown and edited; `WINDOWPANE_ROOTS` names them.
+
+    `offered` is the folder that the server was started in, where it may be shared; null where it may not. It is among
+    the roots when it is shared.
+    """
 
     roots: tuple[str, ...]
+    offered: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,8 +58,34 @@ def roots_of(request: Request) -> Roots:
 
 @router.get("", summary="List the shared folders", responses=problems())
 async def list_roots(pane: Managing, request: Request) -> RootList:
-    """Return the roots."""
-    return RootList(await anyio.to_thread.run_sync(lambda: roots_of(request).paths))
+    """Return the roots, and the folder that may become one."""
+    return await anyio.to_thread.run_sync(_listed, roots_of(request))
+
+
+class SharedFolder(BaseModel):
+    """Whether the offered folder is shared. It is named, so that no other one is shared by mistake."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    path: Annotated[str, Field(max_length=4096)]
+    share: bool = True
+
+
+@router.post("", summary="Share the folder that the server was started in", responses=problems(*BODY, 409))
+async def share_folder(pane: Managing, request: Request, sharing: SharedFolder) -> RootList:
+    """Share the offered folder with the page, or take it back. The answer is kept with the server's data.
+
+    Only a server that `windowpane serve` runs on a loopback address, without tokens and roots of its own, offers one.
+    """
+    roots = roots_of(request)
+    if roots.offer is None or sharing.path != str(roots.offer.folder):
+        raise ConflictError(f"the server does not offer {sharing.path[:200]!r}; name the folder in WINDOWPANE_ROOTS")
+    await anyio.to_thread.run_sync(roots.offer.answer, sharing.share)
+    return await anyio.to_thread.run_sync(_listed, roots)
+
+
+def _listed(roots: Roots) -> RootList:
+    return RootList(roots.paths, str(roots.offer.folder) if roots.offer else None)
 
 
 @router.get("/list", summary="List a folder", responses=problems(404))

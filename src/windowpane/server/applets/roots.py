@@ -6,6 +6,7 @@ whole, after a look at the revision that the change is meant for.
 """
 
 import hashlib
+import json
 import os
 import secrets
 import stat
@@ -14,7 +15,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Literal
+from typing import Literal, cast
 
 from windowpane.errors import (
     AlreadyThereError,
@@ -53,16 +54,60 @@ class OpenedFile:
     modified_at: datetime
 
 
-class Roots:
-    """The folders that are shared with the page."""
+class Offer:
+    """The folder that the server was started in: it is shared when its user said so, once, and until they take it back.
 
-    def __init__(self, folders: Sequence[Path] = ()) -> None:
-        self._folders = tuple(dict.fromkeys(folder.expanduser() for folder in folders))
+    The answer is kept in a file, by folder. Every worker looks at it.
+    """
+
+    def __init__(self, folder: Path, answers: Path) -> None:
+        self.folder = folder.resolve()
+        self._answers = answers
+
+    @property
+    def taken(self) -> bool:
+        """Tell whether the folder is shared."""
+        return str(self.folder) in self._shared()
+
+    def answer(self, share: bool) -> None:
+        """Keep whether the folder is shared.
+
+        Raises:
+            InvalidInputError: that cannot be kept.
+        """
+        others = [folder for folder in self._shared() if folder != str(self.folder)]
+        shared = [*others, str(self.folder)] if share else others
+        new = self._answers.with_name(f".{self._answers.name}-{secrets.token_hex(8)}")
+        try:
+            self._answers.parent.mkdir(parents=True, exist_ok=True)
+            new.write_text(json.dumps(shared), "utf-8")
+            new.replace(self._answers)
+        except OSError as error:
+            raise InvalidInputError(f"{self._answers} cannot be written: {error.strerror}") from None
+
+    def _shared(self) -> list[str]:
+        try:
+            found: object = json.loads(self._answers.read_text("utf-8"))
+        except (OSError, ValueError):
+            return []
+        return [str(folder) for folder in cast("list[object]", found)] if isinstance(found, list) else []
+
+
+class Roots:
+    """The folders that are shared with the page, and one that its user may share."""
+
+    def __init__(self, folders: Sequence[Path] = (), offer: Offer | None = None) -> None:
+        self._named = tuple(dict.fromkeys(folder.expanduser() for folder in folders))
+        self.offer = offer
 
     @property
     def paths(self) -> tuple[str, ...]:
         """Return the roots that exist, with links resolved."""
         return tuple(str(folder.resolve()) for folder in self._folders if folder.is_dir())
+
+    @property
+    def _folders(self) -> tuple[Path, ...]:
+        return (*self._named, self.offer.folder) if self.offer and self.offer.taken else self._named
 
     def entries(self, path: str) -> tuple[Entry, ...]:
         """Return what a folder holds: folders first, then by name.

@@ -21,6 +21,7 @@ from windowpane.callers import LOCAL, SCOPES, Caller, TokenFile
 from windowpane.callers import Scope as CallerScope
 from windowpane.errors import StoreUnavailableError, TokenNeededError, TokensUnreadableError, WindowpaneError
 from windowpane.server.dependencies import MaybeAsking, set_caller
+from windowpane.server.middleware.root_path import root_of
 from windowpane.server.middleware.xray import passes_through
 from windowpane.server.problems import BODY, CHALLENGE, problem_of, problems, response_of
 from windowpane.xray.proxy import TOKEN_HEADER
@@ -186,14 +187,18 @@ async def log_in(request: Request, response: Response, login: Login) -> Me:
     caller = _doorkeeper(request).holder_of(secret)
     if isinstance(caller, WindowpaneError):
         raise caller
-    response.set_cookie(COOKIE, secret, httponly=True, samesite="strict", secure=request.url.scheme == "https")
+    path = root_of(request.scope) or "/"
+    secure = request.url.scheme == "https"
+    response.set_cookie(COOKIE, secret, path=path, httponly=True, samesite="strict", secure=secure)
     return _me(request, caller)
 
 
 @router.post("/logout", status_code=204, summary="Forget the cookie", responses=problems())
 async def log_out(request: Request, response: Response) -> None:
     """Take the cookie away. The token itself stays valid until it is revoked."""
-    response.delete_cookie(COOKIE, httponly=True, samesite="strict", secure=request.url.scheme == "https")
+    path = root_of(request.scope) or "/"
+    secure = request.url.scheme == "https"
+    response.delete_cookie(COOKIE, path=path, httponly=True, samesite="strict", secure=secure)
 
 
 def _me(request: Request, caller: Caller | None) -> Me:

@@ -5,6 +5,7 @@ steadily. Every worker counts for itself.
 """
 
 import math
+import re
 from collections import OrderedDict
 from collections.abc import Callable
 from time import monotonic
@@ -20,8 +21,13 @@ from windowpane.server.dependencies import known_caller_of
 from windowpane.server.problems import problem_of, response_of
 
 MAX_BODY_BYTES = 4 * 1024 * 1024
-LARGER = {"/api/sessions/import": 16}
+LARGER = {"/api/sessions/import": 16, "/api/otlp/v1/traces": 8}
 """How many times larger than others a body may be that is sent to these paths."""
+
+WITH_FILES = re.compile(
+    r"/api/sessions/[^/]+/(messages|preview|references)|/v1/(chat/completions|responses)|/anthropic/v1/messages(/count_tokens)?"
+)
+"""The paths that files may be sent to, in base64: they may take that much more."""
 
 READ_ON_BYTES = 64 * 1024 * 1024
 READ_ON_S = 5.0
@@ -32,9 +38,10 @@ MAX_CALLERS = 10_000
 class BodyLimit:
     """Ends a request whose body is too large."""
 
-    def __init__(self, app: ASGIApp, max_bytes: int = MAX_BODY_BYTES) -> None:
+    def __init__(self, app: ASGIApp, max_bytes: int = MAX_BODY_BYTES, files_bytes: int = 0) -> None:
         self._app = app
         self._max_bytes = max_bytes
+        self._files_bytes = files_bytes * 4 // 3
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, with a body that cannot grow beyond the limit."""
@@ -42,6 +49,7 @@ class BodyLimit:
             return await self._app(scope, receive, send)
         declared = Headers(scope=scope).get("content-length", "")
         max_bytes = self._max_bytes * LARGER.get(scope["path"], 1)
+        max_bytes += self._files_bytes if WITH_FILES.fullmatch(scope["path"]) else 0
         read = 0
 
         async def limited() -> Message:

@@ -4,19 +4,52 @@ A call's own `Authorization` is the provider's key, so the token of this server 
 `X-Windowpane-Token`, which goes no further.
 """
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from types import SimpleNamespace
 
+from fastapi import APIRouter, Request
 from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from windowpane.errors import ScopeNeededError, StoreUnavailableError, WindowpaneError
-from windowpane.server.dependencies import caller_of, known_caller_of
-from windowpane.server.problems import CHALLENGE, problem_of, response_of
+from windowpane.server.dependencies import Reading, caller_of, known_caller_of
+from windowpane.server.problems import CHALLENGE, problem_of, problems, response_of
 from windowpane.xray.app import XrayApp
 
 PREFIX = "/xray"
 _ROUTE = SimpleNamespace(path=f"{PREFIX}/{{provider}}/{{path}}")
 """What such requests are counted as."""
+
+
+router = APIRouter(tags=["server"])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordingStatus:
+    """What the recording proxy did since this worker started.
+
+    `lost` counts calls that were passed on and not recorded, by reason: `full` (too much was waiting), `store` (it did
+    not take them), `unreadable`. `providers` are the names under `/xray/`.
+    """
+
+    providers: tuple[str, ...]
+    recorded: int
+    lost: Mapping[str, int]
+    waiting_bytes: int
+
+
+@router.get("/api/xray", summary="See what X-ray recorded and lost", responses=problems())
+async def recording_status(pane: Reading, request: Request) -> RecordingStatus:
+    """Return how many calls this worker recorded and lost. `/metrics` has the sum over all workers."""
+    proxy: XrayApp = request.app.state.xray
+    room = proxy.recorder.room
+    return RecordingStatus(
+        providers=proxy.providers,
+        recorded=room.recorded,
+        lost={str(reason): count for reason, count in room.lost.items()},
+        waiting_bytes=room.held_bytes,
+    )
 
 
 def passes_through(scope: Scope) -> bool:

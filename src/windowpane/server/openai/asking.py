@@ -75,14 +75,37 @@ ToolChoice = Annotated[
 ]
 
 
-class ContentPart(BaseModel):
-    """A part of a message. Only text can be used."""
+class ImageAddress(BaseModel):
+    """An image, as a `data:` address."""
 
     model_config = ConfigDict(frozen=True)
+
+    url: str
+
+
+class FileData(BaseModel):
+    """A file: `file_data` are its bytes in base64, or as a `data:` address."""
+
+    model_config = ConfigDict(frozen=True)
+
+    filename: str | None = None
+    file_data: str | None = None
+
+
+class ContentPart(FileData):
+    """A part of a message: text, an image or a file."""
 
     type: str
     text: str | None = None
     refusal: str | None = None
+    image_url: str | ImageAddress | None = None
+    file: FileData | None = None
+    file_url: str | None = None
+
+    @property
+    def is_file(self) -> bool:
+        """Tell whether the part is a file."""
+        return self.type in FILE_PARTS
 
 
 class NamedSchema(BaseModel):
@@ -134,6 +157,7 @@ class AnyRequest(BaseModel):
     user: str | None = None
 
 
+FILE_PARTS = ("image_url", "input_image", "file", "input_file")
 FormKind = Literal["text", "json_object", "json_schema"]
 
 
@@ -267,16 +291,16 @@ def refuse(given: Mapping[str, Any], allowed: Mapping[str, Sequence[Any]]) -> No
 
 
 def text_of(content: str | Sequence[ContentPart] | None, where: str) -> str:
-    """Return what a message says.
+    """Return what a message says beside its files.
 
     Raises:
-        UnsupportedError: it says something other than text.
+        UnsupportedError: it says something other than text and files.
     """
     if content is None or isinstance(content, str):
         return content or ""
     for place, part in enumerate(content):
-        if part.type not in ("text", "input_text", "output_text", "refusal"):
-            why = f"Only text can be sent here, not {part.type!r}: a session's messages are text."
+        if part.type not in ("text", "input_text", "output_text", "refusal", *FILE_PARTS):
+            why = f"Only text, images and files can be sent here, not {part.type!r}."
             raise UnsupportedError(f"{where}[{place}]", why)
     return "".join(part.text or part.refusal or "" for part in content)
 

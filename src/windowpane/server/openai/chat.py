@@ -15,6 +15,7 @@ from windowpane.server.dependencies import Asking, Chatting
 from windowpane.server.openai import asking
 from windowpane.server.openai.conversation import Answering, ClientMessage, ClientRequest, answering, call_named
 from windowpane.server.openai.errors import Failure, OpenAIRoute, UnsupportedError
+from windowpane.server.openai.files import files_of
 from windowpane.server.openai.one_off import OnceSessions
 from windowpane.server.openai.reply import End, FinishReason, Heard, Text, hear
 from windowpane.server.openai.stream import DONE, data, first_of, until_gone
@@ -268,17 +269,17 @@ def _asked(body: ChatRequest, session: str | None, key: str | None) -> ClientReq
 
 
 def _said(message: ChatMessage, index: int) -> ClientMessage:
-    text = _text(message, index)
+    text, files = _text(message, index), files_of(message.content, f"messages[{index}].content")
     if message.role == "tool":
         if not message.tool_call_id:
             raise UnsupportedError(
                 f"messages[{index}].tool_call_id", "A tool's message names its call.", "invalid_value"
             )
-        return ClientMessage(role="tool", text=text, call_id=message.tool_call_id)
+        return ClientMessage(role="tool", text=text, call_id=message.tool_call_id, files=files)
     if message.role == "assistant":
         calls = [call_named(call.id, call.function.name, call.function.arguments) for call in message.tool_calls or ()]
         return ClientMessage(role="assistant", text=text, calls=tuple(calls))
-    return ClientMessage(role="user", text=text)
+    return ClientMessage(role="user", text=text, files=files)
 
 
 def _text(message: ChatMessage, index: int) -> str:

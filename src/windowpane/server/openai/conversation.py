@@ -23,11 +23,12 @@ from windowpane.context.events import (
 )
 from windowpane.context.ids import SessionId
 from windowpane.context.items import CLIENT_SERVER, Tool, tool_ref
-from windowpane.context.messages import Step, ToolCall, ToolResult
+from windowpane.context.messages import NewFile, Step, ToolCall, ToolResult
 from windowpane.context.request import ReplyOptions
 from windowpane.context.session import SessionState
 from windowpane.engine import Engine
 from windowpane.errors import AgentNotFoundError, SessionNotFoundError, StoreUnavailableError, UnknownModelError
+from windowpane.files.read import ReadFiles
 from windowpane.local.pane import LocalPane
 from windowpane.request.settings import call_settings
 from windowpane.server.client_names import session_named
@@ -47,6 +48,7 @@ class ClientMessage:
     calls: tuple[ToolCall, ...] = ()
     call_id: str = ""
     is_error: bool = False
+    files: tuple[NewFile, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,6 +142,9 @@ async def _ignored(engine: Engine, session_id: SessionId, options: ReplyOptions)
 
 async def _answering(pane: LocalPane, owner: str, once: Once, asked: ClientRequest) -> Answering:
     engine = pane.engine
+    if asked.said[-1].role != "tool" and not (asked.session and asked.key):
+        # Before a session is made or its settings are changed. With a key, a turn that runs already may be joined.
+        engine.admission.check()
     if asked.session is not None:
         state = await session_named(pane, owner, asked.agent, asked.session)
         await _check_form(engine, state, asked)
@@ -148,13 +153,20 @@ async def _answering(pane: LocalPane, owner: str, once: Once, asked: ClientReque
     waiting = await _waiting(pane, asked)
     if waiting is not None:
         await _check_form(engine, waiting, asked)
-        return await begun(waiting.id, engine.answer_calls(waiting.id, _results(asked.said)), once=True)
+        live = engine.answer_calls(waiting.id, _results(asked.said), files=_result_files(asked.said))
+        return await begun(waiting.id, live, once=True)
     state = await _made(engine, owner, asked)
     await once.made(engine, owner)
     if asked.said[-1].role != "tool":
         return await begun(state.id, _continued(engine, state.id, asked), once=True)
     results = [ToolResult(entry.call_id, entry.text) for entry in _last_results(asked.said)]
-    live = engine.answer_calls(state.id, results, brought=asked.brought, reply_options=asked.reply_options)
+    live = engine.answer_calls(
+        state.id,
+        results,
+        brought=asked.brought,
+        reply_options=asked.reply_options,
+        files={entry.call_id: entry.files for entry in _last_results(asked.said)},
+    )
     return await begun(state.id, live, once=True)
 
 
@@ -162,7 +174,7 @@ async def session_for(pane: LocalPane, owner: str, asked: ClientRequest) -> tupl
     """Return the session that a request is about, and whether it was made for that: then the caller deletes it."""
     if asked.session is not None:
         return await session_named(pane, owner, asked.agent, asked.session), False
-    past = exchanges(asked.said[:-1])
+    past = await exchanges(pane.engine, asked.said[:-1])
     made = await pane.engine.sessions.create(asked.agent, owner=owner, settings=asked.settings, past=past, listed=False)
     return made, True
 
@@ -185,14 +197,26 @@ async def _settle(engine: Engine, state: SessionState, settings: Mapping[str, An
 def _continued(engine: Engine, session_id: SessionId, asked: ClientRequest) -> AsyncGenerator[Live]:
     last = asked.said[-1]
     if last.role == "tool":
-        return engine.answer_calls(session_id, _results(asked.said))
-    return engine.turn(session_id, last.text, key=asked.key, brought=asked.brought, reply_options=asked.reply_options)
+        return engine.answer_calls(session_id, _results(asked.said), files=_result_files(asked.said))
+    return engine.turn(
+        session_id,
+        last.text,
+        key=asked.key,
+        brought=asked.brought,
+        reply_options=asked.reply_options,
+        files=last.files,
+    )
 
 
 def _results(said: Sequence[ClientMessage]) -> list[ToolResult]:
     """Return the results that the conversation ends with, for the calls as the session knows them."""
     last = _last_results(said)
     return [ToolResult(_split(entry.call_id)[1], entry.text, is_error=entry.is_error) for entry in last]
+
+
+def _result_files(said: Sequence[ClientMessage]) -> dict[str, tuple[NewFile, ...]]:
+    """Return the files of those results, by call id."""
+    return {_split(entry.call_id)[1]: entry.files for entry in _last_results(said) if entry.files}
 
 
 def _last_results(said: Sequence[ClientMessage]) -> list[ClientMessage]:
@@ -222,33 +246,35 @@ async def _waiting(pane: LocalPane, asked: ClientRequest) -> SessionState | None
 
 async def _made(engine: Engine, owner: str, asked: ClientRequest) -> SessionState:
     goes_on = asked.said[-1].role == "tool"
-    past = exchanges(asked.said if goes_on else asked.said[:-1])
+    past = await exchanges(engine, asked.said if goes_on else asked.said[:-1])
     if goes_on:
         # The turn waits for these results, and is given them: so it is not taken for one that its worker left behind.
         steps = past[-1].steps
         past[-1] = replace(past[-1], steps=(*steps[:-1], replace(steps[-1], results=())), finished=False)
-        if not past[-1].message:
+        if not past[-1].is_asked:
             raise UnsupportedError(
                 "messages", "A tool's result needs the user's message that led to it.", "invalid_value"
             )
     return await engine.sessions.create(asked.agent, owner=owner, settings=asked.settings, past=past, listed=asked.keep)
 
 
-def exchanges(said: Sequence[ClientMessage]) -> list[Exchange]:
+async def exchanges(engine: Engine, said: Sequence[ClientMessage]) -> list[Exchange]:
     """Return a conversation by what the user said and what was answered to it.
 
     Raises:
         UnsupportedError: a tool's result answers no call.
+        InvalidInputError: a file cannot be taken.
     """
     found: list[Exchange] = []
     for entry in said:
+        read = await engine.read_files(entry.files)
         if entry.role == "user":
-            found.append(Exchange(entry.text))
+            found.append(Exchange(entry.text, files=read))
             continue
-        if not found:
-            found.append(Exchange())
-        steps = found[-1].steps
-        found[-1] = replace(found[-1], steps=_answered(steps, entry) if entry.role == "tool" else _spoken(steps, entry))
+        last = found.pop() if found else Exchange()
+        blobs = {**last.files.blobs, **read.blobs}
+        steps = _answered(last.steps, entry, read) if entry.role == "tool" else _spoken(last.steps, entry)
+        found.append(replace(last, steps=steps, files=replace(last.files, blobs=blobs)))
     return found
 
 
@@ -259,11 +285,11 @@ def _spoken(steps: tuple[Step, ...], entry: ClientMessage) -> tuple[Step, ...]:
     return (*steps, Step(text=entry.text, tool_calls=entry.calls))
 
 
-def _answered(steps: tuple[Step, ...], entry: ClientMessage) -> tuple[Step, ...]:
+def _answered(steps: tuple[Step, ...], entry: ClientMessage, read: ReadFiles) -> tuple[Step, ...]:
     if not steps or all(call.id != entry.call_id for call in steps[-1].tool_calls):
         why = f"No tool call of the message before has the id {entry.call_id!r}."
         raise UnsupportedError("messages", why, "invalid_value")
-    result = ToolResult(entry.call_id, entry.text, is_error=entry.is_error)
+    result = ToolResult(entry.call_id, entry.text, is_error=entry.is_error, attachments=read.attachments)
     return (*steps[:-1], replace(steps[-1], results=(*steps[-1].results, result)))
 
 

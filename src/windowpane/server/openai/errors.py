@@ -28,6 +28,7 @@ WORTH_ANOTHER_TRY = frozenset(
         "model_stream_broken",
         "store_unavailable",
         "too_many_requests",
+        "worker_full",
         "interrupted",
     }
 )
@@ -38,6 +39,7 @@ _CODES = {
     "token_needed": "invalid_api_key",
     "model_rate_limited": "rate_limit_exceeded",
     "too_many_requests": "rate_limit_exceeded",
+    "worker_full": "rate_limit_exceeded",
     "cost_limit_reached": "insufficient_quota",
 }
 _OF_THE_MODEL = {"model_rate_limited": 429, "model_auth": 401, "model_rejected": 400, "request_too_long": 400}

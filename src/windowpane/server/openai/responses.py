@@ -19,6 +19,7 @@ from windowpane.server.dependencies import Asking, Chatting
 from windowpane.server.openai import asking
 from windowpane.server.openai.conversation import Answering, ClientMessage, ClientRequest, answering, call_named
 from windowpane.server.openai.errors import Failure, OpenAIRoute, UnsupportedError
+from windowpane.server.openai.files import files_of
 from windowpane.server.openai.one_off import OnceSessions
 from windowpane.server.openai.reply import End, Heard, Text, hear
 from windowpane.server.openai.stream import data, first_of, until_gone
@@ -212,7 +213,7 @@ async def _session_after(pane: LocalPane, response_id: str) -> str:
     try:
         named = parse_id(response_id)
         state = await pane.engine.sessions.get(await pane.own(named.session_id))
-        if named.turn == state.turn_count:
+        if named.turn == state.last_turn:
             return state.id
         branch = await pane.engine.sessions.fork(state.id, named.turn + 1, listed=state.listed)
     except NotFoundError:
@@ -259,6 +260,7 @@ def _said(item: Item, index: int) -> ClientMessage | None:
         return ClientMessage(
             role="tool",
             text=asking.text_of(item.output, f"input[{index}].output"),
+            files=files_of(item.output, f"input[{index}].output"),
             call_id=_needed(item.call_id, index, "call_id"),
         )
     if item.type == "reasoning" or item.role in ("system", "developer"):
@@ -266,6 +268,7 @@ def _said(item: Item, index: int) -> ClientMessage | None:
     return ClientMessage(
         role="assistant" if item.role == "assistant" else "user",
         text=asking.text_of(item.content, f"input[{index}].content"),
+        files=files_of(item.content, f"input[{index}].content"),
     )
 
 

@@ -105,8 +105,9 @@ async def _found(pane: LocalPane, response_id: str) -> _Found:
 
 def _item(entry: Recorded) -> dict[str, Any]:
     match entry.event:
-        case TurnStarted(message=message):
+        case TurnStarted(message=message, attachments=attachments):
             content = [{"type": "input_text", "text": message}]
+            content += [{"type": "input_file", "filename": each.name, "file_id": each.blob} for each in attachments]
             return {"id": f"msg_{entry.seq}", "type": "message", "role": "user", "content": content}
         case ToolReturned(result=result):
             called = {"call_id": result.call_id, "output": result.content, "status": "completed"}

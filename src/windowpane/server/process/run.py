@@ -9,6 +9,7 @@ import socket
 import threading
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from pathlib import Path
 from types import FrameType
 
 import anyio
@@ -47,7 +48,7 @@ def run(
 async def serve(settings: Settings, engine: Engine, on_ready: Callable[[str], None] | None = None) -> None:
     """Serve an engine until the process is asked to stop; see `run`."""
     needed = token_needed_at(settings.host, TokenFile(settings.tokens_file), settings.require_token)
-    app = app_for(settings, engine, token_needed=needed)
+    app = app_for(settings, engine, token_needed=needed, started_in=Path.cwd())
     with listening(settings.host, settings.port) as listener:
         async with app.router.lifespan_context(app):
             # After the store was opened: a server that cannot start says so sooner.

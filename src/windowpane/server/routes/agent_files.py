@@ -9,9 +9,9 @@ from typing import Annotated, Literal, TypeVar
 from fastapi import APIRouter, Path, Response
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from windowpane.agents.frontmatter import first_heading
 from windowpane.api.agents import FileView, ItemDetail, PromptList
 from windowpane.context.items import DEFAULT_PRIORITY, IncludeMode, ItemRef, Reference, Rule
+from windowpane.context.text import first_heading
 from windowpane.server.dependencies import Managing, Reading
 from windowpane.server.json_numbers import Whole
 from windowpane.server.parameters import AgentName, AlsoIn, Name
@@ -39,6 +39,7 @@ FileName = Annotated[
     ),
 ]
 ItemName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,100}$", examples=["answer-briefly"])]
+Related = Annotated[str, Field(min_length=1, max_length=200, description="The name or the title of a reference.")]
 Priority = Annotated[Whole, Field(ge=0, le=999)]
 CHANGED = (404, 409, 412, 428)
 
@@ -64,7 +65,7 @@ class NewItem(BaseModel):
     enabled: bool = True
     version: str = ""
     title: str | None = None
-    related: tuple[ItemName, ...] = ()
+    related: tuple[Related, ...] = ()
     text: str = ""
     raw: str | None = None
 
@@ -115,7 +116,7 @@ class ItemEdit(BaseModel):
     enabled: bool | None = None
     version: str | None = None
     title: str | None = None
-    related: tuple[ItemName, ...] | None = None
+    related: tuple[Related, ...] | None = None
     text: str | None = None
 
 

@@ -32,6 +32,41 @@ async def list_agents(pane: Reading) -> AgentList:
     return AgentList(await pane.agents.list())
 
 
+class NewAgent(BaseModel):
+    """A new agent: without items, or a copy of the agent `copy_of`."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: Annotated[str, Field(min_length=1, max_length=200)]
+    description: Annotated[str, Field(max_length=2000)] = ""
+    copy_of: str | None = None
+
+
+class AgentChange(BaseModel):
+    """The new name of an agent."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: Annotated[str, Field(min_length=1, max_length=200)]
+
+
+@router.post("", status_code=201, summary="Create an agent", responses=problems(*BODY, 404, 409))
+async def create_agent(pane: Managing, response: Response, new: NewAgent) -> AgentView:
+    """Write the folder of a new agent, empty or as a copy of another one."""
+    made = await pane.agents.create(new.name, description=new.description, copy_of=new.copy_of)
+    response.headers["Location"] = f"/api/agents/{made.name}"
+    return made
+
+
+@router.patch("/{agent}", summary="Rename an agent", responses=problems(*BODY, 404, 409))
+async def rename_agent(pane: Managing, agent: AgentName, change: AgentChange) -> AgentView:
+    """Give an agent's folder another name.
+
+    Its sessions keep the old name until each is given the agent again (`agent` in `PATCH /api/sessions/{session_id}`).
+    """
+    return await pane.agents.rename(agent, change.name)
+
+
 @router.get("/{agent}", summary="Read an agent", responses=problems(404))
 async def read_agent(pane: Reading, agent: AgentName) -> AgentView:
     """Return an agent's settings, how much it has, its tool servers and what is wrong with it."""

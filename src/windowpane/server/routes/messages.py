@@ -1,15 +1,18 @@
 """Looking back: messages, and what any past turn was given and did."""
 
 from typing import Annotated
+from urllib.parse import quote
 
-from fastapi import APIRouter, Path, Query
+from fastapi import APIRouter, Path, Query, Response
 
 from windowpane.api.sessions import ErasedSession, MessagePage
 from windowpane.api.turns import PastContext, SentItem, TurnReceipts, TurnRecord
+from windowpane.context.ids import BlobHash
 from windowpane.context.request import Request
 from windowpane.server.dependencies import Chatting, Reading
 from windowpane.server.parameters import LARGEST_SEQ, Id, Kind, Name, Server, TurnNumber, ref_of
 from windowpane.server.problems import problems
+from windowpane.sessions.attachments import read_attachment
 
 router = APIRouter(prefix="/api/sessions/{session_id}", tags=["history"])
 
@@ -38,6 +41,37 @@ async def remove_message(
     Later requests, calls and summaries lose its text too. `remains` says what has the same words and is kept.
     """
     return await pane.sessions.remove_message(session_id, seq)
+
+
+@router.get(
+    "/attachments/{blob}",
+    summary="Download a file",
+    response_class=Response,
+    responses={
+        **problems(404),
+        200: {
+            "description": "The bytes of the file.",
+            "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
+        },
+    },
+)
+async def read_attachment_file(
+    pane: Reading,
+    session_id: Id,
+    blob: Annotated[str, Path(pattern="^[0-9a-f]{64}$", description="What the session calls the file.")],
+) -> Response:
+    """Return a file that came with a message or from a tool, as a download: a browser never shows it as a page."""
+    found, data = await read_attachment(pane.engine.store, await pane.own(session_id), BlobHash(blob))
+    return Response(
+        data,
+        media_type=found.media_type if found.kind == "image" else "application/octet-stream",
+        headers={
+            "Content-Disposition": f"attachment; filename*=UTF-8''{quote(found.name, safe='')}",
+            "Content-Security-Policy": "default-src 'none'; sandbox; frame-ancestors 'none'",
+            # Its name is its content.
+            "Cache-Control": "private, max-age=86400, immutable",
+        },
+    )
 
 
 @router.get("/turns", summary="List turns in brief", responses=problems(404))

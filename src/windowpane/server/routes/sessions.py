@@ -72,6 +72,7 @@ class SetContext(BaseModel):
 class SessionChange(BaseModel):
     """What changes about a session. What is not named stays; null clears.
 
+    With `agent` the session is given another agent; turns before keep what they were given.
     `context` replaces the whole working context, then `setContext` changes one set of it. With `sessionId` the change
     is refused when it is another session than the one addressed. The names may also be written with underscores.
     """
@@ -79,6 +80,7 @@ class SessionChange(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: str | None = None
+    agent: str | None = None
     settings: Changes | None = None
     context: Annotated[dict[str, Items], Field(max_length=MAX_TOTAL)] | None = None
     set_context: Annotated[SetContext | None, Field(validation_alias=AliasChoices("setContext", "set_context"))] = None
@@ -108,18 +110,19 @@ async def create_session(
 @router.get("", summary="List sessions", responses=problems())
 async def list_sessions(
     pane: Reading,
-    agent: Annotated[str | None, Query(description="Only sessions of this agent.")] = None,
+    agent: Annotated[str | None, Query(description="Only sessions that began with this agent.")] = None,
     q: Annotated[
         str | None,
         Query(
             max_length=1000,
-            description="Only sessions with this in their name or conversation, or in their name if `names_only`.",
+            description="Only sessions with these words in their name or conversation, or in their name if "
+            "`names_only`. The line may have conditions as in `/api/search`.",
         ),
     ] = None,
     limit: Annotated[int, Query(ge=1, le=200)] = 50,
     cursor: Annotated[str | None, Query(description="The cursor of the page before.")] = None,
 ) -> SessionListView:
-    """Return sessions, last used first.
+    """Return sessions, last used first; with `q`, found last first.
 
     With `q` a page may be short, or even empty, and still have a cursor: then there is more to look through.
     """
@@ -136,7 +139,7 @@ async def read_session(pane: Reading, response: Response, session_id: Id) -> Ses
 
 @router.patch(
     "/{session_id}",
-    summary="Change a session's name, settings or working context",
+    summary="Change a session's name, agent, settings or working context",
     responses=problems(*BODY, 404, 409, 412),
 )
 async def update_session(
@@ -150,10 +153,11 @@ async def update_session(
     if change.session_id not in (None, session_id):
         raise WrongSessionError(session_id, change.session_id or "")
     changes = dict(change.settings or {})
-    if "name" in changes:
-        raise InvalidSettingError("name", "the name stands beside `settings`, not in it")
-    if "name" in change.model_fields_set:
-        changes["name"] = change.name
+    for name in ("name", "agent"):
+        if name in changes:
+            raise InvalidSettingError(name, f"the {name} stands beside `settings`, not in it")
+        if name in change.model_fields_set:
+            changes[name] = getattr(change, name)
     clears = change.context is None and "context" in change.model_fields_set
     one = change.set_context
     changed = await pane.sessions.update(

@@ -1,4 +1,4 @@
-"""Sessions as documents: export one, import one, and fork one at a turn.
+"""Sessions as documents: export one, import one, share one as a file, and fork one at a turn.
 
 To edit a message and run it again, fork before its turn and send the edited message to the fork. The session itself
 is left as it was.
@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 
 from windowpane.api.export import EXPORT, SessionExport, read_export
 from windowpane.api.sessions import SessionView
+from windowpane.api.xray import SharedSession
 from windowpane.server.dependencies import Chatting, Reading
 from windowpane.server.json_numbers import Whole
 from windowpane.server.parameters import Id
@@ -62,6 +63,29 @@ async def export_session(pane: Reading, session_id: Id) -> Response:
 def _written(document: SessionExport) -> str:
     # By hand: what a tool server said may hold half a character, and JSON can carry it as an escape.
     return json.dumps(EXPORT.dump_python(document, mode="json"))
+
+
+@router.get(
+    "/{session_id}/share",
+    summary="Share a session as a file",
+    response_model=SharedSession,
+    responses=problems(404),
+)
+async def share_session(
+    pane: Reading,
+    session_id: Id,
+    redacted: Annotated[bool, Query(description="Replace every text by its length and a hash.")] = False,
+) -> Response:
+    """Return the session as a file that the page opens without storing it: what was said, and every call taken apart.
+
+    Keys are never in it.
+    """
+    document = await pane.sessions.share(session_id, redacted=redacted)
+    return Response(
+        await anyio.to_thread.run_sync(json.dumps, document),
+        media_type="application/json",
+        headers={"Content-Disposition": 'attachment; filename="session.windowpane.json"'},
+    )
 
 
 @router.post("/import", status_code=201, summary="Import a session", responses=problems(*BODY, 409))

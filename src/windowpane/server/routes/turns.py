@@ -4,23 +4,24 @@ A turn is answered in one of two forms: as server-sent events while it happens, 
 ended or waits for a person. Both drain the same stream of the engine, and neither is needed for the turn to go on.
 """
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query
 from fastapi import Request as HttpRequest
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import Base64Bytes, BaseModel, ConfigDict, Field, JsonValue
 
 from windowpane.api.sessions import SessionView
 from windowpane.api.turns import TurnView
 from windowpane.context.events import Live
 from windowpane.context.ids import SessionId
 from windowpane.context.items import CLIENT_SERVER, Tool
-from windowpane.context.messages import Decision, ToolResult
+from windowpane.context.messages import Decision, NewFile, ToolResult
 from windowpane.context.request import ReplyOptions, Request
 from windowpane.errors import StoreUnavailableError
+from windowpane.files.read import MAX_FILES
 from windowpane.local.pane import LocalPane
 from windowpane.server.dependencies import Chatting, Reading
 from windowpane.server.parameters import Id, TurnNumber
@@ -51,10 +52,25 @@ class CallerTool(BaseModel):
     parameters: dict[str, JsonValue] = Field(default_factory=lambda: {"type": "object", "properties": {}})
 
 
+class FileBody(BaseModel):
+    """A file. `data` are its bytes in base64; what it is is found out from them, not from its name."""
+
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, json_schema_extra={"examples": [{"name": "notes.txt", "data": "SGVsbG8="}]}
+    )
+
+    name: Annotated[str, Field(max_length=1000)]
+    data: Base64Bytes
+
+
+FileBodies = Annotated[tuple[FileBody, ...], Field(max_length=MAX_FILES)]
+
+
 class NewMessage(BaseModel):
     """What the user says. With `wait_s`, a session that is busy is waited for.
 
     `tools` are tools of the server `client`, which the caller runs itself: the turn waits for their results.
+    `attachments` are files that come with the message.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -63,6 +79,7 @@ class NewMessage(BaseModel):
     wait_s: Annotated[float, Field(ge=0, le=LONGEST_WAIT_S, allow_inf_nan=False, strict=True)] = 0
     tools: Annotated[tuple[CallerTool, ...], Field(max_length=MAX_CLIENT_TOOLS)] = ()
     reply_options: ReplyOptions | None = None
+    attachments: FileBodies = ()
 
 
 class Results(BaseModel):
@@ -87,6 +104,7 @@ class Draft(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     content: str
+    attachments: FileBodies = ()
 
 
 class SaidMessage(BaseModel):
@@ -126,6 +144,7 @@ async def send_message(
         wait_s=message.wait_s,
         tools=[Tool(CLIENT_SERVER, tool.name, tool.description, tool.parameters) for tool in message.tools],
         reply_options=message.reply_options,
+        attachments=_files(message.attachments),
     )
     return await _answered(pane, http, session_id, live)
 
@@ -196,8 +215,12 @@ async def preview(
     texts: Annotated[bool, Query(description="False: only the context, without messages and tools.")] = True,
 ) -> Request:
     """Return the messages, tools and context of a request, without storing anything or calling a model."""
-    found = await pane.preview(session_id, draft.content)
+    found = await pane.preview(session_id, draft.content, attachments=_files(draft.attachments))
     return found if texts else replace(found, messages=(), tools=())
+
+
+def _files(bodies: Sequence[FileBody]) -> list[NewFile]:
+    return [NewFile(body.name, body.data) for body in bodies]
 
 
 async def _answered(

@@ -5,6 +5,7 @@ are made smaller before they are sealed, as in a plain store.
 """
 
 from collections import OrderedDict
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -62,6 +63,21 @@ def unseal_snapshot(key: DataKey, session_id: SessionId, seq: int, body: bytes) 
         DamagedSealError: it was changed, or belongs to another place.
     """
     return unpack(unseal(key.cipher, body.partition(b".")[2], bound_to("snapshot", session_id, seq)))
+
+
+def seal_vector(key: DataKey, session_id: SessionId, seq: int, body: bytes) -> bytes:
+    """Return the vectors of a message sealed, behind the id of their key."""
+    return key.id.encode() + b"." + seal(key.cipher, body, bound_to("vector", session_id, seq))
+
+
+def unseal_vector(keys: Mapping[str, DataKey], session_id: SessionId, seq: int, body: bytes) -> bytes:
+    """Return the vectors of a message.
+
+    Raises:
+        DamagedSealError: they were changed, or belong to another place.
+    """
+    key_id, _, sealed = body.partition(b".")
+    return unseal(keys[key_id.decode("ascii")].cipher, sealed, bound_to("vector", session_id, seq))
 
 
 def key_name(key_id: str) -> BlobHash:

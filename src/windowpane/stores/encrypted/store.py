@@ -43,11 +43,13 @@ from windowpane.stores.encrypted.sealing import (
     plain_text,
     seal_event,
     seal_snapshot,
+    seal_vector,
     text_hash,
     text_names,
     unseal_event,
     unseal_snapshot,
     unseal_text,
+    unseal_vector,
 )
 
 KNOWN_SESSIONS = 10_000
@@ -257,6 +259,32 @@ class EncryptedStore(Store):
         except (DamagedSealError, StoreCorruptError, SessionNotFoundError):
             log.warning("partial.ignored", session=session_id, why="it is damaged")
             return None
+
+    async def put_vectors(self, session_id: SessionId, vectors: Mapping[int, bytes], *, as_of: int) -> None:
+        """Keep the vectors of messages; see `Store.put_vectors`."""
+        known = self._sessions.get(session_id)
+        if known is None or known.writing is None:
+            return
+        key = known.writing
+        sealed = await _worked(
+            lambda: {seq: seal_vector(key, session_id, seq, body) for seq, body in vectors.items()},
+            sum(map(len, vectors.values())),
+        )
+        await self.inner.put_vectors(session_id, sealed, as_of=as_of)
+
+    async def vectors(self, session_id: SessionId) -> dict[int, bytes]:
+        """Return the vectors of messages that are kept; see `Store.vectors`. Damaged ones are made again."""
+        sealed = await self.inner.vectors(session_id)
+        key_ids = {body.partition(b".")[0].decode("ascii", "replace") for body in sealed.values()}
+        try:
+            keys = await self._data_keys(session_id, key_ids)
+            return await _worked(
+                lambda: {seq: unseal_vector(keys, session_id, seq, body) for seq, body in sealed.items()},
+                sum(map(len, sealed.values())),
+            )
+        except (DamagedSealError, StoreCorruptError, SessionNotFoundError):
+            log.warning("vectors.ignored", session=session_id, why="they are damaged")
+            return {}
 
     async def acquire(self, session_id: SessionId, holder: str, ttl_s: float) -> int | None:
         """Take or renew the session's one lease; see `Store.acquire`."""

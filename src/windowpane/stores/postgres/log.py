@@ -41,20 +41,22 @@ def within_bigint(number: int) -> int:
 
 async def read(db: DriverConnection, session_id: SessionId, after: int, limit: int | None) -> list[Recorded] | None:
     """Return the events after a sequence number, in order."""
-    found: list[tuple[int, datetime, str | None]] = await db.fetch(
-        "SELECT seq, at, body FROM windowpane.event WHERE session = $1 AND seq > $2 ORDER BY seq LIMIT $3",
+    # Also where nothing is new there is a row, of nulls: so one look tells both that and whether there is a session.
+    found: list[tuple[int | None, datetime, str | None]] = await db.fetch(
+        """SELECT event.seq, event.at, event.body
+           FROM windowpane.session LEFT JOIN windowpane.event ON event.session = session.id AND event.seq > $2
+           WHERE session.id = $1 ORDER BY event.seq LIMIT $3""",
         name_in_sql(session_id),
         within_bigint(after),
         None if limit is None else within_bigint(limit),
     )
     if not found:
-        about = await row(db, session_id)
-        if about is None:
-            return None
-        if about.last_seq > after:
-            # It came between the two looks.
-            return await read(db, session_id, after, limit)
-    return [Recorded(seq, at, Erased() if body is None else decode_event(body)) for seq, at, body in found]
+        return None
+    return [
+        Recorded(seq, at, Erased() if body is None else decode_event(body))
+        for seq, at, body in found
+        if seq is not None
+    ]
 
 
 async def now(db: DriverConnection) -> datetime:
@@ -208,6 +210,25 @@ async def partial(db: DriverConnection, session_id: SessionId) -> bytes | None:
         "SELECT body FROM windowpane.partial WHERE session = $1", name_in_sql(session_id)
     )
     return None if found is None else unpack(found)
+
+
+async def put_vectors(db: DriverConnection, session_id: SessionId, vectors: Mapping[int, bytes], as_of: int) -> None:
+    """Keep the vectors of messages, unless something was erased since the log stood at `as_of`."""
+    await db.execute(
+        "SELECT windowpane.put_vectors($1, $2, $3, $4)",
+        name_in_sql(session_id),
+        within_bigint(as_of),
+        [*vectors.keys()],
+        [*vectors.values()],
+    )
+
+
+async def vectors(db: DriverConnection, session_id: SessionId) -> dict[int, bytes]:
+    """Return the vectors of messages that are kept."""
+    found: list[tuple[int, bytes]] = await db.fetch(
+        "SELECT seq, body FROM windowpane.vector WHERE session = $1", name_in_sql(session_id)
+    )
+    return {seq: body for seq, body in found}  # noqa: C416 - rows are records
 
 
 async def acquire(db: DriverConnection, session_id: SessionId, holder: str, ttl_s: float) -> int | None:

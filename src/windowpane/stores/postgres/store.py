@@ -6,7 +6,7 @@ in functions of the schema (`migrations/`). All times are those of the server's 
 another through NOTIFY (`notify.py`).
 """
 
-from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
 from datetime import date, datetime
 from functools import partial
 from typing import Any, Self, TypeVar
@@ -28,6 +28,7 @@ from windowpane.stores.postgres.connections import (
     parse_postgres_url,
     translated_errors,
 )
+from windowpane.stores.postgres.finding import PostgresIndex
 from windowpane.stores.postgres.notify import Notifier
 from windowpane.stores.postgres.schema import migrate
 from windowpane.stores.postgres.writer import PostgresWriter
@@ -48,6 +49,7 @@ class PostgresStore(Store):
         self._connections = ConnectionPool(self._url)
         self._watchers = Watchers()
         self._writer: PostgresWriter | None = None
+        self.index = PostgresIndex(self._run)
 
     async def __aenter__(self) -> Self:
         """Connect, creating or updating the schema as needed.
@@ -158,6 +160,14 @@ class PostgresStore(Store):
     async def partial(self, session_id: SessionId) -> bytes | None:
         """Return the words of a reply that is not complete, or None; see `Store.partial`."""
         return await self._run(lambda db: log.partial(db, session_id), session_id)
+
+    async def put_vectors(self, session_id: SessionId, vectors: Mapping[int, bytes], *, as_of: int) -> None:
+        """Keep the vectors of messages; see `Store.put_vectors`."""
+        await self._run(lambda db: log.put_vectors(db, session_id, vectors, as_of), session_id)
+
+    async def vectors(self, session_id: SessionId) -> dict[int, bytes]:
+        """Return the vectors of messages that are kept; see `Store.vectors`."""
+        return await self._run(lambda db: log.vectors(db, session_id), session_id)
 
     async def acquire(self, session_id: SessionId, holder: str, ttl_s: float) -> int | None:
         """Take or renew the session's one lease; see `Store.acquire`."""

@@ -19,6 +19,7 @@ from windowpane.context.ids import SessionId
 from windowpane.errors import LeaseLostError, SequenceConflictError, SessionNotFoundError, StoreUnavailableError
 from windowpane.stores.append import Append
 from windowpane.stores.base import Appended
+from windowpane.stores.clock import from_us
 from windowpane.stores.packing import pack
 from windowpane.stores.postgres.connections import (
     REFUSED,
@@ -201,7 +202,7 @@ def _arrays(jobs: Sequence[PendingAppend]) -> tuple[list[object], ...]:
         [len(append.bodies) for append in appends],
         [append.original_times and append.original_times.times[0] for append in appends],
         [append.original_times and append.original_times.times[-1] for append in appends],
-        [append.original_times and append.original_times.touched_at for append in appends],
+        [from_us(append.touched(0)) if append.original_times or append.quiet else None for append in appends],
         [append.bodies[part].decode() for _, part, append in bodies],
         [of for of, _, _ in bodies],
         [part for _, part, _ in bodies],

@@ -8,7 +8,7 @@ together:
                              key stands, and the words of an incomplete reply (partial)
     prefix:{s:id}:log        the stream of events
     prefix:{s:id}:blobs      a hash: texts by their hash
-    prefix:{s:id}:snapshot   a hash: the folded state and where it stands
+    prefix:{s:id}:snapshot   a hash: the folded state and where it stands, and the vectors of messages (v7 of event 7)
 
 What an owner's model calls cost in a month stands in a hash of its own, `prefix:cost:2026-11:owner`.
 

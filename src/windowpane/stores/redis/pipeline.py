@@ -54,6 +54,7 @@ class Pipeline:
         self._broken_off: str | None = None
         self._heard_at = 0.0
         self._watching: asyncio.TimerHandle | None = None
+        self._closed = False
 
     @property
     def busy(self) -> bool:
@@ -83,6 +84,7 @@ class Pipeline:
             # When the caller was cancelled, its replies are still to come and are read without it.
             more = self._waiting or self._unread
             self._exchanging = self._loop.create_task(self._exchange_waiting()) if more else None
+            await self._stay_closed()
 
     def renew(self) -> None:
         """Connect again before the next exchange."""
@@ -90,6 +92,7 @@ class Pipeline:
 
     async def close(self) -> None:
         """Give up what waits and disconnect."""
+        self._closed = True
         if self._watching is not None:
             self._watching.cancel()
         self._give_up(self._waiting, ConnectionError("the connection was closed"))
@@ -122,6 +125,12 @@ class Pipeline:
             raise
         finally:
             self._exchanging = None
+            await self._stay_closed()
+
+    async def _stay_closed(self) -> None:
+        """Disconnect what was connecting while the pipeline was closed."""
+        if self._closed:
+            await self._connection.disconnect(nowait=True)
 
     def _give_up(self, calls: Sequence[PendingCall], why: BaseException) -> None:
         self._waiting = []

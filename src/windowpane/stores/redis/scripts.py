@@ -46,11 +46,13 @@ DELETE = _about_session("delete")
 ERASE = _about_session("erase")
 PUT_SNAPSHOT = _about_session("put_snapshot")
 PUT_PARTIAL = _about_session("put_partial")
+PUT_VECTORS = _about_session("put_vectors")
 ACQUIRE = _about_session("acquire")
 RELEASE = _about_session("release")
 DROP = Script(_lua("drop").encode())
 
 BODIES = {
-    one.sha: one.body for one in (APPEND, TOUCH, DELETE, ERASE, PUT_SNAPSHOT, PUT_PARTIAL, ACQUIRE, RELEASE, DROP)
+    one.sha: one.body
+    for one in (APPEND, TOUCH, DELETE, ERASE, PUT_SNAPSHOT, PUT_PARTIAL, PUT_VECTORS, ACQUIRE, RELEASE, DROP)
 }
 """Every script by its name."""

@@ -12,7 +12,7 @@ which the next use or the next listing of that page puts right.
 
 import asyncio
 import secrets
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from datetime import date, datetime
 from itertools import count
 from typing import Self
@@ -50,7 +50,7 @@ from windowpane.stores.redis.rewrite import AofRewrite
 from windowpane.stores.redis.scripts import Script
 from windowpane.stores.redis.url import parse_redis_url
 from windowpane.stores.redis.wakeups import CHECK_EVERY_S, Wakeups
-from windowpane.stores.redis.wording import append_words, recorded, stored
+from windowpane.stores.redis.wording import append_words, recorded, stored, vectors_of
 from windowpane.stores.watch import Watchers
 
 ANSWER_S = 10.0
@@ -326,6 +326,18 @@ class RedisStore(Store):
         row = self._keys.row(session_id)
         (found,) = await self._open_nodes().run(row, (b"HGET", row, b"partial"), reads=True)
         return unpack(found) if isinstance(found, bytes) else None
+
+    async def put_vectors(self, session_id: SessionId, vectors: Mapping[int, bytes], *, as_of: int) -> None:
+        """Keep the vectors of messages; see `Store.put_vectors`."""
+        words = [word for seq, body in vectors.items() for word in (b"%d" % seq, body)]
+        await self._change(scripts.PUT_VECTORS, session_id, b"%d" % as_of, *words)
+
+    async def vectors(self, session_id: SessionId) -> dict[int, bytes]:
+        """Return the vectors of messages that are kept; see `Store.vectors`."""
+        check_name(session_id)
+        row = self._keys.row(session_id)
+        (found,) = await self._open_nodes().run(row, (b"HGETALL", self._keys.snapshot(row)), reads=True)
+        return vectors_of(found)
 
     async def acquire(self, session_id: SessionId, holder: str, ttl_s: float) -> int | None:
         """Take or renew the session's one lease, by the server's clock; see `Store.acquire`."""

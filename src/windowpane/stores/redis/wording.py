@@ -19,7 +19,7 @@ def append_words(append: Append, seen_at: int | None) -> tuple[bytes, ...]:
         b"" if begins is None else b"1",
         b"" if begins is None else begins.owner.encode(),
         b"" if begins is None else begins.agent.encode(),
-        b"%d" % append.touched(0) if moved else b"",
+        b"%d" % append.touched(0) if moved else b"quiet" if append.quiet else b"",
         b"%d" % len(append.bodies),
         *append.bodies,
         *((b"%d" % at for at in append.times(0)) if moved else ()),
@@ -48,3 +48,14 @@ def recorded(entries: Reply) -> list[Recorded]:
                 case _:
                     raise StoreCorruptError("the log in Redis", f"it holds {entry!r:.100}")
     return found
+
+
+def vectors_of(fields: Reply) -> dict[int, bytes]:
+    """Return the vectors of messages from what stands beside a snapshot."""
+    words = fields if isinstance(fields, list) else []
+    pairs = zip(words[::2], words[1::2], strict=True)
+    return {
+        int(name[1:]): body
+        for name, body in pairs
+        if isinstance(name, bytes) and isinstance(body, bytes) and name.startswith(b"v")
+    }

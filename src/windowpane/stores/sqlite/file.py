@@ -65,6 +65,35 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
     ),
     ("ALTER TABLE session ADD COLUMN fence INTEGER NOT NULL DEFAULT 0",),
     ("CREATE TABLE partial (session INTEGER PRIMARY KEY, body BLOB NOT NULL)",),
+    (
+        """CREATE TABLE vector (
+            session INTEGER NOT NULL, seq INTEGER NOT NULL, text INTEGER NOT NULL, PRIMARY KEY (session, seq))
+            WITHOUT ROWID""",
+    ),
+    (
+        "ALTER TABLE session ADD COLUMN indexed_seq INTEGER NOT NULL DEFAULT 0",
+        "ALTER TABLE session ADD COLUMN seen_seq INTEGER NOT NULL DEFAULT 0",
+        """CREATE TABLE document (
+            pk INTEGER PRIMARY KEY, session INTEGER NOT NULL, seq INTEGER NOT NULL,
+            turn INTEGER NOT NULL, at INTEGER NOT NULL, tokens INTEGER NOT NULL, terms TEXT NOT NULL,
+            UNIQUE (session, seq))""",
+        "CREATE INDEX document_tokens ON document (tokens)",
+        """CREATE VIRTUAL TABLE document_terms USING fts5(
+            terms, content='document', content_rowid='pk', detail=none, columnsize=0, tokenize='ascii')""",
+        """CREATE TRIGGER document_added AFTER INSERT ON document BEGIN
+            INSERT INTO document_terms (rowid, terms) VALUES (new.pk, new.terms);
+        END""",
+        """CREATE TRIGGER document_removed AFTER DELETE ON document BEGIN
+            INSERT INTO document_terms (document_terms, rowid, terms) VALUES ('delete', old.pk, old.terms);
+        END""",
+        """CREATE TRIGGER session_erased AFTER UPDATE OF erased_seq ON session BEGIN
+            DELETE FROM document WHERE session = new.pk;
+            UPDATE session SET indexed_seq = 0, seen_seq = 0 WHERE pk = new.pk;
+        END""",
+        """CREATE TRIGGER session_removed AFTER DELETE ON session BEGIN
+            DELETE FROM document WHERE session = old.pk;
+        END""",
+    ),
 )
 SCHEMA = len(MIGRATIONS)
 

@@ -5,7 +5,7 @@ writes: when it raises one of our errors, it has changed nothing.
 """
 
 import sqlite3
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import date
 
 from windowpane.context.events import Erased, Recorded
@@ -160,6 +160,7 @@ def delete(db: sqlite3.Connection, session_id: SessionId) -> None:
     _wipe(db, "SELECT text FROM event WHERE session = ?", session)
     hashes: list[tuple[BlobHash]] = db.execute("SELECT hash FROM session_blob WHERE session = ?", (session,)).fetchall()
     _forget_blobs(db, session, [blob_hash for (blob_hash,) in hashes])
+    _forget_vectors(db, session)
     for statement in (
         "DELETE FROM event WHERE session = ?",
         "DELETE FROM append_key WHERE session = ?",
@@ -202,6 +203,7 @@ def erase(
         _wipe(db, "SELECT text FROM event WHERE session = ? AND seq = ?", session, seq)
         db.execute("UPDATE event SET text = NULL WHERE session = ? AND seq = ?", (session, seq))
     _forget_blobs(db, session, blobs)
+    _forget_vectors(db, session)
     db.execute("DELETE FROM snapshot WHERE session = ?", (session,))
     db.execute("DELETE FROM partial WHERE session = ?", (session,))
     db.execute("UPDATE session SET erased_seq = last_seq WHERE pk = ?", (session,))
@@ -213,6 +215,11 @@ def _forget_blobs(db: sqlite3.Connection, session: int, hashes: Sequence[BlobHas
         if db.execute("SELECT 1 FROM session_blob WHERE hash = ?", (blob_hash,)).fetchone() is None:
             _wipe(db, "SELECT text FROM blob WHERE hash = ?", blob_hash)
             db.execute("DELETE FROM blob WHERE hash = ?", (blob_hash,))
+
+
+def _forget_vectors(db: sqlite3.Connection, session: int) -> None:
+    _wipe(db, "SELECT text FROM vector WHERE session = ?", session)
+    db.execute("DELETE FROM vector WHERE session = ?", (session,))
 
 
 def _wipe(db: sqlite3.Connection, which: str, *values: int | str) -> None:
@@ -281,6 +288,28 @@ def partial(db: sqlite3.Connection, session_id: SessionId) -> bytes | None:
         "SELECT body FROM partial JOIN session ON session.pk = partial.session WHERE id = ?", (session_id,)
     ).fetchone()
     return found and unpack(found[0][len(_CUSHION) :])
+
+
+def put_vectors(db: sqlite3.Connection, session_id: SessionId, vectors: Mapping[int, bytes], as_of: int) -> None:
+    """Keep the vectors of messages, unless something was erased since the log stood at `as_of`."""
+    found: tuple[int] | None = db.execute(
+        "SELECT pk FROM session WHERE id = ? AND erased_seq < ?", (session_id, as_of)
+    ).fetchone()
+    for seq, body in vectors.items() if found else ():
+        place = (*(found or ()), seq)
+        _wipe(db, "SELECT text FROM vector WHERE session = ? AND seq = ?", *place)
+        db.execute("REPLACE INTO vector VALUES (?, ?, ?)", (*place, _add_text(db, body)))
+
+
+def vectors(db: sqlite3.Connection, session_id: SessionId) -> dict[int, bytes]:
+    """Return the vectors of messages that are kept."""
+    found: list[tuple[int, bytes]] = db.execute(
+        """SELECT vector.seq, text.body
+           FROM session JOIN vector ON vector.session = session.pk JOIN text ON text.pk = vector.text
+           WHERE session.id = ?""",
+        (session_id,),
+    ).fetchall()
+    return dict(found)
 
 
 def acquire(db: sqlite3.Connection, session_id: SessionId, holder: str, ttl_s: float) -> int | None:

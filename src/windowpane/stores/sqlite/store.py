@@ -7,7 +7,7 @@ wait. The SQL is in `log.py`, the file itself in `file.py`.
 import asyncio
 import sqlite3
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Collection, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
 from datetime import date, datetime
 from functools import partial
 from pathlib import Path
@@ -25,6 +25,7 @@ from windowpane.stores.clock import from_us, now_us
 from windowpane.stores.cursor import check_limit, parse_cursor
 from windowpane.stores.sqlite import log
 from windowpane.stores.sqlite.file import DatabaseFile, Synchronous, connect, open_file, translated_errors
+from windowpane.stores.sqlite.finding import SQLiteIndex
 from windowpane.stores.sqlite.writer import SQLiteWriter
 from windowpane.stores.watch import Watchers
 from windowpane.supervise import keep_running
@@ -52,6 +53,7 @@ class SQLiteStore(Store):
         self._lookout: asyncio.Task[None] | None = None
         self._idle: deque[sqlite3.Connection] = deque()
         self._glancing: sqlite3.Connection | None = None
+        self.index = SQLiteIndex(self._read, partial(self._write, lasting=False))
 
     async def __aenter__(self) -> Self:
         """Open the file, creating or updating it as needed.
@@ -169,6 +171,14 @@ class SQLiteStore(Store):
     async def partial(self, session_id: SessionId) -> bytes | None:
         """Return the words of a reply that is not complete, or None; see `Store.partial`."""
         return await self._read(lambda db: log.partial(db, session_id), session_id)
+
+    async def put_vectors(self, session_id: SessionId, vectors: Mapping[int, bytes], *, as_of: int) -> None:
+        """Keep the vectors of messages; see `Store.put_vectors`."""
+        await self._write(lambda db: log.put_vectors(db, session_id, vectors, as_of), session_id, lasting=False)
+
+    async def vectors(self, session_id: SessionId) -> dict[int, bytes]:
+        """Return the vectors of messages that are kept; see `Store.vectors`."""
+        return await self._read(lambda db: log.vectors(db, session_id), session_id)
 
     async def acquire(self, session_id: SessionId, holder: str, ttl_s: float) -> int | None:
         """Take or renew the session's one lease; see `Store.acquire`."""

@@ -32,7 +32,17 @@ const day = (name: string, turns: number, precision: number | null): DayRow => (
   active_sessions: 1,
   spent: { ...nothing, turns },
   quality: { selected: 0, selected_used: 0, selected_probably: 0, missed: 0, precision, recall: null },
-  prefix: { compared: 0, kept_share: null, cached_share: null },
+  prefix: {
+    compared: 0,
+    kept_share: null,
+    cached_share: null,
+    rebases: 0,
+    rebase_usd: '0',
+    expected_tokens: 0,
+    read_tokens: 0,
+    collapses: 0,
+    missing_tokens: 0,
+  },
 })
 const measure = (name: string) => MEASURES.find((one) => one.name === name)!
 

@@ -109,6 +109,13 @@ export const MEASURES: readonly Measure[] = [
     text: share,
     most: 1,
   },
+  {
+    name: 'rebases',
+    title: 'Re-bases',
+    about: 'How many requests did not go on with the last one, so that a provider’s cache could not serve them',
+    of: ({ prefix }) => prefix.rebases,
+    text: inDigits,
+  },
 ]
 
 export type Column = { key: string; label: string; value: number | null }

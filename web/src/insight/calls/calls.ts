@@ -105,7 +105,7 @@ export function barsOf(calls: readonly CallView[], steps: readonly Step[]): Bar[
   })
 }
 
-/** A call whose wire was not seen is on record when it ended. */
+/** A call whose wire was not seen is on record when it ended, unless a source told when it began. */
 function beganAt(call: CallView): number {
-  return Date.parse(call.started_at) - (call.seen ? 0 : (call.duration_ms ?? 0))
+  return Date.parse(call.started_at) - (call.seen || call.size ? 0 : (call.duration_ms ?? 0))
 }

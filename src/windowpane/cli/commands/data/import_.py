@@ -45,7 +45,8 @@ def import_(
 ) -> None:
     """Import a project's instructions, or an exported session.
 
-    A project may have AGENTS.md, CLAUDE.md, .cursor/rules, .clinerules, SKILL.md folders and mcp.json.
+    A project may have AGENTS.md, CLAUDE.md, GEMINI.md, rules of Cursor, Cline, Copilot, Windsurf and others,
+    SKILL.md folders and mcp.json.
     Importing again updates what changed in the source, and keeps files that were edited here.
 
     \b
@@ -64,21 +65,31 @@ def _import_project(
     settings: "Settings", sources: Sequence[Path], *, agent: str | None, overwrite: bool, dry: bool, as_json: bool
 ) -> None:
     from windowpane.agents.importers.run import import_into
+    from windowpane.agents.importers.weight import weight_after, weight_of
 
     for source in sources:
         if not source.exists():
             raise InvalidInputError(f"{source} does not exist")
     folder = _folder(settings, agent)
+    before = weight_of(folder)
     outcomes = import_into(folder, sources, overwrite=overwrite, dry=dry)
+    after = weight_after(folder, sources, overwrite=overwrite) if dry else weight_of(folder)
     screen = Screen()
     if as_json:
-        screen.json({"agent": str(folder), "dry": dry, "outcomes": outcomes})
+        tokens = {"before": before, "after": after}
+        screen.json({"agent": str(folder), "dry": dry, "outcomes": outcomes, "tokens": tokens})
         return
     for outcome in outcomes:
         to = f" → {outcome.target}" if outcome.target else ""
         became = WORDS.get(outcome.became, outcome.became)
         screen.line(f"{became:<13}{outcome.source}{to}  ({outcome.why})", STYLES[outcome.became])
     _sum_up(screen, folder, outcomes, dry)
+    if outcomes:
+        screen.remark(
+            f"Every request of this agent: {after.every_request:,} tokens of prompt, rules and references, "
+            f"{before.every_request:,} before. When a message needs them, or by hand: {after.when_needed:,}, "
+            f"{before.when_needed:,} before. Tools come on top when their servers connect."
+        )
 
 
 async def _import_session(pane: "Pane", file: Path) -> None:

@@ -1,4 +1,4 @@
-"""`windowpane sessions`: list, show, rename and delete sessions."""
+"""`windowpane sessions`: list, find, show, rename and delete sessions."""
 
 from typing import TYPE_CHECKING, Annotated
 
@@ -75,6 +75,8 @@ async def show_session(pane: "Pane", session: SessionArgument, as_json: Json = F
         return
     screen.line(f"{found.title or UNNAMED}  {found.id}", "bold")
     screen.line(f"agent {found.agent}, {counted(found.turn_count, 'turn')}, started {moment_text(found.created_at)}")
+    if found.settings.current_intent:
+        screen.line(f"intent: {found.settings.current_intent}")
     for item in found.items:
         screen.line(f"  {item.ref} [{badge(item.mode)}]")
     for message in messages:
@@ -88,6 +90,44 @@ async def _messages(pane: "Pane", session_id: str) -> "list[Message]":
         page = await pane.sessions.messages(session_id, before=page.before, limit=PAGE)
         found = [*page.messages, *found]
     return found
+
+
+@app.command("find")
+@on_pane
+async def find_turns(
+    pane: "Pane",
+    line: Annotated[list[str], typer.Argument(metavar="WORDS…", help="Words, or what a request had.")],
+    limit: Annotated[int, typer.Option("--limit", min=1, max=100, help="Maximum number of turns.")] = 20,
+    as_json: Json = False,
+) -> None:
+    """Find turns, messages and names in all sessions, the latest first.
+
+    Words are found from their beginning. A turn is also found by what its request had: left-out:NAME, sent:NAME,
+    over:10k or under:500 tokens, is:degraded, agent:NAME.
+
+    \b
+    Examples:
+      windowpane sessions find invoice due
+      windowpane sessions find left-out:billing over:5k
+    """
+    view = await pane.sessions.find(" ".join(line), limit=limit)
+    screen = Screen(remarks_aside=as_json)
+    if view.names_only:
+        screen.remark("Conversations are encrypted: only names were searched.")
+    if not view.complete:
+        screen.remark("Some sessions are not indexed yet; ask again in a moment.")
+    if as_json:
+        screen.json(view)
+        return
+    for found in view.found:
+        place = f"turn {found.turn}" if found.turn else "message" if found.seq else "name"
+        screen.line(f"{found.title or UNNAMED}  {found.session_id}, {place}, {moment_text(found.at)}", "bold")
+        if found.excerpt:
+            screen.line(f"  {found.excerpt}")
+    if not view.found:
+        screen.remark("Nothing was found.")
+    if view.cursor:
+        screen.remark(f"Only the {limit} latest are listed; use --limit for more.")
 
 
 @app.command("rename")

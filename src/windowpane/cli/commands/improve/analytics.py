@@ -85,6 +85,7 @@ def draw_dashboard(screen: Screen, found: "Dashboard") -> None:
         f"{quality.missed:,} added by hand"
     )
     screen.line(f"Prompt cache stability: {_percent(found.prefix.kept_share)}")
+    _draw_cache(screen, found)
     for stage in found.latency:
         screen.line(
             f"{stage.stage.capitalize()}: median {stage.p50_ms:,.0f} ms, 95th percentile {stage.p95_ms:,.0f} ms"
@@ -94,6 +95,20 @@ def draw_dashboard(screen: Screen, found: "Dashboard") -> None:
     _draw_list(screen, "Items", [_item_line(row) for row in found.items])
     if found.behind:
         screen.remark(f"{counted(found.behind, 'session')} not counted yet")
+
+
+def _draw_cache(screen: Screen, found: "Dashboard") -> None:
+    """Print what providers read from their caches, and what broke the beginning of prompts."""
+    prefix = found.prefix
+    if prefix.expected_tokens:
+        lost = f"; the cache collapsed {prefix.collapses:,}×, {prefix.missing_tokens:,} tokens" * bool(prefix.collapses)
+        screen.line(f"Read from caches: {prefix.read_tokens:,} of {prefix.expected_tokens:,} tokens expected{lost}")
+    lines = [
+        f"{f'{row.item} ({row.code})' if row.item else row.code}: {row.rebases:,}×, {row.rewritten_tokens:,} tokens "
+        f"written again, {row.cost_usd:.4f} US dollars"
+        for row in found.rebases
+    ]
+    _draw_list(screen, "What broke the beginning of prompts", lines)
 
 
 def _unknown(spent: "Spent | PurposeRow") -> str:

@@ -60,7 +60,7 @@ async def context(
         now = None
     print_request(request, now, messages=messages, as_json=as_json)
     if request is not None and not messages and not as_json:
-        draw_calls(Screen(), await pane.turns.calls(found.id, turn or found.turn_count))
+        draw_calls(Screen(), await pane.turns.calls(found.id, turn or found.last_turn))
 
 
 async def _print_call(
@@ -71,7 +71,7 @@ async def _print_call(
 
     if not session.turn_count:
         raise TurnNotFoundError(session.id, turn or 1)
-    record = await pane.turns.call(session.id, turn or session.turn_count, number)
+    record = await pane.turns.call(session.id, turn or session.last_turn, number)
     screen = Screen()
     if as_json:
         screen.json(record)

@@ -1,5 +1,6 @@
 """`windowpane chat`: a conversation in the terminal, or one answer for a script."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -29,6 +30,10 @@ def chat(
     message: Annotated[
         str | None, typer.Option("--message", "-m", help="Send this message, print the answer, and exit.")
     ] = None,
+    attach: Annotated[
+        list[Path] | None,
+        typer.Option("--attach", "-a", metavar="FILE", help="Send this file with the first message. Repeat for more."),
+    ] = None,
     yes: Annotated[
         bool, typer.Option("--yes", "-y", help="With --message or piped input: allow tool calls that need approval.")
     ] = False,
@@ -43,9 +48,12 @@ def chat(
       windowpane chat
       windowpane chat last --model anthropic:claude-sonnet-4-5
       windowpane chat --agent guide --message "What is an include mode?"
+      windowpane chat --attach plan.pdf --attach photo.jpg -m "What is missing?"
       git diff | windowpane chat last
     """
     from windowpane.cli.chat import talk
 
     chosen = {name: value for name, value in (("model", model), ("cache", cache)) if value is not None}
-    raise typer.Exit(talk.chat(session=session, agent=agent, chosen=chosen, message=message, yes=yes))
+    raise typer.Exit(
+        talk.chat(session=session, agent=agent, chosen=chosen, message=message, attach=attach or (), yes=yes)
+    )

@@ -10,7 +10,7 @@ from windowpane.cli.settings import local_settings
 from windowpane.cli.terminal import Screen, counted
 
 if TYPE_CHECKING:
-    from windowpane.cli.checks import Finding, Health
+    from windowpane.cli.doctor.checks import Finding, Health
 
 app = new_app()
 
@@ -25,7 +25,10 @@ MARKS: "Mapping[Health, tuple[str, str]]" = {
 @where(*HERE)
 def doctor(
     ask: Annotated[
-        bool, typer.Option("--ask", help="Also send a short message to each agent's model, which may cost a little.")
+        bool,
+        typer.Option(
+            "--ask", help="Also ask each agent's model which parts of a request reach it. That may cost a little."
+        ),
     ] = False,
     wait_s: Annotated[
         float, typer.Option("--wait", metavar="SECONDS", min=0, help="How long to wait for tool servers to connect.")
@@ -41,7 +44,7 @@ def doctor(
     """
     import anyio
 
-    from windowpane.cli.checks import examine
+    from windowpane.cli.doctor.checks import examine
 
     settings = local_settings("it checks this machine")
     screen = Screen()

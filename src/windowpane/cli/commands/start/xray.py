@@ -4,6 +4,7 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -47,6 +48,7 @@ app = new_app(
       windowpane xray -- claude -p "say hi"     run a program and record its calls
       windowpane xray --listen                  record any number of programs
       windowpane xray report last               show what was sent and what it cost
+      windowpane xray import ~/.claude/projects read logs, traces and exports of other tools
 
     Requests and answers are passed on unchanged. Keys are passed on and never stored.
     """,
@@ -162,17 +164,64 @@ def _say_what_was_recorded(proxy: "XrayApp") -> None:
     sys.stderr.write("\n".join(lines) + "\n")
 
 
+@app.command("import")
+@where("data", "store_url")
+def import_files(
+    paths: Annotated[list[Path], typer.Argument(metavar="PATH…", help="Files, or folders with files below them.")],
+    as_json: Json = False,
+) -> None:
+    """Read logs, traces and exports of other tools as sessions: Claude Code, Codex, OpenTelemetry, Langfuse, LiteLLM.
+
+    What a file is, is told by what stands in it. What was imported before is not imported twice, so the command can be
+    run again when the files have grown. Lines that cannot be read are named.
+
+    \b
+    Examples:
+      windowpane xray import ~/.claude/projects ~/.codex/sessions
+      windowpane xray import spans.jsonl langfuse-export.json
+    """
+    import anyio
+
+    settings = local_settings("it reads files of this machine")
+    raise typer.Exit(anyio.run(_import_files, settings, paths, as_json))
+
+
+async def _import_files(settings: "Settings", paths: Sequence[Path], as_json: bool) -> int:
+    import anyio.to_thread
+
+    from windowpane.callers import LOCAL_OWNER
+    from windowpane.cli.progress import show
+    from windowpane.cli.render_xray import draw_import
+    from windowpane.xray.importing.files import files_at, read_file
+    from windowpane.xray.importing.report import ImportReport
+    from windowpane.xray.importing.writer import Importer
+
+    files = list(files_at(paths))
+    report = ImportReport()
+    async with _store(settings) as store:
+        importer = Importer(store, LOCAL_OWNER)
+        for done, path in enumerate(files):
+            show("importing", done, len(files), "files")
+            read = await anyio.to_thread.run_sync(read_file, path)
+            report.add_file(read, named=path in paths)
+            for told in read.sessions:
+                report.add_session(told, await importer.write(told))
+        show("importing", len(files), len(files), "files")
+    draw_import(Screen(), report, as_json=as_json)
+    return 1 if report.unknown else 0
+
+
 @app.command("report")
 @on_pane
 async def report(pane: "Pane", session: SessionArgument, as_json: Json = False) -> None:
-    """Show what a session's calls sent, what broke the prompt cache, what it cost, and which tools were used.
+    """Show what a session's calls sent, what that is made of, what broke the prompt cache, and what is of no use.
 
     \b
     Examples:
       windowpane xray report last
       windowpane xray report ses_4k --json
     """
-    from windowpane.cli.render_calls import draw_report
+    from windowpane.cli.render_xray import draw_report
 
     found = await find_session(pane, session)
     screen = Screen()
@@ -181,3 +230,29 @@ async def report(pane: "Pane", session: SessionArgument, as_json: Json = False) 
         screen.json(seen)
     else:
         draw_report(screen, seen)
+
+
+@app.command("compare")
+@on_pane
+async def compare(
+    pane: "Pane",
+    session: SessionArgument,
+    before: Annotated[int, typer.Argument(help="The number of the earlier call, as `report` shows it.")],
+    after: Annotated[int, typer.Argument(help="The number of the later call.")],
+    as_json: Json = False,
+) -> None:
+    """Show what is different between two calls of a session, part by part.
+
+    \b
+    Examples:
+      windowpane xray compare last 1 2
+    """
+    from windowpane.cli.render_xray import draw_comparison
+
+    found = await find_session(pane, session)
+    screen = Screen()
+    compared = await pane.sessions.compare_calls(found.id, before, after)
+    if as_json:
+        screen.json(compared)
+    else:
+        draw_comparison(screen, compared)

@@ -44,6 +44,11 @@ if expected_at ~= '' and known[2] ~= expected_at then
   return {'rewritten', seq}
 end
 
+-- What only notes that the user looks at something is no use of the session.
+local quiet = moved == 'quiet' and known[1]
+if moved == 'quiet' then
+  moved = ''
+end
 count = tonumber(count)
 local bodies, times = 15, 15 + count
 local touched = moved == '' and now(known[3]) or moved
@@ -57,7 +62,7 @@ for number = 1, count do
 end
 if not known[1] then
   redis.call('HSET', row, 'owner', owner, 'agent', agent, 'created', moved == '' and at or ARGV[times + 1])
-elseif tonumber(touched) < tonumber(known[3]) then
+elseif quiet or tonumber(touched) < tonumber(known[3]) then
   touched = known[3]
 end
 local place = seq + 1 .. ' ' .. last .. ' ' .. at .. ' ' .. op

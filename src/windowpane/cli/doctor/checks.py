@@ -12,11 +12,12 @@ import httpx2
 from windowpane.agents.agent import CORE
 from windowpane.agents.base import Agent
 from windowpane.agents.manifest import MANIFEST
+from windowpane.cli.doctor.code_words import PARTS, Heard, ask_for_code_words
 from windowpane.cli.errors import in_one_line
 from windowpane.cli.terminal import counted
 from windowpane.context.events import SessionCreated
 from windowpane.context.ids import new_session_id
-from windowpane.context.request import CallSettings, RequestMessage
+from windowpane.context.request import CallSettings
 from windowpane.context.session import SessionSettings
 from windowpane.engine import Engine
 from windowpane.errors import (
@@ -28,8 +29,8 @@ from windowpane.errors import (
     WindowpaneError,
 )
 from windowpane.memory.window import window_of
-from windowpane.models.base import ModelStep
-from windowpane.models.environment import OLLAMA_URL, SETUPS
+from windowpane.models.base import ECHO
+from windowpane.models.setup.environment import OLLAMA_URL, SETUPS
 from windowpane.request.prompt.sections import build_prompt
 from windowpane.settings import Settings, without_password
 from windowpane.stores.detect import refuse_sealed
@@ -152,15 +153,43 @@ async def _model(engine: Engine, agent: Agent, *, ask: bool) -> Finding:
             size = f"a window of {tokens:,} tokens ({source})"
             reached = f", {url} answers" if url else ""
             return Finding(subject, "good", f"set up, with {size}{reached}; --ask sends it a message")
-        request = [RequestMessage(role="user", content="Answer with the one word: ready", part="message")]
-        async for event in model.stream(
-            request, (), CallSettings(model=name, max_output_tokens=agent.settings.max_output_tokens)
-        ):
-            if isinstance(event, ModelStep):
-                return Finding(subject, "good", f"answered in {event.step.latency_ms:,} ms")
+        settings = CallSettings(model=name, max_output_tokens=agent.settings.max_output_tokens)
+        heard = await ask_for_code_words(model, settings)
     except ModelError as error:
         return Finding(subject, "broken", in_one_line(error), f"set it up, or choose another: {where}")
-    return Finding(subject, "broken", "its answer was incomplete", f"choose another: {where}")
+    if heard is None:
+        return Finding(subject, "broken", "its answer was incomplete", f"choose another: {where}")
+    return _heard(subject, heard, real=name != ECHO)
+
+
+def _heard(subject: str, heard: Heard, *, real: bool) -> Finding:
+    """Return what the answer of a model says about what reached it. The built-in model only says that it is there."""
+    answered = f"answered in {heard.step.latency_ms:,} ms"
+    if not real:
+        return Finding(subject, "good", answered)
+    doubts: list[str] = []
+    advice: list[str] = []
+    if heard.refused:
+        doubts.append(f"it takes no tools ({' '.join(heard.refused.split())})")
+        advice.append("choose a model with a template for tools if the agent has any")
+    lost = [part for part in heard.lost if part != "tool" or not heard.refused]
+    if len(heard.lost) == len(PARTS):
+        doubts.append("it repeated none of the code words that it was sent")
+        advice.append(
+            "look at what its server shows it, or ask a larger model: a small one may not follow the question"
+        )
+    elif lost:
+        doubts.append(f"the code word of these parts did not come back: {', '.join(lost)}")
+        advice.append(
+            "ask again, and if they stay away, give the model a chat template that has them (docs/caching.md)"
+        )
+    if heard.far:
+        reported = heard.step.usage.input_tokens
+        doubts.append(f"it reports {reported:,} tokens of input, and {heard.counted_tokens:,} were counted")
+        advice.append("set `context_window` in agent.yaml with care: its server may cut prompts or add to them")
+    if doubts:
+        return Finding(subject, "doubtful", f"{answered}; {'; '.join(doubts)}", "; ".join(advice))
+    return Finding(subject, "good", f"{answered}, and every part of a request reaches it")
 
 
 def _own_url(name: str) -> str:

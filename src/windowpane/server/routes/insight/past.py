@@ -9,7 +9,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
-from windowpane.api.comparison import CacheReport, Comparison
+from windowpane.api.comparison import CacheReport, CallComparison, Comparison
 from windowpane.api.context_tests import ContextTests, Report, SavedTest
 from windowpane.api.explanation import Explanation, ExplanationList
 from windowpane.api.replay import Rebuilt, Rerun, WhatIf
@@ -25,6 +25,7 @@ from windowpane.server.parameters import (
     Kind,
     Name,
     Server,
+    SessionCallNumber,
     TurnNumber,
     ref_of,
 )
@@ -53,6 +54,23 @@ async def list_session_calls(pane: Reading, session_id: Id) -> CallList:
     return await pane.sessions.calls(session_id)
 
 
+@router.get("/sessions/{session_id}/calls/{number}", summary="Get a call of a session", responses=problems(404))
+async def get_session_call(pane: Reading, session_id: Id, number: SessionCallNumber) -> CallRecord:
+    """Return one call as built and as sent, with the parts of its body, also one that belongs to no turn."""
+    return await pane.sessions.call(session_id, number)
+
+
+@router.get("/sessions/{session_id}/calls/{number}/compare", summary="Compare two calls", responses=problems(404))
+async def compare_calls(
+    pane: Reading,
+    session_id: Id,
+    number: SessionCallNumber,
+    other: Annotated[int, Query(alias="with", description="The call to compare it with, the later one.")],
+) -> CallComparison:
+    """Return what is different between two calls of a session, part by part, with tokens and the lines that differ."""
+    return await pane.sessions.compare_calls(session_id, number, other)
+
+
 @router.get("/sessions/{session_id}/cache", summary="See what broke the prompt cache", responses=problems(404))
 async def get_session_cache(pane: Reading, session_id: Id) -> CacheReport:
     """Return for each call what the provider read from its cache and what was expected, and what broke the prefix.
@@ -64,7 +82,7 @@ async def get_session_cache(pane: Reading, session_id: Id) -> CacheReport:
 
 @router.get("/sessions/{session_id}/xray", summary="See through a session's calls", responses=problems(404))
 async def xray_session(pane: Reading, session_id: Id) -> XrayReport:
-    """Return each call with the bytes of its parts and what it shares with the one before, and the use of tools."""
+    """Return each call with what it is made of and what it shares with the one before, and what is of no use in it."""
     return await pane.sessions.xray(session_id)
 
 

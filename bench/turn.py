@@ -1,0 +1,145 @@
+"""What a turn costs beside the model: processor time, of it the embedding and the event loop, and what is waited for.
+
+A model in the process answers with 400 characters at once. Each turn asks something else, many lean on the turn before.
+`waited` is the processor time until the model is called: what a user waits for. `all` counts what is done after the
+reply too. Run it with `.venv/bin/python bench/turn.py [--items 100] [--turns 40] [--words]`. Processor time, so
+that a busy machine changes little; medians.
+"""
+
+import argparse
+import asyncio
+import tempfile
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from windowpane.context.events import Recorded, RequestBuilt
+from windowpane.models.provider import PydanticModels
+from windowpane.models.scripted import Reply, ScriptedModel
+from windowpane.search.embedding.minilm import MiniLM
+from windowpane.settings import Settings
+from windowpane.wiring import open_engine
+
+SUBJECTS = (
+    "invoices", "refunds", "shipping", "passwords", "holidays", "meetings", "contracts", "servers", "backups", "taxes",
+    "printers", "travel", "salaries", "training", "security", "parking", "insurance", "newsletters", "surveys", "stock",
+)  # fmt: skip
+ASPECTS = ("the deadline", "the form to fill in", "the person to ask", "the usual price", "what to do on a complaint")
+QUESTIONS = (
+    "What is {aspect} for {subject}?",
+    "And who decides about it when that person is away?",
+    "I need to write to a customer about {subject} today, and it should mention {aspect}. Can you help?",
+    "What about last year?",
+    "Remind me what we said about {subject}.",
+)
+ANSWER = (
+    "For {subject} it is as follows: {aspect} stands in the handbook, in the chapter of the same name, and was changed "
+    "in spring. Ask the team that looks after {subject} before you promise anything to a customer, since exceptions "
+    "are made each month. If nothing is heard within three days, write again and name the number of the case, "
+    "{number}, in the subject of your message, so that it is found."
+)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--items", type=int, default=100)
+    parser.add_argument("--turns", type=int, default=40)
+    parser.add_argument("--words", action="store_true", help="without the embedding model")
+    parser.add_argument("--store", default="")
+    asyncio.run(measure(parser.parse_args()))
+
+
+async def measure(options: Any) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        write_agent(folder / "agents" / "bench", options.items, search=not options.words)
+        answers = [Reply(said(ANSWER, turn)) for turn in range(options.turns + 1)]
+        models = PydanticModels(scripts=[ScriptedModel("bench", answers)])
+        spent = Spent()
+        settings = Settings(data=folder, store_url=options.store or None)
+        async with open_engine(settings, models=models) as engine:
+            session = (await engine.sessions.create(agent="bench", settings={"model": "scripted:bench"})).id
+            spent.watch()
+            rows: list[tuple[float, ...]] = []
+            for turn in range(options.turns):
+                before, waited = spent.now(), spent.now()
+                async for event in engine.turn(session, said(QUESTIONS[turn % len(QUESTIONS)], turn), wait_s=60):
+                    if isinstance(event, Recorded) and isinstance(event.event, RequestBuilt):
+                        waited = spent.now()
+                await spent.quiet()
+                rows.append((*(waited - before), *(spent.now() - before)))
+    show(options, np.array(rows[options.turns // 4 :]) * 1000)
+
+
+def said(text: str, turn: int) -> str:
+    subject, aspect = SUBJECTS[turn * 7 % len(SUBJECTS)], ASPECTS[turn * 3 % len(ASPECTS)]
+    return text.format(subject=subject, aspect=aspect, number=1000 + turn)
+
+
+def write_agent(folder: Path, items: int, *, search: bool) -> None:
+    (folder / "prompts").mkdir(parents=True)
+    (folder / "prompts" / "core.md").write_text("You are the assistant of an office.")
+    off = "" if search else "search:\n  enabled: false\n"
+    (folder / "agent.yaml").write_text(f"model: scripted:bench\n{off}")
+    for kind in ("rules", "references"):
+        (folder / kind).mkdir()
+    for number in range(items):
+        subject, aspect = SUBJECTS[number % len(SUBJECTS)], ASPECTS[number // len(SUBJECTS) % len(ASPECTS)]
+        kind = "rules" if number % 4 == 0 else "references"
+        text = f"About {subject}: {aspect} of case {number} is written down here. " * 6
+        (folder / kind / f"{subject}-{number}.md").write_text(f"---\ninclude: agent\n---\n{text}")
+
+
+class Spent:
+    """Processor time so far: of the process, of embedding, of the event loop's thread."""
+
+    def __init__(self) -> None:
+        self._embedding = 0.0
+        self._lock = threading.Lock()
+
+    def watch(self) -> None:
+        embed = MiniLM.embed_now
+
+        def timed(model: MiniLM, texts: Sequence[str]) -> NDArray[np.float32]:
+            before = time.thread_time()
+            try:
+                return embed(model, texts)
+            finally:
+                with self._lock:
+                    self._embedding += time.thread_time() - before
+
+        MiniLM.embed_now = timed  # type: ignore[method-assign]
+
+    def now(self) -> NDArray[np.float64]:
+        return np.array((time.process_time(), self._embedding, time.thread_time()))
+
+    async def quiet(self) -> None:
+        """Wait until nothing is done any more."""
+        while True:
+            before = time.process_time()
+            await asyncio.sleep(0.05)
+            if time.process_time() - before < 0.004:
+                return
+
+
+def show(options: Any, rows: NDArray[np.float64]) -> None:
+    print(f"{options.items} items, {options.turns} turns, answers of {len(said(ANSWER, 0))} characters; processor ms\n")
+    print("| a turn | waited | of it embedding | all | of it embedding | event loop | the rest beside embedding |")
+    print("|---|---|---|---|---|---|---|")
+    for name, row in (
+        ("median", [median(column) for column in rows.T]),
+        ("95 of 100", np.percentile(rows, 95, axis=0)),
+    ):
+        waited, waited_embedding, _, everything, embedding, loop = row
+        parts = (waited, waited_embedding, everything, embedding, loop, everything - embedding)
+        print(f"| {name} | {' | '.join(f'{part:.1f}' for part in parts)} |")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""What `windowpane doctor` looks at."""

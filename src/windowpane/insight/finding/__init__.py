@@ -1,0 +1,1 @@
+"""Find sessions, turns and items by what was said and by what requests had."""

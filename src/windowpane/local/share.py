@@ -1,0 +1,156 @@
+"""A session as a file that others can open: what was said, and every call taken apart.
+
+The page shows it without storing it. Anything that looks like a key is taken out of every text. In a redacted file a
+text is replaced by its length and a hash, unless it stands where only names of our own and of the protocol stand.
+"""
+
+import hashlib
+import secrets
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import partial
+from itertools import pairwise
+from typing import Any, Protocol, cast
+
+import anyio.to_thread
+from pydantic import TypeAdapter
+
+from windowpane.api.comparison import CallComparison
+from windowpane.api.sessions import MessagePage
+from windowpane.api.turns import CallRecord
+from windowpane.api.xray import SharedCall, SharedSession, XrayReport
+from windowpane.context.ids import SessionId
+from windowpane.context.messages import Message
+from windowpane.engine import Engine
+from windowpane.local.calls import call_of_session, calls_compared
+from windowpane.local.xray import xray_report
+from windowpane.text.redact import redacted as without_keys
+
+PAGE = 100
+
+_SHARED: TypeAdapter[SharedSession] = TypeAdapter(SharedSession)
+
+PLAIN = frozenset(
+    (
+        *("kind", "role", "type", "outcome", "purpose", "happened", "status", "state", "code", "include_mode"),
+        *("id", "parent", "session_id", "call_id", "tool_call_id", "subagents", "sha256", "format", "version"),
+        *("model", "agent", "program", "method", "offered_name", "tool", "server", "finish_reason"),
+        *("at", "started_at", "created_at", "updated_at", "shared_at", "cost_usd", "lost_usd"),
+    )
+)
+"""Fields whose values are names, times and numbers of ours or of the protocol. All others are texts."""
+
+DROPPED: Mapping[str, object] = {"settings": {}, "items": [], "excluded": [], "context": {}, "summary": None}
+"""Fields of a session that a redacted file leaves empty: they would say nothing without their texts."""
+
+
+class ReadMessages(Protocol):
+    """Reads the messages of a session, a page at a time."""
+
+    def __call__(self, session_id: str, *, before: int | None = None, limit: int = 50) -> Awaitable[MessagePage]: ...
+
+
+async def share_file(
+    engine: Engine, session_id: SessionId, messages: ReadMessages, *, redacted: bool
+) -> Mapping[str, Any]:
+    """Return a session as a share file.
+
+    Raises:
+        SessionNotFoundError: no such session.
+    """
+    report = await xray_report(engine, session_id)
+    records = [await call_of_session(engine, session_id, sent.call.number) for sent in report.calls]
+    shared = SharedSession(
+        session=report.session,
+        messages=await _all_messages(session_id, messages),
+        report=report,
+        calls=_in_pieces(records),
+        comparisons=await _comparisons(engine, session_id, report),
+        redacted=redacted,
+        shared_at=datetime.now(UTC),
+    )
+    return await anyio.to_thread.run_sync(_written, shared)
+
+
+async def _all_messages(session_id: SessionId, read: ReadMessages) -> tuple[Message, ...]:
+    found: tuple[Message, ...] = ()
+    page = await read(session_id, limit=PAGE)
+    while True:
+        found = (*page.messages, *found)
+        if page.before is None:
+            return found
+        page = await read(session_id, before=page.before, limit=PAGE)
+
+
+async def _comparisons(engine: Engine, session_id: SessionId, report: XrayReport) -> tuple[CallComparison, ...]:
+    numbers = [sent.call.number for sent in report.calls if sent.call.purpose == "answer" and sent.kinds]
+    return tuple([await calls_compared(engine, session_id, before, after) for before, after in pairwise(numbers)])
+
+
+def _in_pieces(records: Sequence[CallRecord]) -> tuple[SharedCall, ...]:
+    """Return calls, the body of each as what is new in it: most of a body was in the one before."""
+    found: list[SharedCall] = []
+    before = ""
+    for record in records:
+        body = record.body
+        same = 0 if body is None else _same(before, body)
+        text = None if body is None else body[same:]
+        found.append(SharedCall(record=replace(record, body=None), same=same, text=text))
+        before = before if body is None else body
+    return tuple(found)
+
+
+def _same(one: str, other: str) -> int:
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if one[low:middle] == other[low:middle] else (low, middle - 1)
+    return low
+
+
+def _written(shared: SharedSession) -> Mapping[str, Any]:
+    document = _SHARED.dump_python(shared, mode="json")
+    if not shared.redacted:
+        return _mapped(document, lambda _, text: without_keys(text))
+    calls: list[dict[str, Any]] = [
+        {"record": {**call["record"], "spans": [], "changes": []}, "same": 0, "text": None}
+        for call in document["calls"]
+    ]
+    session = {**document["session"], **DROPPED}
+    return _mapped({**document, "calls": calls, "session": session}, partial(_hidden, secrets.token_bytes(16)))
+
+
+Change = Callable[[str, str], str]
+"""Returns the text of a field as it is shared."""
+
+
+def _mapped(value: Any, change: Change, field: str = "") -> Any:
+    """Return a document with its texts changed. `field` is the nearest name above a text."""
+    if isinstance(value, str):
+        return change(field, value)
+    if isinstance(value, list):
+        return [_mapped(each, change, field) for each in cast("list[Any]", value)]
+    if isinstance(value, dict):
+        fields = cast("dict[str, Any]", value)
+        known = _known(fields)
+        return {name: _mapped(inner, change, "kind" if name in known else name) for name, inner in fields.items()}
+    return value
+
+
+def _known(fields: Mapping[str, Any]) -> frozenset[str]:
+    """Return the fields of an object that hold words of ours here, and texts elsewhere."""
+    if fields.get("kind") in ("tool", "call", "setting"):
+        return frozenset(("name",))
+    # What broke a prefix is told in words of ours.
+    broke = "lost_tokens" in fields or "missing_tokens" in fields
+    offered = "session_tokens" in fields
+    return frozenset(("reason",)) if broke else frozenset(("name",)) if offered else frozenset()
+
+
+def _hidden(salt: bytes, field: str, text: str) -> str:
+    """Return a text's length and a hash that is the same for the same text in this file, and of no use elsewhere."""
+    if not text or field in PLAIN:
+        return text
+    digest = hashlib.sha256(salt + text.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    return f"[{len(text):,} characters, {digest}]"

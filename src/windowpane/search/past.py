@@ -1,0 +1,324 @@
+"""One session's past: what was said, its words, and as many vectors as there are so far.
+
+A message is rarely understood alone ("yes, the second one"), so it is embedded together with the two messages before it
+and the one after it, and whatever speaks for a message speaks a little for its neighbours as well. Every message is
+cut, counted and embedded once, when the one after it is known: then it is settled, since a session's past only grows.
+"""
+
+import hashlib
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import log
+
+import numpy as np
+from numpy.typing import NDArray
+
+from windowpane.context.messages import AssistantMessage, Message, UserMessage
+from windowpane.search.base import Floats, SearchQuery
+from windowpane.search.chunks import CHUNKER_VERSION, Chunk, chunks
+from windowpane.search.embedding.vectors import SCALE, Key, Stored, vector_key
+from windowpane.search.words import words
+
+BEFORE = 2
+AFTER = 1
+"""How many messages before and after it a message is embedded with."""
+
+NEIGHBOUR_CHARS = 250
+"""How much of each of them: the end of those before, the beginning of the one after."""
+
+NEIGHBOUR_WEIGHTS = (0.3, 0.15)
+"""How much of its evidence a message lends to the messages next to it, and to those one further away."""
+
+MEANING_SHARE = 0.5
+"""How much meaning counts against words."""
+
+SATURATION = 1.2
+LENGTH_WEIGHT = 0.4
+HALF_WAY = 10.0
+EARLIER_WORDS_SHARE = 0.4
+LEAST_SIZE = 64
+"""How rare a word is cannot be told from fewer messages than this."""
+
+MOST_PASSAGES = 12
+"""The rest of a longer message is searched by its words alone."""
+
+MOST_SHARING = 8
+"""How many later messages are returned that share words with one."""
+
+MOST_LATER = 64
+"""How many later messages with a word are looked at for that, the latest."""
+
+_TAG_BYTES = 8
+
+Spoken = UserMessage | AssistantMessage
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """How far a session has been taken in: up to which sequence number, and how many messages of all kinds."""
+
+    seq: int = 0
+    count: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryResult:
+    """How near each message is to a query, column by column in the order of `messages`, oldest first.
+
+    `meaning` is a cosine, nan where it was not measured. `words` and `coverage` lie between 0 and 1: how much was
+    found of what the query asks for, and what share of it. `fused` orders: meaning and words in standard
+    deviations, with what neighbours lend. `sharing` returns later messages that share
+    words with the one at a position, oldest first.
+    """
+
+    messages: tuple[Spoken, ...]
+    meaning: Floats
+    words: Floats
+    coverage: Floats
+    fused: Floats
+    passages: Sequence[tuple[Chunk, ...]] = field(repr=False)
+    nearness: Floats = field(repr=False)
+    edges: NDArray[np.intp] = field(repr=False)
+    sharing: Callable[[int], Sequence[Spoken]] = field(repr=False, compare=False)
+    degraded: tuple[str, ...] = ()
+
+    def passage(self, position: int) -> Chunk | None:
+        """Return the passage of a message that is nearest by meaning, or None where that was not measured."""
+        near = self.nearness[self.edges[position] : self.edges[position + 1]]
+        best = int(np.argmax(near)) if len(near) else -1
+        return self.passages[position][best] if best >= 0 and near[best] > -1 else None
+
+
+class Past:
+    """One session's messages; vectors are filled in as they come.
+
+    With `partial`, messages before the first are not known, so those that need them get no vector.
+    """
+
+    def __init__(self, model: str, *, partial: bool = False) -> None:
+        self._model = model
+        made_as = f"{model}\0{CHUNKER_VERSION}\0{BEFORE}\0{AFTER}\0{NEIGHBOUR_CHARS}"
+        self._tag = hashlib.sha256(made_as.encode()).digest()[:_TAG_BYTES]
+        self._first = BEFORE if partial else 0
+        self.held = Held()
+        self.passage_count = 0
+        self._messages: list[Spoken] = []
+        self._texts: list[str] = []
+        self._lengths: list[int] = []
+        self._postings: dict[str, tuple[list[int], list[int]]] = {}
+        self._passages: list[tuple[Chunk, ...]] = []
+        self._starts: list[int] = []
+        self._keys: list[Key] = []
+        self._row_texts: list[str] = []
+        self._rows: dict[Key, list[int]] = {}
+        self._matrix = np.zeros((0, 0), np.float32)
+        self._known = np.zeros(0, bool)
+        self._unkept: dict[int, int] = {}
+
+    @property
+    def settled(self) -> int:
+        """Return how many messages have all of their neighbours: all but the last."""
+        return max(len(self._messages) - AFTER, 0)
+
+    def add(self, messages: Sequence[Message]) -> None:
+        """Take in messages that follow those that are here."""
+        for message in messages:
+            self.held = Held(message.seq, self.held.count + 1)
+            if isinstance(message, UserMessage | AssistantMessage):
+                self._add(message)
+        # No caller waits for them now.
+        self._laid_out(self.settled)
+
+    def count_before(self, seq: int | None) -> int:
+        """Return how many messages come before a sequence number; None means all."""
+        if seq is None:
+            return len(self._messages)
+        count = len(self._messages)
+        while count and self._messages[count - 1].seq >= seq:
+            count -= 1
+        return count
+
+    def missing(self, count: int, most: int | None = None) -> dict[Key, str]:
+        """Return texts of the first `count` messages that need a vector, latest first: they are asked about most."""
+        end = self._laid_out(count)
+        begin = self._starts[self._first] if self._first < len(self._starts) else end
+        rows = begin + np.flatnonzero(~self._known[begin:end])[::-1][:most]
+        return {self._keys[row]: self._row_texts[row] for row in rows}
+
+    def fill(self, vectors: Mapping[Key, Stored]) -> None:
+        """Take in the vectors that belong here."""
+        self._put((row, vector) for key, vector in vectors.items() for row in self._rows.get(key, ()))
+
+    def take(self, kept: Mapping[int, bytes]) -> None:
+        """Take in what `to_keep` gave, by the sequence numbers of messages. What was made otherwise is passed over."""
+        for position, message in enumerate(self._messages[: self.settled] if kept else ()):
+            body, rows = kept.get(message.seq, b""), self._rows_of(position)
+            if rows and body[:_TAG_BYTES] == self._tag and (len(body) - _TAG_BYTES) % (2 * len(rows)) == 0:
+                self._put(zip(rows, np.frombuffer(body, "<i2", offset=_TAG_BYTES).reshape(len(rows), -1), strict=True))
+                self._unkept.pop(position, None)
+
+    def to_keep(self) -> dict[int, bytes]:
+        """Return the vectors of settled messages that have all of theirs and were not given here before."""
+        found: dict[int, bytes] = {}
+        for position, seq in [*self._unkept.items()]:
+            rows = self._rows_of(position) if self._first <= position < self.settled else range(0)
+            if rows and self._known[rows.start : rows.stop].all():
+                found[seq] = self._tag + self._matrix[rows.start : rows.stop].astype("<i2").tobytes()
+                del self._unkept[position]
+        return found
+
+    def measure(self, query: SearchQuery, vector: Stored | None, count: int) -> HistoryResult:
+        """Measure the first `count` messages against a query; `vector` is the query's meaning, or None."""
+        evidence, all_evidence = self._evidence(query, count)
+        coverage: Floats = np.minimum(evidence / np.full(count, all_evidence or 1.0), np.ones(count))
+        nearness, edges = self._nearness(vector, count)
+        meaning = _best(nearness, edges)
+        measured = ~np.isnan(meaning)
+        fused = _standard(evidence, np.ones(count, bool))
+        if measured.any():
+            fused = MEANING_SHARE * _standard(meaning, measured) + (1 - MEANING_SHARE) * fused
+        return HistoryResult(
+            messages=tuple(self._messages[:count]),
+            meaning=meaning,
+            words=np.round(evidence / (evidence + HALF_WAY), 6),
+            coverage=np.round(coverage, 6),
+            fused=np.round(_lent(fused), 6),
+            passages=self._passages,
+            nearness=nearness,
+            edges=edges,
+            sharing=lambda position: self._sharing(position, count),
+        )
+
+    def _add(self, message: Spoken) -> None:
+        text = message.content if isinstance(message, UserMessage) else message.model_reply.text
+        position = len(self._messages)
+        if position and len(self._starts) == position:
+            self._take_back_last()
+        counted = Counter(words(text))
+        for word, times in counted.items():
+            where, how_often = self._postings.setdefault(word, ([], []))
+            where.append(position)
+            how_often.append(times)
+        self._messages.append(message)
+        self._texts.append(text)
+        self._lengths.append(counted.total())
+        self._passages.append(chunks(text)[:MOST_PASSAGES])
+        self.passage_count += len(self._passages[-1])
+        if self._passages[-1]:
+            self._unkept[position] = message.seq
+
+    def _take_back_last(self) -> None:
+        """Free the rows of the last message: it was embedded before the one after it was known."""
+        start = self._starts.pop()
+        for key in self._keys[start:]:
+            del self._rows[key][-1]
+        del self._keys[start:], self._row_texts[start:]
+        self._known[start:] = False
+
+    def _laid_out(self, count: int) -> int:
+        """Give the passages of the first `count` messages their rows, and return where these end."""
+        while len(self._starts) < count:
+            position = len(self._starts)
+            self._starts.append(len(self._keys))
+            for text in self._embedded(position):
+                key = vector_key(self._model, text)
+                self._rows.setdefault(key, []).append(len(self._keys))
+                self._keys.append(key)
+                self._row_texts.append(text)
+        more = len(self._keys) - len(self._known)
+        if more > 0:
+            more += len(self._keys)
+            self._known = np.concatenate((self._known, np.zeros(more, bool)))
+            self._matrix = np.concatenate((self._matrix, np.zeros((more, self._matrix.shape[1]), np.float32)))
+        return self._starts[count] if count < len(self._starts) else len(self._keys)
+
+    def _embedded(self, position: int) -> list[str]:
+        """Return what stands for the passages of a message when their meaning is measured."""
+        found = [passage.text for passage in self._passages[position]]
+        if found:
+            before = (text.strip()[-NEIGHBOUR_CHARS:] for text in self._texts[max(0, position - BEFORE) : position])
+            after = (text.strip()[:NEIGHBOUR_CHARS] for text in self._texts[position + 1 : position + 1 + AFTER])
+            found[0] = "\n".join((*filter(None, before), found[0]))
+            found[-1] = "\n".join((found[-1], *filter(None, after)))
+        return found
+
+    def _rows_of(self, position: int) -> range:
+        end = self._laid_out(position + 1)
+        return range(self._starts[position], end)
+
+    def _put(self, vectors: Iterable[tuple[int, Stored]]) -> None:
+        for row, vector in vectors:
+            if self._matrix.shape[1] != len(vector):
+                self._matrix = np.zeros((len(self._known), len(vector)), np.float32)
+                self._known[:] = False
+            self._matrix[row] = vector
+            self._known[row] = True
+
+    def _evidence(self, query: SearchQuery, count: int) -> tuple[Floats, float]:
+        """Return BM25 over the first `count` messages, and what a message with every word of the query would get."""
+        wanted = dict.fromkeys(words(query.message), 1.0)
+        for word in words(query.earlier) if query.context_share else ():
+            wanted.setdefault(word, EARLIER_WORDS_SHARE * query.context_share)
+        evidence = np.zeros(count)
+        lengths = np.array(self._lengths[:count], float)
+        mean = max(float(lengths.mean()), 1e-9) if count else 1.0
+        size = max(count, LEAST_SIZE)
+        total = 0.0
+        for word in sorted(wanted):
+            where, how_often = self._postings.get(word, ((), ()))
+            number = bisect_left(where, count)
+            weight = wanted[word] * log(1 + (size - number + 0.5) / (number + 0.5)) * (SATURATION + 1)
+            # Words of earlier turns help to find; that they are missing says nothing.
+            total += weight if wanted[word] == 1.0 else 0.0
+            if number:
+                at, times = np.array(where[:number], np.intp), np.array(how_often[:number], float)
+                long = 1 - LENGTH_WEIGHT + LENGTH_WEIGHT * lengths[at] / mean
+                evidence[at] += weight * times / (times + SATURATION * long)
+        return evidence, total
+
+    def _sharing(self, position: int, count: int) -> list[Spoken]:
+        """Return the messages after a position that share most words with it, rare ones counting more."""
+        shared: dict[int, float] = {}
+        for word in set(words(self._texts[position])):
+            where, _ = self._postings[word]
+            later = where[bisect_left(where, position + 1) : bisect_left(where, count)]
+            for other in later[-MOST_LATER:]:
+                shared[other] = shared.get(other, 0.0) + 1 / (len(where) + 1)
+        best = sorted(shared, key=lambda other: (-shared[other], -other))[:MOST_SHARING]
+        return [self._messages[other] for other in sorted(best)]
+
+    def _nearness(self, vector: Stored | None, count: int) -> tuple[Floats, NDArray[np.intp]]:
+        """Return how near each passage is, -2 where it is unknown, and where each message's passages begin and end."""
+        end = self._laid_out(count)
+        near = np.full(end, -2.0)
+        if vector is not None and self._matrix.shape[1] == len(vector):
+            products = self._matrix[:end] @ vector.astype(np.float32)
+            near = np.where(self._known[:end], np.round(products / np.float32(SCALE * SCALE), 6), near)
+        return near, np.array([*self._starts[:count], end], np.intp)
+
+
+def _best(nearness: Floats, edges: NDArray[np.intp]) -> Floats:
+    """Return the nearness of each message's nearest passage, nan where there is none."""
+    best = np.full(len(edges) - 1, np.nan)
+    full = np.flatnonzero(np.diff(edges))
+    if len(full):
+        best[full] = np.maximum.reduceat(nearness, edges[full])
+    return np.where(best > -1, best, np.nan)
+
+
+def _standard(values: Floats, measured: NDArray[np.bool_]) -> Floats:
+    """Return values in standard deviations from their mean; zero where nothing was measured."""
+    known = values[measured]
+    spread = float(known.std()) if len(known) else 0.0
+    return np.where(measured, (values - known.mean()) / spread, 0.0) if spread else np.zeros(len(values))
+
+
+def _lent(scores: Floats) -> Floats:
+    """Return scores with what neighbours lend each other."""
+    lent = scores.copy()
+    for distance, weight in enumerate(NEIGHBOUR_WEIGHTS, start=1):
+        lent[distance:] += weight * scores[:-distance]
+        lent[:-distance] += weight * scores[distance:]
+    return lent

@@ -1,0 +1,1 @@
+"""The receiver of OpenTelemetry's spans."""

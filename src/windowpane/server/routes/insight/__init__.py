@@ -1,0 +1,1 @@
+"""What happened: past turns, many turns together, and where to find them."""

@@ -1,0 +1,81 @@
+"""A turn that runs in the background: what it knows of itself, and how it tells those who follow it."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+import anyio
+import structlog
+
+from windowpane.agents.base import Agent
+from windowpane.calls.recorder import CallRecorder
+from windowpane.context.events import Delta, Recorded, TurnFinished
+from windowpane.context.items import Tool
+from windowpane.context.messages import Outcome
+from windowpane.context.request import ReplyOptions
+from windowpane.context.session import SessionState
+from windowpane.errors import LeaseLostError, WindowpaneError
+from windowpane.live import Feed
+from windowpane.stores.base import Lease
+
+log = structlog.get_logger()
+
+
+@dataclass(slots=True)
+class TurnTask:
+    """A turn that runs in the background of this process. `state` is its session as it was stored last.
+
+    `lost` tells that another worker has taken the session over: this one writes nothing more.
+    """
+
+    turn: int
+    state: SessionState
+    lease: Lease
+    agent: Agent | None = None
+    brought: Sequence[Tool] = ()
+    reply_options: ReplyOptions | None = None
+    feed: Feed = field(default_factory=Feed)
+    scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
+    cancelled_by_user: bool = False
+    said: list[str] = field(default_factory=list[str])
+    model: str = ""
+    calls: CallRecorder | None = None
+    outcome: Outcome | Literal["waiting"] = "waiting"
+    error: str = ""
+    unrecorded: WindowpaneError | None = None
+    storing: bool = False
+    lost: bool = False
+
+    @property
+    def taken_over(self) -> bool:
+        """Tell whether the log has the rest of the turn: another worker goes on with it, or has closed it."""
+        return self.lost and self.outcome == "waiting"
+
+    def publish(self, recorded: Iterable[Recorded]) -> None:
+        """Tell those who follow what was stored."""
+        for entry in recorded:
+            self.feed.publish(entry)
+            if isinstance(entry.event, TurnFinished) and entry.event.turn == self.turn:
+                self.outcome = entry.event.outcome
+                self.error = entry.event.error.code if entry.event.error else ""
+
+    def speak(self, delta: Delta) -> None:
+        """Tell those who follow a little more of the answer."""
+        if delta.kind == "text":
+            self.said.append(delta.text)
+        self.feed.publish(delta)
+
+    def give_up(self, error: WindowpaneError) -> None:
+        """Note that the end of the turn cannot be recorded."""
+        self.unrecorded = error
+        self.outcome, self.error = "interrupted", error.code
+
+    def lose(self, error: LeaseLostError) -> None:
+        """Note that another worker has the session now."""
+        log.info("turn.lost", session=self.state.id, turn=self.turn, code=error.code)
+        self.lost, self.error = True, error.code
+
+    def cancel(self, *, by_user: bool) -> None:
+        """Stop the turn."""
+        self.cancelled_by_user = by_user
+        self.scope.cancel()

@@ -1,0 +1,57 @@
+"""A session is shared as a file: whole or redacted, and never with a key."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import openai
+from pydantic import TypeAdapter
+
+from windowpane.api.xray import SharedSession
+from windowpane.testing import World
+from wire import openai_chat
+from wire.reply import WireReply
+from wire.server import running
+from xray.place import xray
+
+SECRET = "sk-ant-planted-key-0123456789"
+MESSAGES: list[Any] = [
+    {"role": "system", "content": "You help.\n# Private plans\nBuy a boat."},
+    {"role": "user", "content": f"My key is {SECRET}. Where is the boat? 🚤"},
+]
+TOOLS: list[Any] = [{"type": "function", "function": {"name": "find_boat", "parameters": {"type": "object"}}}]
+
+
+async def test_a_shared_session_has_everything_but_keys_and_a_redacted_one_no_text(world: World) -> None:
+    answers = [openai_chat.answer(WireReply(text=(text,), input_tokens=200)) for text in ("In the harbour.", "Bye.")]
+    async with running(*answers) as server, xray(world, server.url) as proxy:
+        async with openai.AsyncOpenAI(base_url=f"{proxy.url}/openai/v1", api_key=SECRET, max_retries=0) as client:
+            for more in ([], [{"role": "assistant", "content": "In the harbour."}, {"role": "user", "content": "Go."}]):
+                sent: list[Any] = [*MESSAGES, *more]
+                said = await client.chat.completions.create(model="gpt-4o", messages=sent, tools=TOOLS, stream=True)
+                async for _ in said:
+                    pass
+        (session,) = await proxy.sessions()
+        report = await proxy.pane.sessions.xray(session)
+        record = await proxy.pane.sessions.call(session, 2)
+        shared = await proxy.pane.sessions.share(session)
+        redacted = await proxy.pane.sessions.share(session, redacted=True)
+
+    read = TypeAdapter(SharedSession).validate_python(json.loads(json.dumps(shared)))
+    assert SECRET not in json.dumps(shared)
+    assert read.report.parts == report.parts
+    assert [message.role for message in read.messages] == ["user", "assistant", "user", "assistant"]
+    assert [(compared.before.number, compared.after.number) for compared in read.comparisons] == [(1, 2)]
+    first, second = read.calls
+    assert second.same > 100
+    assert record.body is not None
+    bodies = [first.text or "", (first.text or "")[: second.same] + (second.text or "")]
+    assert "find_boat" in bodies[1]
+    text = json.dumps(redacted, ensure_ascii=False)
+    assert [word for word in ("boat?", "harbour", "Private plans", "Buy", "🚤", "sk-ant") if word in text] == []
+    assert re.fullmatch(r"\[3 characters, [0-9a-f]{8}\]", redacted["messages"][2]["content"])
+    assert [call["text"] for call in redacted["calls"]] == [None, None]
+    assert [tool["name"] for tool in redacted["report"]["tools"]] == ["find_boat"]
+    assert [part["tokens"] for part in redacted["report"]["parts"]] == [part.tokens for part in report.parts]
