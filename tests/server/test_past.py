@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,11 @@ import pytest
 
 from server.guests import guarded
 from server.place import new_session, problem_in, served
+from windowpane.context.ids import BlobHash, SessionId
 from windowpane.request.hybrid_selector import HybridSelector
 from windowpane.search.index import ItemIndex
 from windowpane.stores.sqlite.store import SQLiteStore
-from windowpane.testing import World
+from windowpane.testing import World, tool
 
 REFUND = "How long does a refund take?"
 
@@ -181,3 +183,31 @@ async def test_turns_are_listed_in_brief_with_what_each_was_given_and_cost(world
         assert (brief["usage"], brief["calls"], brief["outcome"]) == (made["usage"], 1, "completed")
     assert [one["name"] for one in turns[0]["items"] if one["score"]] == ["billing"]
     assert none.status_code == 404
+
+
+class DeletedWhileRead(SQLiteStore):
+    """A store whose sessions another worker deletes between the reading of a log and of its texts."""
+
+    doomed: str = ""
+
+    async def blobs(self, session_id: SessionId, hashes: Sequence[BlobHash]) -> dict[BlobHash, str]:
+        found = await super().blobs(session_id, hashes)
+        if session_id == self.doomed:
+            await self.delete(session_id)
+            self.doomed = ""
+        return found
+
+
+@pytest.mark.parametrize("view", ["", "/request", "/context", "/usage", "/debug", "/calls", "/replay", "/explain"])
+async def test_a_session_that_is_deleted_while_it_is_read_is_not_found(world: World, tmp_path: Path, view: str) -> None:
+    store = DeletedWhileRead(tmp_path / "deleted.db")
+    world.store = store
+    world.toolbox.put("files", [tool("read", "contents of {path}")])
+    async with served(world) as client:
+        base = await talked(client, REFUND)
+        store.doomed = base.rpartition("/")[2]
+        seen = await client.get(f"{base}/turns/1{view}")
+        gone = await client.get(f"{base}/turns/1{view}")
+
+    assert seen.status_code in {200, 404}, seen.text
+    assert problem_in(gone)["code"] == "session_not_found"

@@ -15,7 +15,7 @@ from windowpane.context.ids import BlobHash, SessionId
 from windowpane.context.items import Item, ItemRef
 from windowpane.context.messages import Step
 from windowpane.context.request import Request, RequestContext
-from windowpane.errors import BlobNotFoundError, TurnNotFoundError
+from windowpane.errors import TurnNotFoundError
 from windowpane.request.catalog import item_from, read_catalog
 from windowpane.request.record import context_of, damages, last_built, rebuild, texts_of
 from windowpane.sessions.agent_items import AgentItems
@@ -84,10 +84,7 @@ class PastTurn:
         Raises:
             BlobNotFoundError: one of its texts is not there any more.
         """
-        try:
-            return rebuild(self.body, self.texts)
-        except KeyError as error:
-            raise BlobNotFoundError(str(error.args[0])) from None
+        return rebuild(self.body, self.texts)
 
     @property
     def message(self) -> str:

@@ -18,6 +18,7 @@ from windowpane.context.ids import BlobHash, content_hash
 from windowpane.context.items import CLIENT_SERVER, AgentText, Item, ItemRef, definition, item_hash
 from windowpane.context.messages import SentFile, ToolCall
 from windowpane.context.request import OfferedTool, PartKind, Query, Request, RequestContext, RequestMessage, Role
+from windowpane.errors import BlobNotFoundError
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +210,7 @@ def rebuild(body: str, texts: Mapping[BlobHash, str]) -> Request:
     """Return the request exactly as it was sent. A message whose text is not among `texts` is marked as erased.
 
     Raises:
-        KeyError: a tool of the record is not among `texts`.
+        BlobNotFoundError: a tool of the record is not among `texts`, because another caller erased the session since.
     """
     kept = _read(body)
     return Request(
@@ -228,7 +229,13 @@ def rebuild(body: str, texts: Mapping[BlobHash, str]) -> Request:
             )
             for message in kept.messages
         ),
-        tools=tuple(_OFFER.validate_json(texts[tool.offer]) for tool in kept.tools),
+        tools=tuple(_OFFER.validate_json(_kept_text(texts, tool.offer)) for tool in kept.tools),
         context=context_of(body, texts),
-        declared=_OFFERS.validate_json(texts[kept.declared]) if kept.declared else (),
+        declared=_OFFERS.validate_json(_kept_text(texts, kept.declared)) if kept.declared else (),
     )
+
+
+def _kept_text(texts: Mapping[BlobHash, str], name: BlobHash) -> str:
+    if name not in texts:
+        raise BlobNotFoundError(name)
+    return texts[name]

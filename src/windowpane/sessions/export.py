@@ -33,7 +33,7 @@ from windowpane.context.ids import BlobHash, SessionId, content_hash
 from windowpane.context.messages import Decision, blobs_of
 from windowpane.context.session import SessionState
 from windowpane.context.sets import replace_all
-from windowpane.errors import InvalidInputError, InvalidSettingError, TurnNotFoundError
+from windowpane.errors import BlobNotFoundError, InvalidInputError, InvalidSettingError, TurnNotFoundError
 from windowpane.request.catalog import read_catalog
 from windowpane.request.record import messages_of_record, rebuild, texts_of
 from windowpane.request.settings import checked_changes
@@ -214,6 +214,10 @@ def _check_texts(events: Sequence[ExportedEvent], blobs: Mapping[BlobHash, str])
                 read_catalog(blobs[entry.event.catalog])
         except KeyError as error:
             raise InvalidInputError(f"event {entry.seq} needs the text {error}, which is not there") from None
+        except BlobNotFoundError as error:
+            raise InvalidInputError(
+                f"event {entry.seq} needs the text {error.blob_hash!r}, which is not there"
+            ) from None
         except ValueError:
             raise InvalidInputError(f"event {entry.seq} names a record that is none") from None
 
