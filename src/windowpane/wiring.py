@@ -3,8 +3,8 @@
 import gc
 import os
 from collections.abc import Callable, Sequence
-from contextlib import AbstractAsyncContextManager
-from functools import partial
+from contextlib import AbstractAsyncContextManager, suppress
+from functools import lru_cache, partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,8 +14,9 @@ import httpx2
 from windowpane.agents.base import Agents
 from windowpane.agents.folder import FolderAgents
 from windowpane.calls.transport import RecordingTransport, Routes
+from windowpane.context.items import Item
 from windowpane.engine import Engine
-from windowpane.errors import InvalidSettingError
+from windowpane.errors import InvalidSettingError, WeightsDamagedError, WeightsMissingError, WindowpaneError
 from windowpane.fetch.addresses import exemption
 from windowpane.fetch.engines import open_engine_by_name
 from windowpane.fetch.guard import AddressGuard
@@ -39,6 +40,7 @@ from windowpane.stores.base import Store
 from windowpane.stores.expiry import ExpiringStore, Limits
 from windowpane.stores.memory import MemoryStore
 from windowpane.stores.sqlite.store import SQLiteStore
+from windowpane.text.tokens import count
 from windowpane.tools.base import Toolbox
 from windowpane.turn.costs import CostLimits
 
@@ -92,6 +94,35 @@ def load_everything() -> None:
     gc.freeze()
 
 
+def load_shared(settings: Settings) -> None:
+    """Load what processes that are forked from this one can share: code, the vocabulary and the embedding model.
+
+    The two are left out where no agent has anything to select.
+    """
+    load_everything()
+    agents = open_agents(settings.agents_folder)
+    if any(item.include == "agent" for name in agents.names() for item in _written(agents, name)):
+        count("ready")
+        if settings.embeddings_url is None:
+            # Whoever searches is told what is wrong with the weights.
+            with suppress(WeightsMissingError, WeightsDamagedError):
+                _local_model(settings.cache_folder, settings.weights).load()
+
+
+def _written(agents: Agents, name: str) -> Sequence[Item]:
+    try:
+        agent = agents.current(name)
+    except WindowpaneError:
+        return ()
+    return (*agent.rules, *agent.references)
+
+
+@lru_cache(maxsize=1)
+def _local_model(cache: Path, weights: Path | None) -> MiniLM:
+    """Return the one local model of a process, and of those that are forked from it."""
+    return MiniLM(cache / "model", weights)
+
+
 def _pydantic_models(keys: Path) -> Models:
     # Not at the top: it takes most of a second, and most commands call no model.
     from windowpane.models.provider import PydanticModels
@@ -115,7 +146,7 @@ def open_embedder(settings: Settings) -> Embedder:
     """Return what turns texts into vectors: the local model, or the one that the settings name, on the same scale."""
     vectors = VectorCache(settings.cache_folder / "vectors")
     if settings.embeddings_url is None:
-        local = MiniLM(settings.cache_folder / "model", settings.weights)
+        local = _local_model(settings.cache_folder, settings.weights)
         return local if settings.weights is None else StandardEmbedder(local, vectors)
     key = settings.embeddings_key.get_secret_value() if settings.embeddings_key else None
     client = httpx2.AsyncClient(transport=RecordingTransport(Routes()))

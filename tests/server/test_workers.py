@@ -46,7 +46,13 @@ class Served:
     def workers(self) -> set[int]:
         """The processes that answer requests."""
         listed = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text()
-        return {int(pid) for pid in listed.split() if b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes()}
+        return {
+            int(pid) for pid in listed.split() if b"resource_tracker" not in Path(f"/proc/{pid}/cmdline").read_bytes()
+        }
+
+    def shared(self, pid: int) -> bool:
+        """Tell whether a worker was forked: it runs the very program of the process that keeps it."""
+        return Path(f"/proc/{pid}/cmdline").read_bytes() == Path(f"/proc/{self.process.pid}/cmdline").read_bytes()
 
     def worker_of_turn(self) -> int:
         """The worker that is connected to the provider."""
@@ -207,6 +213,26 @@ def test_the_numbers_of_all_workers_are_added_up(served: Served) -> None:
     lines = served.client.get("/metrics").text.splitlines()
 
     assert 'windowpane_http_requests_total{method="GET",route="/api/me",status="200"} 20.0' in lines
+
+
+def test_sighup_replaces_workers_that_share_their_memory_by_such_that_load_the_code_again(
+    portal: BlockingPortal, tmp_path: Path
+) -> None:
+    with workers(portal, tmp_path) as served:
+        before = served.workers
+        forked = {served.shared(pid) for pid in before}
+        served.process.send_signal(signal.SIGHUP)
+        deadline = time.monotonic() + PATIENCE_S
+        while (before & served.workers or len(served.workers) != 2) and time.monotonic() < deadline:
+            time.sleep(0.1)
+        after = served.workers
+        loaded = {served.shared(pid) for pid in after}
+        served.wire.add(saying("Hello."))
+        answer = served.client.post(f"/api/sessions/{served.session()}/messages", json={"content": "Hi"}).json()
+
+    assert (len(before), forked) == (2, {True})
+    assert (len(after), loaded) == (2, {False})
+    assert answer["text"] == "Hello."
 
 
 def test_a_server_of_ones_own_runs_the_app_by_its_name_and_everybody_needs_a_token(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import lru_cache, partial
+from functools import cache, lru_cache, partial
 from importlib import import_module
 from itertools import chain, islice, takewhile
 from math import log
@@ -217,13 +217,15 @@ _STEMS: dict[str, Callable[[str], tuple[str, ...]]] = {}
 @lru_cache(maxsize=50_000)
 def _stem(language: str, word: str) -> str:
     # A stemmer of its own for each word: it keeps in itself what it works on, and several threads read texts at once.
-    return _stemmer(language if language in _STEMMED else ENGLISH).stemWord(word)
+    stemmer, known = _stemmers()
+    return stemmer(language if language in known else ENGLISH).stemWord(word)
 
 
-# By name, because the library has no types.
-_snowball = import_module("snowballstemmer")
-_stemmer: Callable[[str], _Stemmer] = _snowball.stemmer
-_STEMMED: frozenset[str] = frozenset(_snowball.algorithms())
+@cache
+def _stemmers() -> tuple[Callable[[str], _Stemmer], frozenset[str]]:
+    # Late, because it loads the rules of thirty languages. By name, because the library has no types.
+    snowball = import_module("snowballstemmer")
+    return snowball.stemmer, frozenset(snowball.algorithms())
 
 
 @lru_cache(maxsize=REMEMBERED_DOCUMENTS)

@@ -14,8 +14,8 @@ from fastapi import FastAPI
 
 from windowpane.server.app import begin_to_stop
 from windowpane.server.process.configure import app_for
+from windowpane.server.process.parent import stop_with_parent
 from windowpane.server.process.tracing import configure_tracing
-from windowpane.server.process.workers import stop_with_parent
 from windowpane.serving.logs import configure_logging
 from windowpane.settings import Settings
 from windowpane.wiring import load_everything, open_engine
@@ -25,13 +25,14 @@ def create() -> FastAPI:
     """Return the app that the environment asks for."""
     settings = Settings()
     configure_logging(settings.log_level)
-    configure_tracing()
     load_everything()
     made = app_for(settings, open_engine(settings, warm=True), token_needed=settings.require_token is not False)
     opened = made.router.lifespan_context
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncGenerator[None]:
+        # Here, and not when the app is made: workers may be forked in between, and sending needs a thread.
+        configure_tracing()
         async with opened(app):
             _heed_signals(app)
             stop_with_parent()

@@ -55,6 +55,15 @@ class MiniLM:
         """Tell whether the model is in memory."""
         return self._encode is not None
 
+    def load(self) -> None:
+        """Load the model in the calling thread, unless it is loaded.
+
+        Raises:
+            WeightsMissingError: there are no weights.
+            WeightsDamagedError: the weights cannot be used.
+        """
+        self._loaded()
+
     async def vocabulary(self) -> Mapping[str, int]:
         """Return the words that the tokenizer does not take apart; none without a tokenizer."""
         if self._vocabulary is None:

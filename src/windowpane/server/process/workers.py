@@ -1,19 +1,15 @@
 """Several workers: processes that share one socket and one store.
 
-The process that was started only listens and keeps the workers running, so it loads nothing of what they need. Each
-worker runs `windowpane.server.asgi:app` and is told its settings by the environment.
+The process that was started listens and keeps the workers running. Each worker runs `windowpane.server.asgi:app` and is
+told its settings by the environment. Where it can be done, workers are forked from what was loaded once (`forking.py`).
 """
 
 import json
 import os
-import signal
 import socket
 import tempfile
 from collections.abc import Callable
-from multiprocessing import parent_process
-from multiprocessing.connection import wait
 from pathlib import Path
-from threading import Thread
 from time import monotonic, sleep
 
 import structlog
@@ -23,6 +19,7 @@ from uvicorn.supervisors import Multiprocess
 
 from windowpane.callers import TokenFile, token_needed_at
 from windowpane.errors import InvalidSettingError, StoreUnavailableError
+from windowpane.server.process.forking import CAN_FORK, fork_workers, load_again
 from windowpane.serving.logs import configure_logging
 from windowpane.serving.protocol import SERVER
 from windowpane.serving.sockets import address_of, listening
@@ -50,6 +47,8 @@ def run_workers(settings: Settings, on_ready: Callable[[str], None] | None = Non
         raise InvalidSettingError("workers", "sessions in memory cannot be shared; use one worker, or another store")
     with listening(settings.host, settings.port) as listener, tempfile.TemporaryDirectory() as counters:
         os.environ |= environment(settings, needed, Path(counters))
+        if CAN_FORK:
+            fork_workers(settings)
         _Workers(settings, listener, on_ready).run()
 
 
@@ -93,6 +92,10 @@ class _Workers(Multiprocess):
             raise
         if ready and self._on_ready is not None:
             self._on_ready(self._address)
+
+    def handle_hup(self) -> None:
+        load_again()
+        super().handle_hup()
 
     def _wait_until_ready(self) -> bool:
         """Wait for all workers, however long they take, as long as they get on; False when asked to stop meanwhile.
@@ -139,18 +142,3 @@ def processor_s(pid: int) -> float | None:
     except OSError:
         return None
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def stop_with_parent() -> None:
-    """Ask this process to stop when the one that started it has ended, also if that was killed.
-
-    Without it, workers of a killed `windowpane serve --workers` would hold the port, and no process could stop them.
-    """
-    parent = parent_process()
-    if parent is not None:
-        Thread(target=_stop_after, args=(parent.sentinel,), name="windowpane-parent", daemon=True).start()
-
-
-def _stop_after(sentinel: int) -> None:
-    wait([sentinel])
-    os.kill(os.getpid(), signal.SIGTERM)

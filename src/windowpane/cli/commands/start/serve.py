@@ -50,7 +50,6 @@ def serve(
     screen = Screen()
     ensure_agent(settings, screen)
     screen.remark(f"Agents: {settings.agents_folder}, sessions: {settings.shown_database_url}")
-    # The process that only keeps workers running loads nothing of what they need.
     if settings.workers > 1:
         from windowpane.server.process.workers import run_workers as run
     else:
