@@ -3,7 +3,9 @@
 A real turn with a prompt of 30 kB calls a tool nine times, each result 1 kB or 4 kB, against a local server that speaks
 OpenAI's protocol and keeps the bodies. They are then recorded again, alone: every byte that the recorder hands to the
 store is counted once, also texts that the record of the built request would share. "New" are the bytes of a body that
-are not at the beginning or the end of the one before. The second turn finds the first one's texts in the store.
+are not at the beginning or the end of the one before; "kept" is what a store writes of texts and events, long texts
+compressed. The results are words at random, so that they are no easier to compress than prose. The second turn finds
+the first one's texts in the store, and goes on from its last call.
 
 Run it with `.venv/bin/python bench/call_storage.py`; the environment's TMPDIR chooses the disk.
 """
@@ -16,7 +18,9 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from random import Random
 from statistics import median
+from typing import Any
 
 from windowpane.calls.recorder import CallRecorder
 from windowpane.calls.transport import LEFT_OUT
@@ -25,8 +29,10 @@ from windowpane.context.events import CallEnded, Event, SessionCreated
 from windowpane.context.ids import BlobHash, SessionId, new_session_id
 from windowpane.context.messages import Usage
 from windowpane.stores.codec import encode_event
+from windowpane.stores.packing import pack
 from windowpane.stores.sqlite.store import SQLiteStore
-from windowpane.testing import World, drain, tool
+from windowpane.testing import World, drain
+from windowpane.tools.functions import FunctionTool
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 from wire import openai_chat
@@ -35,7 +41,9 @@ from wire.server import Asked, running
 
 CALLS, TURNS, RULES, ROUNDS = 10, 2, 33, 30
 RULE = "Rule {0}: section {0} of the handbook says how a case of kind {0} is answered, by whom and until when. "
-LINE = "Line {0} of this file has the number {1}. "
+WORDS = tuple(
+    a + b + c for a in ("ka", "mo", "ri", "te", "su", "lan") for b in ("", "do", "vi", "pe") for c in ("n", "ro", "s")
+)
 
 Sent = tuple[WireHead, bytes]
 
@@ -46,8 +54,13 @@ async def sent_calls(directory: Path, lines: int) -> list[list[Sent]]:
     world.write("agent.yaml", "model: openai:gpt-4o\nworking_context: false\nfinders: false\n")
     for number in range(RULES):
         world.rule(f"rule-{number}", RULE.format(number) * 9, include="always")
-    result = "".join(LINE.format("{line}", number) for number in range(lines))
-    world.toolbox.put("files", [tool("read", result, permission="never")])
+    chance = Random(lines)
+    results = {line: " ".join(chance.choices(WORDS, k=8 * lines)) for line in range(TURNS * CALLS)}
+
+    async def read(arguments: Mapping[str, Any]) -> str:
+        return results[arguments["line"]]
+
+    world.toolbox.put("files", [FunctionTool(name="read", run=read, permission="not_required")])
     turns: list[list[Sent]] = []
     async with running() as server:
         world.environ = {"OPENAI_BASE_URL": f"{server.url}/v1", "OPENAI_API_KEY": "key"}
@@ -84,11 +97,14 @@ class Counted:
 
     events: int = 0
     texts: int = 0
+    packed: int = 0
     known: set[BlobHash] = field(default_factory=set[BlobHash])
 
     async def store(self, events: Sequence[Event], blobs: Mapping[BlobHash, str]) -> None:
         self.events += sum(len(encode_event(event)) for event in events)
-        self.texts += sum(len(text.encode()) for name, text in blobs.items() if name not in self.known)
+        new = [text.encode() for name, text in blobs.items() if name not in self.known]
+        self.texts += sum(map(len, new))
+        self.packed += sum(len(pack(text)) for text in new)
         self.known |= blobs.keys()
 
 
@@ -104,19 +120,23 @@ async def record(recorder: CallRecorder, calls: Sequence[Sent]) -> None:
 async def report_bytes(turns: Sequence[Sequence[Sent]]) -> None:
     """Print what each turn stores."""
     counted = Counted()
-    before = b""
-    print(f"{'bytes':10} {'calls':>6} {'sent':>9} {'new':>8} {'texts':>8} {'events':>8} {'ratio':>7}")
+    before, last = b"", None
+    names = ("sent", 9), ("new", 8), ("texts", 8), ("events", 8), ("ratio", 7), ("kept", 8), ("ratio", 7)
+    print(f"{'bytes':10} {'calls':>6}", *(f"{name:>{width}}" for name, width in names))
     for number, calls in enumerate(turns, 1):
         new = 0
         for _, body in calls:
             new += new_bytes(body, before)
             before = body
-        counted.events = counted.texts = 0
-        recorder = CallRecorder(counted.store, purpose="answer", turn=number)
+        counted.events = counted.texts = counted.packed = 0
+        recorder = CallRecorder(counted.store, purpose="answer", turn=number, last=last)
         await record(recorder, calls)
+        last = recorder.last
         await counted.store(recorder.take(), {})
-        sent, ratio = sum(len(body) for _, body in calls), (counted.texts + counted.events) / new
-        numbers = f"{sent:9,} {new:8,} {counted.texts:8,} {counted.events:8,} {ratio:7.2f}"
+        sent, given = sum(len(body) for _, body in calls), counted.texts + counted.events
+        kept = counted.packed + counted.events
+        numbers = f"{sent:9,} {new:8,} {counted.texts:8,} {counted.events:8,} {given / new:7.2f}"
+        numbers += f" {kept:8,} {kept / new:7.2f}"
         print(f"{f'turn {number}':10} {len(calls):6} {numbers}")
 
 

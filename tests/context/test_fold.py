@@ -273,7 +273,8 @@ def test_events_of_another_turn_than_the_open_one_change_nothing() -> None:
 def test_clearing_the_history_forgets_messages_and_keeps_everything_else() -> None:
     state = after(added(TONE), TurnStarted(turn=1, message="secret"), HistoryCleared(turns=1))
 
-    assert state == replace(after(added(TONE)), seq=4, updated_at=at(4), turn_starts=TurnStarts(erased=1))
+    cleared = {"seq": 4, "updated_at": at(4), "turn_starts": TurnStarts(erased=1), "erased_seq": 4}
+    assert state == replace(after(added(TONE)), **cleared)
     assert state == after(added(TONE), Erased(), HistoryCleared(turns=1))
 
 

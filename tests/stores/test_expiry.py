@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
 from stores.kinds import begin, contents, created, said
-from windowpane.context.ids import SessionId, content_hash, new_session_id
+from windowpane.context.ids import BlobHash, SessionId, content_hash, new_session_id
 from windowpane.errors import InvalidSettingError, SequenceConflictError, SessionNotFoundError, StoreUnavailableError
 from windowpane.stores.append import OriginalTimes
 from windowpane.stores.base import Store
@@ -284,6 +284,34 @@ async def test_erasing_reaches_the_archive_too(tmp_path: Path) -> None:
         await expiring.sweep()
 
         await expiring.erase(session, [2], blobs=[content_hash("the secret text")])
+
+        assert await session_digest(archive, session) == await session_digest(store, session)
+    assert [file.name for file in tmp_path.iterdir() if b"secret" in file.read_bytes()] == []
+
+
+class DiedError(Exception):
+    pass
+
+
+class _Dies(SQLiteStore):
+    """A store whose worker dies as soon as something is erased."""
+
+    async def erase(
+        self, session_id: SessionId, seqs: Sequence[int], *, blobs: Sequence[BlobHash] = (), fence: int | None = None
+    ) -> None:
+        await super().erase(session_id, seqs, blobs=blobs, fence=fence)
+        raise DiedError
+
+
+async def test_the_archive_keeps_no_erased_text_when_a_worker_dies_between_the_two(tmp_path: Path) -> None:
+    async with _Dies(tmp_path / "here.db") as store, SQLiteStore(tmp_path / "there.db") as archive:
+        expiring = ExpiringStore(store, archive=archive)
+        session = await used(store, UNUSED_S + 60, "the secret word", blobs=["the secret text"])
+        await expiring.sweep()
+        await expiring.read(session)
+
+        with pytest.raises(DiedError):
+            await expiring.erase(session, [2], blobs=[content_hash("the secret text")])
 
         assert await session_digest(archive, session) == await session_digest(store, session)
     assert [file.name for file in tmp_path.iterdir() if b"secret" in file.read_bytes()] == []

@@ -11,6 +11,7 @@ import pytest
 
 from windowpane.cli.render_xray import draw_report
 from windowpane.cli.terminal import Screen
+from windowpane.context.ids import SessionId
 from windowpane.context.messages import AssistantMessage, Usage, UserMessage
 from windowpane.errors import RecordedSessionError
 from windowpane.stores.sqlite.store import SQLiteStore
@@ -321,3 +322,21 @@ async def test_a_program_whose_session_was_deleted_goes_on_in_another(world: Wor
 
     assert [(view.title, view.turn_count) for view in left] == [("Go on.", 1), ("Hello?", 1)]
     assert (proxy.app.recorder.room.recorded, dict(proxy.app.recorder.room.lost)) == (3, {})
+
+
+async def test_a_call_after_the_history_was_cleared_is_put_together_from_what_is_left(world: World) -> None:
+    whole = anthropic_messages.answer(WireReply(text=("Yes.",)))
+    async with (
+        running(whole, whole) as server,
+        xray(world, server.url) as proxy,
+        httpx2.AsyncClient() as client,
+    ):
+        program, long = Program(client, proxy, CLAUDE), "Do it, and do it well. " * 20
+        await program.ask(_user(long))
+        (session,) = await proxy.sessions()
+        await proxy.pane.sessions.clear_history(session)
+        await program.ask(_user(long), _said("Yes."), _user("Go on."))
+        calls = await proxy.engine.calls.of_session(SessionId(session))
+        wires = [await proxy.engine.calls.wire(SessionId(session), call) for call in calls]
+
+    assert [wire and wire.body for wire in wires] == [server.asked[1].raw]

@@ -3,39 +3,30 @@
 A body is JSON. It is cut into pieces: its long strings, the messages and tools of its lists, and the text between
 them. Strings and elements become blobs, named by content, so that what was sent before is there already; a string is
 kept as the text that it says, which is often the very text of the request as it was built. The bytes of a file are such
-a string, wherever they stand: they are kept as base64 alone, as the session keeps the file. The rest is the skeleton.
-The skeleton of a later call names an earlier one's and holds what differs. When what differs has come to as much as
-the earlier skeleton itself, the next is written whole and later ones are compared to that: of n calls that each add a
-message, a skeleton then holds about √n pieces, and reading a body takes two of them, however long the session is.
+a string, wherever they stand: they are kept as base64 alone, as the session keeps the file. The rest is the skeleton
+(`skeleton.py`).
 """
 
 import base64
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from json.decoder import JSONDecoder
 from typing import Any, cast
 
+from windowpane.calls.skeleton import LastBody, Piece, pieces_of, written
 from windowpane.context.ids import BlobHash, content_hash
 from windowpane.context.text import valid_unicode
 
-LONG_CHARACTERS = 64
-"""Strings and values from this length on are kept apart. A shorter one costs less than its name."""
-
-SMALL_SKELETON = 8_000
-"""Up to so many characters are spent on differences before a skeleton is written whole again, however short it is."""
+LONG_CHARACTERS = 200
+"""Strings and values from this length on are kept apart. A shorter one costs less than its name and its place."""
 
 DEEPEST = 3
 """Lists in messages in the body: deeper texts stay within their element."""
 
 FILE_CHARACTERS = 2_000
 """A string of this length may be a file, in base64: it is looked for at any depth."""
-
-Literal = str
-Named = tuple[str, BlobHash]
-Piece = Literal | Named
-"""A piece of a skeleton: text as it is, or how a blob is written there and its name."""
 
 _RAW, _STRING, _ASCII_STRING, _BYTES, _URL_SAFE = "raw", "string", "ascii", "bytes", "url"
 _DATA_URL = re.compile(r"data:[\w.+/;=-]{1,100};base64,")
@@ -66,73 +57,22 @@ class KeptBody:
     blobs: Mapping[BlobHash, str]
 
 
-def keep(body: bytes, first: "FirstBody | None" = None) -> tuple[KeptBody, "FirstBody"]:
-    """Return what to store for a body, and what the next call passes in as `first`."""
+def keep(body: bytes, last: LastBody | None = None) -> tuple[KeptBody, LastBody]:
+    """Return what to store for a body, and what the next call passes in as `last`. Its texts are stored already."""
     cut = _cut(body)
-    if first is not None:
-        head, tail = _shared(first.pieces, cut.pieces)
-        own = cut.pieces[head : len(cut.pieces) - tail]
-        text = _as_text({"first": first.name, "head": head, "tail": tail, "pieces": own})
-        spent = first.spent + len(text)
-        if spent <= max(first.size, SMALL_SKELETON):
-            name = content_hash(text)
-            return KeptBody(name, {**cut.texts, name: text}), replace(first, spent=spent)
-    text = _as_text({"pieces": cut.pieces})
-    name = content_hash(text)
-    return KeptBody(name, {**cut.texts, name: text}), FirstBody(name, tuple(cut.pieces), len(text))
-
-
-@dataclass(frozen=True, slots=True)
-class FirstBody:
-    """The body to which later ones are compared. `size` is its skeleton's, `spent` that of those compared to it."""
-
-    name: BlobHash
-    pieces: tuple[Piece, ...]
-    size: int = 0
-    spent: int = 0
-
-
-def _as_text(skeleton: Mapping[str, Any]) -> str:
-    return json.dumps(skeleton, ensure_ascii=False, separators=(",", ":"))
-
-
-def first_in(skeleton: str) -> BlobHash | None:
-    """Return the name of the skeleton that this one is compared to; None for one that is whole."""
-    return json.loads(skeleton).get("first")
-
-
-def names_in(skeleton: str) -> tuple[BlobHash, ...]:
-    """Return the names of the texts that a skeleton needs itself, in their order."""
-    own = (piece[1] for piece in _as_pieces(json.loads(skeleton)["pieces"]) if not isinstance(piece, str))
-    return tuple(dict.fromkeys(own))
-
-
-def literals_in(skeleton: str) -> str:
-    """Return what a skeleton says itself, without the texts that it names."""
-    return "\n".join(piece for piece in json.loads(skeleton)["pieces"] if isinstance(piece, str))
+    text, last_now = written(cut.pieces, last)
+    known = {piece[1] for piece in last.pieces if not isinstance(piece, str)} if last is not None else set[BlobHash]()
+    new = {name: each for name, each in cut.texts.items() if name not in known}
+    return KeptBody(last_now.name, {**new, last_now.name: text}), last_now
 
 
 def join(skeleton: str, texts: Mapping[BlobHash, str]) -> bytes:
-    """Return the bytes of a body. `texts` holds the first skeleton as well, where this one is compared to it.
+    """Return the bytes of a body. `texts` holds the skeletons as well that this one is compared to.
 
     Raises:
         KeyError: a text of the body is not among `texts`: it was erased.
     """
     return b"".join(_written(piece, texts) for piece in pieces_of(skeleton, texts))
-
-
-def pieces_of(skeleton: str, texts: Mapping[BlobHash, str]) -> tuple[Piece, ...]:
-    """Return the pieces of a body in their order."""
-    kept = json.loads(skeleton)
-    own = _as_pieces(kept["pieces"])
-    if "first" not in kept:
-        return own
-    before = _as_pieces(json.loads(texts[kept["first"]])["pieces"])
-    return (*before[: kept["head"]], *own, *before[len(before) - kept["tail"] :])
-
-
-def _as_pieces(listed: Sequence[Any]) -> tuple[Piece, ...]:
-    return tuple(piece if isinstance(piece, str) else (piece[0], BlobHash(piece[1])) for piece in listed)
 
 
 def _written(piece: Piece, texts: Mapping[BlobHash, str]) -> bytes:
@@ -147,14 +87,6 @@ def _written(piece: Piece, texts: Mapping[BlobHash, str]) -> bytes:
     if kind == _URL_SAFE:
         return text.translate(_TO_URL_SAFE).encode()
     return json.dumps(text, ensure_ascii=kind == _ASCII_STRING).encode()
-
-
-def _shared(first: Sequence[Piece], then: Sequence[Piece]) -> tuple[int, int]:
-    """Return how many pieces two bodies have in common at the beginning and at the end."""
-    most = min(len(first), len(then))
-    head = next((at for at in range(most) if first[at] != then[at]), most)
-    tail = next((at for at in range(most - head) if first[-1 - at] != then[-1 - at]), most - head)
-    return head, tail
 
 
 def _cut(body: bytes) -> Pieces:
@@ -238,13 +170,16 @@ class _Cutter:
         while self._text[at] != "]":
             element, end = _decode_at(self._text, at)
             self._element(element, at, end, depth)
+            if depth == 0:
+                # The next call has the same element, and may add another after it.
+                self._literal(end)
             at = _next(self._text, end)
         return at + 1
 
     def _element(self, element: Any, at: int, end: int, depth: int) -> None:
         if isinstance(element, dict) and _is_mostly_text(cast("dict[str, Any]", element), end - at):
             self._object(at, depth + 1)
-        else:
+        elif end - at >= LONG_CHARACTERS:
             self._kept(cast("Any", element), at, end)
 
     def _blob(self, value: Any, at: int, end: int) -> None:

@@ -13,7 +13,8 @@ from dataclasses import replace
 
 from pydantic import TypeAdapter
 
-from windowpane.calls.body import FirstBody, keep
+from windowpane.calls.body import keep
+from windowpane.calls.skeleton import LastBody
 from windowpane.context.calls import CallPurpose, ModelPrice, WireHead
 from windowpane.context.events import CallEnded, CallSent, Event
 from windowpane.context.ids import BlobHash, content_hash
@@ -25,9 +26,14 @@ _current: ContextVar["CallRecorder | None"] = ContextVar("call_recorder", defaul
 
 
 class CallRecorder:
-    """Keeps the calls that are made for one purpose. `store` appends events and blobs to the session's log."""
+    """Keeps the calls that are made for one purpose. `store` appends events and blobs to the session's log.
 
-    def __init__(self, store: Store, *, purpose: CallPurpose, turn: int | None = None) -> None:
+    `last` is the body of the session that the first call is compared to, then that of the call before.
+    """
+
+    def __init__(
+        self, store: Store, *, purpose: CallPurpose, turn: int | None = None, last: LastBody | None = None
+    ) -> None:
         self._store = store
         self._purpose: CallPurpose = purpose
         self._turn = turn
@@ -36,7 +42,7 @@ class CallRecorder:
         self._model = ""
         self._counted_tokens = 0
         self._price: ModelPrice | None = None
-        self._first: FirstBody | None = None
+        self.last = last
         self._stored: set[BlobHash] = set()
         self._ended: list[Event] = []
         self._unpaid: list[CallEnded] = []
@@ -57,7 +63,7 @@ class CallRecorder:
     async def sent(self, head: WireHead, body: bytes) -> str:
         """Store a request that is on its way, and return the id of the call."""
         self._attempt += 1
-        kept, self._first = keep(body, self._first)
+        kept, last = keep(body, self.last)
         text = _HEAD.dump_json(head).decode()
         blobs = {content_hash(text): text, **kept.blobs}
         sent = CallSent(
@@ -74,7 +80,9 @@ class CallRecorder:
         )
         new = {name: blob for name, blob in blobs.items() if name not in self._stored}
         await self._store([*self.take(), sent], new)
+        # Only now: a body that was not stored must not be what later ones are compared to.
         self._stored.update(new)
+        self.last = last
         return sent.id
 
     def ended(self, ended: CallEnded) -> None:

@@ -186,6 +186,7 @@ def _(event: MessageAdded, state: SessionState, recorded: Recorded) -> SessionSt
 
 @_meaning.register
 def _(event: MessageRemoved, state: SessionState, recorded: Recorded) -> SessionState:
+    state = _with(state, erased_seq=recorded.seq)
     if event.drops_summary and state.summary is not None and state.summary.through_seq >= event.seq:
         state = _with(state, summary=None)
     kept = tuple(message for message in state.recent if message.seq != event.seq)
@@ -381,7 +382,8 @@ def _(event: FetchedAdded, state: SessionState, recorded: Recorded) -> SessionSt
 
 @_meaning.register
 def _(event: FetchedCleared, state: SessionState, recorded: Recorded) -> SessionState:
-    return _with(state, fetched=tuple(held for held in state.fetched if event.kind not in (None, held.item.kind)))
+    held = tuple(held for held in state.fetched if event.kind not in (None, held.item.kind))
+    return _with(state, fetched=held, erased_seq=recorded.seq)
 
 
 @_meaning.register
@@ -411,6 +413,7 @@ def _(event: HistoryCleared, state: SessionState, recorded: Recorded) -> Session
         resume_pending=False,
         catalog=None,
         carried=Carried(),
+        erased_seq=recorded.seq,
     )
 
 

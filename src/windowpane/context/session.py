@@ -256,6 +256,7 @@ class SessionState:
     token_factor: TokenFactor | None = None
     smaller_window: SmallerWindow | None = None
     carried: Carried = field(default_factory=Carried)
+    erased_seq: int = 0
     created_at: datetime | None = None
     updated_at: datetime | None = None
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import structlog
 
-from windowpane.calls.body import names_in
+from windowpane.calls.skeleton import names_in
 from windowpane.context.events import (
     AgentChanged,
     CallEnded,

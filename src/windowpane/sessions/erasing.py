@@ -13,7 +13,7 @@ from typing import Protocol
 
 import anyio.to_thread
 
-from windowpane.calls.body import first_in, literals_in, names_in
+from windowpane.calls.skeleton import chain_of, literals_in, names_in
 from windowpane.context.events import (
     CallSent,
     Event,
@@ -203,7 +203,20 @@ class _Search:
             if name in self._blobs and (name in self._since.summing_up or blocks.are_in(self._blobs[name])):
                 gone.add(name)
         gone |= set(blobs_of(self._removal.files)) - files
+        gone |= self._left_alone(gone) - kept
         return Traces(tuple(summaries), tuple(sorted(gone)), tuple(self._remains(living)))
+
+    def _left_alone(self, gone: set[BlobHash]) -> set[BlobHash]:
+        """Return what only those bodies need that cannot be read any more: no later search would find it."""
+        lost: set[BlobHash] = set()
+        needed = set(self._since.texts)
+        for name, skeleton in self._since.skeletons.items():
+            chain = {name, *chain_of(skeleton, self._blobs)}
+            if gone.isdisjoint(chain):
+                needed |= {name, *names_in(skeleton)}
+            else:
+                lost |= {name, *names_in(skeleton)}
+        return lost - needed
 
     def _of_records(self) -> Iterator[BlobHash]:
         """Find the messages of later requests that are made of the text, by what they are called or what they say."""
@@ -299,9 +312,8 @@ class _Search:
         needed.sent |= names
         if sent.purpose == "summary":
             needed.summing_up |= {sent.body, *names}
-        first = first_in(skeleton)
-        if first is not None and first in self._blobs:
-            needed.skeletons[first] = self._blobs[first]
+        chain = (name for name in chain_of(skeleton, self._blobs) if name in self._blobs)
+        needed.skeletons |= {name: self._blobs[name] for name in chain}
 
 
 _KINDS = ("page", "web_search")

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pydantic import ValidationError
 
 from windowpane.api.export import ExportedEvent, SessionExport
-from windowpane.calls.body import first_in, names_in
+from windowpane.calls.skeleton import chain_of, names_in
 from windowpane.context.events import (
     ApprovalDecided,
     Branch,
@@ -160,12 +160,12 @@ def _sent_texts(sent: CallSent, blobs: Mapping[BlobHash, str]) -> Iterator[BlobH
     """Yield the names of what a call sent: its head, its body, and the texts that the body is made of."""
     yield sent.head
     yield sent.body
-    skeleton = blobs.get(sent.body, "")
-    first = first_in(skeleton) if skeleton else None
-    if first is not None:
-        yield first
-    for each in (skeleton, blobs.get(first, "") if first else ""):
-        yield from names_in(each) if each else ()
+    if (skeleton := blobs.get(sent.body)) is None:
+        return
+    chain = tuple(chain_of(skeleton, blobs))
+    yield from chain
+    for each in (skeleton, *(blobs[name] for name in chain if name in blobs)):
+        yield from names_in(each)
 
 
 def fold_checked(events: Iterable[ExportedEvent]) -> SessionState:

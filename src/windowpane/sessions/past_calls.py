@@ -5,8 +5,9 @@ from dataclasses import dataclass
 
 from pydantic import TypeAdapter
 
-from windowpane.calls.body import first_in, join, names_in
+from windowpane.calls.body import join
 from windowpane.calls.ledger import RecordedCall, calls_of
+from windowpane.calls.skeleton import before_in, pieces_of
 from windowpane.context.calls import FoldedReply, WireHead
 from windowpane.context.ids import BlobHash, SessionId
 from windowpane.errors import CallNotFoundError
@@ -84,7 +85,10 @@ class PastCalls:
             return None
 
     async def _texts(self, session_id: SessionId, skeleton: str) -> Mapping[BlobHash, str]:
-        first = first_in(skeleton)
-        before = await self._store.blobs(session_id, [first]) if first else {}
-        names = [name for each in (skeleton, *before.values()) for name in names_in(each)]
-        return {**before, **await self._store.blobs(session_id, names)}
+        chain: dict[BlobHash, str] = {}
+        before = before_in(skeleton)
+        while before is not None:
+            chain |= await self._store.blobs(session_id, [before])
+            before = before_in(chain[before])
+        names = dict.fromkeys(piece[1] for piece in pieces_of(skeleton, chain) if not isinstance(piece, str))
+        return {**chain, **await self._store.blobs(session_id, list(names))}

@@ -8,22 +8,25 @@ from typing import Annotated, Any
 from pydantic import Field, TypeAdapter
 from pydantic_core import PydanticSerializationError
 
-from windowpane.context.events import Event, Sealed
+from windowpane.context.events import CallEnded, CallSent, Event, Sealed
 from windowpane.context.session import SessionState
 from windowpane.errors import InvalidInputError
 
 _EVENT: TypeAdapter[Event] = TypeAdapter(Annotated[Event, Field(discriminator="type")])
 _STORED: TypeAdapter[Any] = TypeAdapter(Annotated[Event | Sealed, Field(discriminator="type")])
+_CALL: TypeAdapter[CallSent | CallEnded] = TypeAdapter(CallSent | CallEnded)
 _STATE: TypeAdapter[SessionState] = TypeAdapter(SessionState)
 
 
 def encode_event(event: Event) -> bytes:
-    """Return an event as compact JSON.
+    """Return an event as compact JSON. Calls are many and much alike: of theirs only what is not the default is kept.
 
     Raises:
         InvalidInputError: it holds something that JSON cannot carry.
     """
     try:
+        if isinstance(event, CallSent | CallEnded):
+            return b'{"type":"%b",%b' % (event.type.encode(), _CALL.dump_json(event, exclude_defaults=True)[1:])
         return _EVENT.dump_json(event)
     except PydanticSerializationError as error:
         raise InvalidInputError(f"{event.type} cannot be kept as JSON: {error}") from None

@@ -176,11 +176,11 @@ class ExpiringStore(Store):
         fence: int | None = None,
     ) -> None:
         """Replace events with `Erased` and forget blobs, in the archive too; see `Store.erase`."""
+        # The archive first: what a killed worker left is only looked for in the store. And again, because a copy may
+        # have been made meanwhile; who copies after that compares, and finds what was erased here.
+        await self._erase_archived(session_id, seqs, blobs)
         await self._or_restored(session_id, lambda: self._store.erase(session_id, seqs, blobs=blobs, fence=fence))
-        if self._archive is not None:
-            # In this order: who copies at this moment compares afterwards and finds what was erased here.
-            with suppress(SessionNotFoundError):
-                await self._archive.erase(session_id, seqs, blobs=blobs)
+        await self._erase_archived(session_id, seqs, blobs)
 
     async def blobs(self, session_id: SessionId, hashes: Sequence[BlobHash]) -> dict[BlobHash, str]:
         """Return those of the texts that are stored with the session; see `Store.blobs`."""
@@ -245,6 +245,11 @@ class ExpiringStore(Store):
             await self.row(session_id)
         async for recorded in self._store.subscribe(session_id, after=after):
             yield recorded
+
+    async def _erase_archived(self, session_id: SessionId, seqs: Sequence[int], blobs: Sequence[BlobHash]) -> None:
+        if self._archive is not None:
+            with suppress(SessionNotFoundError):
+                await self._archive.erase(session_id, seqs, blobs=blobs)
 
     async def _keep_sweeping(self) -> None:
         while True:

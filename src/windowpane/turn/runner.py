@@ -18,6 +18,7 @@ import structlog
 
 from windowpane import telemetry
 from windowpane.agents.base import Agent, Agents
+from windowpane.calls.last_bodies import LastBodies
 from windowpane.calls.recorder import CallRecorder
 from windowpane.context.calls import SmallerWindow
 from windowpane.context.events import (
@@ -100,6 +101,7 @@ class Runner:
         self._leases = leases
         self._patience = patience
         self._find_used = find_used
+        self._last_bodies = LastBodies()
         self._follower = Follower(sessions, leases, patience)
         self._running = running
         self._tasks: anyio.abc.TaskGroup
@@ -278,6 +280,7 @@ class Runner:
                 try:
                     if task.scope.cancel_called and not task.lost:
                         await self._record_stop(task)
+                    self._last_bodies.put(task.state, task.calls.last if task.calls else None)
                     await self._leases.release(session_id, task.lease)
                 finally:
                     if self._running.get(session_id) is task:
@@ -335,7 +338,9 @@ class Runner:
         toolbox = WithContextTools(tools, PatientSets(sets, self._patience))
         references = {reference.name: reference for reference in agent.references}
         task.model = request.context.settings.model
-        task.calls = task.calls or CallRecorder(partial(self._append, task), purpose="answer", turn=task.turn)
+        task.calls = task.calls or CallRecorder(
+            partial(self._append, task), purpose="answer", turn=task.turn, last=self._last_bodies.of(task.state)
+        )
         return TurnRun(
             number=task.turn,
             end=TurnEnd(task.turn, references, task.state.fetched, self._find_used),

@@ -12,10 +12,10 @@ from urllib.parse import urlsplit
 
 from pydantic_core import from_json
 
-from windowpane.calls.body import FirstBody
 from windowpane.calls.conversation import SentConversation, read_conversation
 from windowpane.calls.documents import as_map
 from windowpane.calls.protocol import kind_of
+from windowpane.calls.skeleton import LastBody
 from windowpane.context.calls import CallOutcome, FoldedReply, Origin
 from windowpane.context.events import SessionCreated
 from windowpane.context.ids import BlobHash, SessionId, keyed_session_id, new_session_id
@@ -48,7 +48,8 @@ class Thread:
     attempt: int = 0
     running: int = 0
     used_at: float = 0.0
-    first: FirstBody | None = None
+    last_body: LastBody | None = None
+    erased_seq: int = 0
     stored: set[BlobHash] = field(default_factory=set[BlobHash])
     lease: Lease | None = None
 

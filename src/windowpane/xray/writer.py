@@ -15,7 +15,8 @@ import anyio
 import anyio.to_thread
 from pydantic import TypeAdapter
 
-from windowpane.calls.body import FirstBody, KeptBody, keep
+from windowpane.calls.body import KeptBody, keep
+from windowpane.calls.skeleton import LastBody
 from windowpane.context.calls import CallPurpose, FoldedReply
 from windowpane.context.events import CallEnded, CallSent, Event, Recorded
 from windowpane.context.fold import fold
@@ -92,11 +93,14 @@ class SessionWriter:
         again = asked.purpose == "answer" and thread.repeats(asked.conversation)
         if asked.purpose == "answer":
             thread.attempt = thread.attempt + 1 if again else 1
-        kept, first = await anyio.to_thread.run_sync(keep, asked.body, thread.first)
         call = _OpenCall(secrets.token_hex(6), thread, asked.purpose, asked.model)
-        await self._patiently(lambda: self._write_sent(call, asked, kept, again=again))
+        kept, body = await anyio.to_thread.run_sync(keep, asked.body, thread.last_body)
+        if not await self._patiently(lambda: self._write_sent(call, asked, kept, again=again)):
+            thread.last_body, thread.stored = None, set()
+            kept, body = await anyio.to_thread.run_sync(keep, asked.body)
+            await self._patiently(lambda: self._write_sent(call, asked, kept, again=again))
         # Only now: a body that was not stored must not be what later ones are compared to.
-        self._now_running(tape, call, asked, first)
+        self._now_running(tape, call, asked, body)
         if call.turn is not None:
             await self._hold(thread)
         return True
@@ -154,12 +158,18 @@ class SessionWriter:
             with suppress(StoreUnavailableError, SessionNotFoundError):
                 await self._close(thread)
 
-    async def _write_sent(self, call: _OpenCall, asked: ReadRequest, kept: KeptBody, *, again: bool) -> None:
+    async def _write_sent(self, call: _OpenCall, asked: ReadRequest, kept: KeptBody, *, again: bool) -> bool:
+        """Write a request. Return False when texts that it needs may have been erased since they were stored."""
         thread = call.thread
         blobs = {content_hash(asked.head): asked.head, **kept.blobs}
         new = {name: blob for name, blob in blobs.items() if name not in thread.stored}
+        erased_seq = 0
 
         def decide(state: SessionState) -> list[Event]:
+            nonlocal erased_seq
+            erased_seq = state.erased_seq
+            if thread.stored and thread.erased_seq != erased_seq:
+                return []
             events: list[Event] = []
             step = 1
             if call.purpose == "answer":
@@ -184,13 +194,17 @@ class SessionWriter:
             )
             return [*events, sent]
 
-        await self._sessions.change(thread.session_id, decide, blobs=new, unread=True)
+        changed = await self._sessions.change(thread.session_id, decide, blobs=new, unread=True)
+        if not changed.recorded:
+            return False
         thread.stored.update(new)
+        thread.erased_seq = erased_seq
+        return True
 
-    def _now_running(self, tape: Tape, call: _OpenCall, asked: ReadRequest, first: FirstBody) -> None:
+    def _now_running(self, tape: Tape, call: _OpenCall, asked: ReadRequest, body: LastBody) -> None:
         thread = call.thread
         self.sessions[thread.session_id] = None
-        thread.first = first
+        thread.last_body = body
         thread.running += 1
         thread.used_at = anyio.current_time()
         self._calls[tape] = call

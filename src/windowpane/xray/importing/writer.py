@@ -13,9 +13,10 @@ import anyio.to_thread
 from pydantic import TypeAdapter
 from pydantic_core import from_json
 
-from windowpane.calls.body import FirstBody, keep
+from windowpane.calls.body import keep
 from windowpane.calls.conversation import SentConversation, read_conversation
 from windowpane.calls.documents import as_map
+from windowpane.calls.skeleton import LastBody
 from windowpane.context.calls import FoldedReply, Origin, WireHead
 from windowpane.context.events import CallEnded, CallSent, Event, Recorded, SessionCreated
 from windowpane.context.fold import apply, fold
@@ -121,7 +122,7 @@ class _Draft:
         self.blobs: dict[BlobHash, str] = {}
         self._state = state
         self._source = source
-        self._first: FirstBody | None = None
+        self._last_body: LastBody | None = None
         self._said: tuple[str, ...] = ()
         self._last: ToldCall | None = None
         self._attempt = 1
@@ -162,7 +163,7 @@ class _Draft:
 
     def _sent(self, call: ToldCall, body: bytes, turn: int | None) -> CallSent:
         head = _HEAD.dump_json(WireHead(method="POST", url=f"import://{self._source}{PATHS[call.protocol]}")).decode()
-        kept, self._first = keep(body, self._first)
+        kept, self._last_body = keep(body, self._last_body)
         self.blobs.update(kept.blobs)
         self.blobs[content_hash(head)] = head
         opened = self._state.open_turn
