@@ -138,7 +138,7 @@ spec: .venv/tested-with ## which statements of the design documents tests prove,
 COMPILE := uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-annotate --custom-compile-command "make lock"
 PEERS := aiosqlite asyncpg django google-adk greenlet langgraph langgraph-checkpoint-postgres \
 	langgraph-checkpoint-sqlite openai-agents 'psycopg[binary]' redis 'sqlalchemy[asyncio]'
-EXTRAS := --extra duckduckgo --extra postgres --extra redis --extra otel
+EXTRAS := --extra duckduckgo --extra nats --extra postgres --extra redis --extra s3 --extra otel
 FRAMEWORKS := --extra agent-framework --extra google-adk --extra langchain --extra llama-index
 lock: .venv/bin/uv ## pin every dependency again
 	echo uv | $(COMPILE) - -o requirements-uv.lock

@@ -16,6 +16,7 @@ import anyio
 import anyio.abc
 
 from windowpane.agents.base import Agents
+from windowpane.bus.base import Bus
 from windowpane.context.events import (
     CancelRequested,
     Event,
@@ -108,20 +109,20 @@ class Engine:
         warm: bool = False,
         max_turns: int = 0,
         attachment_bytes: int = DEFAULT_LIMIT_BYTES,
+        bus: Bus | None = None,
     ) -> None:
-        self.store, self.attachment_bytes = store, attachment_bytes
-        self._warm, self._warmed = warm, set[str]()
+        self.store, self.attachment_bytes, self._warm, self._warmed = store, attachment_bytes, warm, set[str]()
         self.agents, self.models, self.embedder, self.nearness = agents, models, embedder, nearness
         self._selector, self._search_engine = selector or NoSelector(), search_engine
         self._states = Sessions(store, touch_every_s=touch_every_s)
         self._toolboxes = Toolboxes(toolbox)
         self.working = WorkingContext(self._states)
-        self._leases = Leases(store, lease_s)
+        self._leases, self.costs = Leases(store, lease_s), Costs(store, models, cost_limits or CostLimits())
         self.fetched = Fetching(self._states, pages, self._leases)
-        self.costs = Costs(store, models, cost_limits or CostLimits())
         window = partial(memory_window, models)
         self._memory = Memory(self._states, self.costs.open, history, window, models.window_tokens)
-        self._audience, self.admission = SessionHubs(store), Admission(max_turns)
+        self._own_bus, self.bus, self.admission = bus, bus or store.bus, Admission(max_turns)
+        self._audience = SessionHubs(store, bus=self.bus)
         self._requests = self._turn_requests(search_engine, settle_s, resume_after_s)
         self._runner = Runner(
             sessions=self._states,
@@ -149,6 +150,8 @@ class Engine:
 
     async def __aenter__(self) -> Self:
         async with AsyncExitStack() as opening:
+            if self._own_bus is not None:
+                await opening.enter_async_context(self._own_bus)
             await opening.enter_async_context(self.store)
             await refuse_sealed(self.store)
             self._stack = opening.pop_all()
@@ -338,7 +341,8 @@ class Engine:
         """
         state = await self._states.state(session_id)
         self._runner.attend(state)
-        async with aclosing(self._audience.watch(session_id, state.seq, state.sets, after)) as events:
+        watch = self._audience.watch(session_id, state.seq, state.sets, after, turn=state.open_turn)
+        async with aclosing(watch) as events:
             async for event in events:
                 yield event
 

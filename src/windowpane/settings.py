@@ -33,6 +33,11 @@ class Settings(BaseSettings):
         description="Where sessions are kept: `sqlite:///file`, `postgresql://user:password@host/database`, "
         "`redis://host:6379/0`, `redis+cluster://host:7000` or `memory:`. Default: a file in `data`.",
     )
+    bus_url: str | None = Field(
+        default=None,
+        description="What tells workers of one another's changes, and of words while they are written: "
+        "`nats://host:4222` or `redis://host:6379/0`. Default: the store, where it can.",
+    )
     encryption_key: SecretStr | None = Field(
         default=None,
         description="Encrypts what is kept of sessions: 32 random bytes in base64. Several keys, separated by commas: "

@@ -25,7 +25,7 @@ from windowpane.context.messages import Step, ToolCall, ToolResult, Usage
 from windowpane.context.request import CallSettings, OfferedTool, RequestMessage
 from windowpane.errors import WindowpaneError
 
-Operation = Literal["turn", "refusal", "selection", "model_call", "tool_call", "append"]
+Operation = Literal["turn", "refusal", "selection", "model_call", "tool_call", "append", "bus_cut"]
 Value = str | int | float | bool | Sequence[str]
 
 CONTENT = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
@@ -143,6 +143,13 @@ def refused_turn(code: str) -> None:
     refused = Measured("refusal", 0.0, {}, code)
     for _, tell in _listeners:
         tell(refused)
+
+
+def cut_off_bus() -> None:
+    """Tell listeners that the connection to the bus broke or could not be made."""
+    cut = Measured("bus_cut", 0.0, {}, "")
+    for _, tell in _listeners:
+        tell(cut)
 
 
 def describe_turn(

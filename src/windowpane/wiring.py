@@ -13,6 +13,8 @@ import httpx2
 
 from windowpane.agents.base import Agents
 from windowpane.agents.folder import FolderAgents
+from windowpane.bus.base import Bus
+from windowpane.bus.sealed import SealedBus
 from windowpane.calls.transport import RecordingTransport, Routes
 from windowpane.context.items import Item
 from windowpane.engine import Engine
@@ -66,8 +68,10 @@ def open_engine(
     """
     embedder = CachedEmbedder(open_embedder(settings))
     index = ItemIndex(embedder, open_vectors(settings), on_progress=on_progress)
+    bus = open_bus(settings.bus_url) if settings.bus_url is not None else None
     return Engine(
-        store=open_sessions(settings),
+        store=open_sessions(settings, bus),
+        bus=_sealed(bus, encryption_keys(settings)),
         touch_every_s=min(TOUCH_EVERY_S, settings.expire_after_s / 10) if settings.profile == "ephemeral" else None,
         agents=open_agents(settings.agents_folder),
         models=models or LazyModels(partial(_pydantic_models, settings.keys_folder)),
@@ -162,14 +166,43 @@ def open_vectors(settings: Settings) -> VectorCache:
     return VectorCache(settings.cache_folder / f"vectors-{keys.writing.id}", cipher=keys.writing.cache_cipher)
 
 
-def open_sessions(settings: Settings) -> Store:
-    """Return the store for these settings, with expiry where the profile asks for it.
+def open_bus(url: str) -> Bus:
+    """Return the bus that a URL names.
+
+    Raises:
+        InvalidSettingError: the URL names no bus that there is.
+    """
+    scheme = url.partition("://")[0]
+    try:
+        if scheme in ("nats", "tls"):
+            from windowpane.bus.nats import NatsBus
+
+            return NatsBus(url)
+        if scheme.partition("+")[0] in ("redis", "rediss", "valkey", "valkeys"):
+            from windowpane.stores.redis.bus import RedisBus
+            from windowpane.stores.redis.url import parse_redis_url
+
+            return RedisBus(parse_redis_url(url, "bus_url"))
+    except ModuleNotFoundError:
+        extra = "nats" if scheme in ("nats", "tls") else "redis"
+        raise InvalidSettingError("bus_url", f"install its client with `pip install windowpane[{extra}]`") from None
+    raise InvalidSettingError(
+        "bus_url", f"{without_password(url)!r} names no bus; write nats://host:4222 or redis://host:6379/0"
+    )
+
+
+def _sealed(bus: Bus | None, keys: "KeyRing | None") -> Bus | None:
+    return bus if bus is None or keys is None else SealedBus(bus, keys)
+
+
+def open_sessions(settings: Settings, bus: Bus | None = None) -> Store:
+    """Return the store for these settings, with expiry where the profile asks for it. `bus` instead of the store's own.
 
     Raises:
         InvalidSettingError: a URL names no store that there is, or the archive would never be used.
     """
     keys = encryption_keys(settings)
-    store = open_store(settings.database_url, keys)
+    store = open_store(settings.database_url, keys, bus)
     if settings.profile == "durable":
         if settings.archive_url is not None:
             raise InvalidSettingError("archive_url", "only sessions of the profile `ephemeral` expire; set `profile`")
@@ -204,13 +237,13 @@ def encryption_keys(settings: Settings) -> "KeyRing | None":
         raise InvalidSettingError("encryption_key_file", f"{file} cannot be read: {error.strerror}") from None
 
 
-def open_store(url: str, keys: "KeyRing | None" = None) -> Store:
+def open_store(url: str, keys: "KeyRing | None" = None, bus: Bus | None = None) -> Store:
     """Return the store that a URL names, encrypted when there are keys.
 
     Raises:
         InvalidSettingError: the URL names no store that there is.
     """
-    store = _open_plain(url)
+    store = _open_plain(url, bus)
     if keys is None:
         return store
     from windowpane.stores.encrypted.store import EncryptedStore
@@ -218,14 +251,14 @@ def open_store(url: str, keys: "KeyRing | None" = None) -> Store:
     return EncryptedStore(store, keys)
 
 
-def _open_plain(url: str) -> Store:
+def _open_plain(url: str, bus: Bus | None) -> Store:
     if url in ("memory:", "memory://"):
         return MemoryStore()
     scheme, colon, rest = url.partition("://")
     if scheme == "sqlite" and colon and rest.startswith("/") and len(rest) > 1:
         return SQLiteStore(Path(rest[1:]))
     if scheme in ("postgresql", "postgres") and colon:
-        return _open_postgres(url)
+        return _open_postgres(url, bus)
     if scheme.partition("+")[0] in ("redis", "rediss", "valkey", "valkeys") and colon:
         return _open_redis(url)
     raise InvalidSettingError(
@@ -235,14 +268,14 @@ def _open_plain(url: str) -> Store:
     )
 
 
-def _open_postgres(url: str) -> Store:
+def _open_postgres(url: str, bus: Bus | None) -> Store:
     try:
         from windowpane.stores.postgres.store import PostgresStore
     except ModuleNotFoundError:
         raise InvalidSettingError(
             "store_url", "PostgreSQL needs its driver; install it with `pip install windowpane[postgres]`"
         ) from None
-    return PostgresStore(url)
+    return PostgresStore(url, bus)
 
 
 def _open_redis(url: str) -> Store:

@@ -9,13 +9,13 @@ from functools import wraps
 from typing import TypeVar
 
 MOST = 4096
-"""How many values are remembered with each function; beyond that it starts afresh."""
+"""How many values are remembered with a function, unless it says otherwise; beyond that it starts afresh."""
 
 ValueT = TypeVar("ValueT")
 ResultT = TypeVar("ResultT")
 
 
-def cached_by_identity(function: Callable[[ValueT], ResultT]) -> Callable[[ValueT], ResultT]:
+def cached_by_identity(function: Callable[[ValueT], ResultT], most: int = MOST) -> Callable[[ValueT], ResultT]:
     """Return the function with a memory: the same object gives the same result again."""
     known: dict[int, tuple[ValueT, ResultT]] = {}
 
@@ -26,7 +26,7 @@ def cached_by_identity(function: Callable[[ValueT], ResultT]) -> Callable[[Value
         if found is not None and found[0] is value:
             return found[1]
         result = function(value)
-        if len(known) >= MOST:
+        if len(known) >= most:
             known.clear()
         known[id(value)] = (value, result)
         return result

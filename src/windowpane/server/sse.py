@@ -19,11 +19,15 @@ from starlette.types import Receive, Scope, Send
 
 from windowpane.api.wire import wire
 from windowpane.context.events import Recorded, WatchEvent
+from windowpane.context.identity_cache import cached_by_identity
 from windowpane.errors import WindowpaneError
 from windowpane.server.problems import ProblemDocument, problem_of, render
 
 MEDIA_TYPE = "text/event-stream"
 PING_S = 15.0
+_ENCODED = 64
+"""How many events are remembered as they are sent: those that the listeners of a session are about to get."""
+
 _AHEAD = 256
 """How many events wait for a client that reads slowly; the turn itself never waits."""
 
@@ -107,9 +111,13 @@ async def _with_pings(reader: MemoryObjectReceiveStream[bytes], ping_s: float) -
         yield chunk
 
 
-def _encoded(event: WatchEvent) -> bytes:
+def _encode(event: WatchEvent) -> bytes:
     kind = event.event.type if isinstance(event, Recorded) else event.type
     return format_sse_event(event=kind, data_str=as_json(wire(event)), id=_id(event))
+
+
+# All who watch a session through this process get the very same event, so it is encoded once.
+_encoded = cached_by_identity(_encode, _ENCODED)
 
 
 def _id(event: WatchEvent) -> str | None:

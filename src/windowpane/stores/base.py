@@ -14,6 +14,7 @@ from typing import Protocol
 
 import anyio.to_thread
 
+from windowpane.bus.base import Bus
 from windowpane.context.events import Event, Recorded
 from windowpane.context.ids import BlobHash, SessionId
 from windowpane.errors import BlobNotFoundError
@@ -99,6 +100,9 @@ class Store(Protocol):
 
     index: TextIndex | None = None
     """The store's own full-text search; None where it has none."""
+
+    bus: Bus | None = None
+    """What carries messages between the processes that share the store; None where it cannot."""
 
     async def __aenter__(self) -> "Store": ...
 

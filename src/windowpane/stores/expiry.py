@@ -71,7 +71,7 @@ class ExpiringStore(Store):
         self._limits = limits or Limits()
         self._archive = archive
         self._sweeper: asyncio.Task[None] | None = None
-        self.encrypted, self.index = store.encrypted, store.index
+        self.encrypted, self.index, self.bus = store.encrypted, store.index, store.bus
 
     async def __aenter__(self) -> Self:
         await self._store.__aenter__()

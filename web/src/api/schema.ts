@@ -2236,9 +2236,10 @@ export type RawFile = {
   raw: string
 }
 
-/** The server can do its work: the store can be read and written, and the agents can be read. */
+/** The server can do its work: the store can be read and written, and the agents can be read. `bus` tells whether workers hear of one another at once, or look from time to time while their bus is away. */
 export type Readiness = {
   status: "ready"
+  bus: "up" | "away" | "none"
 }
 
 /** A span of the agent's reasoning, materialised as a message. Stands alone rather than composing BaseMessage, because it carries no name. */

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
+import anyio
 import httpx2
 
 from windowpane.agents.agent import CORE
@@ -35,7 +36,7 @@ from windowpane.request.prompt.sections import build_prompt
 from windowpane.settings import Settings, without_password
 from windowpane.stores.detect import refuse_sealed
 from windowpane.tools.base import ServerStatus
-from windowpane.wiring import encryption_keys, open_embedder, open_engine, open_store
+from windowpane.wiring import encryption_keys, open_bus, open_embedder, open_engine, open_store
 
 REACH_S = 5.0
 """How long the address of a model server may take to answer."""
@@ -59,6 +60,8 @@ async def examine(settings: Settings, *, ask: bool, wait_s: float) -> AsyncItera
     """Check everything, the store first."""
     store = await _store(settings)
     yield store
+    if settings.bus_url is not None:
+        yield await _bus(settings.bus_url)
     yield await _selection(settings)
     # The other checks do not need the store.
     usable = settings if store.health == "good" else settings.model_copy(update=_WITHOUT_STORE)
@@ -93,6 +96,26 @@ async def _store(settings: Settings) -> Finding:
         return Finding("store", "broken", in_one_line(error), "correct this setting")
     keeps = (f"; {durability}" if durability else "") + ("; encrypted" if store.encrypted else "")
     return Finding("store", "good", f"{without_password(url)} can be opened and written{keeps}")
+
+
+async def _bus(url: str) -> Finding:
+    """Say something on the bus and hear it, as two workers would."""
+    heard = anyio.Event()
+    trial = new_session_id()
+    try:
+        bus = open_bus(url)
+    except WindowpaneError as error:
+        return Finding("bus", "broken", in_one_line(error), "correct this setting")
+    async with bus:
+        unsubscribe = bus.subscribe(trial, lambda message: heard.set() if message else bus.publish(trial, b"doctor"))
+        with anyio.move_on_after(REACH_S):
+            await heard.wait()
+        unsubscribe()
+    shown = without_password(url)
+    if heard.is_set():
+        return Finding("bus", "good", f"{shown} carries messages")
+    why = f"{shown}: {bus.away or 'no answer'}"
+    return Finding("bus", "doubtful", why, "workers look from time to time meanwhile; see that the server runs")
 
 
 async def _selection(settings: Settings) -> Finding:

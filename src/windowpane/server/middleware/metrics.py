@@ -55,6 +55,7 @@ class Metrics:
         self.tool_call_s = self._histogram("tool_call", "Time of a tool call", LONG_S, "server", "tool")
         self.selection_s = self._histogram("selection", "Time of a selection", QUICK_S)
         self.xray_calls = self._counter("xray_calls", "Calls of recorded programs: recorded, or why not", "outcome")
+        self.bus_cuts = self._counter("bus_cuts", "Times that the bus between workers was cut off")
         self.append_s = self._histogram("append", "Time of an append to the store", QUICK_S)
         self.running = self._gauge("running", "Turns, model calls and tool calls that run now", "operation")
         self._built().labels(version("windowpane"), platform.python_version()).set(1)
@@ -107,6 +108,8 @@ class Metrics:
                 self.tool_call_s.labels(server, tool).observe(measured.duration_s)
             case "selection":
                 self.selection_s.observe(measured.duration_s)
+            case "bus_cut":
+                self.bus_cuts.inc()
             case "append":
                 self.append_s.observe(measured.duration_s)
 

@@ -34,9 +34,13 @@ class Health:
 
 @dataclass(frozen=True, slots=True)
 class Readiness:
-    """The server can do its work: the store can be read and written, and the agents can be read."""
+    """The server can do its work: the store can be read and written, and the agents can be read.
+
+    `bus` tells whether workers hear of one another at once, or look from time to time while their bus is away.
+    """
 
     status: Literal["ready"]
+    bus: Literal["up", "away", "none"]
 
 
 @router.get("/healthz", summary="Tell whether the server runs", responses=problems())
@@ -57,7 +61,8 @@ async def readiness(pane: AnyonesPane, request: Request) -> Readiness:
     await _check(pane.engine.store.check_writable, "the store cannot be written")
     if not await pane.agents.list():
         raise StoreUnavailableError("there is no agent that can be read; `windowpane init` writes one")
-    return Readiness("ready")
+    bus = pane.engine.bus
+    return Readiness("ready", "none" if bus is None else "away" if bus.away else "up")
 
 
 async def _check(ask: Callable[[], Awaitable[object]], trouble: str) -> None:

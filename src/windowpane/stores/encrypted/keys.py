@@ -13,6 +13,7 @@ import binascii
 import os
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Self
 
@@ -78,6 +79,7 @@ class MasterKey:
         self.id = _derived(secret, "id", _MASTER_ID_BYTES).hex()
         self.agent_cipher = AESGCM(_derived(secret, "agent texts", KEY_BYTES))
         self.cache_cipher = CacheCipher(_derived(secret, "cache", _NAMING_BYTES + KEY_BYTES))
+        self.message_cipher = AESGCM(_derived(secret, "messages", KEY_BYTES))
         self._wrapping = AESGCM(_derived(secret, "data keys", KEY_BYTES))
         self._naming = AESSIV(_derived(secret, "names", _NAMING_BYTES))
 
@@ -159,6 +161,17 @@ class KeyRing:
             if key.id == wanted:
                 return key
         raise WrongEncryptionKeyError(wanted, self.ids)
+
+    def seal_message(self, session_id: SessionId, message: bytes) -> bytes:
+        """Return a message about a session as others who have the keys read it."""
+        return seal(self.writing.message_cipher, message, bound_to("message", session_id))
+
+    def unseal_message(self, session_id: SessionId, sealed: bytes) -> bytes | None:
+        """Return a message about a session, or None when no key of this ring sealed it."""
+        for key in self.all:
+            with suppress(DamagedSealError):
+                return unseal(key.message_cipher, sealed, bound_to("message", session_id))
+        return None
 
 
 def to_text(value: bytes) -> str:

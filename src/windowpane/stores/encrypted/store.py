@@ -20,6 +20,7 @@ import anyio
 import anyio.to_thread
 import structlog
 
+from windowpane.bus.sealed import SealedBus
 from windowpane.context.events import Erased, Recorded, Sealed
 from windowpane.context.ids import BlobHash, SessionId
 from windowpane.context.items import AgentText
@@ -81,6 +82,7 @@ class EncryptedStore(Store):
 
     def __init__(self, store: Store, keys: KeyRing) -> None:
         self.inner = store
+        self.bus = SealedBus(store.bus, keys) if store.bus is not None else None
         self._keys = keys
         self._sessions: OrderedDict[SessionId, _SessionKeys] = OrderedDict()
         self._texts = SealedTexts()

@@ -270,11 +270,6 @@ async def costs(db: DriverConnection, owner: str, since: date) -> dict[date, Cos
     return {day: Cost(nano_dollars, unpriced_calls) for day, nano_dollars, unpriced_calls in found}
 
 
-async def wake(db: DriverConnection, message: str) -> None:
-    """Tell all who listen."""
-    await db.execute("SELECT windowpane.wake($1)", message)
-
-
 def _session_row(found: Row) -> SessionRow:
     session_id, owner, agent, last_seq, created_at, touched_at = found
     return SessionRow(

@@ -3,7 +3,7 @@
 Appends go through one connection per process, all that wait in one statement (`writer.py`). Everything else
 uses a pool of connections (`connections.py`); the SQL is in `log.py` and, where several steps must be one,
 in functions of the schema (`migrations/`). All times are those of the server's clock. Processes wake one
-another through NOTIFY (`notify.py`).
+another through a bus (`notify.py`): NOTIFY (`bus.py`), unless another is given.
 """
 
 from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
@@ -14,6 +14,7 @@ from uuid import uuid4
 
 import anyio
 
+from windowpane.bus.base import Bus
 from windowpane.context.events import Recorded
 from windowpane.context.ids import BlobHash, SessionId
 from windowpane.errors import LeaseLostError, SessionNotFoundError, StoreUnavailableError
@@ -21,6 +22,7 @@ from windowpane.stores.append import Append, check_name
 from windowpane.stores.base import Appended, Cost, SessionPage, SessionRow, Snapshot, Store
 from windowpane.stores.cursor import check_limit, parse_cursor
 from windowpane.stores.postgres import log
+from windowpane.stores.postgres.bus import PostgresBus
 from windowpane.stores.postgres.connections import (
     ConnectionPool,
     DriverConnection,
@@ -44,8 +46,10 @@ class PostgresStore(Store):
         InvalidSettingError: the URL says something that cannot be used.
     """
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, bus: Bus | None = None) -> None:
         self._url = parse_postgres_url(url)
+        self._own_bus = PostgresBus(self._url)
+        self._used_bus = self.bus = bus or self._own_bus
         self._connections = ConnectionPool(self._url)
         self._watchers = Watchers()
         self._writer: PostgresWriter | None = None
@@ -67,7 +71,8 @@ class PostgresStore(Store):
         await self._connections.open()
         me = uuid4()
         self._watchers = Watchers()
-        self._notifier = Notifier(self._connections, me, self._watchers)
+        await self._own_bus.__aenter__()
+        self._notifier = Notifier(self._connections, me, self._watchers, self._used_bus)
         self._writer = PostgresWriter(self._connections, me, self._notifier.tell)
         return self
 
@@ -79,6 +84,7 @@ class PostgresStore(Store):
         with anyio.CancelScope(shield=True):
             await writer.close()
             await self._notifier.close()
+            await self._own_bus.__aexit__(None, None, None)
             await self._connections.close()
 
     async def add(self, append: Append) -> Appended:
@@ -190,9 +196,10 @@ class PostgresStore(Store):
         """Yield every event after a sequence number, old ones first, then new ones; see `Store.subscribe`."""
         if self._writer is None:
             raise StoreUnavailableError("the store is closed")
-        self._notifier.listen()
-        async for recorded in self._watchers.follow(self.read, session_id, after):
-            yield recorded
+        async with self._notifier.listening(session_id):
+            self._notifier.look()
+            async for recorded in self._watchers.follow(self.read, session_id, after):
+                yield recorded
 
     async def _run(self, work: Callable[[DriverConnection], Coroutine[Any, Any, T]], *names: str) -> T:
         for name in names:

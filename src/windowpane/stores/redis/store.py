@@ -37,6 +37,7 @@ from windowpane.stores.codec import encode_event
 from windowpane.stores.cursor import check_limit, parse_cursor
 from windowpane.stores.packing import pack, unpack
 from windowpane.stores.redis import scripts
+from windowpane.stores.redis.bus import RedisBus
 from windowpane.stores.redis.clock import ServerClock
 from windowpane.stores.redis.connection import Connector
 from windowpane.stores.redis.costs import add_cost, read_costs
@@ -72,6 +73,7 @@ class RedisStore(Store):
         self._answer_s = answer_s
         self._check_every_s = check_every_s
         self._keys = RedisKeys(self._url.prefix)
+        self.bus = self._bus = RedisBus(self._url)
         index, wake = (b"", b"SPUBLISH") if self._url.is_cluster else (self._keys.index, b"PUBLISH")
         self._common = (index, wake, b"" if self._url.expire_ms is None else b"%d" % self._url.expire_ms)
         self._writer = secrets.token_hex(6).encode()
@@ -121,6 +123,7 @@ class RedisStore(Store):
             check_every_s=self._check_every_s,
             sharded=self._url.is_cluster,
         )
+        await self._bus.__aenter__()
         return self
 
     async def __aexit__(self, *exc: object) -> None:
@@ -396,6 +399,7 @@ class RedisStore(Store):
         log.warning("redis.not_durable", server=str(self._url), why=str(found))
 
     async def _close(self, nodes: Nodes) -> None:
+        await self._bus.__aexit__(None, None, None)
         await self._wakeups.close()
         await self._rewrite.close()
         await nodes.close()

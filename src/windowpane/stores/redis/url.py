@@ -101,7 +101,7 @@ class RedisUrl:
         return self.topology == "cluster"
 
 
-def parse_redis_url(url: str) -> RedisUrl:
+def parse_redis_url(url: str, setting: str = "store_url") -> RedisUrl:
     """Return what a URL says.
 
     Raises:
@@ -111,12 +111,12 @@ def parse_redis_url(url: str) -> RedisUrl:
     kind, _, topology_name = parts.scheme.partition("+")
     query = dict(parse_qsl(parts.query, keep_blank_values=True))
     if parts.scheme not in SCHEMES:
-        raise _unusable(f"begin with one of {', '.join(f'{scheme}://' for scheme in SCHEMES)}")
+        raise _unusable(setting, f"begin with one of {', '.join(f'{scheme}://' for scheme in SCHEMES)}")
     if unknown := sorted(query.keys() - set(_KNOWN)):
-        raise _unusable(f"{unknown[0]!r} is not one of {', '.join(_KNOWN)}")
+        raise _unusable(setting, f"{unknown[0]!r} is not one of {', '.join(_KNOWN)}")
     prefix = query.get("prefix", "windowpane")
     if not prefix or "{" in prefix or "}" in prefix:
-        raise _unusable(f"prefix={prefix!r} must not be empty and holds no braces")
+        raise _unusable(setting, f"prefix={prefix!r} must not be empty and holds no braces")
     topology = _TOPOLOGIES[topology_name]
     port = _SENTINEL_PORT if topology == "sentinel" else _PORT
     try:
@@ -135,7 +135,7 @@ def parse_redis_url(url: str) -> RedisUrl:
             patience_s=_seconds(query, "patience_s") or _PATIENCE_S,
         )
     except (ValueError, OSError) as error:
-        raise _unusable(str(error)) from None
+        raise _unusable(setting, str(error)) from None
 
 
 def _path(parts: SplitResult, topology: Topology) -> tuple[str, str]:
@@ -189,5 +189,5 @@ def _seconds(query: dict[str, str], name: str) -> float | None:
     return seconds
 
 
-def _unusable(why: str) -> InvalidSettingError:
-    return InvalidSettingError("store_url", f"cannot be used for Redis: {why}")
+def _unusable(setting: str, why: str) -> InvalidSettingError:
+    return InvalidSettingError(setting, f"cannot be used for Redis: {why}")

@@ -1,0 +1,1 @@
+"""Short messages between workers: the port and its adapters."""
