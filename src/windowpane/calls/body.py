@@ -5,17 +5,21 @@ them. Strings and elements become blobs, named by content, so that what was sent
 kept as the text that it says, which is often the very text of the request as it was built. The bytes of a file are such
 a string, wherever they stand: they are kept as base64 alone, as the session keeps the file. The rest is the skeleton
 (`skeleton.py`).
+
+Cutting goes on from where a body stops being the one before it: places in that are marked with a hash of all that
+stands before them. What is not cut again is stored already.
 """
 
 import base64
+import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from json.decoder import JSONDecoder
 from typing import Any, cast
 
-from windowpane.calls.skeleton import LastBody, Piece, pieces_of, written
+from windowpane.calls.skeleton import LastBody, Mark, Piece, pieces_of, written
 from windowpane.context.ids import BlobHash, content_hash
 from windowpane.context.text import valid_unicode
 
@@ -28,6 +32,9 @@ DEEPEST = 3
 FILE_CHARACTERS = 2_000
 """A string of this length may be a file, in base64: it is looked for at any depth."""
 
+APART = 4_000
+"""How many characters are between the marks of a body: at most so much is cut again that was cut before."""
+
 _RAW, _STRING, _ASCII_STRING, _BYTES, _URL_SAFE = "raw", "string", "ascii", "bytes", "url"
 _DATA_URL = re.compile(r"data:[\w.+/;=-]{1,100};base64,")
 _BASE64 = re.compile(r"[A-Za-z0-9+/_-]+={0,2}")
@@ -37,10 +44,11 @@ _decode = JSONDecoder().raw_decode
 
 @dataclass(slots=True)
 class Pieces:
-    """A body in pieces, and the texts that its names stand for."""
+    """A body in pieces, and the texts that its names stand for; of pieces that were taken over, no texts."""
 
     pieces: list[Piece] = field(default_factory=list[Piece])
     texts: dict[BlobHash, str] = field(default_factory=dict[BlobHash, str])
+    marks: list[Mark] = field(default_factory=list[Mark])
 
     def name(self, kind: str, text: str) -> None:
         """Add a piece that is kept as a blob."""
@@ -59,11 +67,11 @@ class KeptBody:
 
 def keep(body: bytes, last: LastBody | None = None) -> tuple[KeptBody, LastBody]:
     """Return what to store for a body, and what the next call passes in as `last`. Its texts are stored already."""
-    cut = _cut(body)
+    cut = _cut(body, last)
     text, last_now = written(cut.pieces, last)
     known = {piece[1] for piece in last.pieces if not isinstance(piece, str)} if last is not None else set[BlobHash]()
     new = {name: each for name, each in cut.texts.items() if name not in known}
-    return KeptBody(last_now.name, {**new, last_now.name: text}), last_now
+    return KeptBody(last_now.name, {**new, last_now.name: text}), replace(last_now, marks=tuple(cut.marks))
 
 
 def join(skeleton: str, texts: Mapping[BlobHash, str]) -> bytes:
@@ -89,7 +97,7 @@ def _written(piece: Piece, texts: Mapping[BlobHash, str]) -> bytes:
     return json.dumps(text, ensure_ascii=kind == _ASCII_STRING).encode()
 
 
-def _cut(body: bytes) -> Pieces:
+def _cut(body: bytes, last: LastBody | None) -> Pieces:
     found = Pieces()
     try:
         text = body.decode()
@@ -97,11 +105,10 @@ def _cut(body: bytes) -> Pieces:
         found.name(_BYTES, base64.b64encode(body).decode())
         return found
     try:
-        _Cutter(text, found).cut()
+        _Cutter(text, found).cut(last)
     except (ValueError, RecursionError, IndexError):
         # Not JSON, or not an object: it is kept in one piece.
-        found.pieces.clear()
-        found.texts.clear()
+        found = Pieces()
         found.name(_RAW, text)
     return found
 
@@ -113,14 +120,54 @@ class _Cutter:
         self._text = text
         self._found = found
         self._written = 0
+        self._hash = hashlib.sha256()
+        self._hashed = 0
 
-    def cut(self) -> None:
+    def cut(self, last: LastBody | None) -> None:
         start = _skip(self._text, 0)
         if self._text[start] != "{":
             raise ValueError("not one JSON object")
-        if _skip(self._text, self._object(start, 0)) != len(self._text):
+        mark = self._taken_over(last) if last is not None else None
+        if mark is None:
+            at = _skip(self._text, start + 1)
+        else:
+            at = _next(self._text, mark.at)
+            at = _next(self._text, self._elements(at, 0)) if mark.in_list else at
+        if _skip(self._text, self._fields(at)) != len(self._text):
             raise ValueError("more than one JSON object")
         self._literal(len(self._text))
+
+    def _taken_over(self, last: LastBody) -> Mark | None:
+        """Take over what this body has in common with another one, and return the mark at which that ends."""
+        found = None
+        for mark in last.marks:
+            known = self._hash.copy()
+            known.update(self._text[self._hashed : mark.at].encode("utf-8", "surrogatepass"))
+            if mark.at > len(self._text) or known.digest() != mark.digest:
+                break
+            self._hash, self._hashed, found = known, mark.at, mark
+            self._found.marks.append(mark)
+        if found is not None:
+            self._found.pieces.extend(last.pieces[: found.pieces])
+            self._written = found.written
+        return found
+
+    def _mark(self, at: int, *, in_list: bool) -> None:
+        # After a number, the next body could go on with another digit.
+        if at - self._hashed >= APART and self._text[at - 1] in '}]"':
+            self._hash.update(self._text[self._hashed : at].encode("utf-8", "surrogatepass"))
+            self._hashed = at
+            mark = Mark(at, self._hash.digest(), len(self._found.pieces), self._written, in_list)
+            self._found.marks.append(mark)
+
+    def _fields(self, at: int) -> int:
+        """Walk through the fields of the body from here on, and return where it ends."""
+        while self._text[at] != "}":
+            _, at = _decode_at(self._text, at)
+            at = self._value(_skip(self._text, _skip(self._text, at) + 1), 0)
+            self._mark(at, in_list=False)
+            at = _next(self._text, at)
+        return at + 1
 
     def _object(self, at: int, depth: int) -> int:
         """Walk through the object that begins here, and return where it ends."""
@@ -166,13 +213,16 @@ class _Cutter:
             self._found.name(_RAW, self._text[at:end])
 
     def _list(self, at: int, depth: int) -> int:
-        at = _skip(self._text, at + 1)
+        return self._elements(_skip(self._text, at + 1), depth)
+
+    def _elements(self, at: int, depth: int) -> int:
         while self._text[at] != "]":
             element, end = _decode_at(self._text, at)
             self._element(element, at, end, depth)
             if depth == 0:
                 # The next call has the same element, and may add another after it.
                 self._literal(end)
+                self._mark(end, in_list=True)
             at = _next(self._text, end)
         return at + 1
 

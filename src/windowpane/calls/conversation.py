@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import Any, Literal
 
 from windowpane.calls.documents import as_map, as_maps, as_text
@@ -52,8 +53,8 @@ class SentConversation:
     @property
     def tail(self) -> tuple[ToldMessage, ...]:
         """Return what came after the model's last message: what this request asks."""
-        last = max((at for at, message in enumerate(self.messages) if message.speaker == "assistant"), default=-1)
-        return tuple(message for message in self.messages[last + 1 :] if message.speaker == "user")
+        since = takewhile(lambda message: message.speaker != "assistant", reversed(self.messages))
+        return tuple(message for message in since if message.speaker == "user")[::-1]
 
     @property
     def results(self) -> tuple[ToolResult, ...]:
@@ -81,18 +82,42 @@ def _without_notes(text: str) -> str:
 
 def read_conversation(protocol: WireProtocol, body: Mapping[str, Any], model: str = "") -> SentConversation:
     """Return a request's body as a conversation. What is not understood is left out."""
-    read = _READERS[protocol]
-    tools = tuple(_tool_names(body.get("tools")))
-    system = json.dumps([body.get(name) for name in _SYSTEM], sort_keys=True, default=str)
-    limit = body.get("max_tokens", body.get("max_output_tokens"))
-    return SentConversation(
-        model=valid_unicode(as_text(body.get("model")) or model),
-        messages=tuple(draft.message() for draft in read(body)),
-        tools=tools,
-        shape=_hash(_without_marks(system), *tools),
-        max_tokens=limit if isinstance(limit, int) else None,
-        previous=as_text(body.get("previous_response_id")),
-    )
+    return ConversationReader().read(protocol, body, model)
+
+
+class ConversationReader:
+    """Reads the requests of one conversation, one after the other.
+
+    What one repeats of the one before is not read again. Bodies that were read must not be changed.
+    """
+
+    def __init__(self) -> None:
+        self._protocol: WireProtocol | None = None
+        self._before: list[tuple[Mapping[str, Any], ToldMessage | None]] = []
+
+    def read(self, protocol: WireProtocol, body: Mapping[str, Any], model: str = "") -> SentConversation:
+        """Return a request's body as a conversation. What is not understood is left out."""
+        tools = tuple(_tool_names(body.get("tools")))
+        system = json.dumps([body.get(name) for name in _SYSTEM], sort_keys=True, default=str)
+        limit = body.get("max_tokens", body.get("max_output_tokens"))
+        return SentConversation(
+            model=valid_unicode(as_text(body.get("model")) or model),
+            messages=self._messages(protocol, body),
+            tools=tools,
+            shape=_hash(_without_marks(system), *tools),
+            max_tokens=limit if isinstance(limit, int) else None,
+            previous=as_text(body.get("previous_response_id")),
+        )
+
+    def _messages(self, protocol: WireProtocol, body: Mapping[str, Any]) -> tuple[ToldMessage, ...]:
+        items_of, draft_of = _READERS[protocol]
+        items = items_of(body)
+        before = self._before if protocol == self._protocol else []
+        pairs = zip(items, before, strict=False)
+        same = next((at for at, (item, (known, _)) in enumerate(pairs) if item != known), min(len(items), len(before)))
+        new = [(item, draft.message() if (draft := draft_of(item)) else None) for item in items[same:]]
+        self._protocol, self._before = protocol, [*before[:same], *new]
+        return tuple(message for _, message in self._before if message is not None)
 
 
 _SYSTEM = ("system", "instructions", "systemInstruction", "system_instruction")
@@ -122,82 +147,96 @@ class _Draft:
         self.results.append(ToolResult(valid_unicode(as_text(call_id)), valid_unicode(text), is_error=failed is True))
 
 
-def _anthropic(body: Mapping[str, Any]) -> Iterator[_Draft]:
-    for message in as_maps(body.get("messages")):
-        draft = _Draft(_speaker(message.get("role")))
-        for block in _blocks(message.get("content")):
-            kind = block.get("type")
-            if kind == "text":
-                draft.texts.append(as_text(block.get("text")))
-            elif kind == "tool_result":
-                draft.result(block.get("tool_use_id"), block.get("content"), failed=block.get("is_error"))
-            elif kind not in ("thinking", "redacted_thinking"):
-                draft.others.append(_written(block))
-        yield draft
+Items = Sequence[Mapping[str, Any]]
 
 
-def _openai(body: Mapping[str, Any]) -> Iterator[_Draft]:
-    for message in as_maps(body.get("messages")):
-        draft = _Draft(_speaker(message.get("role")))
-        if message.get("role") in ("tool", "function"):
-            draft.result(message.get("tool_call_id") or message.get("name"), message.get("content"))
-        else:
-            _add_blocks(draft, message.get("content"))
-        draft.others.extend(_written(call) for call in as_maps(message.get("tool_calls")))
-        yield draft
+def _messages(body: Mapping[str, Any]) -> Items:
+    return as_maps(body.get("messages"))
 
 
-def _responses(body: Mapping[str, Any]) -> Iterator[_Draft]:
+def _input(body: Mapping[str, Any]) -> Items:
     given = body.get("input")
-    items = [{"role": "user", "content": given}] if isinstance(given, str) else as_maps(given)
-    for item in items:
-        kind = as_text(item.get("type")) or "message"
-        if kind == "message":
-            draft = _Draft(_speaker(item.get("role")))
-            _add_blocks(draft, item.get("content"))
-            yield draft
-        elif kind.endswith("_output"):
-            draft = _Draft("user")
-            draft.result(item.get("call_id"), item.get("output"))
-            yield draft
-        elif kind != "reasoning":
-            yield _Draft("assistant", others=[_written(item)])
+    return [{"role": "user", "content": given}] if isinstance(given, str) else as_maps(given)
 
 
-def _google(body: Mapping[str, Any]) -> Iterator[_Draft]:
+def _contents(body: Mapping[str, Any]) -> Items:
     contents = body.get("contents")
-    for message in as_maps(contents) or as_maps([contents]):
-        draft = _Draft("assistant" if message.get("role") == "model" else "user")
-        for part in as_maps(message.get("parts")):
-            if response := as_map(part.get("functionResponse")):
-                draft.result(response.get("id") or response.get("name"), response.get("response"))
-            elif isinstance(part.get("text"), str) and part.get("thought") is not True:
-                draft.texts.append(part["text"])
-            elif "text" not in part:
-                draft.others.append(_written(part))
-        yield draft
+    return as_maps(contents) or as_maps([contents])
 
 
-def _ollama(body: Mapping[str, Any]) -> Iterator[_Draft]:
-    if "prompt" in body:
-        yield _Draft("user", texts=[as_text(body.get("prompt"))])
-    for message in as_maps(body.get("messages")):
-        draft = _Draft(_speaker(message.get("role")))
-        if message.get("role") == "tool":
-            draft.result(message.get("tool_call_id") or message.get("tool_name"), message.get("content"))
-        else:
-            draft.texts.append(as_text(message.get("content")))
-        draft.others.extend(_written(call) for call in as_maps(message.get("tool_calls")))
-        yield draft
+def _prompt_and_messages(body: Mapping[str, Any]) -> Items:
+    prompt = [{"role": "user", "content": body.get("prompt")}] if "prompt" in body else []
+    return [*prompt, *_messages(body)]
 
 
-_READERS: dict[WireProtocol, Callable[[Mapping[str, Any]], Iterator[_Draft]]] = {
-    "anthropic": _anthropic,
-    "openai": _openai,
-    "openai-responses": _responses,
-    "google": _google,
-    "ollama": _ollama,
+def _anthropic(message: Mapping[str, Any]) -> _Draft:
+    draft = _Draft(_speaker(message.get("role")))
+    for block in _blocks(message.get("content")):
+        kind = block.get("type")
+        if kind == "text":
+            draft.texts.append(as_text(block.get("text")))
+        elif kind == "tool_result":
+            draft.result(block.get("tool_use_id"), block.get("content"), failed=block.get("is_error"))
+        elif kind not in ("thinking", "redacted_thinking"):
+            draft.others.append(_written(block))
+    return draft
+
+
+def _openai(message: Mapping[str, Any]) -> _Draft:
+    draft = _Draft(_speaker(message.get("role")))
+    if message.get("role") in ("tool", "function"):
+        draft.result(message.get("tool_call_id") or message.get("name"), message.get("content"))
+    else:
+        _add_blocks(draft, message.get("content"))
+    draft.others.extend(_written(call) for call in as_maps(message.get("tool_calls")))
+    return draft
+
+
+def _responses(item: Mapping[str, Any]) -> _Draft | None:
+    kind = as_text(item.get("type")) or "message"
+    if kind == "message":
+        draft = _Draft(_speaker(item.get("role")))
+        _add_blocks(draft, item.get("content"))
+        return draft
+    if kind.endswith("_output"):
+        draft = _Draft("user")
+        draft.result(item.get("call_id"), item.get("output"))
+        return draft
+    return None if kind == "reasoning" else _Draft("assistant", others=[_written(item)])
+
+
+def _google(message: Mapping[str, Any]) -> _Draft:
+    draft = _Draft("assistant" if message.get("role") == "model" else "user")
+    for part in as_maps(message.get("parts")):
+        if response := as_map(part.get("functionResponse")):
+            draft.result(response.get("id") or response.get("name"), response.get("response"))
+        elif isinstance(part.get("text"), str) and part.get("thought") is not True:
+            draft.texts.append(part["text"])
+        elif "text" not in part:
+            draft.others.append(_written(part))
+    return draft
+
+
+def _ollama(message: Mapping[str, Any]) -> _Draft:
+    draft = _Draft(_speaker(message.get("role")))
+    if message.get("role") == "tool":
+        draft.result(message.get("tool_call_id") or message.get("tool_name"), message.get("content"))
+    else:
+        draft.texts.append(as_text(message.get("content")))
+    draft.others.extend(_written(call) for call in as_maps(message.get("tool_calls")))
+    return draft
+
+
+_READERS: dict[
+    WireProtocol, tuple[Callable[[Mapping[str, Any]], Items], Callable[[Mapping[str, Any]], _Draft | None]]
+] = {
+    "anthropic": (_messages, _anthropic),
+    "openai": (_messages, _openai),
+    "openai-responses": (_input, _responses),
+    "google": (_contents, _google),
+    "ollama": (_prompt_and_messages, _ollama),
 }
+"""For each protocol, where a body has its messages, and how one of them is read."""
 
 
 def _add_blocks(draft: _Draft, content: object) -> None:

@@ -35,6 +35,21 @@ _STRINGS = re.compile(r'"(?:[^"\\]|\\.)*"?')
 
 
 @dataclass(frozen=True, slots=True)
+class Mark:
+    """A place in a body at which cutting can go on: after a field of it, or after an element of one of its lists.
+
+    `digest` is of all that stands before. `pieces` is how many pieces there are until here, and `written` where the
+    last of them ends.
+    """
+
+    at: int
+    digest: bytes
+    pieces: int
+    written: int
+    in_list: bool
+
+
+@dataclass(frozen=True, slots=True)
 class LastBody:
     """The body that the next one is compared to. `begins` is where its chain begins; None when it is that one."""
 
@@ -42,6 +57,7 @@ class LastBody:
     pieces: tuple[Piece, ...]
     depth: int = 0
     begins: "LastBody | None" = None
+    marks: tuple[Mark, ...] = ()
 
     def base(self) -> "LastBody | None":
         """Return what the next body is compared to; None when it is to be written whole."""

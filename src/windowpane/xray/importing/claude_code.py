@@ -96,6 +96,7 @@ class _Log:
     blobs: dict[str, Message] = field(default_factory=dict[str, Message])
     requests: dict[str, Line] = field(default_factory=dict[str, Line])
     messages_of: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    said_at: dict[str, "_Said | None"] = field(default_factory=dict[str, "_Said | None"])
 
     def take(self, line: Line) -> None:
         self.version = as_text(line.get("version")) or self.version
@@ -225,33 +226,56 @@ class _Log:
         shape = self.shapes.get(as_text(request.get("shapeHash")), {})
         return {**params, **{key: shape[key] for key in ("system", "tools") if shape.get(key)}}
 
-    def _led_to(self, line: Line) -> list[dict[str, Any]]:
+    def _led_to(self, line: Line) -> list[Message]:
         """Return the messages of the lines that lead to an answer."""
-        path: list[Line] = []
+        path: list[str] = []
         seen = {as_text(line.get("uuid"))}
         while (above := as_text(line.get("parentUuid"))) in self.nodes and above not in seen:
             seen.add(above)
             line = self.nodes[above]
-            path.append(line)
-        messages: list[dict[str, Any]] = []
-        for each in reversed(path):
-            role, blocks = _spoken(each)
-            if not blocks:
-                continue
-            if messages and messages[-1]["role"] == role:
-                messages[-1]["content"] = [*messages[-1]["content"], *blocks]
-            else:
-                messages.append({"role": role, "content": list(blocks)})
-        return self._with_all_results(messages, seen)
+            path.append(above)
+        said: _Said | None = None
+        for uuid in reversed(path):
+            if uuid not in self.said_at:
+                self.said_at[uuid] = _said(said, self.nodes[uuid])
+            said = self.said_at[uuid]
+        return self._with_all_results(said.messages() if said is not None else [], seen)
 
-    def _with_all_results(self, messages: list[dict[str, Any]], path: set[str]) -> list[dict[str, Any]]:
+    def _with_all_results(self, messages: list[Message], path: set[str]) -> list[Message]:
         """Add the results of calls made at the same time: each hangs on the line of its own call."""
-        for asked, then in pairwise(messages):
+        for place, (asked, then) in enumerate(pairwise(messages), 1):
             calls = (as_text(block.get("id")) for block in asked["content"] if block.get("type") == "tool_use")
             found = (self.results[call] for call in calls if call in self.results)
             beside = [block for uuid, block in found if uuid not in path]
-            then["content"] = [*beside, *then["content"]]
+            if beside:
+                messages[place] = {**then, "content": [*beside, *then["content"]]}
         return messages
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """What was said until a line: its message, and what came before that. Lines that follow share it."""
+
+    before: "_Said | None"
+    message: Message
+
+    def messages(self) -> list[Message]:
+        said: _Said | None = self
+        found: list[Message] = []
+        while said is not None:
+            found.append(said.message)
+            said = said.before
+        return found[::-1]
+
+
+def _said(before: _Said | None, line: Line) -> _Said | None:
+    """Return what was said until this line, which goes on with the message before it where the speaker is the same."""
+    role, blocks = _spoken(line)
+    if not blocks:
+        return before
+    if before is not None and before.message["role"] == role:
+        return _Said(before.before, {"role": role, "content": [*before.message["content"], *blocks]})
+    return _Said(before, {"role": role, "content": list(blocks)})
 
 
 def _spoken(line: Line) -> tuple[str, Sequence[Mapping[str, Any]]]:
