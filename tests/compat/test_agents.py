@@ -25,6 +25,7 @@ from patience import PATIENCE_S
 from windowpane.api.xray import XrayReport
 from windowpane.context.ids import SessionId
 from windowpane.context.messages import AssistantMessage
+from windowpane.local.pane import LocalPane
 from windowpane.testing import World
 from windowpane.xray.importing.files import read_file
 from windowpane.xray.importing.writer import Importer
@@ -106,9 +107,9 @@ async def run(folder: Path, command: Sequence[str], environ: Mapping[str, str]) 
     return done.stdout.decode()
 
 
-async def _steps(proxy: Xray, session: str) -> list[list[tuple[str, list[str], list[bool]]]]:
+async def _steps(pane: LocalPane, session: str) -> list[list[tuple[str, list[str], list[bool]]]]:
     """Return the answers of a session: for each, its steps with text, tools called and whether their results came."""
-    page = await proxy.pane.sessions.messages(session)
+    page = await pane.sessions.messages(session)
     return [
         [
             (step.text, [call.offered_name for call in step.tool_calls], [bool(one.content) for one in step.results])
@@ -119,12 +120,18 @@ async def _steps(proxy: Xray, session: str) -> list[list[tuple[str, list[str], l
     ]
 
 
-async def _imported(proxy: Xray, logs: Path) -> list[str]:
-    """Import the logs that a program left, and return the ids of their sessions."""
-    importer = Importer(proxy.engine.store, "local")
+async def _imported(proxy: Xray, logs: Path) -> tuple[LocalPane, list[str]]:
+    """Import the logs that a program left, for another owner, and return the ids of their sessions.
+
+    For the owner of the recorded sessions there is nothing new in them.
+    """
     files = [read_file(path) for path in sorted(logs.rglob("*.jsonl"))]
     assert [unread for file in files for unread in file.unread] == []
-    return [(await importer.write(told)).id for file in files for told in file.sessions]
+    told = [session for file in files for session in file.sessions]
+    same = [await Importer(proxy.engine.store, "local").write(session) for session in told]
+    assert [(one.calls, one.known, one.recorded) for one in same] == [(0, 0, len(one.calls)) for one in told]
+    importer = Importer(proxy.engine.store, "reader")
+    return LocalPane(proxy.engine, owner="reader"), [(await importer.write(session)).id for session in told]
 
 
 async def _bodies(proxy: Xray, session: SessionId) -> list[dict[str, Any]]:
@@ -185,10 +192,10 @@ async def test_claude_code_runs_with_turns_and_tools_and_is_one_session(world: W
         (session,) = await proxy.sessions()
         view = await proxy.pane.sessions.get(session)
         report = await proxy.pane.sessions.xray(session)
-        steps = await _steps(proxy, session)
+        steps = await _steps(proxy.pane, session)
         await _assert_recorded(proxy, server)
-        (log,) = await _imported(proxy, tmp_path / "home" / ".claude" / "projects")
-        read = await _steps(proxy, log)
+        reader, (log,) = await _imported(proxy, tmp_path / "home" / ".claude" / "projects")
+        read = await _steps(reader, log)
         pairs = list(zip(await _bodies(proxy, session), await _bodies(proxy, SessionId(log)), strict=True))
 
     assert read == steps
@@ -237,10 +244,10 @@ async def test_codex_runs_with_turns_and_tools_and_is_one_session(world: World, 
         (session,) = await proxy.sessions()
         view = await proxy.pane.sessions.get(session)
         report = await proxy.pane.sessions.xray(session)
-        steps = await _steps(proxy, session)
+        steps = await _steps(proxy.pane, session)
         await _assert_recorded(proxy, server)
-        (log,) = await _imported(proxy, tmp_path / "home" / ".codex" / "sessions")
-        read = await _steps(proxy, log)
+        reader, (log,) = await _imported(proxy, tmp_path / "home" / ".codex" / "sessions")
+        read = await _steps(reader, log)
 
     assert read == steps
     assert (first.strip().endswith("It is 42."), second.strip().endswith("You are welcome.")) == (True, True)

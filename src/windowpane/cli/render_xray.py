@@ -225,6 +225,8 @@ def draw_import(screen: Screen, report: "ImportReport", *, as_json: bool) -> Non
     new = [line for line in report.sessions if line.calls]
     before = f"; {counted(report.known, 'call')} had been imported before" if report.known else ""
     screen.line(f"{counted(report.calls, 'call')} imported into {counted(len(new), 'session')}{before}", "bold")
+    if report.recorded:
+        screen.remark(f"{counted(report.recorded, 'call')} recorded by the proxy already, and not imported again")
     for line in new[:LISTED]:
         screen.line(f"  windowpane xray report {line.id}    {line.source}, {counted(line.calls, 'call')}")
     if len(new) > LISTED:

@@ -281,3 +281,13 @@ def test_the_command_imports_folders_and_names_what_it_cannot_read(tmp_path: Pat
         ("claude-code", 0, 2),
     ]
     assert "which does not tell the bytes that were sent" in shown.stdout
+
+
+async def test_an_import_tells_how_far_it_is(world: World, tmp_path: Path) -> None:
+    (told,) = read_file(written(tmp_path / "log.jsonl", logs.claude_old())).sessions
+    heard: list[tuple[int, int]] = []
+
+    async with world.pane():
+        await Importer(world.store, "local", lambda done, total: heard.append((done, total))).write(told)
+
+    assert heard == [(0, 2), (1, 2), (2, 2)]

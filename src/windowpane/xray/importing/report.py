@@ -17,6 +17,7 @@ class SessionLine:
     source: ImportSource
     calls: int
     known: int
+    recorded: int
     not_told: tuple[NotTold, ...]
 
 
@@ -40,6 +41,11 @@ class ImportReport:
         """Return how many calls were there before."""
         return sum(line.known for line in self.sessions)
 
+    @property
+    def recorded(self) -> int:
+        """Return how many calls the recording proxy saw, so that they were not imported."""
+        return sum(line.recorded for line in self.sessions)
+
     def add_file(self, read: ReadFile, *, named: bool) -> None:
         """Count a file. `named` tells that it was asked for, and not found in a folder."""
         self.files += bool(read.format)
@@ -50,7 +56,7 @@ class ImportReport:
 
     def add_session(self, told: ToldSession, imported: ImportedSession) -> None:
         """Count a session."""
-        line = SessionLine(imported.id, told.source, imported.calls, imported.known, told.not_told)
+        line = SessionLine(imported.id, told.source, imported.calls, imported.known, imported.recorded, told.not_told)
         self.sessions.append(line)
 
     @property

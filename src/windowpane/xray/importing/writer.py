@@ -1,21 +1,20 @@
 """Write imported calls into the logs of their sessions, with the times that they had.
 
 A session is known by its source and the program's own id, and a call by the source's id of it. So what is imported
-again adds only what is new. All that is new of a session is appended in one piece, or nothing is.
+again adds only what is new. All that is new of a session is appended in one piece, or nothing is. What the recording
+proxy saw of the same conversation is not imported beside it: it would count twice.
 """
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 import anyio.to_thread
 from pydantic import TypeAdapter
-from pydantic_core import from_json
 
 from windowpane.calls.body import keep
-from windowpane.calls.conversation import SentConversation, read_conversation
-from windowpane.calls.documents import as_map
+from windowpane.calls.conversation import ConversationReader, SentConversation
 from windowpane.calls.skeleton import LastBody
 from windowpane.context.calls import FoldedReply, Origin, WireHead
 from windowpane.context.events import CallEnded, CallSent, Event, Recorded, SessionCreated
@@ -26,6 +25,7 @@ from windowpane.errors import SequenceConflictError, SessionNotFoundError
 from windowpane.stores.append import OriginalTimes
 from windowpane.stores.base import Store
 from windowpane.text.redact import redacted
+from windowpane.xray.importing.seen import SeenCalls
 from windowpane.xray.importing.told import PATHS, ToldCall, ToldSession
 from windowpane.xray.turns import ending_events, opening_events, reply_events
 
@@ -38,19 +38,29 @@ _REPLY: TypeAdapter[FoldedReply] = TypeAdapter(FoldedReply)
 
 @dataclass(frozen=True, slots=True)
 class ImportedSession:
-    """A session that was imported: how many calls are new, and how many were there already."""
+    """A session that was imported: how many calls are new, and how many were there already.
+
+    `recorded` is how many of them the recording proxy saw, which are in its session and not in this one.
+    """
 
     id: SessionId
     calls: int
     known: int
+    recorded: int = 0
+
+
+Progress = Callable[[int, int], None]
+"""Hears how many calls of a session are read, and of how many. It is called in a thread."""
 
 
 class Importer:
     """Writes sessions into a store, which is open, for one owner."""
 
-    def __init__(self, store: Store, owner: str) -> None:
+    def __init__(self, store: Store, owner: str, progress: Progress = lambda done, total: None) -> None:
         self._store = store
         self._owner = owner
+        self._seen = SeenCalls(store, owner)
+        self._progress = progress
 
     async def write(self, told: ToldSession) -> ImportedSession:
         """Store what is new of a session.
@@ -63,11 +73,12 @@ class Importer:
             state, known = await self._so_far(session_id)
             calls = [call for call in told.calls if _id_of(call) not in known]
             calls = list({_id_of(call): call for call in calls}.values())
-            imported = ImportedSession(session_id, len(calls), len(told.calls) - len(calls))
-            if not calls:
+            new = await self._seen.without(told, calls)
+            imported = ImportedSession(session_id, len(new), len(told.calls) - len(calls), len(calls) - len(new))
+            if not new:
                 return imported
             now = await self._store.now()
-            drafted = await anyio.to_thread.run_sync(self._drafted, state, told, calls, now)
+            drafted = await anyio.to_thread.run_sync(self._drafted, state, told, new, now)
             try:
                 await self._store.append(
                     session_id,
@@ -107,8 +118,10 @@ class Importer:
             )
             begun = SessionCreated(agent=origin.agent, owner=self._owner, settings={}, items=(), origin=origin)
             draft.add(calls[0].at, begun)
-        for call in calls:
+        for done, call in enumerate(calls):
+            self._progress(done, len(calls))
             draft.add_call(call)
+        self._progress(len(calls), len(calls))
         draft.close(before=now - LEFT_OPEN)
         return draft
 
@@ -123,6 +136,7 @@ class _Draft:
         self._state = state
         self._source = source
         self._last_body: LastBody | None = None
+        self._reader = ConversationReader()
         self._said: tuple[str, ...] = ()
         self._last: ToldCall | None = None
         self._attempt = 1
@@ -135,7 +149,7 @@ class _Draft:
 
     def add_call(self, call: ToldCall) -> None:
         body = call.written()
-        conversation = read_conversation(call.protocol, as_map(from_json(body)))
+        conversation = self._reader.read(call.protocol, call.body)
         turn = self._begun(call, conversation) if call.purpose == "answer" else None
         self.add(call.at, self._sent(call, body, turn))
         self.add(call.ended_at, *self._ended(call, turn))

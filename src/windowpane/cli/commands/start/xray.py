@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 WHY_LOCAL = "it runs the program on this machine"
 HOST = "127.0.0.1"
 
+CALLS_SHOWN = 20
+"""After so many calls of an import the line on the terminal is drawn again."""
+
 
 class _XrayGroup(TyperGroup):
     """Understands `xray -- COMMAND` and `xray --listen` beside its commands."""
@@ -198,9 +201,16 @@ async def _import_files(settings: "Settings", paths: Sequence[Path], as_json: bo
 
     files = list(files_at(paths))
     report = ImportReport()
+    at = "importing"
+
+    def show_calls(done: int, total: int) -> None:
+        if done % CALLS_SHOWN == 0 or done == total:
+            show(at, done, total, "calls")
+
     async with _store(settings) as store:
-        importer = Importer(store, LOCAL_OWNER)
+        importer = Importer(store, LOCAL_OWNER, show_calls)
         for done, path in enumerate(files):
+            at = f"importing file {done + 1} of {len(files)}:"
             show("importing", done, len(files), "files")
             read = await anyio.to_thread.run_sync(read_file, path)
             report.add_file(read, named=path in paths)
