@@ -52,6 +52,9 @@ if TYPE_CHECKING:
 TOUCH_EVERY_S = 1.0
 """How often, at most, a worker writes down that a session that can expire is being used."""
 
+LOADING_S = 10.0
+"""How long a message waits at most for an embedding model that is being loaded in the background."""
+
 
 def open_engine(
     settings: Settings,
@@ -67,7 +70,8 @@ def open_engine(
     With `warm`, the search is loaded in the background as soon as the engine is open.
     """
     embedder = CachedEmbedder(open_embedder(settings))
-    index = ItemIndex(embedder, open_vectors(settings), on_progress=on_progress)
+    loading_s = LOADING_S if warm else 0.0
+    index = ItemIndex(embedder, open_vectors(settings), on_progress=on_progress, loading_s=loading_s)
     bus = open_bus(settings.bus_url) if settings.bus_url is not None else None
     return Engine(
         store=open_sessions(settings, bus),

@@ -10,12 +10,14 @@ from tests.search.endpoint import Endpoint
 
 from patience import PATIENCE_S
 from windowpane.context.items import Item, ItemRef, Reference, Rule, Tool
+from windowpane.request.hybrid_selector import HybridSelector
+from windowpane.request.selector import Selection
 from windowpane.search.base import SearchQuery, SearchResult
 from windowpane.search.embedding.base import Vectors
 from windowpane.search.embedding.minilm import MiniLM
 from windowpane.search.embedding.remote import RemoteEmbedder
 from windowpane.search.embedding.vectors import VectorCache, vector_key
-from windowpane.search.index import FIRST_RETRY_S, KEPT_QUERIES, ItemIndex
+from windowpane.search.index import FIRST_RETRY_S, KEPT_QUERIES, READY, ItemIndex
 
 pytestmark = pytest.mark.anyio
 
@@ -208,6 +210,32 @@ async def test_a_slow_embedder_does_not_keep_the_reply_waiting_and_is_ready_for_
 
     assert first.degraded == ("matched by keywords only: the embedding model was still loading",)
     assert second.degraded == ()
+
+
+async def test_a_message_waits_for_a_model_that_is_being_loaded_and_is_judged_by_meaning(
+    endpoint: Endpoint, client: httpx2.AsyncClient
+) -> None:
+    endpoint.behaviour = "slow"
+    selections: list[Selection] = []
+    asked_while_loading: list[list[str]] = []
+    settings = {"deadline_s": 60}
+    async with (
+        HybridSelector(ItemIndex(RemoteEmbedder(client, endpoint.url, "m"), loading_s=PATIENCE_S)) as selector,
+        anyio.create_task_group() as tasks,
+    ):
+
+        async def select() -> None:
+            selections.append(await selector.select("resize", (), ITEMS, settings))
+
+        tasks.start_soon(select)
+        while not endpoint.requests:  # noqa: ASYNC110 (another thread fills it)
+            await anyio.sleep(0.01)
+        asked_while_loading += [request["input"] for request in endpoint.requests]
+        endpoint.behaviour = "good"
+        endpoint.go_on.set()
+
+    assert asked_while_loading == [[READY]]
+    assert [selection.degraded for selection in selections] == [()]
 
 
 async def test_what_is_not_indexed_in_time_is_judged_by_words_and_indexed_in_the_background(

@@ -33,6 +33,9 @@ from windowpane.supervise import supervised
 
 log = structlog.get_logger()
 
+READY = "ready"
+"""What the model is asked first."""
+
 DEADLINE_S = 1.0
 """How long a search waits for vectors, unless it is told otherwise."""
 
@@ -67,7 +70,8 @@ class ItemIndex:
     """All that is known about documents, shared by every search of a process.
 
     Entered as a context manager it goes on embedding in the background; otherwise only while a search runs.
-    `progress` is how many passages were embedded, and out of how many, when that was last told.
+    `progress` is how many passages were embedded, and out of how many, when that was last told. Before the model has
+    answered for the first time it is waited for up to `loading_s`.
     """
 
     def __init__(
@@ -77,8 +81,10 @@ class ItemIndex:
         *,
         on_progress: Progress | None = None,
         clock: Clock = anyio.current_time,
+        loading_s: float = 0.0,
     ) -> None:
         self._embedder = embedder
+        self._loading_s = loading_s
         self._cache = cache
         self._on_progress = on_progress
         self._clock = clock
@@ -103,6 +109,12 @@ class ItemIndex:
             return None
         tasks.cancel_scope.cancel()
         return await tasks.__aexit__(kind, error, trace)
+
+    async def ready(self) -> None:
+        """Wait for the model while it is being loaded, so that the first message is judged by meaning too."""
+        if not self._answered and self._trouble is None:
+            with anyio.move_on_after(self._loading_s):
+                await self._embed([READY])
 
     def documents(self, items: Sequence[Item]) -> tuple[Document, ...]:
         """Return the searchable side of items; the same item gives the same document again."""
