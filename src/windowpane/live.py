@@ -19,7 +19,6 @@ from typing import Literal, Protocol
 
 import anyio
 import anyio.abc
-import structlog
 
 from windowpane.bus.base import Bus
 from windowpane.bus.words import (
@@ -53,9 +52,10 @@ from windowpane.context.ids import SessionId
 from windowpane.context.session import OpenTurn
 from windowpane.context.sets import ContextSets
 from windowpane.errors import SessionNotFoundError, StoreUnavailableError, WindowpaneError
+from windowpane.remarks import get_logger
 from windowpane.supervise import Backoff, keep_running, supervised
 
-log = structlog.get_logger()
+log = get_logger()
 
 KEPT = 512
 """How many things a listener may be behind before it has to go back to the log."""

@@ -7,11 +7,11 @@ under one of these two: `supervised` for work that ends, `keep_running` for work
 from collections.abc import Awaitable, Callable
 
 import anyio
-import structlog
 
 from windowpane.errors import WindowpaneError
+from windowpane.remarks import get_logger
 
-log = structlog.get_logger()
+log = get_logger()
 
 FIRST_PAUSE_S = 0.1
 LONGEST_PAUSE_S = 5.0

@@ -1,4 +1,7 @@
-"""Put the parts together: the only module that names concrete adapters."""
+"""Put the parts together: the only module that names concrete adapters.
+
+Each part is imported where it is made: a command loads only those that it uses.
+"""
 
 import gc
 import os
@@ -9,45 +12,22 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import httpx2
-
-from windowpane.agents.base import Agents
-from windowpane.agents.folder import FolderAgents
-from windowpane.bus.base import Bus
-from windowpane.bus.sealed import SealedBus
-from windowpane.calls.transport import RecordingTransport, Routes
-from windowpane.context.items import Item
-from windowpane.engine import Engine
 from windowpane.errors import InvalidSettingError, WeightsDamagedError, WeightsMissingError, WindowpaneError
-from windowpane.fetch.addresses import exemption
-from windowpane.fetch.engines import open_engine_by_name
-from windowpane.fetch.guard import AddressGuard
-from windowpane.fetch.pages import Pages
-from windowpane.models.base import Models
-from windowpane.models.lazy import LazyModels
-from windowpane.models.setup.keys import KeptKeys
-from windowpane.request.hybrid_selector import HybridSelector
-from windowpane.request.selector import Selector
-from windowpane.search.embedding.base import Embedder
-from windowpane.search.embedding.cached import CachedEmbedder
-from windowpane.search.embedding.minilm import MiniLM
-from windowpane.search.embedding.remote import RemoteEmbedder
-from windowpane.search.embedding.standard import StandardEmbedder
-from windowpane.search.embedding.vectors import VectorCache
-from windowpane.search.history import HistoryIndex
-from windowpane.search.index import ItemIndex
-from windowpane.search.settings import search_settings
 from windowpane.settings import Settings, without_password
-from windowpane.stores.base import Store
-from windowpane.stores.expiry import ExpiringStore, Limits
-from windowpane.stores.memory import MemoryStore
-from windowpane.stores.sqlite.store import SQLiteStore
-from windowpane.text.tokens import count
-from windowpane.tools.base import Toolbox
-from windowpane.turn.costs import CostLimits
 
 if TYPE_CHECKING:
+    from windowpane.agents.base import Agents
+    from windowpane.bus.base import Bus
+    from windowpane.context.items import Item
+    from windowpane.engine import Engine
+    from windowpane.models.base import Models
+    from windowpane.request.selector import Selector
+    from windowpane.search.embedding.base import Embedder
+    from windowpane.search.embedding.minilm import MiniLM
+    from windowpane.search.embedding.vectors import VectorCache
+    from windowpane.stores.base import Store
     from windowpane.stores.encrypted.keys import KeyRing
+    from windowpane.tools.base import Toolbox
 
 TOUCH_EVERY_S = 1.0
 """How often, at most, a worker writes down that a session that can expire is being used."""
@@ -59,16 +39,28 @@ LOADING_S = 10.0
 def open_engine(
     settings: Settings,
     *,
-    models: Models | None = None,
-    selector: Selector | None = None,
+    models: "Models | None" = None,
+    selector: "Selector | None" = None,
     on_progress: Callable[[int, int], None] | None = None,
     warm: bool = False,
-) -> Engine:
+) -> "Engine":
     """Return an engine for these settings; it opens everything when it is entered.
 
     `on_progress` is told how many passages are embedded, and out of how many, while items are being indexed.
     With `warm`, the search is loaded in the background as soon as the engine is open.
     """
+    from windowpane.engine import Engine
+    from windowpane.fetch.addresses import exemption
+    from windowpane.fetch.engines import open_engine_by_name
+    from windowpane.fetch.guard import AddressGuard
+    from windowpane.fetch.pages import Pages
+    from windowpane.models.lazy import LazyModels
+    from windowpane.request.hybrid_selector import HybridSelector
+    from windowpane.search.embedding.cached import CachedEmbedder
+    from windowpane.search.history import HistoryIndex
+    from windowpane.search.index import ItemIndex
+    from windowpane.turn.costs import CostLimits
+
     embedder = CachedEmbedder(open_embedder(settings))
     loading_s = LOADING_S if warm else 0.0
     index = ItemIndex(embedder, open_vectors(settings), on_progress=on_progress, loading_s=loading_s)
@@ -107,6 +99,8 @@ def load_shared(settings: Settings) -> None:
 
     The two are left out where no agent has anything to select.
     """
+    from windowpane.text.tokens import count
+
     load_everything()
     agents = open_agents(settings.agents_folder)
     if any(item.include == "agent" for name in agents.names() for item in _written(agents, name)):
@@ -117,7 +111,7 @@ def load_shared(settings: Settings) -> None:
                 _local_model(settings.cache_folder, settings.weights).load()
 
 
-def _written(agents: Agents, name: str) -> Sequence[Item]:
+def _written(agents: "Agents", name: str) -> "Sequence[Item]":
     try:
         agent = agents.current(name)
     except WindowpaneError:
@@ -126,51 +120,65 @@ def _written(agents: Agents, name: str) -> Sequence[Item]:
 
 
 @lru_cache(maxsize=1)
-def _local_model(cache: Path, weights: Path | None) -> MiniLM:
+def _local_model(cache: Path, weights: Path | None) -> "MiniLM":
     """Return the one local model of a process, and of those that are forked from it."""
+    from windowpane.search.embedding.minilm import MiniLM
+
     return MiniLM(cache / "model", weights)
 
 
-def _pydantic_models(keys: Path) -> Models:
-    # Not at the top: it takes most of a second, and most commands call no model.
+def _pydantic_models(keys: Path) -> "Models":
     from windowpane.models.provider import PydanticModels
+    from windowpane.models.setup.keys import KeptKeys
 
     return PydanticModels(keys=KeptKeys(keys))
 
 
-def _mcp_toolbox(roots: Sequence[Path]) -> AbstractAsyncContextManager[Toolbox]:
-    # Not at the top, for the same reason.
+def _mcp_toolbox(roots: Sequence[Path]) -> "AbstractAsyncContextManager[Toolbox]":
     from windowpane.tools.mcp import McpToolbox
 
     return McpToolbox(roots=roots)
 
 
-def open_agents(folder: Path) -> Agents:
+def open_agents(folder: Path) -> "Agents":
     """Return the agents of a folder."""
+    from windowpane.agents.folder import FolderAgents
+    from windowpane.search.settings import search_settings
+
     return FolderAgents(folder, check_search=search_settings)
 
 
-def open_embedder(settings: Settings) -> Embedder:
+def open_embedder(settings: Settings) -> "Embedder":
     """Return what turns texts into vectors: the local model, or the one that the settings name, on the same scale."""
+    from windowpane.search.embedding.standard import StandardEmbedder
+    from windowpane.search.embedding.vectors import VectorCache
+
     vectors = VectorCache(settings.cache_folder / "vectors")
     if settings.embeddings_url is None:
         local = _local_model(settings.cache_folder, settings.weights)
         return local if settings.weights is None else StandardEmbedder(local, vectors)
+    import httpx2
+
+    from windowpane.calls.transport import RecordingTransport, Routes
+    from windowpane.search.embedding.remote import RemoteEmbedder
+
     key = settings.embeddings_key.get_secret_value() if settings.embeddings_key else None
     client = httpx2.AsyncClient(transport=RecordingTransport(Routes()))
     remote = RemoteEmbedder(client, settings.embeddings_url, settings.embeddings_model, api_key=key)
     return StandardEmbedder(remote, vectors)
 
 
-def open_vectors(settings: Settings) -> VectorCache:
+def open_vectors(settings: Settings) -> "VectorCache":
     """Return the cache of vectors; an encrypted one has a folder for each key."""
+    from windowpane.search.embedding.vectors import VectorCache
+
     keys = encryption_keys(settings)
     if keys is None:
         return VectorCache(settings.cache_folder / "vectors")
     return VectorCache(settings.cache_folder / f"vectors-{keys.writing.id}", cipher=keys.writing.cache_cipher)
 
 
-def open_bus(url: str) -> Bus:
+def open_bus(url: str) -> "Bus":
     """Return the bus that a URL names.
 
     Raises:
@@ -195,11 +203,15 @@ def open_bus(url: str) -> Bus:
     )
 
 
-def _sealed(bus: Bus | None, keys: "KeyRing | None") -> Bus | None:
-    return bus if bus is None or keys is None else SealedBus(bus, keys)
+def _sealed(bus: "Bus | None", keys: "KeyRing | None") -> "Bus | None":
+    if bus is None or keys is None:
+        return bus
+    from windowpane.bus.sealed import SealedBus
+
+    return SealedBus(bus, keys)
 
 
-def open_sessions(settings: Settings, bus: Bus | None = None) -> Store:
+def open_sessions(settings: Settings, bus: "Bus | None" = None) -> "Store":
     """Return the store for these settings, with expiry where the profile asks for it. `bus` instead of the store's own.
 
     Raises:
@@ -213,6 +225,8 @@ def open_sessions(settings: Settings, bus: Bus | None = None) -> Store:
         return store
     if settings.archive_url == settings.database_url:
         raise InvalidSettingError("archive_url", "sessions would be archived where they are; name another store")
+    from windowpane.stores.expiry import ExpiringStore, Limits
+
     archive = open_store(settings.archive_url, keys) if settings.archive_url is not None else None
     return ExpiringStore(store, Limits(settings.expire_after_s, settings.max_sessions), archive=archive)
 
@@ -225,7 +239,6 @@ def encryption_keys(settings: Settings) -> "KeyRing | None":
     """
     if settings.encryption_key is None and settings.encryption_key_file is None:
         return None
-    # Not at the top: most processes have no use for it.
     from windowpane.stores.encrypted.keys import KeyRing
 
     file = settings.encryption_key_file
@@ -241,7 +254,7 @@ def encryption_keys(settings: Settings) -> "KeyRing | None":
         raise InvalidSettingError("encryption_key_file", f"{file} cannot be read: {error.strerror}") from None
 
 
-def open_store(url: str, keys: "KeyRing | None" = None, bus: Bus | None = None) -> Store:
+def open_store(url: str, keys: "KeyRing | None" = None, bus: "Bus | None" = None) -> "Store":
     """Return the store that a URL names, encrypted when there are keys.
 
     Raises:
@@ -255,11 +268,15 @@ def open_store(url: str, keys: "KeyRing | None" = None, bus: Bus | None = None) 
     return EncryptedStore(store, keys)
 
 
-def _open_plain(url: str, bus: Bus | None) -> Store:
+def _open_plain(url: str, bus: "Bus | None") -> "Store":
     if url in ("memory:", "memory://"):
+        from windowpane.stores.memory import MemoryStore
+
         return MemoryStore()
     scheme, colon, rest = url.partition("://")
     if scheme == "sqlite" and colon and rest.startswith("/") and len(rest) > 1:
+        from windowpane.stores.sqlite.store import SQLiteStore
+
         return SQLiteStore(Path(rest[1:]))
     if scheme in ("postgresql", "postgres") and colon:
         return _open_postgres(url, bus)
@@ -272,7 +289,7 @@ def _open_plain(url: str, bus: Bus | None) -> Store:
     )
 
 
-def _open_postgres(url: str, bus: Bus | None) -> Store:
+def _open_postgres(url: str, bus: "Bus | None") -> "Store":
     try:
         from windowpane.stores.postgres.store import PostgresStore
     except ModuleNotFoundError:
@@ -282,7 +299,7 @@ def _open_postgres(url: str, bus: Bus | None) -> Store:
     return PostgresStore(url, bus)
 
 
-def _open_redis(url: str) -> Store:
+def _open_redis(url: str) -> "Store":
     try:
         from windowpane.stores.redis.store import RedisStore
     except ModuleNotFoundError:

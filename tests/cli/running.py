@@ -24,6 +24,7 @@ from typer.testing import CliRunner
 from forked import Forked, forked
 from patience import PATIENCE_S
 from windowpane.cli import main
+from windowpane.remarks import set_up_with
 
 MISSED_S = 0.5
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_APPEND
@@ -73,6 +74,7 @@ def logging_restored() -> Generator[None]:
     try:
         yield
     finally:
+        set_up_with(lambda: None)
         structlog.configure(**before)
         root.handlers[:] = handlers
         root.setLevel(level)

@@ -1,12 +1,14 @@
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 from typer.main import get_command
 from typer.testing import CliRunner
 
+from cli.running import environment
 from windowpane.cli import app
 
 
@@ -28,6 +30,21 @@ def test_help_says_what_each_option_is_for_and_gives_an_example(path: tuple[str,
         assert name in words
         assert purpose
         assert purpose in words
+
+
+def test_a_list_of_sessions_loads_a_store_and_neither_the_engine_nor_the_log(tmp_path: Path) -> None:
+    program = """
+import atexit, sys
+from windowpane.cli import main
+heavy = ("windowpane.engine", "windowpane.turn.run", "numpy", "structlog", "httpx2", "pydantic_ai")
+atexit.register(lambda: print([name for name in heavy if name in sys.modules]))
+sys.argv = ["windowpane", "sessions"]
+main()
+"""
+    run = [sys.executable, "-c", program]
+    listed = subprocess.run(run, env=environment(tmp_path), check=True, capture_output=True, text=True)
+
+    assert listed.stdout == "No sessions yet. `windowpane chat` starts one.\n[]\n"
 
 
 def test_help_loads_neither_the_engine_nor_anything_large() -> None:

@@ -11,14 +11,13 @@ from collections.abc import Callable, Collection
 from contextlib import suppress
 from typing import Protocol, Self
 
-import structlog
-
 from windowpane import telemetry
 from windowpane.bus.base import LARGEST_MESSAGE, Bus, Hear, topic_of
 from windowpane.context.ids import SessionId
+from windowpane.remarks import get_logger
 from windowpane.supervise import Backoff, keep_running
 
-log = structlog.get_logger()
+log = get_logger()
 
 WAITING = 10_000
 """How many messages wait while there is no connection."""

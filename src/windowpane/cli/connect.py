@@ -16,6 +16,7 @@ from windowpane.cli.settings import server_url, settings
 
 if TYPE_CHECKING:
     from windowpane.api.pane import Pane
+    from windowpane.cli.lookup import ListSessions
 
 P = ParamSpec("P")
 
@@ -52,6 +53,31 @@ def with_pane(
             await command(pane)
 
     anyio.run(opened)
+
+
+@asynccontextmanager
+async def open_list() -> "AsyncGenerator[ListSessions]":
+    """Open what can list sessions and no more: in this process it needs a store alone, which is there at once."""
+    if server_url():
+        async with open_pane() as pane:
+            yield pane.sessions.list
+        return
+    from windowpane.api.sessions import SessionListView
+    from windowpane.local.views import session_view
+    from windowpane.sessions.listing import list_sessions
+    from windowpane.stores.detect import refuse_sealed
+    from windowpane.stores.sessions import Sessions
+    from windowpane.wiring import open_sessions
+
+    async with open_sessions(settings(logs_little=True)) as store:
+        await refuse_sealed(store)
+        states = Sessions(store)
+
+        async def page(*, agent: str | None, limit: int, cursor: str | None = None) -> SessionListView:
+            found = await list_sessions(states, agent=agent, limit=limit, cursor=cursor)
+            return SessionListView(tuple(map(session_view, found.sessions)), found.cursor, names_only=store.encrypted)
+
+        yield page
 
 
 @asynccontextmanager

@@ -1,7 +1,8 @@
 """Find the session, the item or the request that the user means."""
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Protocol
 
 from windowpane.context.items import ItemRef, reference_ref, rule_ref, tool_ref
 from windowpane.errors import InvalidInputError, SessionNotFoundError, TurnNotFoundError, UnknownItemError
@@ -9,7 +10,7 @@ from windowpane.errors import InvalidInputError, SessionNotFoundError, TurnNotFo
 if TYPE_CHECKING:
     from windowpane.api.agents import ItemView
     from windowpane.api.pane import Pane
-    from windowpane.api.sessions import SessionView
+    from windowpane.api.sessions import SessionListView, SessionView
     from windowpane.context.ids import BlobHash
     from windowpane.context.items import ItemType
     from windowpane.context.request import Request
@@ -19,6 +20,14 @@ LAST = "last"
 
 PAGE = 200
 """How many sessions or messages are read at once."""
+
+
+class ListSessions(Protocol):
+    """Returns a page of sessions, last used first."""
+
+    async def __call__(self, *, agent: str | None, limit: int, cursor: str | None = None) -> "SessionListView":
+        """Return the page after a cursor."""
+        ...
 
 
 async def find_session(pane: "Pane", text: str) -> "SessionView":
@@ -50,11 +59,18 @@ async def all_sessions(
     pane: "Pane", *, agent: str | None = None, query: str | None = None, limit: int | None = None
 ) -> "tuple[SessionView, ...]":
     """Return sessions, most recently used first; with a limit, not all of them."""
-    page = await pane.sessions.list(agent=agent, query=query, limit=PAGE if limit is None else min(limit, PAGE))
+    return await sessions_of(partial(pane.sessions.list, query=query), agent=agent, limit=limit)
+
+
+async def sessions_of(
+    pages: "ListSessions", *, agent: str | None = None, limit: int | None = None
+) -> "tuple[SessionView, ...]":
+    """Return the sessions of as many pages as it takes, most recently used first."""
+    page = await pages(agent=agent, limit=PAGE if limit is None else min(limit, PAGE))
     found = list(page.sessions)
     while page.cursor is not None and (limit is None or len(found) < limit):
         size = PAGE if limit is None else min(limit - len(found), PAGE)
-        page = await pane.sessions.list(agent=agent, query=query, limit=size, cursor=page.cursor)
+        page = await pages(agent=agent, limit=size, cursor=page.cursor)
         found += page.sessions
     return tuple(found)
 

@@ -26,17 +26,18 @@ def local_settings(why: str, **given: Any) -> "Settings":
     return settings(**given)
 
 
-def settings(**given: Any) -> "Settings":
+def settings(*, logs_little: bool = False, **given: Any) -> "Settings":
     """Return the settings of this process and log to stderr, away from what a command prints.
 
-    Only warnings and errors are logged unless a level is set.
+    Only warnings and errors are logged unless a level is set. A command that `logs_little` loads what it takes when it
+    comes to that.
 
     Raises:
         InvalidSettingError: a value cannot be used.
     """
     from pydantic import ValidationError
 
-    from windowpane.serving.logs import configure_logging
+    from windowpane.serving.logs import configure_logging, configure_logging_later
     from windowpane.settings import Settings
 
     try:
@@ -45,7 +46,8 @@ def settings(**given: Any) -> "Settings":
         first = error.errors(include_url=False)[0]
         name = str(first["loc"][0])
         raise InvalidSettingError(f"WINDOWPANE_{name.upper()}", first["msg"]) from None
-    configure_logging(found.log_level if "log_level" in found.model_fields_set else "warning")
+    configure = configure_logging_later if logs_little else configure_logging
+    configure(found.log_level if "log_level" in found.model_fields_set else "warning")
     return found
 
 

@@ -10,7 +10,7 @@ from windowpane.insight.finding.finder import FoundText
 from windowpane.insight.finding.query import FindQuery, read_query
 from windowpane.insight.finding.words import excerpt, has
 from windowpane.local.bound import Bound
-from windowpane.sessions.lifecycle import SessionList
+from windowpane.sessions.listing import SessionList
 
 MOST_ITEMS = 10
 

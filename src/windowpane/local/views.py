@@ -1,6 +1,6 @@
 """How the engine's values are answered: a session's state as a `SessionView`, an item as an `ItemView`."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from windowpane.api.agents import ServerView
 from windowpane.api.sessions import (
@@ -19,12 +19,13 @@ from windowpane.context.items import Item, ItemRef, Reference, Tool, item_hash
 from windowpane.context.session import OpenTurn, SessionState
 from windowpane.context.sets import SetChange
 from windowpane.errors import InvalidInputError
-from windowpane.request.assemble import item_tokens
-from windowpane.sessions.erasing import Erasure
-from windowpane.stores.sessions import Changed
 from windowpane.text.tokens import count
-from windowpane.tools.base import ServerStatus
 from windowpane.tools.names import offered_name
+
+if TYPE_CHECKING:
+    from windowpane.sessions.erasing import Erasure
+    from windowpane.stores.sessions import Changed
+    from windowpane.tools.base import ServerStatus
 
 
 def session_view(state: SessionState) -> SessionView:
@@ -32,12 +33,12 @@ def session_view(state: SessionState) -> SessionView:
     return SessionView(**_facts(state))
 
 
-def erased_session(erasure: Erasure) -> ErasedSession:
+def erased_session(erasure: "Erasure") -> ErasedSession:
     """Return a session after a message was erased."""
     return ErasedSession(**_facts(erasure.state), remains=erasure.remains)
 
 
-def items_change(change: Changed) -> ItemsChange:
+def items_change(change: "Changed") -> ItemsChange:
     """Return what a change of a session's items came to."""
     return ItemsChange(bool(change.recorded), change.state.context_items, excluded_items(change.state))
 
@@ -86,7 +87,7 @@ def fetched_list(state: SessionState, remains: tuple[str, ...] = ()) -> FetchedL
     )
 
 
-def server_view(server: ServerStatus) -> ServerView:
+def server_view(server: "ServerStatus") -> ServerView:
     """Return a tool server as lists show it."""
     return ServerView(
         name=server.name,
@@ -99,6 +100,9 @@ def server_view(server: ServerStatus) -> ServerView:
 
 def item_facts(item: Item) -> dict[str, Any]:
     """Return the fields of an `ItemView`."""
+    # Not at the top: it loads all that makes requests, and a list of sessions needs none of it.
+    from windowpane.request.assemble import item_tokens
+
     tool = isinstance(item, Tool)
     return {
         "type": item.ref.type,

@@ -12,7 +12,6 @@ from typing import Self
 
 import anyio
 import anyio.to_thread
-import structlog
 
 from windowpane.agents.base import Agent
 from windowpane.calls.recorder import CallRecorder, recording
@@ -29,6 +28,7 @@ from windowpane.memory.recent import Due, MemoryWindow, StandingTokens, due
 from windowpane.memory.summarise import can_summarise, summarise
 from windowpane.memory.window import counted_window
 from windowpane.models.base import ChatModel, OpenModel
+from windowpane.remarks import get_logger
 from windowpane.search.history import IN_A_THREAD, HistoryIndex
 from windowpane.stores.sessions import Changed, Sessions
 from windowpane.supervise import keep_running
@@ -36,7 +36,7 @@ from windowpane.supervise import keep_running
 MOST_WAITING = 16
 """So many messages do not wait for a summary any longer."""
 
-log = structlog.get_logger()
+log = get_logger()
 
 
 class Memory:

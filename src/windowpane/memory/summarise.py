@@ -12,7 +12,6 @@ from dataclasses import replace
 from typing import Annotated
 
 import anyio
-import structlog
 from pydantic import BaseModel, Field, StringConstraints, ValidationError
 
 from windowpane import telemetry
@@ -27,6 +26,7 @@ from windowpane.memory.facts import FACT_LIMITS, FactLimits, merge_facts
 from windowpane.memory.hard_parts import hard_kinds
 from windowpane.memory.recent import Due, conversation, text_of
 from windowpane.models.base import ChatModel, ModelStep
+from windowpane.remarks import get_logger
 from windowpane.text.render import boundary_code, boundary_note, enclosed
 from windowpane.text.tokens import count, cut_to
 
@@ -55,7 +55,7 @@ MARK_TOKENS = 8
 
 FACT_CHARACTERS = 160
 
-log = structlog.get_logger()
+log = get_logger()
 
 
 def can_summarise(model_name: str) -> bool:

@@ -16,12 +16,12 @@ import anyio
 import anyio.abc
 import anyio.to_thread
 import numpy as np
-import structlog
 
 from windowpane.calls.recorder import not_recording
 from windowpane.context.ids import SessionId
 from windowpane.context.messages import Message
 from windowpane.errors import WindowpaneError
+from windowpane.remarks import get_logger
 from windowpane.search.base import Floats, SearchQuery
 from windowpane.search.embedding.base import Embedder
 from windowpane.search.embedding.vectors import SCALE, Key, Stored, stored, vector_key
@@ -37,7 +37,7 @@ from windowpane.search.index import (
 from windowpane.search.past import AFTER, BEFORE, Held, HistoryResult, Past, Spoken
 from windowpane.supervise import supervised
 
-log = structlog.get_logger()
+log = get_logger()
 
 MOST_KEPT_PASSAGES = 60_000
 """How many passages are kept in memory over all sessions, some 2 kB each; what was not searched longest goes first."""

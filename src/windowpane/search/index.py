@@ -16,11 +16,11 @@ import anyio
 import anyio.abc
 import anyio.to_thread
 import numpy as np
-import structlog
 
 from windowpane.calls.recorder import not_recording
 from windowpane.context.items import Domain, Item
 from windowpane.errors import EmbedderError
+from windowpane.remarks import get_logger
 from windowpane.search.base import Measurements, SearchQuery, SearchResult
 from windowpane.search.chunks import chunks
 from windowpane.search.corpus import DECIMALS, Corpus
@@ -31,7 +31,7 @@ from windowpane.search.languages import ENGLISH, language_of
 from windowpane.search.mend import Mended, mend
 from windowpane.supervise import supervised
 
-log = structlog.get_logger()
+log = get_logger()
 
 READY = "ready"
 """What the model is asked first."""

@@ -7,12 +7,15 @@ import logging
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from time import monotonic
-from typing import Literal, TextIO, cast
-
-import structlog
+from typing import TYPE_CHECKING, Literal, TextIO, cast
 
 from windowpane.errors import InvalidSettingError
+from windowpane.remarks import set_up_with
+
+if TYPE_CHECKING:
+    from structlog.typing import Processor
 
 LogForm = Literal["json", "console"]
 LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40}
@@ -26,22 +29,39 @@ REPEATS_WITHIN_S = 10.0
 same error thousands of times a second."""
 
 
+def configure_logging_later(level: str) -> None:
+    """Set up logging for this process when it logs its first line.
+
+    Raises:
+        InvalidSettingError: no such level.
+    """
+    _number(level)
+    set_up_with(partial(configure_logging, level))
+
+
+def _number(level: str) -> int:
+    if level.lower() not in LEVELS:
+        raise InvalidSettingError("log_level", f"must be one of {', '.join(LEVELS)}, not {level!r}")
+    return LEVELS[level.lower()]
+
+
 def configure_logging(level: str = "info", form: LogForm | None = None) -> None:
     """Set up logging for this process. Without a form, a terminal gets the one for people.
 
     Raises:
         InvalidSettingError: no such level.
     """
-    if level.lower() not in LEVELS:
-        raise InvalidSettingError("log_level", f"must be one of {', '.join(LEVELS)}, not {level!r}")
-    number = LEVELS[level.lower()]
+    number = _number(level)
+    # Not at the top: it takes long to load, and a command that logs nothing needs none of it.
+    import structlog
+
     people = sys.stderr.isatty() if form is None else form == "console"
-    shared: list[structlog.typing.Processor] = [
+    shared: list[Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
     ]
-    last: list[structlog.typing.Processor] = (
+    last: list[Processor] = (
         [structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)]
         if people
         else [structlog.processors.format_exc_info, structlog.processors.JSONRenderer(ensure_ascii=False)]
@@ -55,9 +75,9 @@ def configure_logging(level: str = "info", form: LogForm | None = None) -> None:
     _configure_libraries(number, shared, last)
 
 
-def _configure_libraries(
-    number: int, shared: list[structlog.typing.Processor], last: list[structlog.typing.Processor]
-) -> None:
+def _configure_libraries(number: int, shared: "list[Processor]", last: "list[Processor]") -> None:
+    import structlog
+
     handler = logging.StreamHandler(cast("TextIO", LogStream(sys.stderr)))
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(

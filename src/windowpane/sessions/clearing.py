@@ -7,8 +7,6 @@ between the two leaves them. So the worker that reads such a log next looks whet
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import structlog
-
 from windowpane.calls.skeleton import names_in
 from windowpane.context.events import (
     AgentChanged,
@@ -35,13 +33,14 @@ from windowpane.context.events import (
 from windowpane.context.fold import fold
 from windowpane.context.ids import BlobHash, SessionId
 from windowpane.errors import LeaseLostError, SessionBusyError, StoreError
+from windowpane.remarks import get_logger
 from windowpane.request.catalog import read_catalog
 from windowpane.request.record import texts_of
 from windowpane.sessions.attachments import file_blobs
 from windowpane.sessions.erasing import SessionLeases
 from windowpane.stores.base import Store
 
-log = structlog.get_logger()
+log = get_logger()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,6 @@
 """Sessions: create, read, list, change, delete, export, import, fork."""
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -36,6 +35,7 @@ from windowpane.request.prompt.sections import build_prompt
 from windowpane.request.settings import checked_changes
 from windowpane.sessions.export import before_turn, own_copy
 from windowpane.sessions.export import export as export_of
+from windowpane.sessions.listing import SessionList, list_sessions, list_these
 from windowpane.sessions.past import Exchange, past_blobs, past_events
 from windowpane.sessions.toolboxes import Toolboxes
 from windowpane.sessions.working import change_events, warn_of_unknown
@@ -58,14 +58,6 @@ class RunningTurns(Protocol):
     def drop(self, session_id: SessionId) -> None:
         """Stop a turn without a record, because its session is about to be deleted."""
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class SessionList:
-    """Some sessions, last used first, and the cursor of the next page."""
-
-    sessions: tuple[SessionState, ...]
-    cursor: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,9 +189,7 @@ class SessionLifecycle:
         self, owner: str | None = None, *, agent: str | None = None, limit: int = 50, cursor: str | None = None
     ) -> SessionList:
         """Return sessions, last used first."""
-        page = await self._store.sessions(owner, agent=agent, limit=limit, cursor=cursor)
-        stand = {row.id: row.last_seq for row in page.rows}
-        return await self.list_these([*stand], page.cursor, stand=stand)
+        return await list_sessions(self._states, owner, agent=agent, limit=limit, cursor=cursor)
 
     async def list_these(
         self,
@@ -209,12 +199,7 @@ class SessionLifecycle:
         stand: Mapping[SessionId, int] | None = None,
     ) -> SessionList:
         """Return sessions of a page whose next has this cursor. `stand` is where their logs were just seen to stand."""
-        states: list[SessionState] = []
-        for session_id in session_ids:
-            # A session may be deleted while the list is being read.
-            with suppress(SessionNotFoundError):
-                states.append(await self._states.glance(session_id, at=stand.get(session_id) if stand else None))
-        return SessionList(tuple(states), cursor)
+        return await list_these(self._states, session_ids, cursor, stand=stand)
 
     async def update(self, session_id: SessionId, changes: Mapping[str, Any], *, actor: Actor = "user") -> SessionState:
         """Change the name or settings of a session. A value of None clears a setting.

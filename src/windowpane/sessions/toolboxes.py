@@ -5,12 +5,12 @@ from contextlib import AbstractAsyncContextManager
 
 import anyio
 import anyio.abc
-import structlog
 
 from windowpane.agents.base import Agent, ServerEntry
+from windowpane.remarks import get_logger
 from windowpane.tools.base import ServerConfig, Toolbox
 
-log = structlog.get_logger()
+log = get_logger()
 
 
 class Toolboxes:

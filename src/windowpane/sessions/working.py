@@ -8,16 +8,15 @@ what is refused, and what changes nothing, leaves no trace.
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-import structlog
-
 from windowpane.context.events import Event, FileMark, Recorded, SessionContext
 from windowpane.context.ids import Actor, SessionId
 from windowpane.context.session import SessionState
 from windowpane.context.sets import KNOWN_SETS, ChangeMode, ContextSets, SetChange, change_set, replace_all
+from windowpane.remarks import get_logger
 from windowpane.request.file_marks import read_marks
 from windowpane.stores.sessions import Sessions
 
-log = structlog.get_logger()
+log = get_logger()
 
 Tell = Callable[[Iterable[Recorded]], None]
 

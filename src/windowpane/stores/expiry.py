@@ -16,11 +16,11 @@ from datetime import date, datetime, timedelta
 from typing import Literal, Self, TypeVar
 
 import anyio
-import structlog
 
 from windowpane.context.events import Recorded
 from windowpane.context.ids import BlobHash, SessionId, new_holder_id
 from windowpane.errors import InvalidSettingError, SessionNotFoundError, WindowpaneError
+from windowpane.remarks import get_logger
 from windowpane.stores.append import Append
 from windowpane.stores.base import Appended, Cost, SessionPage, SessionRow, Snapshot, Store
 from windowpane.stores.cursor import cursor_before, list_position
@@ -38,7 +38,7 @@ _SWEEP_EVERY_S = 30.0
 _LEASE_S = 60.0
 _ARCHIVING_S = 1.0
 
-log = structlog.get_logger()
+log = get_logger()
 
 
 @dataclass(frozen=True, slots=True)

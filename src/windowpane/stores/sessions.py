@@ -12,7 +12,6 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import anyio
-import structlog
 from pydantic import ValidationError
 
 from windowpane import telemetry
@@ -21,13 +20,14 @@ from windowpane.context.fold import fold
 from windowpane.context.ids import BlobHash, SessionId, owner_of
 from windowpane.context.session import SessionState
 from windowpane.errors import SequenceConflictError, StoreRolledBackError, WindowpaneError
+from windowpane.remarks import get_logger
 from windowpane.stores.base import Snapshot, Store
 from windowpane.stores.codec import decode_state, encode_state
 
 SNAPSHOT_EVERY = 200
 """A snapshot is kept when the log has grown by this many events since the last one."""
 
-log = structlog.get_logger()
+log = get_logger()
 
 
 @dataclass(frozen=True, slots=True)

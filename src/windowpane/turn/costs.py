@@ -13,7 +13,6 @@ from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 
 import anyio
-import structlog
 
 from windowpane.api.analytics import CostLimitView, Period
 from windowpane.calls.recorder import current_recorder
@@ -23,13 +22,14 @@ from windowpane.context.request import CallSettings, OfferedTool, ReplyOptions, 
 from windowpane.errors import CostLimitError, StoreError
 from windowpane.models.base import NO_FILES, ChatModel, Models, ModelStep, ModelText
 from windowpane.models.prices import price, price_of_answer
+from windowpane.remarks import get_logger
 from windowpane.stores.base import Cost, Store
 
 NANO = 10**9
 COUNT_WITHIN_S = 5.0
 """How long a turn that was stopped waits for its cost to be counted."""
 
-log = structlog.get_logger()
+log = get_logger()
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,13 +5,13 @@ its fence, which every append of the turn carries, and the store refuses an olde
 """
 
 import anyio
-import structlog
 
 from windowpane.context.ids import SessionId, new_holder_id
 from windowpane.errors import SessionBusyError, SessionNotFoundError, StoreError
+from windowpane.remarks import get_logger
 from windowpane.stores.base import Lease, Store
 
-log = structlog.get_logger()
+log = get_logger()
 
 POLL_S = 0.05
 """How often a session that is busy is tried again."""

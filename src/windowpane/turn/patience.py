@@ -6,14 +6,14 @@ from functools import partial
 from typing import TypeVar
 
 import anyio
-import structlog
 
 from windowpane.context.sets import ChangeMode, ContextSets, SetChange
 from windowpane.errors import StoreUnavailableError
+from windowpane.remarks import get_logger
 from windowpane.supervise import Backoff
 from windowpane.tools.context_tools import SessionSets
 
-log = structlog.get_logger()
+log = get_logger()
 
 T = TypeVar("T")
 

@@ -14,7 +14,6 @@ from functools import partial
 import anyio
 import anyio.abc
 import anyio.to_thread
-import structlog
 
 from windowpane import telemetry
 from windowpane.agents.base import Agent, Agents
@@ -45,6 +44,7 @@ from windowpane.files.read import NO_FILES, ReadFiles
 from windowpane.live import SessionHubs
 from windowpane.memory.memory import Memory
 from windowpane.models.base import OpenModel
+from windowpane.remarks import get_logger
 from windowpane.request.gather import item_of
 from windowpane.request.settings import call_settings, max_model_calls, tool_permission
 from windowpane.sessions.toolboxes import Toolboxes
@@ -69,7 +69,7 @@ from windowpane.turn.sources import FindUsed, TurnEnd
 from windowpane.turn.task import TurnTask
 from windowpane.turn.words import keep_said, kept_words
 
-log = structlog.get_logger()
+log = get_logger()
 
 
 class Runner:

@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 import anyio
-import structlog
 
 from windowpane.agents.base import Agent
 from windowpane.calls.recorder import CallRecorder
@@ -16,9 +15,10 @@ from windowpane.context.request import ReplyOptions
 from windowpane.context.session import SessionState
 from windowpane.errors import LeaseLostError, WindowpaneError
 from windowpane.live import Feed
+from windowpane.remarks import get_logger
 from windowpane.stores.base import Lease
 
-log = structlog.get_logger()
+log = get_logger()
 
 
 @dataclass(slots=True)

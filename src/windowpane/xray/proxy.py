@@ -12,12 +12,12 @@ from contextlib import suppress
 
 import anyio
 import httpx2
-import structlog
 from starlette.types import Receive, Scope, Send
 
 from windowpane.calls.protocol import kind_of
 from windowpane.calls.transport import Routes
 from windowpane.context.calls import CallOutcome
+from windowpane.remarks import get_logger
 from windowpane.text.redact import redacted, redacted_header
 from windowpane.xray.tape import Headers, Tape, TapeHead
 from windowpane.xray.upstreams import Upstream
@@ -43,7 +43,7 @@ TOKEN_HEADER = b"x-windowpane-token"
 LIMITS = httpx2.Limits(max_connections=None, max_keepalive_connections=100, keepalive_expiry=30.0)
 """An upstream is given as many connections as the client would open itself."""
 
-log = structlog.get_logger()
+log = get_logger()
 
 StartTape = Callable[[TapeHead], Tape]
 

@@ -8,11 +8,11 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 import anyio
-import structlog
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
 from windowpane.context.ids import SessionId
 from windowpane.errors import StoreError
+from windowpane.remarks import get_logger
 from windowpane.stores.base import Store
 from windowpane.supervise import keep_running
 from windowpane.xray.tape import LossReason, Room, Tape, TapeHead
@@ -27,7 +27,7 @@ MOST_WAITING = 10_000
 DRAIN_S = 10.0
 """How long recording may go on after the traffic has ended."""
 
-log = structlog.get_logger()
+log = get_logger()
 
 
 class Recorder:

@@ -7,13 +7,13 @@ come back as messages. Each such request is a call.
 from collections.abc import Callable
 
 import anyio
-import structlog
 from starlette.types import Receive, Scope, Send
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus
 from websockets.typing import Subprotocol
 
 from windowpane.calls.protocol import CallKind
+from windowpane.remarks import get_logger
 from windowpane.xray.proxy import HOP_BY_HOP, TOKEN_HEADER, StartTape, said, without_keys
 from windowpane.xray.tape import Headers, Tape, TapeHead
 from windowpane.xray.upstreams import Upstream
@@ -23,7 +23,7 @@ ENDS = (b'"response.completed"', b'"response.incomplete"', b'"response.failed"',
 LOOKED_AT = 200
 """How many bytes at the beginning of a message tell what it is."""
 
-log = structlog.get_logger()
+log = get_logger()
 
 
 class SocketProxy:

@@ -10,7 +10,6 @@ from typing import Annotated, Any
 
 import anyio
 import anyio.to_thread
-import structlog
 from fastapi import APIRouter, Response
 from pydantic import BaseModel, ConfigDict, Field, SecretStr
 from starlette.datastructures import Headers
@@ -20,6 +19,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from windowpane.callers import LOCAL, SCOPES, Caller, TokenFile
 from windowpane.callers import Scope as CallerScope
 from windowpane.errors import StoreUnavailableError, TokenNeededError, TokensUnreadableError, WindowpaneError
+from windowpane.remarks import get_logger
 from windowpane.server.dependencies import MaybeAsking, set_caller
 from windowpane.server.middleware.root_path import root_of
 from windowpane.server.middleware.xray import passes_through
@@ -33,7 +33,7 @@ LOOK_EVERY_S = 0.5
 REVOKED = 4401
 """The code that a socket is closed with when its caller has no valid token, or lost it."""
 
-log = structlog.get_logger()
+log = get_logger()
 
 
 class Doorkeeper:

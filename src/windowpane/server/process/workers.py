@@ -12,20 +12,20 @@ from collections.abc import Callable
 from pathlib import Path
 from time import monotonic, sleep
 
-import structlog
 import uvicorn
 from pydantic import SecretStr
 from uvicorn.supervisors import Multiprocess
 
 from windowpane.callers import TokenFile, token_needed_at
 from windowpane.errors import InvalidSettingError, StoreUnavailableError
+from windowpane.remarks import get_logger
 from windowpane.server.process.forking import CAN_FORK, fork_workers, load_again
 from windowpane.serving.logs import configure_logging
 from windowpane.serving.protocol import SERVER
 from windowpane.serving.sockets import address_of, listening
 from windowpane.settings import Settings
 
-log = structlog.get_logger()
+log = get_logger()
 
 STILL_S = 120
 """How long a worker that starts may make no progress, and how long one may not answer before it is replaced."""

@@ -7,14 +7,14 @@ from importlib.metadata import version
 from typing import Literal
 
 import anyio
-import structlog
 from fastapi import APIRouter, Request
 
 from windowpane.errors import StoreReplacedError, StoreUnavailableError, WindowpaneError
+from windowpane.remarks import get_logger
 from windowpane.server.dependencies import AnyonesPane
 from windowpane.server.problems import problems
 
-log = structlog.get_logger()
+log = get_logger()
 
 router = APIRouter(tags=["server"])
 

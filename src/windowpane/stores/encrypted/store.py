@@ -18,7 +18,6 @@ from weakref import WeakValueDictionary
 
 import anyio
 import anyio.to_thread
-import structlog
 
 from windowpane.bus.sealed import SealedBus
 from windowpane.context.events import Erased, Recorded, Sealed
@@ -31,6 +30,7 @@ from windowpane.errors import (
     StoreNotEncryptedError,
     WrongEncryptionKeyError,
 )
+from windowpane.remarks import get_logger
 from windowpane.stores.append import Append, check_name
 from windowpane.stores.base import Appended, Cost, SessionPage, SessionRow, Snapshot, Store
 from windowpane.stores.codec import decode_event
@@ -64,7 +64,7 @@ _PARTIAL = 0
 
 T = TypeVar("T")
 
-log = structlog.get_logger()
+log = get_logger()
 
 
 @dataclass(slots=True)

@@ -7,9 +7,8 @@ an erasure: at once, and then at most once a minute, because it costs as much as
 import asyncio
 from functools import partial
 
-import structlog
-
 from windowpane.errors import StoreUnavailableError
+from windowpane.remarks import get_logger
 from windowpane.stores.redis.nodes import Nodes
 from windowpane.supervise import keep_running
 
@@ -17,7 +16,7 @@ _AT_MOST_EVERY_S = 60.0
 _ASK_AGAIN_S = 0.1
 _CLOSING_S = 5.0
 
-log = structlog.get_logger()
+log = get_logger()
 
 
 class AofRewrite:

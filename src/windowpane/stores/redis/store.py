@@ -17,8 +17,6 @@ from datetime import date, datetime
 from itertools import count
 from typing import Self
 
-import structlog
-
 from windowpane.context.events import Erased, Recorded
 from windowpane.context.ids import BlobHash, SessionId
 from windowpane.errors import (
@@ -30,6 +28,7 @@ from windowpane.errors import (
     StoreRolledBackError,
     StoreUnavailableError,
 )
+from windowpane.remarks import get_logger
 from windowpane.stores.append import Append, check_name
 from windowpane.stores.base import Appended, Cost, SessionPage, SessionRow, Snapshot, Store
 from windowpane.stores.clock import from_us, to_us
@@ -62,7 +61,7 @@ _CLOCKS_APART_US = 600_000_000
 _LARGEST_SEQ = 2**63 - 1
 _ERASED = encode_event(Erased())
 
-log = structlog.get_logger()
+log = get_logger()
 
 
 class RedisStore(Store):

@@ -1,16 +1,19 @@
 """`windowpane sessions`: list, find, show, rename and delete sessions."""
 
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from windowpane.cli.connect import on_pane, with_pane
-from windowpane.cli.lookup import PAGE, all_sessions, find_session
+from windowpane.cli.connect import on_pane, open_list, with_pane
+from windowpane.cli.lookup import PAGE, all_sessions, find_session, sessions_of
 from windowpane.cli.options import ANYWHERE, Json, SessionArgument, new_app, where
 from windowpane.cli.render_session import UNNAMED, draw_message, draw_sessions, moment_text
 from windowpane.cli.terminal import Screen, confirmed, counted
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from windowpane.api.pane import Pane
     from windowpane.api.sessions import SessionView
     from windowpane.context.messages import Message
@@ -39,15 +42,31 @@ def sessions(
       windowpane sessions rename ses_4k "Invoice import"
       windowpane sessions delete ses_4k
     """
-    if context.invoked_subcommand is None:
-        with_pane(lambda pane: _list(pane, agent, search, limit, as_json=as_json))
+    if context.invoked_subcommand is not None:
+        return
+    if search:
+        with_pane(lambda pane: _search(pane, agent, search, limit, as_json=as_json))
+    else:
+        import anyio
+
+        anyio.run(partial(_list, agent, limit, as_json=as_json))
 
 
-async def _list(pane: "Pane", agent: str | None, search: str | None, limit: int, *, as_json: bool) -> None:
+async def _list(agent: str | None, limit: int, *, as_json: bool) -> None:
+    async with open_list() as pages:
+        found = await sessions_of(pages, agent=agent, limit=limit + 1)
+    _draw(Screen(remarks_aside=as_json), found, limit, as_json=as_json)
+
+
+async def _search(pane: "Pane", agent: str | None, search: str, limit: int, *, as_json: bool) -> None:
     found = await all_sessions(pane, agent=agent, query=search, limit=limit + 1)
     screen = Screen(remarks_aside=as_json)
-    if search and (await pane.sessions.list(limit=1)).names_only:
+    if (await pane.sessions.list(limit=1)).names_only:
         screen.remark("Conversations are encrypted: only names were searched.")
+    _draw(screen, found, limit, as_json=as_json)
+
+
+def _draw(screen: Screen, found: "Sequence[SessionView]", limit: int, *, as_json: bool) -> None:
     if as_json:
         screen.json([_summary(session) for session in found[:limit]])
         return

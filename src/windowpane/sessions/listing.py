@@ -1,0 +1,43 @@
+"""Pages of a store's sessions, last used first. It needs a store alone, so that a command can list them at once."""
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from windowpane.context.ids import SessionId
+from windowpane.context.session import SessionState
+from windowpane.errors import SessionNotFoundError
+from windowpane.stores.sessions import Sessions
+
+
+@dataclass(frozen=True, slots=True)
+class SessionList:
+    """Some sessions, last used first, and the cursor of the next page."""
+
+    sessions: tuple[SessionState, ...]
+    cursor: str | None
+
+
+async def list_sessions(
+    states: Sessions, owner: str | None = None, *, agent: str | None = None, limit: int = 50, cursor: str | None = None
+) -> SessionList:
+    """Return sessions, last used first."""
+    page = await states.store.sessions(owner, agent=agent, limit=limit, cursor=cursor)
+    stand = {row.id: row.last_seq for row in page.rows}
+    return await list_these(states, [*stand], page.cursor, stand=stand)
+
+
+async def list_these(
+    states: Sessions,
+    session_ids: Sequence[SessionId],
+    cursor: str | None = None,
+    *,
+    stand: Mapping[SessionId, int] | None = None,
+) -> SessionList:
+    """Return sessions of a page whose next has this cursor. `stand` is where their logs were just seen to stand."""
+    found: list[SessionState] = []
+    for session_id in session_ids:
+        # A session may be deleted while the list is being read.
+        with suppress(SessionNotFoundError):
+            found.append(await states.glance(session_id, at=stand.get(session_id) if stand else None))
+    return SessionList(tuple(found), cursor)
