@@ -28,23 +28,39 @@ SCREENS: dict[Screen, dict[str, Any]] = {
 }
 AXE = files("axe_playwright_python") / "axe.min.js"
 LOOK = """async ([part, rules]) => {
-    const open = document.querySelector('[popover]:popover-open')
-    const covers = (box, at) =>
-        at.left < box.right && at.right > box.left && at.top < box.bottom && at.bottom > box.top
-    for (const one of document.querySelectorAll('body *')) {
-        const apart = open && !open.contains(one) && !one.contains(open)
-        const box = open?.getBoundingClientRect()
-        one.toggleAttribute('data-covered', Boolean(apart && covers(box, one.getBoundingClientRect())))
+    const layout = () => JSON.stringify([...document.querySelectorAll('body *')].map((one) => {
+        const { x, y, width, height } = one.getBoundingClientRect()
+        return [x, y, width, height].map(Math.round)
+    }))
+    const frame = () => new Promise(requestAnimationFrame)
+    const lies = async (frames) => {
+        const before = layout()
+        for (let count = 0; count < frames; count++) await frame()
+        return layout() === before
     }
-    const colours = { rules: { 'color-contrast': { enabled: false } } }
-    const all = await axe.run(part, { runOnly: rules, resultTypes: ['violations'], ...(open ? colours : {}) })
-    if (!open) return all.violations
-    const seen = { include: [[part]], exclude: [['[data-covered]']] }
-    const shown = await axe.run(seen, { runOnly: ['color-contrast'], resultTypes: ['violations'] })
-    return [...all.violations, ...shown.violations]
+    let violations = []
+    for (let tries = 0; tries < 20; tries++) {
+        for (let waits = 0; waits < 100 && !(await lies(5)); waits++);
+        const before = layout()
+        violations = (await axe.run(part, { runOnly: rules, resultTypes: ['violations'] })).violations
+        if (layout() === before) break
+    }
+    const open = document.querySelector('[popover]:popover-open')
+    const box = open?.getBoundingClientRect()
+    const covered = ({ target }) => {
+        const one = open && document.querySelector(target[0])
+        if (!one || open.contains(one)) return false
+        const at = one.getBoundingClientRect()
+        return at.left < box.right && at.right > box.left && at.top < box.bottom && at.bottom > box.top
+    }
+    const seen = ({ id, nodes }) => (id === 'color-contrast' ? nodes.filter((node) => !covered(node)) : nodes)
+    return violations.map((rule) => ({ ...rule, nodes: seen(rule) })).filter((rule) => rule.nodes.length)
 }"""
-"""Checks every rule on the whole page. Where a popover is open, the colours of what lies below it are left out: axe
-would hold them against the colours that hide them."""
+"""Checks every rule on the whole page, once its layout lies still, and again if it moved meanwhile.
+
+Where a popover is open, the colours of what lies below it are left out: axe would hold them against the colours that
+hide them.
+"""
 PATIENCE_MS = 120_000
 """What a page shows comes from a server that runs already, so this is not the patience with a start."""
 expect.set_options(timeout=PATIENCE_MS)
