@@ -261,6 +261,33 @@ def test_every_call_of_a_turn_is_shown_as_built_and_as_sent(desktop: Sight, plac
     desktop.shoot("calls-changes")
 
 
+def test_a_section_that_was_opened_stays_open_from_turn_to_turn_and_while_an_answer_goes_on(
+    desktop: Sight, place: Place
+) -> None:
+    session = place.new_session("Sections")
+    place.ask(session, "How are photos uploaded?", "With the button.")
+    place.model.says("I will write that down.", calls=(tool_call("call_1", "notes__write_note", name="a", text="b"),))
+    place.call("POST", f"/api/sessions/{session}/messages", {"content": "Note that down, please."})
+
+    page = desktop.page
+    desktop.goto(f"/s/{session}/t/2")
+    view = page.get_by_role("dialog")
+    steps = view.get_by_role("group").filter(has=page.get_by_role("heading", name="Steps", exact=True))
+    expect(steps).to_have_attribute("open", "")
+    view.get_by_role("heading", name="Everything sent", exact=True).click()
+    view.get_by_role("heading", name="Steps", exact=True).click()
+    expect(view.get_by_role("table", name="Everything that was sent")).to_be_visible()
+
+    place.model.says("It is written down.")
+    place.call("POST", f"/api/sessions/{session}/approvals", {"decisions": {"call_1": "allow_once"}})
+    expect(page.get_by_text("It is written down.")).to_have_count(1)
+    expect(view.get_by_role("table", name="Everything that was sent")).to_be_visible()
+    view.get_by_role("link", name="Context of turn 1").click()
+    expect(view.get_by_role("heading", name="Context of turn 1")).to_be_visible()
+    expect(view.get_by_role("table", name="Everything that was sent")).to_be_visible()
+    expect(steps).not_to_have_attribute("open", "")
+
+
 @pytest.mark.spec("S0.86", "S0.87", "S1.81", "S1.96", "S1.97")
 def test_an_answer_without_a_record_says_so(desktop: Sight, place: Place) -> None:
     session = place.new_session("Told elsewhere", desk.AGENT)

@@ -2,6 +2,7 @@
 
 import { begin, call, ProblemError, said } from '../api/call.ts'
 import type {
+  AssistantMessage,
   FileBody,
   ItemRefInput,
   SessionSettings,
@@ -141,6 +142,16 @@ export class LiveSession {
     if (event.type === 'turn.started') this.selected = null
     if (event.type === 'history.cleared') this.receipts.clear()
     if ('turn' in event && event.turn !== null && TOLD.includes(event.type)) this.receipts.refresh(event.turn)
+  }
+
+  /** The answer of a turn, asked for where it is not among the messages that were loaded; null while there is none. */
+  async answerOf(turn: number): Promise<AssistantMessage | null> {
+    const isAnswer = (message: { role: string; turn: number | null }): message is AssistantMessage =>
+      message.role === 'assistant' && message.turn === turn
+    const here = this.messages.find(isAnswer)
+    if (here || this.openTurn?.turn === turn) return here ?? null
+    const { messages } = await call('read_turn', { path: { session_id: this.id, turn } })
+    return messages.find(isAnswer) ?? null
   }
 
   async loadEarlier(): Promise<void> {
