@@ -108,6 +108,43 @@ def test_a_file_of_the_footer_opens_beside_the_conversation_and_is_edited(phone:
     assert page.locator("img").count() == 0
 
 
+def test_a_file_is_edited_in_the_colours_of_its_language(sight: Sight, place: Place) -> None:
+    folder = place.files / f"colours-{sight.screen}"
+    folder.mkdir()
+    lines = "".join(
+        f'name_{number} = "<b>{number}</b>"  # a comment that is rather long: {"x" * 90}\n' for number in range(80)
+    )
+    (folder / "names.py").write_text(lines)
+    (folder / "names.txt").write_text("def no_colours(): pass\n")
+    session = place.new_session("Colours")
+    page = sight.page
+    sight.goto(applet(session, "text-editor", path=str(folder / "names.py")))
+    text = page.get_by_role("textbox", name="Text of names.py")
+    behind = page.locator(".code-field pre")
+    expect(behind).to_have_text(f"{lines}\n", use_inner_text=False)
+    expect(behind.locator(".hljs-string").first).to_have_text('"<b>0</b>"')
+    text.fill(f"def first(): pass\n{lines}")
+    expect(behind.locator(".hljs-title").first).to_have_text("first")
+    expect(behind).to_have_text(f"def first(): pass\n{lines}\n")
+    text.evaluate("field => field.scrollTo(120, 600)")
+    sight.await_value(
+        lambda: page.evaluate(
+            """() => {
+                const [field, pre] = ['textarea', 'pre'].map((name) => document.querySelector(`.code-field ${name}`))
+                const [one, other] = [field, pre].map((each) => each.getBoundingClientRect())
+                return [one.x - other.x - field.scrollLeft, one.y - other.y - field.scrollTop].map(Math.round)
+            }"""
+        ),
+        [0, 0],
+    )
+    sight.shoot("colours")
+    sight.check_access()
+
+    sight.goto(applet(session, "text-editor", path=str(folder / "names.txt")))
+    expect(page.get_by_role("textbox", name="Text of names.txt")).to_have_value("def no_colours(): pass\n")
+    expect(behind).to_have_count(0)
+
+
 def test_the_editor_shows_what_changed_since_the_agent_saw_the_file(desktop: Sight, place: Place) -> None:
     place.write("agent.yaml", READER, agent="reader")
     place.write("prompts/core.md", "You read files.\n", agent="reader")
