@@ -76,7 +76,7 @@ def test_no_screen_breaks_a_rule_of_access_or_of_the_policy(looking: Sight, plac
         "new-rule": ("/agents/pane/new/rule", "An instruction that the model must follow"),
         "settings": ("/agents/pane/settings", "Model, settings and tool servers."),
         "analytics": ("/analytics", "Where tokens go"),
-        "shared": ("/shared", "Open a shared file"),
+        "shared": ("/shared", "Choose a file"),
     }
     for name, (address, text) in screens.items():
         looking.goto(address)

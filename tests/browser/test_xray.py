@@ -82,12 +82,12 @@ def test_a_session_is_shared_as_a_file_that_opens_without_being_stored(
     begun.value.save_as(file)
     place.delete_sessions()
 
-    page.get_by_role("link", name="Open a shared file").click()
-    expect(page.get_by_role("heading", name="Open a shared file")).to_be_visible()
+    page.get_by_role("link", name="Open or import a session").click()
+    expect(page.get_by_role("heading", name="Open or import a session")).to_be_visible()
     other = tmp_path / "other.json"
     other.write_text("{}")
     page.get_by_label("Choose a file").set_input_files(other)
-    expect(page.get_by_role("alert")).to_contain_text("`windowpane share SESSION` makes one")
+    expect(page.get_by_role("alert")).to_contain_text("This is no session of Windowpane")
     page.get_by_label("Choose a file").set_input_files(file)
     expect(page.get_by_role("log", name="Conversation").get_by_text("It says 42.")).to_be_visible()
     expect(page.get_by_text("Nothing of it is stored")).to_be_visible()

@@ -17,6 +17,8 @@ interface Options {
   /** Let the request end even when the page is closed meanwhile. */
   keepalive?: boolean
   headers?: Record<string, string>
+  /** The body as it is, in place of the one that would be written as JSON. */
+  text?: string
 }
 
 export class ProblemError extends Error {
@@ -76,7 +78,7 @@ async function request<O extends Operation>(operation: O, given: Given<O>, optio
   try {
     response = await fetch(address(pattern, path, query), {
       method,
-      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      ...(body === undefined ? {} : { body: options.text ?? JSON.stringify(body) }),
       headers: { ...(body === undefined ? {} : { 'Content-Type': 'application/json' }), ...options.headers },
       ...(options.signal ? { signal: options.signal } : {}),
       ...(options.keepalive ? { keepalive: true } : {}),
@@ -118,6 +120,10 @@ export function problem(status: number, code: string, detail: string): ProblemDo
 
 /** What went wrong, in words for people. */
 export function said(error: unknown): string {
-  const text = error instanceof Error ? error.message : String(error)
-  return text.charAt(0).toUpperCase() + text.slice(1)
+  return sentence(error instanceof Error ? error.message : String(error))
+}
+
+/** A text with a capital letter at its beginning, unless it begins with a name such as `openai:gpt-4o` or `a.json`. */
+function sentence(text: string): string {
+  return /^\p{Ll}+(?=[\s,;'’]|$)/u.test(text) ? text.charAt(0).toUpperCase() + text.slice(1) : text
 }

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { SharedSession } from '../../api/schema.ts'
-import { answersOf, readShared } from './shared.ts'
+import { answersOf, readFile } from './shared.ts'
 
 const usage = { input_tokens: 10, output_tokens: 1, cache_read_tokens: 2, cache_write_tokens: 0 }
 const view = (number: number, turn: number | null) => ({ number, turn, usage, cost_usd: '0.5' })
@@ -23,8 +23,14 @@ const file = {
   comparisons: [{ before: { number: 1 }, after: { number: 3 } }],
 } as unknown as SharedSession
 
+function sharedIn(text: string): SharedSession {
+  const found = readFile(text)
+  if (found.kind !== 'share') throw new Error('not a share file')
+  return found.shared
+}
+
 test('a file answers for its session alone', () => {
-  const { id, answer } = answersOf(readShared(JSON.stringify(file)))
+  const { id, answer } = answersOf(sharedIn(JSON.stringify(file)))
   const path = { session_id: id }
 
   expect(answer('read_session', { path: { session_id: 'ses_1' } })).toBeUndefined()
@@ -58,7 +64,25 @@ test('neighbouring calls can be compared, and others are refused with a reason',
   expect(() => compare(2)).toThrow('only calls that follow one another')
 })
 
+test('an export is told apart, with what it holds', () => {
+  const events = [
+    { type: 'session.created', agent: 'guide', name: 'First name' },
+    { type: 'turn.started', turn: 1 },
+    { type: 'session.updated', changes: { name: 'Albums' } },
+    { type: 'turn.started', turn: 2 },
+  ].map((event, index) => ({ seq: index + 1, at: '', event }))
+  const text = JSON.stringify({ format: 'windowpane.session', version: 1, exported_at: '2026-01-02T03:04:05Z', events })
+
+  expect(readFile(text)).toEqual({
+    kind: 'export',
+    about: { name: 'Albums', agent: 'guide', turns: 2, at: '2026-01-02T03:04:05Z' },
+  })
+})
+
 test('another file is refused with a next step', () => {
-  expect(() => readShared('{')).toThrow('`windowpane share SESSION` makes one')
-  expect(() => readShared('{"format": "windowpane.session"}')).toThrow('`windowpane import FILE`')
+  expect(() => readFile('{')).toThrow('it is not JSON, or only the beginning of it. Take the file that “Export”')
+  expect(() => readFile('null')).toThrow('it is something else')
+  expect(() => readFile('{"format": "windowpane.session", "version": 2}')).toThrow(
+    'A newer Windowpane wrote this file (its format is 2, this one reads 1). Update',
+  )
 })

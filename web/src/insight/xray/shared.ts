@@ -1,20 +1,57 @@
-/** A share file: read and checked, and the answers that the server would give about its session. */
+/** A file with a session: read and checked; and of a share file the answers that the server would give about it. */
 
 import { problem, ProblemError, type Elsewhere, type Values } from '../../api/call.ts'
-import type { CallList, CallRecord, SharedSession } from '../../api/schema.ts'
+import type { CallList, CallRecord, SessionExport, SharedSession } from '../../api/schema.ts'
 
-/** Return the session that a file holds. What is not a share file is refused with a next step. */
-export function readShared(text: string): SharedSession {
-  let found: Partial<SharedSession> | null = null
+/** The most that a server takes of an export. */
+export const MOST_BYTES = 64 * 2 ** 20
+const NEWEST = 1
+
+export type ReadFile = { kind: 'share'; shared: SharedSession } | { kind: 'export'; about: AboutExport }
+
+/** What is told of an export before it is imported. */
+export interface AboutExport {
+  name: string
+  agent: string
+  turns: number
+  at: string
+}
+
+/** Return what a file holds. What is no session of Windowpane is refused with a next step. */
+export function readFile(text: string): ReadFile {
+  let found: Partial<Record<string, unknown>> | null
   try {
-    found = JSON.parse(text) as Partial<SharedSession> | null
+    found = JSON.parse(text) as Partial<Record<string, unknown>> | null
   } catch {
-    // What it is instead is said below.
+    throw refused('not JSON, or only the beginning of it')
   }
-  if (found?.format === 'windowpane.share' && found.version === 1) return found as SharedSession
-  if ((found?.format as string | undefined) === 'windowpane.session')
-    throw refused('This is an export. Import it with `windowpane import FILE`, or ask for a share file instead.')
-  throw refused('This is not a share file. `windowpane share SESSION` makes one.')
+  const { format, version } = found ?? {}
+  if (format !== 'windowpane.share' && format !== 'windowpane.session') throw refused('something else')
+  if (typeof version === 'number' && version > NEWEST)
+    throw new ProblemError(
+      problem(
+        400,
+        'newer_file',
+        `A newer Windowpane wrote this file (its format is ${version}, this one reads ${NEWEST}). Update this Windowpane, then open it again.`,
+      ),
+    )
+  if (format === 'windowpane.share') return { kind: 'share', shared: found as unknown as SharedSession }
+  return { kind: 'export', about: aboutOf(found as unknown as SessionExport) }
+}
+
+function aboutOf({ events, exported_at }: SessionExport): AboutExport {
+  const about = { name: '', agent: '', turns: 0, at: Number.isNaN(Date.parse(exported_at)) ? '' : exported_at }
+  for (const entry of Array.isArray(events) ? events : []) {
+    // What is wrong with it is said by the server.
+    const event = (entry as Partial<typeof entry> | null)?.event
+    if (!event) continue
+    if (event.type === 'session.created') {
+      about.name = event.name ?? ''
+      about.agent = event.agent
+    } else if (event.type === 'session.updated' && 'name' in event.changes) about.name = String(event.changes['name'])
+    else if (event.type === 'turn.started') about.turns++
+  }
+  return about
 }
 
 /** Return what answers calls about the session of a file, whose id is told apart from those on the server. */
@@ -80,6 +117,7 @@ function missing(text = 'This is not in the file.'): never {
   throw new ProblemError(problem(404, 'not_in_file', text))
 }
 
-function refused(text: string): ProblemError {
-  return new ProblemError(problem(400, 'not_a_share_file', text))
+function refused(what: string): ProblemError {
+  const text = `This is no session of Windowpane: it is ${what}. Take the file that “Export” or “Share as a file” in the menu of a session gives.`
+  return new ProblemError(problem(400, 'not_a_session', text))
 }
