@@ -148,10 +148,10 @@ def test_a_line_is_read_as_words_and_conditions() -> None:
     query = read_query('turns where "Dark mode" was left out, over 10k tokens, Übermut', owner="me")
 
     assert query.words == ("übermut",)
-    assert query.understood == ('"Dark mode" was left out', "over 10,000 tokens")
+    assert query.understood == ('"Dark mode" was left out', "the request has over 10,000 tokens")
     assert (query.wanted.least_tokens, query.wanted.most_tokens, query.wanted.owner) == (10_001, None, "me")
     assert read_query("the degraded road", owner=None).words == ("the", "degraded", "road")
-    assert read_query("degraded", owner=None).understood == ("selection was degraded",)
+    assert read_query("degraded", owner=None).understood == ("the selection was degraded",)
 
 
 @given(st.text(max_size=80), st.text(max_size=20))

@@ -62,14 +62,14 @@ def read_query(line: str, *, owner: str | None, agent: str | None = None) -> Fin
         understood.append(f"the agent is {agent}")
     for match in take(_LENGTH):
         tokens = min(round(float(match[2].replace(",", "")) * (1000 if match[3] else 1)), _LONGEST_TOKENS)
-        understood.append(f"{match[1].lower()} {tokens:,} tokens")
+        understood.append(f"the request has {match[1].lower()} {tokens:,} tokens")
         if match[1].lower() == "over":
             least = tokens + 1
         else:
             most = max(tokens - 1, 0)
     if take(_DEGRADED):
         facts.add(fact("degraded"))
-        understood.append("selection was degraded")
+        understood.append("the selection was degraded")
     if facts or least is not None or most is not None:
         # Only turns with a request have facts and a length.
         facts.add(fact("request"))
