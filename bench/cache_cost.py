@@ -3,6 +3,7 @@
     export WINDOWPANE_BENCH_DATA=/path/to/data
     python bench/cache_cost.py            # every provider, against the policy of the first version
     python bench/cache_cost.py --breaks   # and where each prompt stopped being the continuation of the last one
+    python bench/cache_cost.py --own      # without the sessions that are held out: settings are chosen by these
 
 Seven sessions of 30 turns (60 to 180 tools; dialogues of SGD and BFCL, tools of Toucan as distractors, questions
 about LoCoMo conversations) run through the real engine, for an agent with a core prompt, six rules, a reference and
@@ -12,7 +13,8 @@ blocks and keeps nothing below 1,024 tokens; OpenAI reads the longest common beg
 1,024 on, at 0.1 or 0.5. The baseline is the policy of the first version: tools picked each turn at a floor of 0.20,
 at most five, a window of eight messages, a summary every three turns. It is kept here and does not change when the
 engine's own `fresh` does. Seven more sessions, of other dialogues, another LoCoMo conversation and other distractors,
-are reported apart. Summaries are made without a model. Vectors are kept in `WINDOWPANE_BENCH_CACHE`.
+are reported apart. Summaries are made without a model. Vectors are kept in `WINDOWPANE_BENCH_CACHE`, those of
+messages too.
 """
 
 import argparse
@@ -31,14 +33,13 @@ from typing import Any
 
 import anyio
 
+from remembered import Texts, cache_folder
 from windowpane.context.request import OfferedTool, Request
 from windowpane.insight.past import past_turn
 from windowpane.models.base import CacheRules
 from windowpane.models.messages import cache_points
 from windowpane.request.hybrid_selector import HybridSelector
 from windowpane.request.stable.carry import array_of
-from windowpane.search.embedding.minilm import MiniLM
-from windowpane.search.embedding.vectors import VectorCache
 from windowpane.search.index import ItemIndex
 from windowpane.testing import FunctionTool, Reply, ScriptedModel, World, drain
 from windowpane.text.tokens import family_of, message_tokens, tool_tokens
@@ -244,7 +245,7 @@ class Ran:
     there: int = 0
 
 
-async def run(session: BenchSession, cache: Path, settings: str, rules: CacheRules | None) -> Ran:
+async def run(session: BenchSession, texts: Texts, settings: str, rules: CacheRules | None) -> Ran:
     """Run a session through the engine."""
     with tempfile.TemporaryDirectory() as folder:
         world = World(Path(folder))
@@ -264,7 +265,7 @@ async def run(session: BenchSession, cache: Path, settings: str, rules: CacheRul
         replies = [Reply(turn.reply) for turn in session.turns]
         world.model = ScriptedModel("test", replies, window_tokens=200_000, cache_rules=rules)
         async with AsyncExitStack() as stack:
-            world.selector = HybridSelector(ItemIndex(MiniLM(cache), VectorCache(cache)))
+            world.selector = HybridSelector(ItemIndex(texts))
             engine = await stack.enter_async_context(world.engine())
             created = await engine.sessions.create(settings={} if "search" in settings else {"search": PATIENT})
             ran = Ran()
@@ -406,18 +407,20 @@ _VOLATILE = ("recall", "resume", "fetched", "time_context", "user_context")
 # Reporting
 
 
-async def measure(data: Path, cache: Path, *, show_breaks: bool, only: Sequence[str]) -> None:
+async def measure(data: Path, texts: Texts, *, show_breaks: bool, own_only: bool, only: Sequence[str]) -> None:
     """Run everything and print a table for each group of sessions."""
-    for title, group in (("Sessions that the policy was made with", sessions(data)), ("Held out", held_out(data))):
+    groups = [("Sessions that the policy was made with", sessions(data))]
+    groups += [] if own_only else [("Held out", held_out(data))]
+    for title, group in groups:
         print(f"{title}\n")
-        await _measure_group(group, cache, show_breaks=show_breaks, only=only)
+        await _measure_group(group, texts, show_breaks=show_breaks, only=only)
         print()
 
 
 async def _measure_group(
-    all_sessions: Sequence[BenchSession], cache: Path, *, show_breaks: bool, only: Sequence[str]
+    all_sessions: Sequence[BenchSession], texts: Texts, *, show_breaks: bool, only: Sequence[str]
 ) -> None:
-    baseline = [await run(session, cache, BASELINE, None) for session in all_sessions]
+    baseline = [await run(session, texts, BASELINE, None) for session in all_sessions]
     sizes = [sum(block.tokens for block in blocks(request)) for ran in baseline for request in ran.requests]
     print(f"The median prompt of the first version has {median(sizes):,.0f} tokens.\n")
     print("| policy | cost, today = 1.00 | bar | recall of needed tools | tools or system first, outside re-bases |")
@@ -425,14 +428,14 @@ async def _measure_group(
     for provider in PROVIDERS:
         before = sum(cost(ran.requests, provider) for ran in baseline)
         recall = _recall(baseline)
-        print(f"| {provider.name}, first version | 1.00 ({before:,.0f}) | | {recall:.2f} | |", flush=True)
+        print(f"| {provider.name}, first version | 1.00 ({before:,.0f}) | | {recall:.3f} | |", flush=True)
         if only and not any(word in provider.name for word in only):
             continue
-        ours = [await run(session, cache, "cache: stable\n", provider.rules) for session in all_sessions]
+        ours = [await run(session, texts, "cache: stable\n", provider.rules) for session in all_sessions]
         after = sum(cost(ran.requests, provider) for ran in ours)
         early = sum(where in ("tools", "system") and not why for ran in ours for _, where, why in breaks(ran.requests))
         bar = "" if provider.bar is None else f"≤ {provider.bar:.2f}"
-        print(f"| {provider.name}, stable | {after / before:.2f} | {bar} | {_recall(ours):.2f} | {early} |", flush=True)
+        print(f"| {provider.name}, stable | {after / before:.2f} | {bar} | {_recall(ours):.3f} | {early} |", flush=True)
         if show_breaks:
             for session, was, ran in zip(all_sessions, baseline, ours, strict=True):
                 ratio = cost(ran.requests, provider) / cost(was.requests, provider)
@@ -451,13 +454,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--breaks", action="store_true", help="print where prompts stopped being a continuation")
     parser.add_argument("--only", nargs="*", default=[], help="providers whose names contain one of these words")
+    parser.add_argument("--own", action="store_true", help="leave out the sessions that are held out: to choose by")
     chosen = parser.parse_args()
     named = os.environ.get("WINDOWPANE_BENCH_DATA")
     if not named:
         print("Skipped: WINDOWPANE_BENCH_DATA does not name a folder with the data.")
         return
-    cache = Path(os.environ.get("WINDOWPANE_BENCH_CACHE") or Path(tempfile.gettempdir()) / "windowpane-bench")
-    anyio.run(lambda: measure(Path(named), cache, show_breaks=chosen.breaks, only=chosen.only))
+    texts = Texts(cache_folder())
+    anyio.run(lambda: measure(Path(named), texts, show_breaks=chosen.breaks, own_only=chosen.own, only=chosen.only))
 
 
 if __name__ == "__main__":

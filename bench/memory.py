@@ -20,9 +20,8 @@ import json
 import os
 import random
 import re
-import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -43,14 +42,14 @@ from memory_cases import (
     SMALL_TALK,
     STILL_TRUE,
 )
+from remembered import Texts, cache_folder
 from windowpane.context.ids import SessionId
 from windowpane.context.messages import AssistantMessage, Message, ModelReply, Step, UserMessage
 from windowpane.memory.extract import extract
 from windowpane.memory.recall import RecallCalibration, choose, recall
 from windowpane.memory.recent import RECENT, due, recent_messages
 from windowpane.search.base import SearchQuery
-from windowpane.search.embedding.minilm import MiniLM
-from windowpane.search.embedding.vectors import SCALE, Key, Stored, VectorCache, stored, vector_key
+from windowpane.search.embedding.vectors import SCALE, Stored, stored
 from windowpane.search.history import HistoryIndex
 from windowpane.search.past import HistoryResult, Past
 from windowpane.search.topic import new_topic
@@ -63,49 +62,6 @@ BUDGETS = (500, 1000, 2000)
 BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
 
 Floats = NDArray[np.float64]
-
-
-class Texts:
-    """Vectors by text, from the cache or from the model."""
-
-    def __init__(self, folder: Path) -> None:
-        self.minilm = MiniLM(folder)
-        self.cache = VectorCache(folder, most_vectors=5_000_000)
-
-    def load(self, wanted: dict[Key, str]) -> dict[Key, Stored]:
-        """Return the vectors of texts, by key."""
-        found = self.cache.read(list(wanted))
-        missing = [key for key in wanted if key not in found]
-        for start in range(0, len(missing), 128):
-            some = missing[start : start + 128]
-            fresh = dict(zip(some, stored(self.minilm.embed_now([wanted[key] for key in some])), strict=True))
-            self.cache.write(fresh)
-            found |= fresh
-        return found
-
-    @property
-    def model(self) -> str:
-        """Return the name of the model behind the vectors."""
-        return self.minilm.model
-
-    @property
-    def language(self) -> str | None:
-        """Return the language of the model behind the vectors."""
-        return self.minilm.language
-
-    async def vocabulary(self) -> Mapping[str, int]:
-        """Return the words that the model behind the vectors knows."""
-        return await self.minilm.vocabulary()
-
-    async def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return the vectors of texts, as an index asks for them."""
-        return np.stack(self.of(texts)).astype(np.float32) / np.float32(SCALE)
-
-    def of(self, texts: Sequence[str]) -> list[Stored]:
-        """Return the vectors of texts, in their order."""
-        keys = [vector_key(self.minilm.model, text) for text in texts]
-        found = self.load(dict(zip(keys, texts, strict=True)))
-        return [found[key] for key in keys]
 
 
 # Recall.
@@ -129,7 +85,7 @@ class Talk:
         self.evidence = [[position[gold] for gold in row["gold"]] for row in asked]
         self.past = Past(texts.minilm.model)
         self.past.add(self.messages)
-        self.past.fill(texts.load(self.past.missing(len(self.texts))))
+        self.past.fill(texts.load([*self.past.missing(len(self.texts)).values()]))
         self.alone = np.stack(texts.of(self.texts)).astype(np.float32) / SCALE
         self.vectors = texts.of(self.questions)
         self.results = [self.measure(q, v) for q, v in zip(self.questions, self.vectors, strict=True)]
@@ -673,8 +629,7 @@ def main() -> None:
     parser.add_argument("--fit", action="store_true")
     parser.add_argument("--large", action="store_true")
     arguments = parser.parse_args()
-    cache = os.environ.get("WINDOWPANE_BENCH_CACHE") or Path(tempfile.gettempdir()) / "windowpane-bench"
-    texts = Texts(Path(cache))
+    texts = Texts(cache_folder())
     if arguments.large:
         anyio.run(report_large, texts)
         return

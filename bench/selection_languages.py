@@ -7,10 +7,8 @@ Vectors are kept in `WINDOWPANE_BENCH_CACHE` (default: a folder of the system's 
 """
 
 import json
-import os
 import random
 import re
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -19,13 +17,11 @@ from string import ascii_lowercase
 import anyio
 import numpy as np
 
+from remembered import Texts, cache_folder
 from selection_quality import BenchQuery, ranking_figures, selection_figures
 from windowpane.context.items import Item, Reference, Tool
 from windowpane.request.hybrid_selector import HybridSelector
 from windowpane.search.embedding.base import Embedder, Vectors
-from windowpane.search.embedding.cached import CachedEmbedder
-from windowpane.search.embedding.minilm import MiniLM
-from windowpane.search.embedding.vectors import VectorCache
 from windowpane.search.index import ItemIndex
 
 DATA = Path(__file__).parent / "languages"
@@ -66,12 +62,12 @@ async def figures(selector: HybridSelector, items: Sequence[Item], asked: Sequen
     return found | {"silence": 100 * float(np.mean(silent or [np.nan])), "degraded": 100 * degraded / len(asked)}
 
 
-async def report(embedder: Embedder, folder: Path) -> None:
+async def report(embedder: Embedder) -> None:
     """Print one line for each language: messages and items both in it, then the messages with English items."""
     columns = (*COLUMNS, "silence", "degraded")
     print(f"\n| messages | items | {' | '.join(columns)} | of English F1 |\n|---|---|{'---|' * (len(columns) + 1)}")
     english = float("nan")
-    async with HybridSelector(ItemIndex(CachedEmbedder(embedder), VectorCache(folder))) as selector:
+    async with HybridSelector(ItemIndex(embedder)) as selector:
         for of_items in ("own", "English"):
             for language, name in LANGUAGES.items():
                 items = tools(language if of_items == "own" else "en")
@@ -101,7 +97,7 @@ def mistyped(text: str, rng: random.Random) -> str:
     return re.sub(r"[A-Za-z]{4,}", edited, text)
 
 
-async def report_typos(embedder: Embedder, folder: Path) -> None:
+async def report_typos(embedder: Embedder) -> None:
     """Print how the English messages do as they are and with typos, as they are read and as they are written."""
     items = tools("en")
     rng = random.Random(0)
@@ -109,7 +105,7 @@ async def report_typos(embedder: Embedder, folder: Path) -> None:
     typos = [replace(one, text=mistyped(one.text, rng)) for one in clean]
     print(f"\n| messages | mended | {' | '.join(COLUMNS)} |\n|---|---|{'---|' * len(COLUMNS)}")
     for mended, used in (("yes", embedder), ("no", WithoutVocabulary(embedder))):
-        async with HybridSelector(ItemIndex(CachedEmbedder(used), VectorCache(folder))) as selector:
+        async with HybridSelector(ItemIndex(used)) as selector:
             for name, asked in (("clean", clean), ("typos", typos)):
                 found = await figures(selector, items, asked)
                 print(f"| {name} | {mended} | {' | '.join(f'{found[column]:.1f}' for column in COLUMNS)} |", flush=True)
@@ -134,9 +130,9 @@ class WithoutVocabulary:
 
 def main() -> None:
     """Print the tables."""
-    folder = Path(os.environ.get("WINDOWPANE_BENCH_CACHE") or Path(tempfile.gettempdir()) / "windowpane-bench")
-    anyio.run(report, MiniLM(folder), folder)
-    anyio.run(report_typos, MiniLM(folder), folder)
+    texts = Texts(cache_folder())
+    anyio.run(report, texts)
+    anyio.run(report_typos, texts)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,6 @@ import argparse
 import json
 import os
 import re
-import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -27,13 +26,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from remembered import Texts, cache_folder
 from windowpane.context.items import ItemRef
 from windowpane.context.messages import Utterance
 from windowpane.search.base import Measurements, SearchQuery
 from windowpane.search.corpus import Corpus
 from windowpane.search.documents import Document
-from windowpane.search.embedding.minilm import MiniLM
-from windowpane.search.embedding.vectors import SCALE, Key, Stored, VectorCache, stored, vector_key
+from windowpane.search.embedding.vectors import SCALE
 from windowpane.search.follow_up import finds_enough, goes_on, repeats
 from windowpane.search.query import alone, latest, with_turns
 from windowpane.search.select import CALIBRATION, FEWEST, Calibration, evidence, select
@@ -66,38 +65,6 @@ class BenchQuery:
     text: str
     gold: frozenset[int]
     history: tuple[Utterance, ...]
-
-
-class Texts:
-    """Vectors by text, from the cache or from the model."""
-
-    def __init__(self, folder: Path) -> None:
-        self._model = MiniLM(folder)
-        self._cache = VectorCache(folder, most_vectors=5_000_000)
-        self._known: dict[Key, Stored] = {}
-
-    @property
-    def model(self) -> str:
-        return self._model.model
-
-    def load(self, texts: Sequence[str]) -> dict[Key, Stored]:
-        """Return the vectors of texts, by key."""
-        wanted = {vector_key(self.model, text): text for text in texts}
-        missing = [key for key in wanted if key not in self._known]
-        self._known |= self._cache.read(missing)
-        missing = [key for key in missing if key not in self._known]
-        for start in range(0, len(missing), 256):
-            some = missing[start : start + 256]
-            vectors = stored(self._model.embed_now([wanted[key] for key in some]))
-            fresh = dict(zip(some, vectors, strict=True))
-            self._cache.write(fresh)
-            self._known |= fresh
-        return {key: self._known[key] for key in wanted}
-
-    def of(self, texts: Sequence[str]) -> list[Stored]:
-        """Return the vectors of texts, in their order."""
-        found = self.load(texts)
-        return [found[vector_key(self.model, text)] for text in texts]
 
 
 class BenchPool:
@@ -454,8 +421,7 @@ def main() -> None:
         print("Selection quality skipped: WINDOWPANE_BENCH_DATA does not name a folder with the data.")
         return
     data = Path(os.environ["WINDOWPANE_BENCH_DATA"])
-    cache = os.environ.get("WINDOWPANE_BENCH_CACHE") or Path(tempfile.gettempdir()) / "windowpane-bench"
-    texts = Texts(Path(cache))
+    texts = Texts(cache_folder())
     sets = {name: BenchSet(data / name, texts) for half in HALVES for name in half if (data / name).is_dir()}
     everything = [*sets.values()]
     if arguments.fit or arguments.crossed or arguments.sizes:
