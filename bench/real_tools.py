@@ -10,7 +10,8 @@
 
 The servers are started and asked for their tools; no tool is called. `bench/data/real_tools.jsonl` has the messages
 with the tools that each needs (any of those named together will do) and a short query, without the tool's name, by
-which a model would ask for it. They were written before the first run.
+which a model would ask for it. They were written before the first run, and looked at since. Those of
+`real_tools_later.jsonl` were written before what the first ones had taught was built.
 """
 
 import json
@@ -18,20 +19,19 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 import anyio
 
+from remembered import Texts, cache_folder
 from windowpane.context.items import ItemRef, Tool
 from windowpane.context.messages import UserMessage
 from windowpane.request.assemble import item_tokens
 from windowpane.request.hybrid_selector import HybridSelector
 from windowpane.request.selector import Selection
-from windowpane.search.embedding.minilm import MiniLM
-from windowpane.search.embedding.vectors import VectorCache
 from windowpane.search.index import ItemIndex
 from windowpane.tools.base import ServerConfig
 from windowpane.tools.mcp import McpToolbox
@@ -72,9 +72,9 @@ class LabelledMessage:
     needs: tuple[NeededTool, ...]
 
 
-def labelled() -> list[LabelledMessage]:
-    """Return the messages, as they were written down."""
-    rows = [json.loads(line) for line in (HERE / "data" / "real_tools.jsonl").read_text(encoding="utf-8").splitlines()]
+def labelled(name: str) -> list[LabelledMessage]:
+    """Return the messages of a file, as they were written down."""
+    rows = [json.loads(line) for line in (HERE / "data" / name).read_text(encoding="utf-8").splitlines()]
     return [
         LabelledMessage(
             row["message"], tuple(NeededTool(frozenset(need["tools"]), need["query"]) for need in row["needs"])
@@ -113,14 +113,12 @@ def ranked(selection: Selection) -> list[ItemRef]:
     return [ref for _, ref in sorted(found, key=lambda pair: pair[0])]
 
 
-async def measure(tools: Sequence[Tool], cache: Path) -> None:
-    """Print what is selected, ranked and found for the labelled messages, and what general requests cost."""
-    selector = HybridSelector(ItemIndex(MiniLM(cache), VectorCache(cache)))
-    tokens = {tool.ref: item_tokens(tool, f"{tool.server}__{tool.name}") for tool in tools}
+async def figures(selector: HybridSelector, tools: Sequence[Tool], tokens: Mapping[ItemRef, int], name: str) -> str:
+    """Return the line of a file of labelled messages, and print what was missed."""
     needed = selected = top_ten = found = complete = 0
     counts: list[int] = []
     costs: list[int] = []
-    messages = labelled()
+    messages = labelled(name)
     for labels in messages:
         selection = await selector.select(labels.message, (), tools, SEARCH)
         taken, order = [chosen.item.ref for chosen in selection.chosen], ranked(selection)
@@ -139,10 +137,17 @@ async def measure(tools: Sequence[Tool], cache: Path) -> None:
             if need in missing or not need.met_by(answer):
                 print(f"  {labels.message!r}: {'|'.join(sorted(need.tools))}", end="")
                 print(f" selected: {need not in missing}, {need.query!r} finds it: {need.met_by(answer)}")
-    print("\n| messages | needed | in the first ten | selected | all needed | by one query | tools | tokens |")
-    print("|---|---|---|---|---|---|---|---|")
-    print(f"| {len(messages)} | {needed} | {top_ten} | {selected} | {complete} | {found} |", end="")
-    print(f" {sum(counts) / len(counts):.1f} (most {max(counts)}) | {sum(costs) / len(costs):.0f} |")
+    taken = f"{sum(counts) / len(counts):.1f} (most {max(counts)}) | {sum(costs) / len(costs):.0f}"
+    return f"| {name} | {len(messages)} | {needed} | {top_ten} | {selected} | {complete} | {found} | {taken} |"
+
+
+async def measure(tools: Sequence[Tool]) -> None:
+    """Print what is selected, ranked and found for the labelled messages, and what general requests cost."""
+    selector = HybridSelector(ItemIndex(Texts(cache_folder())))
+    tokens = {tool.ref: item_tokens(tool, f"{tool.server}__{tool.name}") for tool in tools}
+    lines = [await figures(selector, tools, tokens, name) for name in ("real_tools.jsonl", "real_tools_later.jsonl")]
+    print("\n| file | messages | needed | in the first ten | selected | all needed | by one query | tools | tokens |")
+    print("|---|---|---|---|---|---|---|---|---|", *lines, sep="\n")
     spent: list[int] = []
     for message in general():
         selection = await selector.select(message, (), tools, SEARCH)
@@ -158,13 +163,12 @@ def main() -> None:
         print("Real tools skipped: WINDOWPANE_BENCH_SERVERS does not name a folder with the servers.")
         return
     folder = Path(os.environ["WINDOWPANE_BENCH_SERVERS"])
-    cache = Path(os.environ.get("WINDOWPANE_BENCH_CACHE") or Path(tempfile.gettempdir()) / "windowpane-bench")
     print("| server | version | tools | state |\n|---|---|---|---|")
     with tempfile.TemporaryDirectory() as work:
         tools = anyio.run(tools_of_servers, folder, Path(work))
     print()
     if tools:
-        anyio.run(measure, tools, cache)
+        anyio.run(measure, tools)
     else:
         sys.exit("no server answered")
 

@@ -109,11 +109,17 @@ def test_only_the_end_of_a_long_turn_is_taken() -> None:
             "Save https://example.org/a.html as page.html",
             ("open a web page at a URL", "read or write a file"),
         ),
+        ("Please remember that I never eat nuts.", ("add, search or delete facts in a memory or knowledge graph",)),
+        ("What do you know about my sister?", ("add, search or delete facts in a memory or knowledge graph",)),
+        ("What do you know about volcanoes?", ()),
+        ("What is a good way to remember names, and why do we forget them?", ()),
         ("Mail ana@example.com about Node.js, e.g. version 3.5 and/or 4, by 5 p.m.", ()),
         ("-" * 50_000 + "." * 50_000 + "a." * 50_000, ()),
     ],
 )
-def test_a_message_that_names_an_address_or_a_file_says_so_to_the_tools(message: str, cues: tuple[str, ...]) -> None:
+def test_a_message_that_names_an_address_a_file_or_something_to_remember_says_so_to_the_tools(
+    message: str, cues: tuple[str, ...]
+) -> None:
     asked = alone(message)
 
     assert asked.cues == cues

@@ -1,5 +1,6 @@
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import pairwise
 from random import Random
 
 import numpy as np
@@ -155,6 +156,32 @@ def test_a_tool_far_behind_a_certain_one_is_spare_unless_it_is_of_the_same_serve
         ("world-clock", "time_in"),
         ("clock", "set_alarm"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("evidence", "kept"),
+    [
+        pytest.param((0.20, 0.25), [], id="neither"),
+        pytest.param((0.26, 0.25), ["run"], id="near in meaning"),
+        pytest.param((0.20, 0.32), ["run"], id="clear words"),
+    ],
+)
+def test_a_tool_that_is_neither_near_nor_has_clear_words_is_not_taken(
+    evidence: tuple[float, float], kept: list[str]
+) -> None:
+    choices = select(tools({("", "run"): evidence}), QUERY, TOOL_PRESETS["normal"])
+
+    assert names(choices) == kept
+
+
+def test_the_score_of_a_tool_does_not_jump_where_doubt_begins() -> None:
+    scores = [
+        next(iter(select(tools({("", "run"): (near / 1000, 0.25)}), QUERY, TOOL_PRESETS["normal"]))).score
+        for near in range(200, 300)
+    ]
+
+    assert scores == sorted(scores)
+    assert max(after - before for before, after in pairwise(scores)) < 0.05
 
 
 @given(st.dictionaries(st.tuples(st.sampled_from("ab"), st.text("abcdef", min_size=1, max_size=3)), evidence_of_tools))

@@ -23,6 +23,9 @@ from windowpane.search.words import Words, document_languages
 CLAUSE_SHARE = 0.3
 """How much of an item's nearness is that to the nearest clause, where a message has several."""
 
+CUE_SHARE = 0.6
+"""The same for cues: that a message names a file or a web address says more about a tool than its other words do."""
+
 EARLIER_WORDS_SHARE = 0.7
 """How much the words of earlier turns count in a follow-up, against those of the message."""
 
@@ -127,10 +130,10 @@ class Corpus:
         counted = [(query.message, 1.0), (query.earlier, EARLIER_WORDS_SHARE * query.context_share)]
         counted = [(text, weight) for text, weight in counted if text and weight]
         scores = np.round(self._words.scores(counted), DECIMALS)
-        if query.cues and self.domain != "tool":
-            vectors = vectors[: -len(query.cues)]
+        cues = len(query.cues) if self.domain == "tool" else 0
+        vectors = vectors[: len(vectors) - len(query.cues) + cues]
         nearness = self._nearness(query, vectors)
-        meaning = self._meaning(nearness)
+        meaning = self._meaning(nearness, cues)
         query_words = frozenset(word for text, _ in counted for word in self._words.words(text))
         found = PassageFinder(self._passages, self._starts, nearness[0], query_words, self._words.words)
         return Measurements(self.domain, self._keys, meaning, scores, self._name_ranks, found)
@@ -164,16 +167,18 @@ class Corpus:
                 near[number, start : start + _ROWS_AT_ONCE] = np.vecdot(block, vector)
         return near
 
-    def _meaning(self, nearness: Sequence[Matrix]) -> NDArray[np.float64]:
-        """Return the nearness of each document: that of its best passage, clauses and server counted in."""
+    def _meaning(self, nearness: Sequence[Matrix], cues: int) -> NDArray[np.float64]:
+        """Return the nearness of each document: that of its best passage, clauses, cues and server counted in."""
         if not len(self.texts):
             return np.zeros(0)
         best = [np.maximum.reduceat(near, self._starts).astype(np.float64) for near in nearness]
         unknown = best[0] <= -1
         meaning = best[0]
-        if len(best) > 1:
-            clause = np.maximum.reduce([meaning, *best[1:]])
-            meaning = (1 - CLAUSE_SHARE) * meaning + CLAUSE_SHARE * clause
+        clauses = len(best) - cues if len(best) > cues else 1
+        for share, others in ((CLAUSE_SHARE, best[1:clauses]), (CUE_SHARE, best[clauses:])):
+            if others:
+                nearest = np.maximum.reduce([meaning, *others])
+                meaning = (1 - share) * meaning + share * nearest
         if self._servers is not None:
             where = self._servers.members
             near = self._servers.nearness(meaning[where])

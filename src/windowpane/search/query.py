@@ -159,7 +159,8 @@ def _clause_note(clauses: tuple[str, ...]) -> str:
     return f"searched as a whole and by each of its {len(clauses)} clauses" if clauses else ""
 
 
-# What a message names, and how tools for it are described: "notes.txt" does not say "file", nor "example.com" "web".
+# What a message names, and how tools for it are described: "notes.txt" does not say "file", nor "example.com" "web",
+# nor "remember that I moved" "memory".
 _ADDRESS = re.compile(
     r"https?://\S+|(?<![\w@.-])(?:[a-z0-9-]+\.)+(?:com|org|net|edu|gov|io|dev|app|info|eu|uk|de|fr|nl|it|es|ch|jp)\b(?:/\S*)?",
     re.IGNORECASE,
@@ -170,14 +171,26 @@ _FILE = re.compile(
     r"|[jt]sx?|java|cpp|rs|go|rb|php|sh|sql|tex|bak|tmp)\b|(?<![\w:/])(?:~|\.{1,2})?/[\w.-]+/[\w./-]*",
     re.IGNORECASE,
 )
-_CUES = {"a web address": "open a web page at a URL", "a file": "read or write a file"}
+_MEMORY = re.compile(
+    r"(?:^|[.!?;,]\s+|\band\s+)(?:please\s+|now\s+|also\s+)?(?:remember|memori[sz]e|forget|note)"
+    r"\s+(?:that|what|this|it|everything|all|about|my|our|who|where|when|how)\b"
+    r"|\bkeep (?:that|this|it) in mind\b|\bdo(?:n't| not) forget that\b|\bdo you still know\b"
+    r"|\b(?:do|can|did) you (?:still )?(?:remember|recall)\b|\bI(?: have|'ve)? told you\b"
+    r"|\bwhat do you (?:still )?(?:know|remember|recall) (?:about|of) (?:me\b|my\b|our\b|(?-i:[A-Z]))",
+    re.IGNORECASE,
+)
+_CUES = {
+    "a web address": (_ADDRESS, "open a web page at a URL"),
+    "a file": (_FILE, "read or write a file"),
+    "what is to be remembered": (_MEMORY, "add, search or delete facts in a memory or knowledge graph"),
+}
 
 
 def _named(message: str) -> dict[str, str]:
     """Return the kinds of thing that a message names, with the words that tools for them are described by."""
-    address = _ADDRESS.search(message) is not None
-    file = _FILE.search(_ADDRESS.sub(" ", message)) is not None
-    return {kind: cue for (kind, cue), there in zip(_CUES.items(), (address, file), strict=True) if there}
+    # What looks like a file in an address is none.
+    rest = _ADDRESS.sub(" ", message)
+    return {kind: cue for kind, (shape, cue) in _CUES.items() if shape.search(message if shape is _ADDRESS else rest)}
 
 
 def _cue_note(named: Mapping[str, str]) -> str:

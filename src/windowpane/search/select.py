@@ -47,8 +47,9 @@ class Calibration:
     of the number of candidates (among many, something is always near), and the share of context: a follow-up is
     likelier to need something than a first message. `behind_text` and `behind_tools` are what a step behind the first
     takes away. A tool that is far behind, and not of the first one's server, also loses what the first has in certainty
-    above `certain`: all of it at `far` steps. That another tool fits well says nothing for this one. The last three are
-    used where no meaning was measured.
+    above `certain`: all of it at `far` steps. That another tool fits well says nothing for this one. Where no tool is
+    `near` in meaning and none has `clear` words, all of them lose `doubt`: so weak a likeness is found for any message.
+    (Not for a follow-up, which says little itself.) The last three are used where no meaning was measured.
     """
 
     order_meaning: float
@@ -63,6 +64,9 @@ class Calibration:
     behind_tools: float
     certain: float
     far: float
+    near: float
+    clear: float
+    doubt: float
     words_base: float
     words_per_words: float
     words_per_gap: float
@@ -83,10 +87,16 @@ CALIBRATION = Calibration(
     behind_tools=0.35,
     certain=0.0,
     far=8.0,
+    near=0.25,
+    clear=0.31,
+    doubt=3.0,
     words_base=-3.98,
     words_per_words=8.83,
     words_per_gap=-1.2,
 )
+
+DOUBT_GROWS = 0.02
+"""How far below `near` and `clear` the whole of `doubt` is reached: a score never jumps."""
 
 FEWEST = 10
 """Fewer candidates are judged like so many: there is no telling from two or three what is usual."""
@@ -264,8 +274,15 @@ def calibrated(measured: Measurements, context_share: float, calibration: Calibr
     steps = order.max() - order
     if not tools:
         return _chance(need - weights.behind_text * steps)
+    if not context_share:
+        need -= weights.doubt * _below(weights.near, meaning.max()) * _below(weights.clear, words.max())
     spare = np.where(companions, 0.0, max(need - weights.certain, 0.0) * np.minimum(steps / weights.far, 1.0))
     return _chance(need - weights.behind_tools * steps - spare)
+
+
+def _below(limit: float, value: float) -> float:
+    """Return between 0 and 1 how clearly a value is below a limit."""
+    return min(max((limit - value) / DOUBT_GROWS, 0.0), 1.0)
 
 
 def _companions(measured: Measurements, order: Floats) -> NDArray[np.bool_]:
