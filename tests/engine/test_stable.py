@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -11,13 +12,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from windowpane.context.carried import Additions
-from windowpane.context.items import rule_ref
+from windowpane.context.items import Item, rule_ref
+from windowpane.context.messages import Message
 from windowpane.context.request import Request, RequestMessage
 from windowpane.engine import Engine
 from windowpane.insight.past import past_turn
 from windowpane.insight.replay import rebuilt
 from windowpane.models.base import CacheRules
-from windowpane.request.selector import FixedSelector
+from windowpane.request.selector import FixedSelector, Selection
 from windowpane.request.stable.carry import array_of, is_volatile
 from windowpane.testing import Call, Reply, ScriptedModel, World, drain, tool
 
@@ -134,6 +136,53 @@ async def test_tools_stay_and_only_lists_without_additions_break(tmp_path: Path,
     assert goes_on(second, third)
     declared = [tuple(each.offered_name for each in request.declared) for request in (first, second)]
     assert declared == ([("files__grep",), ()] if additions == "by_reference" else [(), ()])
+
+
+class Asked(FixedSelector):
+    """Remembers by which settings of tools it was asked to select."""
+
+    def __init__(self) -> None:
+        super().__init__({"one": {"files:find": 0.9}})
+        self.tools: list[Any] = []
+
+    async def select(
+        self, message: str, recent: Sequence[Message], candidates: Sequence[Item], settings: Mapping[str, Any]
+    ) -> Selection:
+        self.tools.append(settings.get("tools"))
+        return await super().select(message, recent, candidates, settings)
+
+
+@pytest.mark.parametrize(
+    ("additions", "read", "own", "asked"),
+    [
+        ("by_reference", 0.1, "", [None]),
+        ("with_definitions", 0.1, "", [{"floor": 0.15, "top_n": 8, "share_of_best": 0.35}]),
+        # An idle tool leaves at once here, and must come back.
+        ("with_definitions", 0.5, "", [{"floor": 0.12, "top_n": 7, "share_of_best": 0.3}]),
+        (
+            None,
+            0.1,
+            "",
+            # The first request writes its list anyway, and so takes more along.
+            [{"floor": 0.35, "top_n": 1}, {"floor": 0.02, "top_n": 20, "share_of_best": 0.0}],
+        ),
+        ("with_definitions", 0.1, "search: {tools: {top_n: 3}}\n", [{"top_n": 3}]),
+    ],
+)
+async def test_on_how_weak_evidence_a_tool_enters_follows_from_what_entering_and_carrying_cost(
+    tmp_path: Path, additions: Additions | None, read: float, own: str, asked: list[Any]
+) -> None:
+    world = stable_world(tmp_path, additions=additions)
+    world.model = ScriptedModel("test", [Reply("Done.")], cache_rules=CacheRules(read=read, additions=additions))
+    world.write("agent.yaml", STABLE + own)
+    world.toolbox.put("files", [tool("read"), tool("find", include="agent")])
+    world.selector = selector = Asked()
+
+    async with world.engine() as engine:
+        session = await engine.sessions.create()
+        await drain(engine.turn(session.id, "one"))
+
+    assert selector.tools == asked
 
 
 @pytest.mark.parametrize(

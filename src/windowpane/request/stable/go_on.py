@@ -23,16 +23,20 @@ from windowpane.request.gather import Gathered
 from windowpane.request.order import StandingItem
 from windowpane.request.settings import cache_order
 from windowpane.request.stable.carry import break_in, built, carry_change, measured, strictly
-from windowpane.request.stable.rebase import CarryPlan, Circumstances, decide, is_cold
+from windowpane.request.stable.rebase import CarryPlan, Circumstances, decide, idle_turns, is_cold
 from windowpane.text.render import render_item
 
 MOST_DECLARED = 1000
 """Of so many tools a provider is told before the model needs them; where there are more, tools stand in one list."""
 
 ENTRY = {"floor": 0.15, "top_n": 8, "share_of_best": 0.35}
-"""Where tools can be added in the middle of a conversation, those enter that come near the best."""
+"""Where a message of the conversation brings a tool's definition, those enter that come near the best. Where it only
+names a tool that was declared, they enter as elsewhere: on weak evidence."""
 
-LISTED_ENTRY = {"floor": 0.4, "top_n": 1}
+RETURN_ENTRY = {"floor": 0.12, "top_n": 7, "share_of_best": 0.3}
+"""The same where reading is so dear that an unused tool is idle after one turn: it must come back more easily."""
+
+LISTED_ENTRY = {"floor": 0.35, "top_n": 1}
 """Where a new tool changes the list that stands first, only a clear best one is worth that."""
 
 BATCH = {"floor": 0.02, "top_n": 20, "share_of_best": 0.0}
@@ -55,9 +59,11 @@ class Caching:
 
     def on_entry(self, search: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the search settings by which items enter a prompt that goes on."""
-        if not self.stable:
+        if not self.stable or self.additions == "by_reference":
             return search
-        return _for_tools(search, LISTED_ENTRY if self.additions is None else ENTRY)
+        if self.additions is None:
+            return _for_tools(search, LISTED_ENTRY)
+        return _for_tools(search, RETURN_ENTRY if idle_turns(self.rules) == 1 else ENTRY)
 
     def at_a_break(self, search: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the search settings of a request whose list of tools is written again anyway."""

@@ -28,7 +28,7 @@ MOST_TOOLS = 40
 WINDOW_SHARE = 0.4
 """How much of the window the history may take."""
 
-CHEAP_SIZE, SIZE_POWER = 8000, 0.6
+CHEAP_SIZE, SIZE_POWER = 8000, 0.65
 """How many tokens of history are carried where that is cheap, and how fast that falls with the price of reading."""
 
 FRESH_TOKENS = 3000
@@ -42,7 +42,7 @@ def history_limit(rules: CacheRules | None, window_tokens: int) -> int:
     """Return how many tokens of history are carried before it is summed up.
 
     Rent grows with the square of the length, rewriting only with it, so the best length falls about with the root of
-    the price of reading: 8,000 tokens at 0.1, 3,000 at 0.5. `rules` is None where nothing is kept.
+    the price of reading: 8,000 tokens at 0.1, 2,800 at 0.5. `rules` is None where nothing is kept.
     """
     read = max(rules.read, CHEAP_READ) if rules else 1.0
     size = FRESH_TOKENS if rules is None else int(CHEAP_SIZE * (CHEAP_READ / read) ** SIZE_POWER)
