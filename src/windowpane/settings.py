@@ -38,6 +38,14 @@ class Settings(BaseSettings):
         description="What tells workers of one another's changes, and of words while they are written: "
         "`nats://host:4222` or `redis://host:6379/0`. Default: the store, where it can.",
     )
+    blobs_url: str | None = Field(
+        default=None,
+        description="Where large texts and files of sessions are kept: `s3://bucket/prefix?endpoint=https://host` or "
+        "`file:///folder`. Default: in the store.",
+    )
+    blobs_from_bytes: int = Field(
+        default=65_536, ge=1, description="With `blobs_url`: from what size on a text is kept there, in bytes."
+    )
     encryption_key: SecretStr | None = Field(
         default=None,
         description="Encrypts what is kept of sessions: 32 random bytes in base64. Several keys, separated by commas: "

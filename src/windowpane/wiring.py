@@ -26,8 +26,11 @@ if TYPE_CHECKING:
     from windowpane.search.embedding.minilm import MiniLM
     from windowpane.search.embedding.vectors import VectorCache
     from windowpane.stores.base import Store
+    from windowpane.stores.blobs.store import ObjectTextStore
     from windowpane.stores.encrypted.keys import KeyRing
     from windowpane.tools.base import Toolbox
+
+    LargeTexts = Callable[[Store], ObjectTextStore]
 
 TOUCH_EVERY_S = 1.0
 """How often, at most, a worker writes down that a session that can expire is being used."""
@@ -218,7 +221,7 @@ def open_sessions(settings: Settings, bus: "Bus | None" = None) -> "Store":
         InvalidSettingError: a URL names no store that there is, or the archive would never be used.
     """
     keys = encryption_keys(settings)
-    store = open_store(settings.database_url, keys, bus)
+    store = open_store(settings.database_url, keys, bus, open_blobs(settings))
     if settings.profile == "durable":
         if settings.archive_url is not None:
             raise InvalidSettingError("archive_url", "only sessions of the profile `ephemeral` expire; set `profile`")
@@ -254,13 +257,34 @@ def encryption_keys(settings: Settings) -> "KeyRing | None":
         raise InvalidSettingError("encryption_key_file", f"{file} cannot be read: {error.strerror}") from None
 
 
-def open_store(url: str, keys: "KeyRing | None" = None, bus: "Bus | None" = None) -> "Store":
-    """Return the store that a URL names, encrypted when there are keys.
+def open_blobs(settings: Settings) -> "LargeTexts | None":
+    """Return what keeps the large texts of a store elsewhere, or None when the store keeps them.
+
+    Raises:
+        InvalidSettingError: the URL names nothing that there is.
+    """
+    if settings.blobs_url is None:
+        return None
+    try:
+        from windowpane.stores.blobs.object_store import ObjectStore
+        from windowpane.stores.blobs.store import ObjectTextStore
+    except ModuleNotFoundError:
+        raise InvalidSettingError("blobs_url", "install its client with `pip install windowpane[s3]`") from None
+    objects = ObjectStore(settings.blobs_url)
+    return lambda store: ObjectTextStore(store, objects, settings.blobs_from_bytes)
+
+
+def open_store(
+    url: str, keys: "KeyRing | None" = None, bus: "Bus | None" = None, blobs: "LargeTexts | None" = None
+) -> "Store":
+    """Return the store that a URL names, encrypted when there are keys; `blobs` keeps its large texts elsewhere.
 
     Raises:
         InvalidSettingError: the URL names no store that there is.
     """
     store = _open_plain(url, bus)
+    if blobs is not None:
+        store = blobs(store)
     if keys is None:
         return store
     from windowpane.stores.encrypted.store import EncryptedStore

@@ -118,3 +118,22 @@ async def test_a_model_that_gives_no_word_back_is_not_blamed_on_its_template(
         "doubtful",
         "it repeated none of the code words that it was sent",
     )
+
+
+async def test_doctor_tries_the_place_for_large_texts(tmp_path: Path) -> None:
+    async def about_the_store(url: str) -> Finding:
+        settings = Settings(data=tmp_path, blobs_url=url, blobs_from_bytes=10)
+        async for finding in examine(settings, ask=False, wait_s=0):
+            return finding
+        raise AssertionError
+
+    good, bad = [await about_the_store(url) for url in (f"file://{tmp_path / 'objects'}", "ftp://host")]
+
+    assert (good.health, good.detail.partition("; ")[2]) == (
+        "good",
+        f"texts from 10 bytes on in file://{tmp_path / 'objects'}",
+    )
+    assert (bad.health, bad.detail.partition(", ")[0]) == (
+        "broken",
+        "blobs_url: write s3://bucket/prefix?endpoint=https://host&region=name",
+    )

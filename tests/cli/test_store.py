@@ -2,9 +2,11 @@
 
 import base64
 import json
+import os
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import anyio
@@ -160,3 +162,31 @@ def test_copying_encrypts_changes_the_key_and_decrypts(tmp_path: Path) -> None:
     assert "no key is set; nothing was changed" in without[1]
     assert "are encrypted with the key with the id" in wrong[1]
     assert "the sessions of this store are not encrypted; nothing was changed" in to_plain[1]
+
+
+def test_large_texts_are_copied_as_objects_and_leftovers_are_swept(tmp_path: Path) -> None:
+    source, target, objects = tmp_path / "from.db", tmp_path / "to.db", tmp_path / "objects"
+    whole = fill(source, 2)
+    run = partial(
+        windowpane,
+        tmp_path,
+        "store",
+        WINDOWPANE_BLOBS_URL=f"file://{objects}",
+        WINDOWPANE_BLOBS_FROM_BYTES="1",
+        WINDOWPANE_STORE_URL=f"sqlite:///{target}",
+    )
+
+    copied = run("copy", f"sqlite:///{source}", f"sqlite:///{target}")
+    back = run("copy", f"sqlite:///{target}", f"sqlite:///{tmp_path / 'back.db'}")
+    (objects / "left").mkdir()
+    (objects / "left" / "over").write_bytes(b"x")
+    os.utime(objects / "left" / "over", (0, 0))
+    swept = run("sweep")
+    again = run("sweep", "--json")
+    nowhere = windowpane(tmp_path, "store", "sweep")
+
+    assert (copied.code, back.code, swept.code) == (0, 0, 0)
+    assert digests(target) != whole, "the texts are elsewhere"
+    assert swept.out.strip() == "5 objects, 1 of them removed."
+    assert json.loads(again.out) == {"objects": 4, "removed": 0}
+    assert (nowhere.code, "set WINDOWPANE_BLOBS_URL" in nowhere.err) == (1, True)

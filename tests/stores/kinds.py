@@ -69,6 +69,13 @@ def _open_postgres(place: str) -> Store:
     return PostgresStore(place)
 
 
+def _open_objects(store: Store, place: str) -> Store:
+    from windowpane.stores.blobs.object_store import ObjectStore
+    from windowpane.stores.blobs.store import ObjectTextStore
+
+    return ObjectTextStore(store, ObjectStore(f"file://{place}-objects"), from_bytes=1)
+
+
 def _open_redis(place: str) -> Store:
     from windowpane.stores.redis.store import RedisStore
 
@@ -86,6 +93,12 @@ PLAIN_KINDS = (
         shared=False,
     ),
     Kind("sqlite", fresh=lambda directory: str(directory / "sessions.db"), open=SQLiteStore, shared=True),
+    Kind(
+        "sqlite-objects",
+        fresh=lambda directory: str(directory / "sessions.db"),
+        open=lambda place: _open_objects(SQLiteStore(place), place),
+        shared=False,
+    ),
     Kind(
         "postgres",
         fresh=lambda directory: fresh_database(),
@@ -115,7 +128,7 @@ def _encrypted(kind: Kind) -> Kind:
     return replace(kind, name=f"{kind.name}-encrypted", open=opened, shared=kind.name == "sqlite", serve=None)
 
 
-ENCRYPTED = frozenset(("sqlite", "postgres", "redis"))
+ENCRYPTED = frozenset(("sqlite", "sqlite-objects", "postgres", "redis"))
 """Encryption is a layer above any store; it is tried above one of each engine."""
 
 KINDS = (*PLAIN_KINDS, *(_encrypted(kind) for kind in PLAIN_KINDS if kind.name in ENCRYPTED))

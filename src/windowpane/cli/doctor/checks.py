@@ -17,7 +17,7 @@ from windowpane.cli.doctor.code_words import PARTS, Heard, ask_for_code_words
 from windowpane.cli.errors import in_one_line
 from windowpane.cli.terminal import counted
 from windowpane.context.events import SessionCreated
-from windowpane.context.ids import new_session_id
+from windowpane.context.ids import content_hash, new_session_id
 from windowpane.context.request import CallSettings
 from windowpane.context.session import SessionSettings
 from windowpane.engine import Engine
@@ -34,9 +34,10 @@ from windowpane.models.base import ECHO
 from windowpane.models.setup.environment import OLLAMA_URL, SETUPS
 from windowpane.request.prompt.sections import build_prompt
 from windowpane.settings import Settings, without_password
+from windowpane.stores.base import Store
 from windowpane.stores.detect import refuse_sealed
 from windowpane.tools.base import ServerStatus
-from windowpane.wiring import encryption_keys, open_bus, open_embedder, open_engine, open_store
+from windowpane.wiring import encryption_keys, open_blobs, open_bus, open_embedder, open_engine, open_store
 
 REACH_S = 5.0
 """How long the address of a model server may take to answer."""
@@ -80,22 +81,33 @@ async def examine(settings: Settings, *, ask: bool, wait_s: float) -> AsyncItera
 async def _store(settings: Settings) -> Finding:
     """Open the store and write to it, as a session would."""
     url, trial = settings.database_url, new_session_id()
+    blobs = (settings.blobs_url or "").partition("?")[0]
     created = SessionCreated(agent="", owner="doctor", settings={}, items=())
     try:
-        async with open_store(url, encryption_keys(settings)) as store:
+        async with open_store(url, encryption_keys(settings), blobs=open_blobs(settings)) as store:
             await refuse_sealed(store)
-            await store.append(trial, [created], expected_seq=0)
+            large = "x" * settings.blobs_from_bytes if settings.blobs_url else "x"
+            await store.append(trial, [created], expected_seq=0, blobs={content_hash(large): large})
+            await store.blob(trial, content_hash(large))
             await store.delete(trial)
             # Only Redis can be set up so that a restart loses sessions.
-            durability = getattr(getattr(store, "inner", store), "durability", None)
+            durability = _durability(store)
     except EncryptionKeyError as error:
         return Finding("store", "broken", in_one_line(error))
     except StoreError as error:
         return Finding("store", "broken", in_one_line(error), "choose another store with --store-url or --data")
     except WindowpaneError as error:
         return Finding("store", "broken", in_one_line(error), "correct this setting")
-    keeps = (f"; {durability}" if durability else "") + ("; encrypted" if store.encrypted else "")
+    keeps = f"; texts from {settings.blobs_from_bytes:,} bytes on in {blobs}" if blobs else ""
+    keeps += (f"; {durability}" if durability else "") + ("; encrypted" if store.encrypted else "")
     return Finding("store", "good", f"{without_password(url)} can be opened and written{keeps}")
+
+
+def _durability(store: Store) -> object:
+    """Return what a store says about acknowledged writes, however many stores are around it."""
+    while (inner := getattr(store, "inner", None)) is not None:
+        store = inner
+    return getattr(store, "durability", None)
 
 
 async def _bus(url: str) -> Finding:

@@ -1,4 +1,4 @@
-"""`windowpane store`: copy sessions between stores."""
+"""`windowpane store`: copy sessions between stores, and remove objects that none of them names."""
 
 import sys
 from contextlib import AsyncExitStack
@@ -14,9 +14,11 @@ from windowpane.cli.terminal import Screen, counted
 from windowpane.errors import InvalidInputError
 
 if TYPE_CHECKING:
+    from windowpane.settings import Settings
     from windowpane.stores.base import Store
     from windowpane.stores.copy import Copied, Step
     from windowpane.stores.encrypted.keys import KeyRing
+    from windowpane.wiring import LargeTexts
 
 app = new_app(no_args_is_help=True)
 
@@ -25,11 +27,12 @@ STEPS: "dict[Step, str]" = {"copy": "copying", "verify": "comparing"}
 
 @app.callback()
 def store() -> None:
-    """Copy sessions from one store to another.
+    """Copy sessions from one store to another, or remove leftover objects.
 
     \b
-    Example:
+    Examples:
       windowpane store copy sqlite:////srv/windowpane.db postgresql://db.example/windowpane
+      WINDOWPANE_BLOBS_URL=s3://windowpane/texts windowpane store sweep
     """
 
 
@@ -59,7 +62,8 @@ def copy(
 
     from windowpane.wiring import encryption_keys
 
-    keys = encryption_keys(local_settings("it opens both stores from this machine"))
+    settings = local_settings("it opens both stores from this machine")
+    keys = encryption_keys(settings)
     if decrypt and keys is None:
         raise InvalidInputError("--decrypt needs the key of FROM; set WINDOWPANE_ENCRYPTION_KEY")
     if source == target:
@@ -71,7 +75,7 @@ def copy(
     if scheme == "sqlite" and not Path(path).exists():
         raise InvalidInputError(f"no file {path}; FROM must exist")
     screen = Screen(remarks_aside=as_json)
-    copied = anyio.run(_copied, source, target, keys, decrypt)
+    copied = anyio.run(_copied, source, target, keys, decrypt, settings)
     for error in copied.refused:
         screen.fail(in_one_line(error))
     if as_json:
@@ -90,13 +94,13 @@ def copy(
     raise typer.Exit(0 if copied.complete else 1)
 
 
-async def _copied(source: str, target: str, keys: "KeyRing | None", decrypt: bool) -> "Copied":
+async def _copied(source: str, target: str, keys: "KeyRing | None", decrypt: bool, settings: "Settings") -> "Copied":
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     from windowpane.stores.copy import copy_store
     from windowpane.stores.detect import refuse_sealed
-    from windowpane.wiring import open_store
+    from windowpane.wiring import open_blobs, open_store
 
     shown = Progress(
         TextColumn("{task.description}"),
@@ -114,23 +118,58 @@ async def _copied(source: str, target: str, keys: "KeyRing | None", decrypt: boo
         shown.update(task, description=STEPS[step], completed=done, total=total)
 
     async with AsyncExitStack() as stack:
-        ours = await stack.enter_async_context(await _source(source, keys))
-        theirs = await stack.enter_async_context(open_store(target, None if decrypt else keys))
+        blobs = open_blobs(settings)
+        ours = await stack.enter_async_context(await _source(source, keys, blobs))
+        theirs = await stack.enter_async_context(open_store(target, None if decrypt else keys, blobs=blobs))
         for opened in (ours, theirs):
             await refuse_sealed(opened)
         stack.enter_context(shown)
         return await copy_store(ours, theirs, on_progress)
 
 
-async def _source(url: str, keys: "KeyRing | None") -> "Store":
+async def _source(url: str, keys: "KeyRing | None", blobs: "LargeTexts | None") -> "Store":
     """Return the store to copy from: with the keys when there are any and its sessions are encrypted."""
     from windowpane.stores.detect import holds_sealed
     from windowpane.wiring import open_store
 
     if keys is None:
-        return open_store(url)
+        return open_store(url, blobs=blobs)
     async with open_store(url) as plain:
-        return open_store(url, keys if await holds_sealed(plain) else None)
+        return open_store(url, keys if await holds_sealed(plain) else None, blobs=blobs)
+
+
+@app.command()
+def sweep(as_json: Json = False) -> None:
+    """Remove objects of WINDOWPANE_BLOBS_URL that no session of the store names and that are older than an hour.
+
+    A worker that ends in the middle of a write, or a service that is away during a deletion, can leave such objects.
+    Sessions may be used meanwhile. Objects of sessions that another store has in the same place are removed as well:
+    give each store a prefix of its own.
+    """
+    import anyio
+
+    settings = local_settings("it opens the store from this machine")
+    if settings.blobs_url is None:
+        raise InvalidInputError("there is no place for large texts beside the store; set WINDOWPANE_BLOBS_URL")
+    there, removed = anyio.run(_swept, settings)
+    screen = Screen(remarks_aside=as_json)
+    if as_json:
+        screen.json({"objects": there, "removed": removed})
+    else:
+        screen.line(f"{counted(there, 'object')}, {removed:,} of them removed.")
+
+
+async def _swept(settings: "Settings") -> tuple[int, int]:
+    from datetime import UTC, datetime
+
+    from windowpane.wiring import open_blobs, open_store
+
+    blobs = open_blobs(settings)
+    if blobs is None:
+        return 0, 0
+    # Names are all that is looked at, so no key is needed.
+    async with blobs(open_store(settings.database_url)) as store:
+        return await store.sweep(datetime.now(UTC))
 
 
 def _draw(screen: Screen, copied: "Copied") -> None:

@@ -1,0 +1,1 @@
+"""Large texts outside the store: the port and its adapter."""
