@@ -41,7 +41,7 @@ def document(reply: WireReply) -> Answer:
             "stop_sequence": None,
             "usage": {
                 "input_tokens": reply.input_tokens,
-                "cache_creation_input_tokens": 0,
+                "cache_creation_input_tokens": reply.written_tokens,
                 "cache_read_input_tokens": reply.cached_tokens,
                 "output_tokens": reply.output_tokens,
             },

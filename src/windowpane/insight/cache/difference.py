@@ -16,11 +16,15 @@ AROUND = 40
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FirstDifference:
-    """The first block that is not as before: `before` in the earlier prompt, `after` in the later one."""
+    """The first block that is not as before: `before` in the earlier prompt, `after` in the later one.
+
+    `compacted` tells that fewer messages, all of them others, stand in the place of those from there on.
+    """
 
     kind: BreakKind
     before: CachedBlock
     after: CachedBlock
+    compacted: bool = False
 
     @property
     def block(self) -> CachedBlock:
@@ -48,7 +52,8 @@ def first_difference(before: Prompt, after: Prompt, rule: PrefixRule) -> FirstDi
         return None
     one, other = before.blocks[at], after.blocks[at]
     kind = _kind(one, other, before.blocks[at + 1 :], after.blocks[at + 1 :])
-    return FirstDifference(kind=kind, before=one, after=other)
+    compacted = _compacted(before.blocks[at:], after.blocks[at:])
+    return FirstDifference(kind="edited" if compacted else kind, before=one, after=other, compacted=compacted)
 
 
 def sent_again(before: Prompt, after: Prompt, rule: PrefixRule) -> float:
@@ -112,6 +117,12 @@ def _kind(
     if stays:
         return "added"
     return "removed" if was_there or one.key else "edited"
+
+
+def _compacted(before: Sequence[CachedBlock], after: Sequence[CachedBlock]) -> bool:
+    if before[0].section != "messages" or not 0 < len(after) < len(before):
+        return False
+    return not {block.text for block in before} & {block.text for block in after}
 
 
 def _same(one: CachedBlock, other: CachedBlock) -> bool:

@@ -30,6 +30,7 @@ IMAGE_TOKENS = 1500
 _ENCODED = re.compile(r"[A-Za-z0-9+/_-]{2000,}={0,2}")
 """Files within a body. A provider counts an image by its size on the screen, not by its letters."""
 
+COMPACTED = "the conversation was cut short: from here on its messages are fewer, and others"
 REASONS: Mapping[BreakKind, str] = {
     "added": "it was not there before",
     "removed": "it is not there any more",
@@ -80,7 +81,7 @@ def collapsed(expected_tokens: int, missing_tokens: int) -> bool:
 def with_owner(seen: SeenCache, before: SeenCall, spans: Mapping[int, Sequence[WireSpan]]) -> SeenCache:
     """Name whose the block is that broke a prefix. `spans` are the owners of the two bodies by the call's number."""
     broke, difference, body = seen.broke, seen.difference, seen.call.body
-    if broke is None or difference is None or body is None or before.body is None:
+    if broke is None or difference is None or difference.compacted or body is None or before.body is None:
         return seen
     owned = owner_of(difference, (before.body, body), (spans[before.number], spans[seen.call.number]))
     if owned is None:
@@ -162,7 +163,7 @@ class _Follower:
             kind, at, reason = "cache_control", "the marks for the cache", REASONS["cache_control"]
         else:
             kind, at, texts = difference.kind, difference.block.name, difference.texts
-            reason = REASONS[kind]
+            reason = COMPACTED if difference.compacted else REASONS[kind]
         broke = PrefixBreak(
             at=at,
             item=None,
