@@ -16,6 +16,7 @@ from windowpane.context.messages import Usage
 from windowpane.models.scripted import Call
 from windowpane.request.hybrid_selector import HybridSelector
 from windowpane.search.embedding.remote import RemoteEmbedder
+from windowpane.search.history import HistoryIndex
 from windowpane.search.index import ItemIndex
 from windowpane.testing import Reply, World, drain
 
@@ -53,23 +54,67 @@ async def test_a_turns_calls_to_an_embedding_endpoint_are_recorded_counted_and_p
                 listed = await pane.turns.calls(session.id, 1)
                 found = await pane.sessions.statistics(session.id)
                 board = await pane.analytics.dashboard()
-                first = (await pane.engine.calls.of_turn(SessionId(session.id), 1))[0]
-                wire = await pane.engine.calls.wire(SessionId(session.id), first)
+                of_turn = await pane.engine.calls.of_turn(SessionId(session.id), 1)
+                seen = [call for call in of_turn if call.purpose == "embedding"]
+                wires = [await pane.engine.calls.wire(SessionId(session.id), call) for call in seen]
     finally:
         endpoint.close()
 
     embedded = [call for call in listed.calls if call.purpose == "embedding"]
     assert [(call.model, call.step, call.attempt, call.outcome) for call in embedded] == [
         ("embedder", 0, 1, "complete"),
+        ("embedder", 0, 1, "complete"),
         ("embedder", 1, 1, "complete"),
     ]
-    assert wire is not None
-    assert json.loads(wire.body or b"") == next(body for body in endpoint.requests if MESSAGE in body["input"])
-    assert "key1" not in str(wire.head)
+    bodies = [json.loads(wire.body or b"") for wire in wires if wire]
+    assert sorted(map(json.dumps, bodies)) == sorted(map(json.dumps, endpoint.requests))
+    assert any(MESSAGE in body["input"] for body in bodies)
+    assert "key1" not in str(wires)
     tokens = sum(call.usage.input_tokens for call in embedded if call.usage)
     assert found.usage == listed.usage == Usage(tokens, 0)
     assert found.cost_usd == Decimal(3 * tokens) / 1_000_000
     # The two answers of the model in this process report nothing.
-    assert (found.call_count, found.calls_without_usage) == (4, 2)
+    assert (found.call_count, found.calls_without_usage) == (5, 2)
     (row,) = [row for row in board.purposes if row.purpose == "embedding"]
-    assert (row.calls, row.input_tokens, row.cost_usd, row.calls_without_usage) == (2, tokens, found.cost_usd, 0)
+    assert (row.calls, row.input_tokens, row.cost_usd, row.calls_without_usage) == (3, tokens, found.cost_usd, 0)
+
+
+async def test_calls_that_go_on_after_the_reply_and_for_the_agents_items_are_in_the_ledger_too(tmp_path: Path) -> None:
+    world = World(tmp_path / "agents")
+    world.write(
+        "agent.yaml",
+        "model: scripted:test\nworking_context: false\nfinders: false\nmemory: {messages: 2}\n"
+        "prices: {embedder: {input: 3, output: 0}}\n",
+    )
+    world.reference("refunds", "A refund takes five days.", include="agent")
+    world.says(*(f"The answer to part {number} is no." for number in range(12)))
+    endpoint = CountingEndpoint()
+    transport = RecordingTransport(Routes(timeout=PATIENCE_S))
+    try:
+        async with httpx2.AsyncClient(transport=transport, timeout=PATIENCE_S) as client:
+            embedder = RemoteEmbedder(client, endpoint.url, "embedder", api_key="key1")
+            world.selector = HybridSelector(ItemIndex(embedder))
+            async with world.pane(history=HistoryIndex(embedder)) as pane:
+                session = SessionId((await pane.sessions.create()).id)
+                for number in range(6):
+                    await drain(pane.turn(session, f"What about part {number} of the refunds?"))
+            async with world.pane() as pane:
+                calls = await pane.engine.calls.of_session(session)
+                embedded = [call for call in calls if call.purpose == "embedding"]
+                wires = [await pane.engine.calls.wire(session, call) for call in embedded]
+                found = await pane.sessions.statistics(session)
+    finally:
+        endpoint.close()
+
+    def in_order(bodies: list[object]) -> list[str]:
+        return sorted(json.dumps(body) for body in bodies)
+
+    bodies = [json.loads(wire.body or b"") for wire in wires if wire]
+    assert in_order(bodies) == in_order([*endpoint.requests])
+    assert any("The answer to part 0 is no." in text for body in endpoint.requests for text in body["input"])
+    # The last one may have been on its way when the engine was closed.
+    assert {call.outcome for call in embedded[:-1]} == {"complete"}
+    assert {call.turn for call in embedded} <= set(range(1, 7))
+    told = [body for call, body in zip(embedded, bodies, strict=True) if call.usage]
+    tokens = sum(10 * len(body["input"]) for body in told)
+    assert (found.usage.input_tokens, found.cost_usd) == (tokens, Decimal(3 * tokens) / 1_000_000)

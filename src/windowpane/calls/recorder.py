@@ -6,11 +6,12 @@ works, before its answer is read. How a call ended is kept back and stored with 
 
 import hashlib
 import secrets
-from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
 
+import anyio
 from pydantic import TypeAdapter
 
 from windowpane.calls.body import keep
@@ -20,7 +21,7 @@ from windowpane.context.events import CallEnded, CallSent, Event
 from windowpane.context.ids import BlobHash, content_hash
 from windowpane.context.messages import Usage
 
-Store = Callable[[Sequence[Event], Mapping[BlobHash, str]], Awaitable[object]]
+StoreCalls = Callable[[Sequence[Event], Mapping[BlobHash, str]], Awaitable[object]]
 _HEAD: TypeAdapter[WireHead] = TypeAdapter(WireHead)
 _current: ContextVar["CallRecorder | None"] = ContextVar("call_recorder", default=None)
 
@@ -32,7 +33,7 @@ class CallRecorder:
     """
 
     def __init__(
-        self, store: Store, *, purpose: CallPurpose, turn: int | None = None, last: LastBody | None = None
+        self, store: StoreCalls, *, purpose: CallPurpose, turn: int | None = None, last: LastBody | None = None
     ) -> None:
         self._store = store
         self._purpose: CallPurpose = purpose
@@ -55,6 +56,11 @@ class CallRecorder:
         """
         self._attempt = self._attempt if step == self._step else 0
         self._step, self._model, self._counted_tokens, self._price = step, model, counted_tokens, price
+
+    @property
+    def step(self) -> int:
+        """Return the number of the model call that came last."""
+        return self._step
 
     def know(self, stored: Iterable[BlobHash]) -> None:
         """Note that texts are stored with the session already, such as the bytes of files."""
@@ -114,13 +120,17 @@ class HeldCalls(CallRecorder):
     """Keeps calls to an embedding endpoint back until the turn stores something else.
 
     They are made while a turn looks for what it needs. None of them is a step of its own: `step` is that of the model
-    call before, 0 for the first request. `prices` are what the agent says that models cost.
+    call before, 0 for the first request. `prices` are what the agent says that models cost. `keep` stores what goes on
+    when the turn no longer waits for it.
     """
 
-    def __init__(self, *, turn: int, step: int, prices: Mapping[str, ModelPrice]) -> None:
+    def __init__(
+        self, *, turn: int | None, step: int, prices: Mapping[str, ModelPrice], keep: StoreCalls | None = None
+    ) -> None:
         super().__init__(self._hold, purpose="embedding", turn=turn)
         self._at_step = step
         self._prices = prices
+        self._keep = keep
         self._events: list[Event] = []
         self._blobs: dict[BlobHash, str] = {}
 
@@ -135,9 +145,38 @@ class HeldCalls(CallRecorder):
         self._events, self._blobs = [], {}
         return events, blobs
 
+    @asynccontextmanager
+    async def apart(self) -> AsyncGenerator[None]:
+        """Keep the calls that are begun in this block apart from the turn's, and store them at the end of it."""
+        if self._keep is None:
+            with not_recording():
+                yield
+            return
+        later = HeldCalls(turn=self._turn, step=self._at_step, prices=self._prices)
+        try:
+            with recording(later):
+                yield
+        finally:
+            events, blobs = later.release()
+            if events:
+                with anyio.CancelScope(shield=True):
+                    await self._keep(events, blobs)
+
     async def _hold(self, events: Sequence[Event], blobs: Mapping[BlobHash, str]) -> None:
         self._events += events
         self._blobs |= blobs
+
+
+@asynccontextmanager
+async def recording_apart() -> AsyncGenerator[None]:
+    """Keep the calls of a task in the background with the session that began it, whether that waits for it or not."""
+    recorder = _current.get()
+    if isinstance(recorder, HeldCalls):
+        async with recorder.apart():
+            yield
+    else:
+        with not_recording():
+            yield
 
 
 @contextmanager

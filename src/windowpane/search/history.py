@@ -8,7 +8,6 @@ vectors are kept with the session, so that another process finds them.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from types import TracebackType
 from typing import Protocol, Self
 
@@ -17,7 +16,7 @@ import anyio.abc
 import anyio.to_thread
 import numpy as np
 
-from windowpane.calls.recorder import not_recording
+from windowpane.calls.recorder import recording_apart
 from windowpane.context.ids import SessionId
 from windowpane.context.messages import Message
 from windowpane.errors import WindowpaneError
@@ -161,7 +160,7 @@ class HistoryIndex:
         else:
             past = Past(self._embedder.model, partial=True)
             past.add([message for message in recent if isinstance(message, Spoken)][-_OF_A_TURN:])
-        with not_recording():
+        async with recording_apart():
             await self._embed_missing(session_id, past, past.settled, as_of)
 
     async def nearness(self, query: str, texts: Sequence[str], *, deadline_s: float = DEADLINE_S) -> Floats:
@@ -220,9 +219,12 @@ class HistoryIndex:
         if self._tasks is None:
             await self._embed_missing(session_id, past, count, as_of)
             return
-        with not_recording():
-            embed = partial(self._embed_missing, session_id, past, count, as_of)
-            self._tasks.start_soon(supervised, "history.index", embed)
+
+        async def embed() -> None:
+            async with recording_apart():
+                await self._embed_missing(session_id, past, count, as_of)
+
+        self._tasks.start_soon(supervised, "history.index", embed)
 
     async def _embed_missing(self, session_id: SessionId, past: Past, count: int, as_of: int) -> None:
         while True:

@@ -17,7 +17,7 @@ import anyio.abc
 import anyio.to_thread
 import numpy as np
 
-from windowpane.calls.recorder import not_recording
+from windowpane.calls.recorder import recording_apart
 from windowpane.context.items import Domain, Item
 from windowpane.errors import EmbedderError
 from windowpane.remarks import get_logger
@@ -260,12 +260,12 @@ class ItemIndex:
 
         async def embed() -> None:
             try:
-                await self._embed_missing(unfinished)
+                async with recording_apart():
+                    await self._embed_missing(unfinished)
             finally:
                 done.set()
 
-        with not_recording():
-            self._tasks.start_soon(supervised, "items.index", embed)
+        self._tasks.start_soon(supervised, "items.index", embed)
         await done.wait()
 
     async def _embed_missing(self, corpora: Sequence[Corpus]) -> None:

@@ -3,20 +3,23 @@
 A turn has one request. It is stored before the model is called, and a turn that goes on after a pause reads it again.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
+
+import structlog
 
 from windowpane.agents.base import Agent
 from windowpane.calls.recorder import HeldCalls, recording
 from windowpane.context.calls import SmallerWindow
-from windowpane.context.events import Recorded
+from windowpane.context.events import Event, Recorded
 from windowpane.context.fold import fold
 from windowpane.context.ids import BlobHash, SessionId
 from windowpane.context.items import Tool
 from windowpane.context.messages import UserMessage
 from windowpane.context.request import ReplyOptions, Request
 from windowpane.context.session import SessionState, open_turn
+from windowpane.errors import WindowpaneError
 from windowpane.files.read import NO_FILES, ReadFiles
 from windowpane.request.build import RequestServices, build_request
 from windowpane.request.finders import Finders
@@ -30,6 +33,8 @@ from windowpane.tools.base import Toolbox
 from windowpane.turn.begin import opening_events
 from windowpane.turn.log import append_patiently
 from windowpane.turn.patience import StorePatience
+
+log = structlog.get_logger()
 
 FIRST_TIMES = 2.5
 """So much longer the first message of a session waits for servers that are connecting: they have just been started."""
@@ -123,7 +128,8 @@ class TurnRequests:
         build = partial(build_request, self._services, agent, toolbox.servers(), state, found, file_texts=texts)
         chosen = {"brought": brought, "reply_options": reply_options, "finders": finders, "smaller": smaller}
         turn = open_turn(state).turn
-        embeddings = HeldCalls(turn=turn, step=0, prices=agent.settings.prices)
+        keep = partial(self.keep_calls, state.id, state.seq)
+        embeddings = HeldCalls(turn=turn, step=0, prices=agent.settings.prices, keep=keep)
         with recording(embeddings):
             built = await patience.retry(partial(build, **chosen))
         events, blobs = built.to_append(state)
@@ -132,6 +138,17 @@ class TurnRequests:
             self._sessions, state, turn, [*called, *events], patience, {**texts, **blobs}, fence=fence
         )
         return built.request, stored
+
+    async def keep_calls(
+        self, session_id: SessionId, as_of: int, events: Sequence[Event], blobs: Mapping[BlobHash, str]
+    ) -> None:
+        """Store calls that went on when no turn waited for them, unless something was erased after `as_of`."""
+        try:
+            await self._sessions.change(
+                session_id, lambda now: events if now.erased_seq <= as_of else (), blobs=blobs, unread=True
+            )
+        except WindowpaneError as error:
+            log.info("calls.not_kept", session=session_id, code=error.code)
 
     async def files(self, session_id: SessionId, names: Sequence[BlobHash]) -> dict[BlobHash, str]:
         """Return the bytes of a session's files, in base64."""

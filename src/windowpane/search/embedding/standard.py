@@ -15,7 +15,7 @@ import anyio
 import anyio.to_thread
 import numpy as np
 
-from windowpane.calls.recorder import not_recording
+from windowpane.calls.recorder import recording_apart
 from windowpane.search.embedding.base import Embedder, Vectors
 from windowpane.search.embedding.probe import PROBE, PROBE_VERSION
 from windowpane.search.embedding.vectors import SCALE, Key, Stored, VectorCache, stored, vector_key
@@ -65,7 +65,7 @@ class StandardEmbedder:
             return vectors
         async with self._measuring:
             if self._common is None or len(self._common) != vectors.shape[1]:
-                with not_recording():
+                async with recording_apart():
                     self._common = await self._measured(vectors.shape[1])
         return _of_length_1(vectors - self._common)
 
