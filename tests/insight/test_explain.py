@@ -23,7 +23,8 @@ from windowpane.context.items import (
     tool_ref,
 )
 from windowpane.errors import UnknownItemError
-from windowpane.insight.explain import change_of, explain, explain_all, one_step_less
+from windowpane.insight.changes import change_of, one_step_less
+from windowpane.insight.explain import explain, explain_all
 from windowpane.search.settings import SearchSettings, SelectSettings
 
 CROP = Reference("crop", "Crop with the mouse.", include="agent")

@@ -132,8 +132,7 @@ def scene_of(random: Random) -> Scene:
         token_factor=token_factor,
         small_talk=random.random() < 0.1,
         context_share=random.choice((0.0, 0.0, 0.4)),
-        # OpenAI's first tool takes room of its own, and a record does not tell whether finders would come.
-        finders=model == "echo" and random.random() < 0.5,
+        finders=random.random() < 0.5,
     )
 
 

@@ -314,7 +314,8 @@ class RequestContext:
     `rebase` why this request does not go on with the last one, if it does not.
 
     With `search` (the settings of the selection, every one of them), `pieces` (in order of importance) and `catalog`
-    (what the agent had) the decisions can be made again. Records of earlier versions lack them.
+    (what the agent had) the decisions can be made again. `finders` tells whether the model was to get tools to ask for
+    what is left out. Records of earlier versions lack them.
     """
 
     id: RequestId
@@ -333,6 +334,7 @@ class RequestContext:
     search: Mapping[str, Any] = field(default_factory=dict[str, Any])
     pieces: tuple[PlacedPiece, ...] = ()
     catalog: BlobHash | None = None
+    finders: bool | None = None
     carried: tuple[CarriedItem, ...] = ()
     dropped: tuple[DroppedItem, ...] = ()
     rebase: Rebase | None = None

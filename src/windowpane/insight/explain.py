@@ -5,18 +5,14 @@ same functions that decide in a turn; so it is exact: made as stated it turns th
 smaller it does not. A step is 0.0001 for a score or a share, 1 for `top_n` and for tokens.
 """
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, Literal
 
-from windowpane.api.explanation import Change, Effect, Explanation, Fate, Need, RoomState, What
+from windowpane.api.explanation import Change, Explanation, Fate, Need, RoomState
 from windowpane.context.carried import CarriedItem
 from windowpane.context.catalog import CatalogEntry, Standing
 from windowpane.context.items import (
-    BUILT_IN_SERVER,
-    CLIENT_SERVER,
     DEFAULT_PRIORITY,
     Domain,
     IncludeMode,
@@ -25,16 +21,36 @@ from windowpane.context.items import (
 )
 from windowpane.context.request import Candidate, ContextItem, Evidence
 from windowpane.errors import UnknownItemError
+from windowpane.insight.changes import (
+    by_agent,
+    change_of,
+    changed,
+    lowered,
+    not_asked_for,
+    one_step_less,
+    one_step_up,
+    raised,
+    removal,
+    setting_need,
+    tokens_need,
+)
 from windowpane.insight.past import PastTurn
-from windowpane.insight.refit import WantedItem, WindowRoom, fate_of, more_tokens, more_with_finders, pieces_with
+from windowpane.insight.refit import (
+    WantedItem,
+    WindowRoom,
+    fate_of,
+    more_tokens,
+    more_with_finders,
+    pieces_with,
+    with_finders,
+)
 from windowpane.insight.rescore import Scored, domain_of, scored, settings_of
 from windowpane.request.assemble import item_tokens
-from windowpane.search.select import SCORE_DECIMALS, Decision, DomainSelection
+from windowpane.request.fit import Piece
+from windowpane.search.select import Decision, DomainSelection
 from windowpane.search.settings import SearchSettings, SelectSettings
-from windowpane.tools.finder_tools import FINDER_REFS
 from windowpane.tools.names import offer
 
-STEP = 10.0**-SCORE_DECIMALS
 MOST_TOP_N = 1000
 MOST_INCLUDE_SCORE = 1.01
 
@@ -46,21 +62,6 @@ def explain(past: PastTurn, ref: ItemRef) -> Explanation:
         UnknownItemError: the agent had no such item then, or the turn's record is too old to know.
     """
     return _Explainer(past).explain(ref)
-
-
-def change_of(effect: Effect, needs: tuple[Need, ...]) -> Change:
-    """Return the change that consists of these needs."""
-    search: dict[str, dict[str, Any]] = {}
-    for need in needs:
-        if need.domain is not None:
-            search.setdefault(need.domain, {})[need.what] = need.value
-    return Change(
-        effect=effect,
-        text=" and ".join(need.text for need in needs),
-        needs=needs,
-        search=search,
-        tokens=sum(int(need.value or 0) for need in needs if need.what == "tokens"),
-    )
 
 
 def explain_all(past: PastTurn) -> tuple[Explanation, ...]:
@@ -102,7 +103,7 @@ class _Explainer:
 
     def _explain_held(self, item: ContextItem) -> Explanation:
         if item.found is not None:
-            changes = _not_asked_for()
+            changes = not_asked_for()
         elif item.sent:
             changes = self._ways_out(item)
             if item.status == "truncated":
@@ -110,7 +111,7 @@ class _Explainer:
         elif item.status == "over_budget":
             changes = self._ways_into_room(item)
         else:
-            changes = (_by_agent(_REMEDIES.get(item.status, "make it available again")),)
+            changes = (by_agent(_REMEDIES.get(item.status, "make it available again")),)
         return self._explanation(
             item.ref,
             included=item.sent,
@@ -172,7 +173,7 @@ class _Explainer:
             code=entry.standing,
             reason=_STANDINGS[entry.standing],
             evidence=None,
-            changes=(_by_agent(_REMEDIES[entry.standing]),),
+            changes=(by_agent(_REMEDIES[entry.standing]),),
         )
 
     def _explanation(
@@ -230,14 +231,16 @@ class _Explainer:
         if choice is None or self._settings is None:
             return ()
         settings, small_talk = self._settings.of(domain), self._domains[domain].query.small_talk
-        on = () if settings.enabled else (_setting(domain, "enabled", True),)
-        forced = () if choice.score >= settings.include_score else (_setting(domain, "include_score", choice.score),)
+        on = () if settings.enabled else (setting_need(domain, "enabled", True),)
+        forced = (
+            () if choice.score >= settings.include_score else (setting_need(domain, "include_score", choice.score),)
+        )
         if small_talk:
             ways = [forced]
         else:
-            raised = tuple(_raised(domain, settings, choice, self._best(domain)))
+            relevant = tuple(raised(domain, settings, choice, self._best(domain)))
             # Where switching on is enough, nothing else is needed.
-            ways = [forced, raised] if forced and raised else [()]
+            ways = [forced, relevant] if forced and relevant else [()]
         if choice.rank > MOST_TOP_N:
             ways = ways[:1]
         return tuple(filter(None, (self._including(ref, (*on, *needs)) for needs in ways)))
@@ -245,23 +248,23 @@ class _Explainer:
     def _ways_out(self, item: ContextItem) -> tuple[Change, ...]:
         """Return what leaves an item out that was sent."""
         if item.include_mode != "agent":
-            return _removal(item)
+            return removal(item)
         choice, domain = self._choice(item.ref), domain_of(item.ref)
         if choice is None or self._settings is None:
             return ()
         settings = self._settings.of(domain)
         unforced: tuple[Need, ...] = ()
         if choice.score >= settings.include_score:
-            value = _up(choice.score)
+            value = one_step_up(choice.score)
             if value > MOST_INCLUDE_SCORE:
                 return ()
-            unforced = (_setting(domain, "include_score", value, least=True),)
+            unforced = (setting_need(domain, "include_score", value, least=True),)
         best, small_talk = self._best(domain), self._domains[domain].query.small_talk
         relevant = not small_talk and choice.score >= choice.cut_off and choice.score >= settings.floor
         if not relevant or choice.rank > settings.top_n:
             ways = [unforced]
         else:
-            ways = [(*unforced, need) for need in _lowered(domain, settings, choice, best)]
+            ways = [(*unforced, need) for need in lowered(domain, settings, choice, best)]
         changes = (change_of(effect="leaves_out", needs=needs) for needs in ways)
         return tuple(change for change in changes if self._takes_all(item.ref, change))
 
@@ -274,7 +277,7 @@ class _Explainer:
             return True
         for position, need in enumerate(change.needs):
             needs = (*change.needs[:position], one_step_less(need), *change.needs[position + 1 :])
-            pieces = pieces_with(self._context, self._selected_with(ref, change_of(change.effect, needs)))
+            pieces = self._pieces_with(ref, change_of(change.effect, needs))
             fate = fate_of(pieces, self._room.tokens(pieces), str(ref))
             if fate is not None and not fate.kept:
                 return False
@@ -285,9 +288,24 @@ class _Explainer:
         change = change_of(effect="includes", needs=needs)
         if not self._knows_room:
             return change
-        count = more_with_finders if any(need.what == "enabled" for need in needs) else more_tokens
-        more = count(pieces_with(self._context, self._selected_with(ref, change)), self._room, str(ref))
-        return None if more is None else change_of(change.effect, (*needs, _tokens(more))) if more else change
+        unknown = self._context.finders is None and any(need.what == "enabled" for need in needs)
+        count = more_with_finders if unknown else more_tokens
+        more = count(self._pieces_with(ref, change), self._room, str(ref))
+        return None if more is None else change_of(change.effect, (*needs, tokens_need(more))) if more else change
+
+    def _pieces_with(self, ref: ItemRef, change: Change) -> tuple[Piece, ...]:
+        """Return what competes for the room once the settings of the item's domain have changed."""
+        pieces = pieces_with(self._context, self._selected_with(ref, change))
+        domain = domain_of(ref)
+        settings: dict[Domain, SelectSettings] = {each: self._of(each) for each in self._domains}
+        settings[domain] = changed(self._of(domain), change)
+        return with_finders(self._context, pieces, self._decided(settings))
+
+    def _decided(self, settings: Mapping[Domain, SelectSettings]) -> Iterator[tuple[ItemRef, str]]:
+        """Yield what is decided about each candidate."""
+        for domain, each in settings.items():
+            for choice in self._under(domain, each):
+                yield choice.key, "selected" if choice.kept else choice.code
 
     def _selected_with(self, ref: ItemRef, change: Change) -> list[WantedItem]:
         """Return everything that is selected once the settings of the item's domain have changed."""
@@ -325,6 +343,9 @@ class _Explainer:
 
     def _more(self, ref: ItemRef, selected: Sequence[WantedItem], by_hand: Sequence[WantedItem] = ()) -> int:
         pieces = pieces_with(self._context, selected, by_hand)
+        if by_hand and self._settings is not None:
+            decided = self._decided({each: self._of(each) for each in self._domains})
+            pieces = with_finders(self._context, pieces, (each for each in decided if each[0] != ref))
         return more_tokens(pieces, self._room, str(ref))
 
     def _by_hand(self, ref: ItemRef) -> tuple[Change, ...]:
@@ -334,13 +355,13 @@ class _Explainer:
         more = 0
         if want is not None and self._knows_room:
             more = self._more(ref, self._recorded_selection, (want,))
-        return (change_of(effect="includes", needs=(add, _tokens(more)) if more else (add,)),)
+        return (change_of(effect="includes", needs=(add, tokens_need(more)) if more else (add,)),)
 
     def _ways_into_room(self, item: ContextItem) -> tuple[Change, ...]:
         if not self._knows_room:
             return ()
         more = self._more(item.ref, self._recorded_selection)
-        room = change_of(effect="includes", needs=(_tokens(more),))
+        room = change_of(effect="includes", needs=(tokens_need(more),))
         if item.include_mode != "agent":
             return (room,)
         # What is added by hand is more important than what was selected, and may need less.
@@ -352,7 +373,7 @@ class _Explainer:
             return ()
         pieces = pieces_with(self._context, self._recorded_selection)
         more = more_tokens(pieces, self._room, str(item.ref), whole=True)
-        return (change_of(effect="completes", needs=(_tokens(more),)),)
+        return (change_of(effect="completes", needs=(tokens_need(more),)),)
 
     @cached_property
     def _recorded_selection(self) -> list[WantedItem]:
@@ -391,94 +412,6 @@ class _Explainer:
             return 1.0
         now = float(getattr(self._of("tool" if need.domain == "tools" else "text"), need.what))
         return abs(value - now) / (10 if need.what == "top_n" else 1)
-
-
-def changed(settings: SelectSettings, change: Change) -> SelectSettings:
-    """Return the settings of a domain after a change."""
-    values = {need.what: need.value for need in change.needs if need.domain is not None}
-    return replace(settings, **values)
-
-
-def one_step_less(need: Need) -> Need:
-    """Return the same need, one step short of what is needed."""
-    step = 1 if need.what in ("top_n", "tokens") else STEP
-    value = (need.value or 0) + (step if need.bound == "most" else -step)
-    return replace(need, value=value if step == 1 else round(value, SCORE_DECIMALS))
-
-
-def _raised(domain: Domain, settings: SelectSettings, choice: Decision, best: float) -> Iterator[Need]:
-    """Yield what makes an item relevant: a lower floor, a lower share of the best, a higher cap, whichever it needs."""
-    floor = settings.floor
-    if choice.score < floor:
-        floor = choice.score
-        yield _setting(domain, "floor", floor)
-    if _cut_off(floor, settings.share_of_best, best) > choice.score:
-        yield _setting(domain, "share_of_best", _largest_share(floor, best, choice.score))
-    if choice.rank > settings.top_n:
-        yield _setting(domain, "top_n", choice.rank, least=True)
-
-
-def _lowered(domain: Domain, settings: SelectSettings, choice: Decision, best: float) -> Iterator[Need]:
-    """Yield what makes an item no longer relevant, each by itself."""
-    floor = _up(choice.score)
-    if floor <= 1:
-        yield _setting(domain, "floor", floor, least=True)
-    share = round(_largest_share(settings.floor, best, choice.score) + STEP, SCORE_DECIMALS)
-    if share <= 1:
-        yield _setting(domain, "share_of_best", share, least=True)
-    yield _setting(domain, "top_n", choice.rank - 1)
-
-
-def _largest_share(floor: float, best: float, score: float) -> float:
-    """Return the largest share of the best score, in whole steps, with which a score still reaches the cut-off."""
-    whole = round(1 / STEP)
-    # The cut-off is rounded, so a little more than the quotient may pass.
-    steps = min(math.floor((score + STEP / 2) / best / STEP), whole) + 1 if best else whole + 1
-    while steps and _cut_off(floor, steps * STEP, best) > score:
-        steps -= 1
-    return round(steps * STEP, SCORE_DECIMALS)
-
-
-def _cut_off(floor: float, share: float, best: float) -> float:
-    return round(max(floor, round(share, SCORE_DECIMALS) * best), SCORE_DECIMALS)
-
-
-def _up(score: float) -> float:
-    return round(score + STEP, SCORE_DECIMALS)
-
-
-def _setting(domain: Domain, what: What, value: float, *, least: bool = False) -> Need:
-    group: Literal["text", "tools"] = "tools" if domain == "tool" else "text"
-    if value is True:
-        return Need(what=what, text="turn search on", value=True, domain=group)
-    sign, bound = ("≥", "least") if least else ("≤", "most")
-    return Need(what=what, text=f"{what} {sign} {value:.10g}", value=value, bound=bound, domain=group)
-
-
-def _tokens(more: int) -> Need:
-    return Need(what="tokens", text=f"+{more} tokens", value=more, bound="least")
-
-
-def _by_agent(text: str) -> Change:
-    return change_of(effect="includes", needs=(Need(what="agent", text=text),))
-
-
-def _removal(item: ContextItem) -> tuple[Change, ...]:
-    if item.ref in FINDER_REFS:
-        need = Need(what="agent", text="`finders: false` in agent.yaml")
-    elif item.server == BUILT_IN_SERVER:
-        need = Need(what="agent", text="`working_context: false` in agent.yaml")
-    elif item.server == CLIENT_SERVER:
-        need = Need(what="agent", text="a client that does not provide it")
-    else:
-        need = Need(what="remove", text="remove it from the session")
-    return (change_of(effect="leaves_out", needs=(need,)),)
-
-
-def _not_asked_for() -> tuple[Change, ...]:
-    never = Need(what="remove", text="never in this session")
-    off = Need(what="agent", text="`finders: false` in agent.yaml")
-    return tuple(change_of(effect="leaves_out", needs=(need,)) for need in (never, off))
 
 
 _ABSENCES: Mapping[IncludeMode, str] = {

@@ -5,14 +5,16 @@ would have to be: not by trying every size, but from one size at which something
 """
 
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from windowpane.context.items import DEFAULT_PRIORITY, ItemRef
+from windowpane.context.items import DEFAULT_PRIORITY, ItemRef, ItemType
 from windowpane.context.request import ContextItem, RequestContext, Tier, counted_room
 from windowpane.request.assemble import REPLY_SHARE
 from windowpane.request.fit import CONVERSATION, SHORTENED_TOKENS, Fitted, Piece, fit, granted, in_order
+from windowpane.request.gather import SWITCHED_OFF
 from windowpane.text.tokens import TOOLS_OVERHEAD_TOKENS, family_of
+from windowpane.tools.finder_tools import FINDERS
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +111,30 @@ def pieces_with(
         *(_piece(want, "manual") for want in by_hand),
         *(_piece(want, "selected") for want in selected if want.ref not in added and want.ref not in stands),
     )
+
+
+def with_finders(
+    context: RequestContext, pieces: Sequence[Piece], decided: Iterable[tuple[ItemRef, str]]
+) -> tuple[Piece, ...]:
+    """Return pieces with the finders that a selection brings. `decided` is each candidate and the code of its decision.
+
+    They come last and take nothing from others, but the first tool of a request takes room for all of them.
+    """
+    if context.finders is None or not TOOLS_OVERHEAD_TOKENS[family_of(context.settings.model)]:
+        return tuple(pieces)
+    others = tuple(piece for piece in pieces if piece.tier != "finder")
+    if not context.finders or any(is_tool(piece.key) for piece in others):
+        return others
+    codes: dict[ItemType, set[str]] = {}
+    for ref, code in decided:
+        codes.setdefault(ref.type, set()).add(code)
+    stable = context.settings.cache == "stable"
+    for kind, tools in FINDERS.items():
+        found = codes.get(kind, set())
+        left_out = found - {"selected", *SWITCHED_OFF}
+        if left_out or (stable and found and found.isdisjoint(SWITCHED_OFF)):
+            return (*others, Piece(key=str(tools[0].ref), tier="finder", rank=(0,), tokens=0))
+    return others
 
 
 def fate_of(pieces: Sequence[Piece], room_tokens: int, key: str) -> Fitted | None:

@@ -13,7 +13,7 @@ from windowpane.context.items import Item, ItemRef, Tool
 from windowpane.context.request import Evidence
 from windowpane.errors import InvalidInputError, UnknownItemError
 from windowpane.insight.past import PastTurn, Records
-from windowpane.insight.refit import WantedItem, WindowRoom, pieces_with
+from windowpane.insight.refit import WantedItem, WindowRoom, pieces_with, with_finders
 from windowpane.insight.rescore import scored, settings_of
 from windowpane.request.assemble import item_tokens
 from windowpane.request.fit import fit
@@ -212,6 +212,8 @@ def _kept(past: PastTurn, outcomes: list[ReplayedItem], items: Mapping[ItemRef, 
     model = past.context.settings.model
     wanted = [_wanted(items.get(o.ref) or past.item(o.ref), o, model) for o in outcomes if o.selected]
     pieces = pieces_with(past.context, [want for want in wanted if want is not None])
+    decided = ((o.ref, "selected" if o.selected else o.code) for o in outcomes)
+    pieces = with_finders(past.context, pieces, decided)
     placed = fit(pieces, WindowRoom.of(past.context).tokens(pieces))
     return {fitted.piece.key: fitted.kept for fitted in placed}
 

@@ -177,6 +177,7 @@ def assemble(given: Ingredients) -> Request:
         search=given.selection.search,
         pieces=tuple(map(_placed, placed)),
         catalog=given.catalog,
+        finders=given.gathered.finders,
         carried=tuple(each.carried for each in stays),
         dropped=_dropped(given, fates),
     )

@@ -34,7 +34,10 @@ class HeldItem:
 
 @dataclass(frozen=True, slots=True)
 class Gathered:
-    """The session's items, built-in and brought tools, and the candidates for selection."""
+    """The session's items, built-in and brought tools, and the candidates for selection.
+
+    `finders`: the model is given tools to ask for candidates that were left out, if any are.
+    """
 
     session: tuple[HeldItem, ...]
     candidates: tuple[Item, ...]
@@ -42,6 +45,7 @@ class Gathered:
     brought: tuple[HeldItem, ...] = ()
     absent: tuple[Absent, ...] = ()
     degraded: tuple[str, ...] = ()
+    finders: bool = False
 
     @property
     def found(self) -> tuple[HeldItem, ...]:
@@ -100,7 +104,7 @@ def with_finders(gathered: Gathered, left_out: Iterable[Candidate], *, stable: b
         if kind in missing
         for tool in tools
     )
-    return replace(gathered, built_in=gathered.built_in + finders)
+    return replace(gathered, built_in=gathered.built_in + finders, finders=True)
 
 
 def always_items(agent: Agent) -> tuple[SessionItem, ...]:

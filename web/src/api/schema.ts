@@ -2037,6 +2037,7 @@ export type PastContext = {
   search: Record<string, unknown>
   pieces: PlacedPiece[]
   catalog: string | null
+  finders: boolean | null
   carried: CarriedItem[]
   dropped: DroppedItem[]
   rebase: Rebase | null
@@ -2380,7 +2381,7 @@ export type RequestBuiltEvent = {
   type: "request.built"
 }
 
-/** The record of one turn's request. `message_count` is how many messages the session had before this one. What the model asked for in the middle of the turn is among `items`, and still among `candidates`, which say why the selection left it out. `absent` are items that the session does not have for a reason of its own. `carried` is what entered in earlier turns and still stands in the prompt, `dropped` what stood there and left with this request, `rebase` why this request does not go on with the last one, if it does not. With `search` (the settings of the selection, every one of them), `pieces` (in order of importance) and `catalog` (what the agent had) the decisions can be made again. Records of earlier versions lack them. */
+/** The record of one turn's request. `message_count` is how many messages the session had before this one. What the model asked for in the middle of the turn is among `items`, and still among `candidates`, which say why the selection left it out. `absent` are items that the session does not have for a reason of its own. `carried` is what entered in earlier turns and still stands in the prompt, `dropped` what stood there and left with this request, `rebase` why this request does not go on with the last one, if it does not. With `search` (the settings of the selection, every one of them), `pieces` (in order of importance) and `catalog` (what the agent had) the decisions can be made again. `finders` tells whether the model was to get tools to ask for what is left out. Records of earlier versions lack them. */
 export type RequestContext = {
   id: string
   turn: number
@@ -2398,6 +2399,7 @@ export type RequestContext = {
   search: Record<string, unknown>
   pieces: PlacedPiece[]
   catalog: string | null
+  finders: boolean | null
   carried: CarriedItem[]
   dropped: DroppedItem[]
   rebase: Rebase | null
