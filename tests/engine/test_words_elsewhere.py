@@ -100,3 +100,32 @@ async def _replied(events: AsyncGenerator[object]) -> AsyncGenerator[Recorded]:
             yield event
             if isinstance(event.event, ModelReplied):
                 return
+
+
+@pytest.mark.parametrize(("store", "bus"), [("sqlite", ""), ("postgres", ""), ("redis", "nats")])
+async def test_one_who_follows_a_turn_through_another_worker_gets_its_words_once(
+    tmp_path: Path, store: str, bus: str
+) -> None:
+    written = anyio.Event()
+    text = "Once upon a time there was a ✓ " * 40
+    heard = ""
+    events: list[object] = []
+    started: object = None
+    async with two_workers(tmp_path, store, bus, Reply(text, before_end=written)) as (here, there):
+        session = (await here.sessions.create()).id
+        with anyio.fail_after(PATIENCE_S):
+            async with anyio.create_task_group() as tasks:
+                begun = here.turn(session, "Hi")
+                started = await anext(begun)
+                tasks.start_soon(drain, begun)
+                async with aclosing(there.follow(session, 1)) as following:
+                    async for event in following:
+                        events.append(event)
+                        if isinstance(event, Delta):
+                            heard += event.text
+                            if heard == text:
+                                written.set()
+
+    assert events[0] == started
+    assert heard == text
+    assert [event.event.type for event in events if isinstance(event, Recorded)][-1] == "turn.finished"

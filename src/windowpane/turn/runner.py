@@ -102,7 +102,7 @@ class Runner:
         self._patience = patience
         self._find_used = find_used
         self._last_bodies = LastBodies()
-        self._follower = Follower(sessions, leases, patience)
+        self._follower = Follower(sessions, leases, patience, audience)
         self._running = running
         self._tasks: anyio.abc.TaskGroup
 
