@@ -164,9 +164,13 @@ class _Chosen:
 
     def _cost(self, wanted: set[int]) -> int:
         new = wanted - self.messages.keys()
-        # A message between two groups makes one of them, and saves a head.
-        heads = len(_runs(sorted(self.messages.keys() | new))) - len(_runs(sorted(self.messages)))
+        # There are as many groups as messages that none follows; one between two groups makes one of them.
+        joints = {at for place in new for at in (place - 1, place) if self._held(at, new) and self._held(at + 1, new)}
+        heads = len(new) - len(joints)
         return GROUP_TOKENS * heads + sum(spoken_tokens(_excerpt(self.result, at)) for at in new)
+
+    def _held(self, position: int, new: set[int]) -> bool:
+        return position in self.messages or position in new
 
     def _change(self, position: int) -> UserMessage | None:
         message = self.result.messages[position]

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from types import TracebackType
 from typing import Any, Self
 
@@ -19,6 +20,9 @@ from windowpane.search.index import AT_ONCE_CHARACTERS, ItemIndex
 from windowpane.search.query import alone, latest, related, said, with_turns
 from windowpane.search.select import Decision, select
 from windowpane.search.settings import SearchSettings, search_settings, written_out
+
+AT_ONCE = 300
+"""More candidates than this are decided about in a thread."""
 
 
 class HybridSelector:
@@ -57,14 +61,12 @@ class HybridSelector:
             return Selection(
                 query=Query(text=message, reason="the agent has no items to select from"), search=written_out(wanted)
             )
-        items = {item.ref: item for item in candidates}
         documents = self._index.documents(candidates)
         read = await self._index.mended(message, documents)
         asked, result = await self._searched(read.text, recent, documents, wanted)
-        choices = [
-            choice for measured in result.domains for choice in select(measured, asked, wanted.of(measured.domain))
-        ]
-        choices.sort(key=lambda choice: (-choice.score, choice.key.sort_key))
+        decide = partial(_decided, candidates, asked, result, wanted)
+        # Of very many in a thread, so that other requests are not held up.
+        chosen, left_out = decide() if len(candidates) <= AT_ONCE else await anyio.to_thread.run_sync(decide)
         return Selection(
             query=Query(
                 text=asked.context if asked.context_share else asked.message,
@@ -73,8 +75,8 @@ class HybridSelector:
                 clauses=asked.clauses,
                 small_talk=asked.small_talk,
             ),
-            chosen=tuple(_chosen(items, choice) for choice in choices if choice.kept),
-            left_out=tuple(_left_out(choice) for choice in choices if not choice.kept),
+            chosen=chosen,
+            left_out=left_out,
             degraded=result.degraded,
             search=written_out(wanted),
         )
@@ -121,6 +123,19 @@ def _left(ends_at: float) -> float:
 
 def _lost_meaning(before: SearchResult, after: SearchResult) -> bool:
     return any(b.by_words_alone and not a.by_words_alone for a, b in zip(before, after, strict=True))
+
+
+def _decided(
+    candidates: Sequence[Item], asked: SearchQuery, result: SearchResult, wanted: SearchSettings
+) -> tuple[tuple[Chosen, ...], tuple[Candidate, ...]]:
+    """Return what is taken and what is left out, best first."""
+    items = {item.ref: item for item in candidates}
+    choices = [choice for measured in result.domains for choice in select(measured, asked, wanted.of(measured.domain))]
+    choices.sort(key=lambda choice: (-choice.score, choice.key.sort_key))
+    return (
+        tuple(_chosen(items, choice) for choice in choices if choice.kept),
+        tuple(_left_out(choice) for choice in choices if not choice.kept),
+    )
 
 
 def _chosen(items: Mapping[ItemRef, Item], choice: Decision) -> Chosen:
