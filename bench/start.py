@@ -7,6 +7,7 @@ Run it with `.venv/bin/python bench/start.py [--workers 3]`.
 
 import argparse
 import os
+import re
 import resource
 import subprocess
 import sys
@@ -93,7 +94,8 @@ def message(address: str) -> str:
         session = client.post("/api/sessions", json={}).json()["id"]
         client.post(f"/api/sessions/{session}/messages", json={"content": "How do I add a rule to my agent?"})
         events = client.get(f"/api/sessions/{session}/turns/1").text
-    return "was judged by words alone" if "keywords only" in events else "was judged by meaning"
+    amiss = re.search(r'[^"]*matched by keywords only[^"]*', events)
+    return f"was judged so: {amiss[0]}" if amiss else "was judged by meaning"
 
 
 def family(pid: int) -> list[int]:
