@@ -19,18 +19,18 @@ sys.path.insert(0, str(HERE.parents[1] / "tests"))
 
 from browser.chromium import FLAGS, find_browser  # noqa: E402 - found through the path above
 from browser.past import happened_before  # noqa: E402
-from browser.place import Place, running_place  # noqa: E402
+from browser.place import Place, running_place, tool_call  # noqa: E402
 from browser.sight import Scheme, Screen, seeing  # noqa: E402
 
 NAMES = (
-    "Albums for the summer",
-    "Sharing with the family",
-    "Old slides",
-    "Printing large",
-    "Colours look different",
-    "Moving from another archive",
-    "Names for files",
-    "Backups",
+    "Which album do the photos of last summer belong to?",
+    "Share the album of the wedding with the whole family, without letting anyone change it",
+    "Old slides from the seventies: scan, name and sort",
+    "Printing large: how many pixels does a poster of one metre need?",
+    "Why do colours look different on my phone?",
+    "Moving 40,000 photos from another archive without losing their dates",
+    "Names for files that sort by day",
+    "Backups: what is kept, for how long, and where?",
 )
 SHARING = "Open the album, choose Share, and send its address to those who may see it."
 FORMATS = "Photos can be JPEG, PNG, HEIC or raw files; films can be MP4 or MOV files."
@@ -63,6 +63,12 @@ for photo in album.photos:
     photo.resize(width=1200)  # the height follows
 ```
 """
+NOTED = """You have one note, *welcome*: it says how notes are kept. I can write these steps down as a second one:
+
+- [x] upload with the button at the top
+- [ ] resize copies to 1200 pixels
+"""
+PRICES = "prices:\n  openai:gpt-4o: {input: 2.5, output: 10, cache_read: 1.25}\n"
 
 
 def main() -> None:
@@ -80,6 +86,8 @@ def main() -> None:
 
 def furnish(place: Place) -> str:
     """Write the agent, talk to it, and let the same have happened on the days before."""
+    settings = place.folder / "agents" / "pane" / "agent.yaml"
+    settings.write_text(settings.read_text() + PRICES)
     for path, (_, include, priority, description, text) in ITEMS.items():
         front = f"include: {include}\npriority: {priority}\ndescription: {description}"
         place.write(path, f"---\n{front}\n---\n{text}\n")
@@ -90,9 +98,11 @@ def furnish(place: Place) -> str:
         if day % 7 not in (1, 2):
             for number in range(1 + (day * 5) % 3):
                 happened_before(place, past, day, NAMES[(day + 3 * number) % len(NAMES)])
-    session = place.new_session("Uploading the photos of the summer to the album of the family")
+    session = place.new_session("Uploading the photos of the summer to the album that the whole family can see")
     say(place, session, "How are photos uploaded, and how large are they kept?", UPLOADING, (1620, 118, 1280))
-    say(place, session, "What about resizing?", RESIZING, (1790, 86, 1536))
+    place.model.says("Let me look.", calls=(tool_call("call_1", "notes__list_notes"),), tokens=(1710, 14, 1536))
+    say(place, session, "Which notes do I have about that?", NOTED, (1750, 52, 1664))
+    say(place, session, "What about resizing?", RESIZING, (1890, 86, 1664))
     files = ["/srv/photos/albums/summer.md", "/srv/photos/sizes.toml"]
     place.call("PATCH", f"/api/sessions/{session}", {"context": {"files": files}})
     return session
@@ -115,7 +125,8 @@ def take(browser: Browser, place: Place, session: str, screen: Screen, scheme: S
         sight.goto("/")
         page.get_by_role("radio", name=re.compile("^guide ")).check(force=True)
         expect(page.get_by_role("list", name="Questions to try")).to_be_visible()
-        shoot("first-minute")
+        if screen == "desktop" and scheme == "light":
+            shoot("first-minute")
         sight.goto(f"/s/{session}")
         expect(page.get_by_text("photo.resize")).to_be_visible()
         if screen == "phone":
@@ -126,7 +137,7 @@ def take(browser: Browser, place: Place, session: str, screen: Screen, scheme: S
             preview(page)
             shoot("next-message")
             page.get_by_role("textbox", name="Message", exact=True).fill("")
-        sight.goto(f"/s/{session}/t/2")
+        sight.goto(f"/s/{session}/t/3")
         expect(page.get_by_role("dialog")).to_contain_text("photo-resizing")
         shoot("view-context")
         sight.goto("/analytics")
