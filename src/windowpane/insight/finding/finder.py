@@ -4,6 +4,7 @@ A store with a full-text search of its own is asked, after what is new was index
 read, the last used first, some at a time. Both give the same, and every word that is found is compared with the text.
 """
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -29,6 +30,9 @@ MARGIN = timedelta(minutes=2)
 """How far clocks of several writers may be apart."""
 
 AT_ONCE = 50
+TOGETHER = 16
+"""How many sessions are indexed at the same time: a store writes what waits in one go."""
+
 EVENTS_AT_ONCE = 2_000
 KNOWN_STATES = 200
 LOOKED_AT = 200
@@ -68,7 +72,7 @@ class SessionFinder:
             await anyio.sleep(STEP_S if behind else INDEX_EVERY_S)
 
     async def update(self, *, within_s: float = WITHIN_S) -> bool:
-        """Index what is new, for about so long, at least one session; tell whether all of it is indexed."""
+        """Index what is new, for about so long, at least some sessions; tell whether all of it is indexed."""
         index = self._store.index
         if index is None or self._store.encrypted:
             return True
@@ -77,9 +81,13 @@ class SessionFinder:
             newest = self._since
             while True:
                 left = await index.behind(since=self._since and self._since - MARGIN, limit=AT_ONCE)
-                for session in left:
-                    newest = max(newest or session.touched_at, session.touched_at)
-                    await self._index(index, session)
+                for start in range(0, len(left), TOGETHER):
+                    some = left[start : start + TOGETHER]
+                    newest = max(newest or some[0].touched_at, *(session.touched_at for session in some))
+                    done = await asyncio.gather(*(self._index(index, one) for one in some), return_exceptions=True)
+                    for error in done:
+                        if error is not None:
+                            raise error
                     if anyio.current_time() >= deadline:
                         return False
                 if len(left) < AT_ONCE:

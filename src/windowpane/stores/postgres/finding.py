@@ -11,6 +11,10 @@ from windowpane.stores.postgres.log import name_from_sql, name_in_sql, within_bi
 
 T = TypeVar("T")
 
+_ALL = "windowpane.document"
+_NEWEST = 2_000
+"""How many of the newest documents are looked through before all of them are asked for."""
+
 
 class _Runs(Protocol):
     def __call__(self, work: Callable[[DriverConnection], Coroutine[Any, Any, T]], /) -> Awaitable[T]: ...
@@ -63,28 +67,50 @@ class PostgresIndex(TextIndex):
 
     async def find(self, wanted: WantedTexts, *, limit: int, before: int | None = None) -> list[IndexHit]:
         """Return what is found; see `TextIndex.find`."""
-        asked: dict[str, Any] = {
-            "document.terms @@ ${}::tsquery": " & ".join(sorted(wanted.terms)) or None,
-            "session.id = ${}": None if wanted.session_id is None else name_in_sql(wanted.session_id),
+        document: dict[str, Any] = {
+            "terms @@ ${}::tsquery": " & ".join(sorted(wanted.terms)) or None,
+            "session = ${}": None if wanted.session_id is None else name_in_sql(wanted.session_id),
+            "tokens >= ${}": None if wanted.least_tokens is None else within_bigint(wanted.least_tokens),
+            "tokens <= ${}": None if wanted.most_tokens is None else within_bigint(wanted.most_tokens),
+            "place < ${}": None if before is None else within_bigint(before),
+        }
+        session: dict[str, Any] = {
             "session.owner = ${}": None if wanted.owner is None else name_in_sql(wanted.owner),
             "session.agent = ${}": None if wanted.agent is None else name_in_sql(wanted.agent),
-            "document.tokens >= ${}": None if wanted.least_tokens is None else within_bigint(wanted.least_tokens),
-            "document.tokens <= ${}": None if wanted.most_tokens is None else within_bigint(wanted.most_tokens),
-            "document.place < ${}": None if before is None else within_bigint(before),
         }
-        asked = {condition: value for condition, value in asked.items() if value is not None}
-        where = " AND ".join(asked).format(*range(1, len(asked) + 1)) or "true"
+        document = {condition: value for condition, value in document.items() if value is not None}
+        session = {condition: value for condition, value in session.items() if value is not None}
+        values = (*document.values(), *session.values(), limit)
+        asked = _numbered(document, 1)
+        where = _numbered(session, 1 + len(document))
+        place = "true" if before is None else f"place < ${len(document)}"
+
+        # A frequent word is among the newest documents. For a rare one the index of words is asked, by itself: the
+        # planner would rather walk back through all documents, which takes long when few have the word.
+        newest = f"(SELECT * FROM windowpane.document WHERE {place} ORDER BY place DESC LIMIT {_NEWEST}) AS newest"  # noqa: S608 – ours
+        ways = ((newest, ""), (_ALL, "")) if wanted.terms else ((_ALL, "NOT"),)
 
         async def read(db: DriverConnection) -> list[tuple[str, int, int, datetime, int, int]]:
-            return await db.fetch(
-                f"""SELECT session.id, document.turn, document.seq, document.at, document.tokens, document.place
-                    FROM windowpane.document JOIN windowpane.session ON session.id = document.session
-                    WHERE {where} ORDER BY document.place DESC LIMIT ${len(asked) + 1}""",  # noqa: S608 – ours
-                *asked.values(),
-                limit,
-            )
+            found: list[tuple[str, int, int, datetime, int, int]] = []
+            for source, apart in ways:
+                found = await db.fetch(
+                    f"""WITH found AS {apart} MATERIALIZED
+                            (SELECT session, turn, seq, at, tokens, place FROM {source} WHERE {asked})
+                        SELECT session.id, found.turn, found.seq, found.at, found.tokens, found.place
+                        FROM found JOIN windowpane.session ON session.id = found.session
+                        WHERE {where} ORDER BY found.place DESC LIMIT ${len(values)}""",  # noqa: S608 – conditions of ours
+                    *values,
+                )
+                if len(found) == limit:
+                    break
+            return found
 
         return [
             IndexHit(SessionId(name_from_sql(name)), turn, seq, at, tokens, place)
             for name, turn, seq, at, tokens, place in await self._run(read)
         ]
+
+
+def _numbered(conditions: dict[str, Any], first: int) -> str:
+    """Return conditions as SQL, their parameters numbered from one."""
+    return " AND ".join(conditions).format(*range(first, first + len(conditions))) or "true"
