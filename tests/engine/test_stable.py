@@ -156,7 +156,7 @@ class Asked(FixedSelector):
     ("additions", "read", "own", "asked"),
     [
         ("by_reference", 0.1, "", [None]),
-        ("with_definitions", 0.1, "", [{"floor": 0.15, "top_n": 8, "share_of_best": 0.35}]),
+        ("with_definitions", 0.1, "", [{"floor": 0.1, "top_n": 6, "share_of_best": 0.35}]),
         # An idle tool leaves at once here, and must come back.
         ("with_definitions", 0.5, "", [{"floor": 0.12, "top_n": 7, "share_of_best": 0.3}]),
         (

@@ -29,7 +29,7 @@ from windowpane.text.render import render_item
 MOST_DECLARED = 1000
 """Of so many tools a provider is told before the model needs them; where there are more, tools stand in one list."""
 
-ENTRY = {"floor": 0.15, "top_n": 8, "share_of_best": 0.35}
+ENTRY = {"floor": 0.1, "top_n": 6, "share_of_best": 0.35}
 """Where a message of the conversation brings a tool's definition, those enter that come near the best. Where it only
 names a tool that was declared, they enter as elsewhere: on weak evidence."""
 
