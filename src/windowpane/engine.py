@@ -10,7 +10,7 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing, su
 from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
-from typing import Self
+from typing import Any, Self
 
 import anyio
 import anyio.abc
@@ -27,7 +27,7 @@ from windowpane.context.events import (
 )
 from windowpane.context.ids import Actor, SessionId
 from windowpane.context.items import Tool
-from windowpane.context.messages import Decision, NewFile, ToolResult
+from windowpane.context.messages import AnswerAction, Decision, NewFile, ToolResult
 from windowpane.context.request import ReplyOptions, Request
 from windowpane.context.session import SessionState, check_answerable, open_turn
 from windowpane.errors import (
@@ -73,7 +73,7 @@ from windowpane.turn.prepared import PreparedTurns
 from windowpane.turn.requests import TurnRequests
 from windowpane.turn.run import fitted
 from windowpane.turn.runner import Runner
-from windowpane.turn.waiting import check_results, decision
+from windowpane.turn.waiting import answer, check_results, decision
 
 LEASE_S = 15.0
 """How long a worker that died keeps its session busy."""
@@ -238,6 +238,26 @@ class Engine:
         turn = self._runner.launch(changed.state, lease, changed.recorded)
         async for event in self._runner.follow(session_id, turn):
             yield event
+
+    async def answer_question(
+        self,
+        session_id: SessionId,
+        question_id: str,
+        action: AnswerAction,
+        content: Mapping[str, Any] | None = None,
+        *,
+        actor: Actor = "user",
+    ) -> SessionState:
+        """Answer what a running tool asks. The turn goes on in the worker that runs it.
+
+        Raises:
+            NoQuestionError: it is not asked, or not any more.
+            InvalidInputError: a form that is accepted is not filled in as it must be. The question stays.
+        """
+        changed = await self._states.change(
+            session_id, lambda state: [answer(state, question_id, action, content, actor)]
+        )
+        return changed.state
 
     async def answer_calls(
         self,

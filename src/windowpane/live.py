@@ -44,6 +44,7 @@ from windowpane.context.events import (
     Recorded,
     SessionContext,
     SessionDeleted,
+    ToolProgress,
     TurnFinished,
     TurnStarted,
     WatchEvent,
@@ -213,6 +214,10 @@ class Hub:
         """Return how much was told of the answer that is being written."""
         return Question(**self._said)
 
+    def report(self, progress: ToolProgress) -> None:
+        """Tell how far a running tool has come."""
+        self._tell(progress)
+
     def end(self, why: Literal["closed", "deleted", "failed"]) -> None:
         """Let each listener go that has heard all of it."""
         if self._end == "open":
@@ -373,6 +378,10 @@ class SessionHubs:
                     voice.deltas.append(event)
                     if watched := self._sessions.get(session_id):
                         watched.hub.speak(voice.after, event)
+                    continue
+                if isinstance(event, ToolProgress):
+                    if watched := self._sessions.get(session_id):
+                        watched.hub.report(event)
                     continue
                 voice.after = event.seq
                 if isinstance(event.event, ModelReplied | TurnFinished):

@@ -39,6 +39,35 @@ server.run()
 """
 
 
+ASKING_SERVER = """
+from typing import Annotated
+
+from mcp.server.mcpserver import Context, Elicit, ElicitationResult, MCPServer, Resolve
+from pydantic import BaseModel
+
+server = MCPServer("shop", log_level="ERROR")
+
+
+class Size(BaseModel):
+    size: str
+    sugar: int = 0
+
+
+def which() -> Elicit[Size]:
+    return Elicit("Which size?", Size)
+
+
+@server.tool()
+async def order(wanted: Annotated[ElicitationResult[Size], Resolve(which)], ctx: Context) -> str:
+    "Order tea."
+    await ctx.report_progress(1, 2, "boiling")
+    return f"{wanted.data.size} tea, {wanted.data.sugar} sugar" if wanted.action == "accept" else wanted.action
+
+
+server.run()
+"""
+
+
 @contextmanager
 def chat(place: Place, data: Path, *arguments: str) -> Generator[Terminal]:
     """Chat in a terminal with an agent of a data folder, or over a server whose tool servers have started."""
@@ -208,6 +237,45 @@ def test_a_call_that_was_left_waiting_is_asked_about_when_the_session_is_resumed
         "(`windowpane chat SESSION` asks for your decision)\n",
     )
     assert not (data / "agents" / "guide" / "notes" / "later.md").exists()
+
+
+@EVERYWHERE
+def test_a_running_tool_asks_in_the_terminal_and_goes_on_with_the_answer(tmp_path: Path, place: Place) -> None:
+    agent = tmp_path / "agents" / "shop"
+    (agent / "prompts").mkdir(parents=True)
+    (agent / "prompts" / "core.md").write_text("You sell tea.")
+    (agent / "server.py").write_text(ASKING_SERVER)
+    (agent / "agent.yaml").write_text(
+        f"mcpServers:\n  shop:\n    command: {sys.executable}\n    args: ['${{AGENT_DIR}}/server.py']\n"
+        "    permission: not_required\n"
+    )
+    with chat(place, tmp_path) as screen:
+        screen.expect("you> ")
+        for _ in range(20):
+            screen.send("/items")
+            if "shop. • order [Always]" in screen.expect("Not in this session") + screen.expect("you> "):
+                break
+        screen.send("call shop__order")
+        screen.expect("shop asks you")
+        screen.expect("Which size?")
+        screen.expect("[c]ancel: ")
+        screen.send("a")
+        screen.expect("Size: ")
+        screen.send("large")
+        screen.expect("Sugar (default: 0; may be empty): ")
+        screen.send("many")
+        screen.expect("Type a value of the type integer.")
+        screen.send("2")
+        screen.expect("… shop:order 1 of 2: boiling")
+        screen.expect("← shop:order answered: large tea, 2 sugar")
+        screen.expect("you> ")
+        screen.send("call shop__order")
+        screen.expect("[c]ancel: ")
+        screen.send("d")
+        screen.expect("← shop:order answered: decline")
+        screen.expect("you> ")
+        screen.press(CTRL_D)
+        assert "Traceback" not in screen.rest()
 
 
 @EVERYWHERE

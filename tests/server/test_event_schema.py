@@ -33,6 +33,9 @@ from windowpane.context.events import (
     MessageRemoved,
     Missed,
     ModelReplied,
+    ModelSampled,
+    QuestionAnswered,
+    QuestionAsked,
     Recorded,
     RequestBuilt,
     ServerArrived,
@@ -41,6 +44,7 @@ from windowpane.context.events import (
     SessionItem,
     SessionUpdated,
     SummaryMade,
+    ToolProgress,
     ToolReturned,
     TurnError,
     TurnFinished,
@@ -49,7 +53,7 @@ from windowpane.context.events import (
 from windowpane.context.fetched import Fetched
 from windowpane.context.ids import BlobHash, SessionId
 from windowpane.context.items import rule_ref, tool_ref
-from windowpane.context.messages import Source, Step, ToolCall, ToolResult, Usage
+from windowpane.context.messages import Source, Step, ToolCall, ToolQuestion, ToolResult, Usage
 from windowpane.context.summary import Summary
 from windowpane.testing import World
 
@@ -83,6 +87,19 @@ EVENTS: tuple[Event, ...] = (
     ModelReplied(turn=1, step=Step(text="Let me see.", tool_calls=(CALL,)), tokens=3),
     ApprovalRequested(turn=1, calls=(CALL,)),
     ApprovalDecided(turn=1, decisions={"call_1": "allow_once"}),
+    QuestionAsked(
+        turn=1,
+        question=ToolQuestion(
+            id="q1",
+            call_id="call_1",
+            server="notes",
+            kind="form",
+            message="Which?",
+            schema={"type": "object", "properties": {"name": {"type": "string"}}},
+        ),
+    ),
+    QuestionAnswered(turn=1, question_id="q1", action="accept", content={"name": "a"}),
+    ModelSampled(turn=1, question_id="q2", step=Step(text="Short.")),
     ToolReturned(turn=1, result=ToolResult("call_1", "nothing", is_error=True)),
     CancelRequested(turn=1),
     TurnFinished(
@@ -124,6 +141,7 @@ async def test_every_event_that_a_watcher_is_sent_is_one_of_the_union_in_the_des
             sent.append((await anext(events)).data)
 
     sent += [*(wire(Recorded(9, AT, event)) for event in cleared), wire(Delta(1, "Hi", "thinking")), wire(Missed(3))]
+    sent += [wire(ToolProgress(1, "call_1", 1, 2, "half")), wire(ToolProgress(1, "call_1", 0.5))]
     assert [errors(document, "WatchedEvent", body) for body in sent] == [[]] * len(sent)
     union = document["components"]["schemas"]["WatchedEvent"]
     assert {body["type"] for body in sent} == set(union["discriminator"]["mapping"])

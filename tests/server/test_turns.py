@@ -75,6 +75,7 @@ async def test_a_message_is_answered_with_everything_about_its_turn(world: World
         "text": "Hello there.",
         "messages": [],
         "approvals": [],
+        "questions": [],
         "seq": 5,
         "session_id": session,
         "sources": [],

@@ -353,18 +353,25 @@ async def test_a_server_is_told_which_folders_it_may_work_in(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("method", "answer"),
     [
-        ("sampling/createMessage", "Sampling not supported"),
-        ("elicitation/create", "Elicitation not supported"),
-        ("roots/list", "List roots not supported"),
+        (
+            "sampling/createMessage",
+            {
+                "code": -1,
+                "message": "the model is not asked: it cannot be told which call this belongs to, or no user can be "
+                "asked",
+            },
+        ),
+        ("elicitation/create", {"action": "decline"}),
+        ("roots/list", {"code": -32600, "message": "List roots not supported"}),
     ],
 )
-async def test_a_server_that_asks_for_more_than_a_result_is_told_no(method: str, answer: str) -> None:
+async def test_a_server_that_asks_in_a_call_without_a_user_is_told_no(method: str, answer: dict[str, Any]) -> None:
     async with McpToolbox(QUICK) as tools:
         await connected(tools, by_hand("old"))
 
-        assert await tools.call("old", "ask", {"method": method}) == ToolOutput(
-            f'{{"code": -32600, "message": "{answer}"}}'
-        )
+        told = await tools.call("old", "ask", {"method": method})
+
+    assert (json.loads(told.content), told.is_error) == (answer, False)
 
 
 @pytest.mark.parametrize(

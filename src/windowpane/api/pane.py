@@ -47,7 +47,7 @@ from windowpane.api.xray import CallsApi
 from windowpane.context.events import Live, SessionItem, WatchEvent
 from windowpane.context.fetched import Fetched, FetchedKind
 from windowpane.context.items import ItemRef, Tool
-from windowpane.context.messages import Decision, NewFile, ToolResult
+from windowpane.context.messages import AnswerAction, Decision, NewFile, ToolResult
 from windowpane.context.request import ReplyOptions, Request
 from windowpane.context.sets import ChangeMode, ContextSets
 from windowpane.context.summary import Summary
@@ -455,11 +455,16 @@ class Pane(Protocol):
         """
         ...
 
+    async def answer_question(
+        self, session_id: str, question_id: str, action: AnswerAction, content: Mapping[str, Any] | None = None
+    ) -> SessionView:
+        """Answer what a running tool asks (`question.asked`); the turn goes on. `content` are the fields of a form."""
+        ...
+
     def answer_calls(self, session_id: str, results: Sequence[ToolResult]) -> AsyncGenerator[Live]:
         """Give the results of tools that the caller runs itself, and yield what the turn does then.
 
-        Raises:
-            NoResultAwaitedError: no call waits for one, or one of the ids is not a waiting call's.
+        Raises `NoResultAwaitedError` when no call waits for one, or one of the ids is not a waiting call's.
         """
         ...
 

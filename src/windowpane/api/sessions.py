@@ -11,7 +11,7 @@ from windowpane.context.events import Branch, SessionItem
 from windowpane.context.fetched import FetchedKind
 from windowpane.context.ids import BlobHash, SessionId
 from windowpane.context.items import IncludeMode, ItemRef, ItemType
-from windowpane.context.messages import Message, ToolCall, Usage
+from windowpane.context.messages import Message, ToolCall, ToolQuestion, Usage
 from windowpane.context.session import Mode, SessionSettings
 from windowpane.context.sets import ChangeMode, ContextSets
 from windowpane.context.summary import Summary
@@ -36,12 +36,16 @@ class ToolName:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenTurnView:
-    """A turn that has not finished. `approvals` are the calls that wait for a person."""
+    """A turn that has not finished. `approvals` are the calls that wait for a person.
+
+    `questions` are what a running tool asks.
+    """
 
     turn: int
     state: Literal["running", "waiting"]
     request: BlobHash | None
     approvals: tuple[ToolCall, ...]
+    questions: tuple[ToolQuestion, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from windowpane.api.wire import FlatEvent
 from windowpane.context.calls import CallPurpose, FoldedReply, WireHead
 from windowpane.context.ids import SessionId
 from windowpane.context.items import IncludeMode, ItemRef, ItemType
-from windowpane.context.messages import Message, Outcome, Source, ToolCall, Usage
+from windowpane.context.messages import Message, Outcome, Source, ToolCall, ToolQuestion, Usage
 from windowpane.context.request import ContextItem, OfferedTool, PartKind, RequestContext, RequestMessage
 
 Band = Literal["short", "medium", "large", "very large"]
@@ -36,10 +36,11 @@ class ContextDebug:
 class TurnView:
     """A turn: how it ended or stands, what was said, and what the model was given.
 
-    `text` is what the assistant said so far. `approvals` are the tool calls that wait for a decision. `seq` is how far
-    the session's log had come. `sources` are the documents that the answer could draw on, and `confidence` is the
-    score of the best of them; null when there are none. `context_debug` is what the model was told of the
-    conversation. It and `request_context` are null when the turn failed before a request could be built.
+    `text` is what the assistant said so far. `approvals` are the tool calls that wait for a decision, `questions` what
+    a running tool asks. `seq` is how far the session's log had come. `sources` are the documents that the answer could
+    draw on, and `confidence` is the score of the best of them; null when there are none. `context_debug` is what the
+    model was told of the conversation. It and `request_context` are null when the turn failed before a request could
+    be built.
     """
 
     session_id: SessionId
@@ -48,6 +49,7 @@ class TurnView:
     text: str
     messages: tuple[Message, ...]
     approvals: tuple[ToolCall, ...]
+    questions: tuple[ToolQuestion, ...]
     request_context: RequestContext | None
     seq: int
     sources: tuple[Source, ...]

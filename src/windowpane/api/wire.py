@@ -4,6 +4,7 @@ Two differ from the log: `session.context` has its content in `data`, with who c
 beside, and `message.removed` calls the number of the message that it removes `removed`, since `seq` is its own.
 """
 
+from dataclasses import asdict
 from datetime import datetime
 from typing import Annotated, Any, cast
 
@@ -17,6 +18,7 @@ from windowpane.context.events import (
     Recorded,
     SessionContext,
     SessionDeleted,
+    ToolProgress,
     WatchEvent,
 )
 
@@ -50,6 +52,8 @@ def wire(event: WatchEvent) -> dict[str, Any]:
         return flat(event)
     if isinstance(event, Delta):
         return {"turn": event.turn, "text": event.text, "kind": event.kind, "type": event.type}
+    if isinstance(event, ToolProgress):
+        return asdict(event)
     if isinstance(event, Missed):
         return {"after": event.after, "type": event.type}
     if isinstance(event, SessionDeleted):
@@ -61,6 +65,8 @@ def unwire(body: dict[str, Any]) -> WatchEvent:
     """Return what a watcher sees from the one JSON object that it travels as."""
     if body["type"] == "reply.delta":
         return Delta(body["turn"], body["text"], body["kind"])
+    if body["type"] == "tool.progress":
+        return ToolProgress(body["turn"], body["call_id"], body["progress"], body["total"], body["message"])
     if body["type"] == "missed":
         return Missed(body["after"])
     if body["type"] == "session.deleted":

@@ -16,9 +16,9 @@ from windowpane.client.analytics import RemoteAnalytics
 from windowpane.client.connection import Connection, keyed, session_path
 from windowpane.client.sessions import RemoteSessions
 from windowpane.client.turns import RemoteTurns
-from windowpane.context.events import Delta, Live, Recorded, WatchEvent
+from windowpane.context.events import Delta, Live, Recorded, ToolProgress, WatchEvent
 from windowpane.context.items import ItemRef, Tool
-from windowpane.context.messages import Decision, NewFile, ToolResult, as_text
+from windowpane.context.messages import AnswerAction, Decision, NewFile, ToolResult, as_text
 from windowpane.context.request import ReplyOptions, Request
 
 
@@ -119,6 +119,13 @@ class Client:
             async for event in live:
                 yield event
 
+    async def answer_question(
+        self, session_id: str, question_id: str, action: AnswerAction, content: Mapping[str, Any] | None = None
+    ) -> SessionView:
+        """Answer what a running tool asks (`question.asked`); the turn goes on."""
+        body = {"question_id": question_id, "action": action, "content": None if content is None else dict(content)}
+        return await self._server.send(SessionView, "POST", f"{session_path(session_id)}/answers", body)
+
     async def answer_calls(self, session_id: str, results: Sequence[ToolResult]) -> AsyncGenerator[Live]:
         """Give the results of tools that the caller runs itself, and yield what the turn does then."""
         body = {"results": [asdict(result) for result in results]}
@@ -149,7 +156,7 @@ class Client:
     async def _live(self, path: str, body: Any, key: str | None = None) -> AsyncGenerator[Live]:
         async with aclosing(self._server.events("POST", path, body, headers=keyed(key))) as events:
             async for event in events:
-                if isinstance(event, Recorded | Delta):
+                if isinstance(event, Recorded | Delta | ToolProgress):
                     yield event
 
 

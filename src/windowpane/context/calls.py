@@ -8,11 +8,12 @@ recorded too; `Origin` names the program.
 from dataclasses import dataclass
 from typing import Literal
 
-from windowpane.context.ids import SessionId
-from windowpane.context.messages import ToolCall
+from windowpane.context.ids import BlobHash, SessionId
+from windowpane.context.messages import ToolCall, Usage
 
-CallPurpose = Literal["answer", "summary", "embedding", "count", "helper"]
-"""What a call was made for. Recorded programs also count tokens, and ask for small things beside the conversation."""
+CallPurpose = Literal["answer", "summary", "embedding", "sampling", "count", "helper"]
+"""What a call was made for; `sampling` is for a tool that asked the model. Recorded programs also count tokens, and ask
+for small things beside the conversation."""
 
 CallOutcome = Literal["complete", "cut", "error"]
 """How a call ended: with a whole answer, with one that broke off, or with an error."""
@@ -39,6 +40,59 @@ class ModelPrice:
     output: float
     cache_read: float | None = None
     cache_write: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallSent:
+    """An HTTP request went to a provider.
+
+    `id` ties it to its end. `turn` is None for a call that belongs to no turn, `step` counts a turn's model calls
+    from 1, `attempt` the tries of one step. `head` names the blob with method, address and headers, keys taken out;
+    `body` names the blob from which the bytes are put together again, whose SHA-256 and size follow. `encoding` is how
+    the body was compressed on the wire; what is kept, measured and hashed is what it said. `seen` is False for a call
+    that was read from a log or a trace: the body is put together from what that tells.
+    """
+
+    id: str
+    turn: int | None = None
+    step: int
+    attempt: int
+    purpose: CallPurpose
+    model: str
+    head: BlobHash
+    body: BlobHash
+    sha256: str
+    size: int
+    encoding: str = ""
+    seen: bool = True
+    type: Literal["call.sent"] = "call.sent"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallEnded:
+    """An HTTP request to a provider ended.
+
+    `address` is where it went, and `price` what the agent says that the model costs, if it says so: with `usage` they
+    tell the cost. `counted_tokens` is our own count of what was sent. `status` is None when no answer began; `usage` is
+    None when the provider reported none. `reason` says what went wrong, in a few words, without keys. `answer` names
+    the blob with what was answered (`FoldedReply`); None where the events of the turn say that.
+    """
+
+    id: str
+    turn: int | None = None
+    purpose: CallPurpose = "answer"
+    model: str = ""
+    address: str = ""
+    price: ModelPrice | None = None
+    counted_tokens: int = 0
+    outcome: CallOutcome
+    status: int | None = None
+    first_byte_ms: int | None = None
+    duration_ms: int = 0
+    usage: Usage | None = None
+    reason: str = ""
+    answer: BlobHash | None = None
+    type: Literal["call.ended"] = "call.ended"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

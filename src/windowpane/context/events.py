@@ -2,7 +2,7 @@
 
 A session is the list of its events. What is stored is an `Event` inside a `Recorded` envelope that says when and at
 which place in the log. A `Delta` is text on its way: it is shown live and never stored, because the `model.replied`
-event that follows it holds the whole.
+event that follows it holds the whole. A `ToolProgress` is not stored either: the result of the call follows it.
 """
 
 from collections.abc import Mapping
@@ -10,12 +10,22 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
 
-from windowpane.context.calls import CallOutcome, CallPurpose, ModelPrice, Origin, SmallerWindow
+from windowpane.context.calls import CallEnded, CallSent, ModelPrice, Origin, SmallerWindow
 from windowpane.context.carried import CarryChange
 from windowpane.context.fetched import Fetched, FetchedKind
 from windowpane.context.ids import Actor, BlobHash, SessionId
 from windowpane.context.items import ItemRef, SessionMode
-from windowpane.context.messages import Attachment, Decision, Outcome, Source, Step, ToolCall, ToolResult, Usage
+from windowpane.context.messages import (
+    AnswerAction,
+    Attachment,
+    Decision,
+    Outcome,
+    Source,
+    Step,
+    ToolCall,
+    ToolQuestion,
+    ToolResult,
+)
 from windowpane.context.sets import ContextSets
 from windowpane.context.summary import Summary
 
@@ -180,59 +190,6 @@ class RequestBuilt:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CallSent:
-    """An HTTP request went to a provider.
-
-    `id` ties it to its end. `turn` is None for a call that belongs to no turn, `step` counts a turn's model calls
-    from 1, `attempt` the tries of one step. `head` names the blob with method, address and headers, keys taken out;
-    `body` names the blob from which the bytes are put together again, whose SHA-256 and size follow. `encoding` is how
-    the body was compressed on the wire; what is kept, measured and hashed is what it said. `seen` is False for a call
-    that was read from a log or a trace: the body is put together from what that tells.
-    """
-
-    id: str
-    turn: int | None = None
-    step: int
-    attempt: int
-    purpose: CallPurpose
-    model: str
-    head: BlobHash
-    body: BlobHash
-    sha256: str
-    size: int
-    encoding: str = ""
-    seen: bool = True
-    type: Literal["call.sent"] = "call.sent"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CallEnded:
-    """An HTTP request to a provider ended.
-
-    `address` is where it went, and `price` what the agent says that the model costs, if it says so: with `usage` they
-    tell the cost. `counted_tokens` is our own count of what was sent. `status` is None when no answer began; `usage` is
-    None when the provider reported none. `reason` says what went wrong, in a few words, without keys. `answer` names
-    the blob with what was answered (`FoldedReply`); None where the events of the turn say that.
-    """
-
-    id: str
-    turn: int | None = None
-    purpose: CallPurpose = "answer"
-    model: str = ""
-    address: str = ""
-    price: ModelPrice | None = None
-    counted_tokens: int = 0
-    outcome: CallOutcome
-    status: int | None = None
-    first_byte_ms: int | None = None
-    duration_ms: int = 0
-    usage: Usage | None = None
-    reason: str = ""
-    answer: BlobHash | None = None
-    type: Literal["call.ended"] = "call.ended"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ModelReplied:
     """One model call ended well. `tokens` is what its text costs by our own count.
 
@@ -274,6 +231,41 @@ class ApprovalDecided:
     decisions: Mapping[str, Decision]
     actor: Actor = "user"
     type: Literal["approval.decided"] = "approval.decided"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuestionAsked:
+    """A running tool asks the user. The turn goes on running: the call waits for the answer."""
+
+    turn: int
+    question: ToolQuestion
+    type: Literal["question.asked"] = "question.asked"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuestionAnswered:
+    """The question of a running tool was answered. `content` has the fields of a form that was accepted.
+
+    `reason` says why the system answered, where no user was asked.
+    """
+
+    turn: int
+    question_id: str
+    action: AnswerAction
+    content: Mapping[str, Any] | None = None
+    actor: Actor = "user"
+    reason: str = ""
+    type: Literal["question.answered"] = "question.answered"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelSampled:
+    """The model answered a running tool (`sampling`). `question_id` is what the tool asked, `step` what it was told."""
+
+    turn: int
+    question_id: str
+    step: Step
+    type: Literal["model.sampled"] = "model.sampled"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -408,6 +400,9 @@ Event = (
     | ToolReturned
     | ApprovalRequested
     | ApprovalDecided
+    | QuestionAsked
+    | QuestionAnswered
+    | ModelSampled
     | CancelRequested
     | TurnFinished
     | SummaryMade
@@ -443,7 +438,19 @@ class Delta:
     type: Literal["reply.delta"] = "reply.delta"
 
 
-Live = Recorded | Delta
+@dataclass(frozen=True, slots=True)
+class ToolProgress:
+    """How far a running tool call has come, in the tool's own unit. `total` None: the tool does not know it."""
+
+    turn: int
+    call_id: str
+    progress: float
+    total: float | None = None
+    message: str = ""
+    type: Literal["tool.progress"] = "tool.progress"
+
+
+Live = Recorded | Delta | ToolProgress
 """What a client that follows a turn receives."""
 
 

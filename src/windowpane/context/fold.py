@@ -29,6 +29,8 @@ from windowpane.context.events import (
     MessageAdded,
     MessageRemoved,
     ModelReplied,
+    QuestionAnswered,
+    QuestionAsked,
     Recorded,
     RequestBuilt,
     Sealed,
@@ -302,7 +304,10 @@ def _(event: ToolReturned, state: SessionState, recorded: Recorded) -> SessionSt
     *before, last = state.open_turn.steps
     if last.result_of(event.result.call_id) is not None:
         return state
-    return _with_open(state, event.turn, steps=(*before, replace(last, results=(*last.results, event.result))))
+    results = (*last.results, event.result)
+    # A call that has its result asks nothing any more.
+    asked = tuple(each for each in state.open_turn.questions if each.call_id != event.result.call_id)
+    return _with_open(state, event.turn, steps=(*before, replace(last, results=results)), questions=asked)
 
 
 @_meaning.register
@@ -326,6 +331,14 @@ def _(event: ApprovalDecided, state: SessionState, recorded: Recorded) -> Sessio
         return decided
     message = ApprovalMessage(tool_call_approvals=approvals, turn=event.turn, seq=recorded.seq, at=recorded.at)
     return _with_message(decided, message)
+
+
+@_meaning.register
+def _(event: QuestionAsked | QuestionAnswered, state: SessionState, recorded: Recorded) -> SessionState:
+    asked = state.open_turn.questions if state.open_turn else ()
+    if isinstance(event, QuestionAsked):
+        return _with_open(state, event.turn, questions=(*asked, event.question))
+    return _with_open(state, event.turn, questions=tuple(each for each in asked if each.id != event.question_id))
 
 
 @_meaning.register

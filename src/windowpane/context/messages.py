@@ -8,11 +8,11 @@ that every store, export and encryption that keeps texts keeps files too, and a 
 """
 
 import base64
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from windowpane.context.ids import Actor, BlobHash
 from windowpane.context.items import ItemRef
@@ -171,6 +171,27 @@ class ToolCallApproval:
     call: ToolCall
     decision: Decision | None = None
     by: Actor = "user"
+
+
+QuestionKind = Literal["form", "url", "sampling"]
+AnswerAction = Literal["accept", "decline", "cancel"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolQuestion:
+    """What a running tool asks the user: to fill in a form, to open an address, or to let it ask the model.
+
+    `message` is the server's text; of `sampling` it is what the model would be given. `schema` is the JSON Schema of a
+    form's fields.
+    """
+
+    id: str
+    call_id: str
+    server: str
+    kind: QuestionKind
+    message: str
+    schema: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    url: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -28,6 +28,7 @@ from windowpane.context.messages import (
     Step,
     ToolCall,
     ToolCallApproval,
+    ToolQuestion,
 )
 from windowpane.context.sets import ContextSets
 from windowpane.context.summary import Summary
@@ -80,7 +81,10 @@ SETTING_NAMES = tuple(setting.name for setting in fields(SessionSettings))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenTurn:
-    """A turn that has not finished: what has happened in it so far. `own_words` has an entry for each step."""
+    """A turn that has not finished: what has happened in it so far. `own_words` has an entry for each step.
+
+    `questions` are those of a running tool that have no answer yet.
+    """
 
     turn: int
     message: str
@@ -89,6 +93,7 @@ class OpenTurn:
     steps: tuple[Step, ...] = ()
     own_words: tuple[str, ...] = ()
     approvals: tuple[ToolCallApproval, ...] = ()
+    questions: tuple[ToolQuestion, ...] = ()
     cancel_requested: bool = False
 
     @property

@@ -27,6 +27,7 @@
     │   ├── SessionBusyError
     │   ├── WorkerFullError
     │   ├── ApprovalPendingError
+    │   ├── NoQuestionError
     │   ├── NothingToApproveError
     │   ├── NoResultAwaitedError
     │   ├── NoTurnRunningError
@@ -87,6 +88,7 @@ from windowpane.errors.conflicts import (
     DifferentSessionError,
     KeyReusedError,
     LeaseLostError,
+    NoQuestionError,
     NoResultAwaitedError,
     NothingToApproveError,
     NoTurnRunningError,
@@ -194,6 +196,7 @@ __all__ = [
     "ModelStreamBrokenError",
     "ModelTimeoutError",
     "ModelUnavailableError",
+    "NoQuestionError",
     "NoResultAwaitedError",
     "NoTurnRunningError",
     "NotFoundError",

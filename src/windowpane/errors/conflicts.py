@@ -1,5 +1,7 @@
 """Errors of a state that does not allow what was asked, or has changed meanwhile."""
 
+from collections.abc import Sequence
+
 from windowpane.errors.base import WindowpaneError
 
 
@@ -64,6 +66,16 @@ class ApprovalPendingError(ConflictError):
         super().__init__(f"turn {turn} waits for a decision about {', '.join(calls)}; decide or cancel it first")
         self.turn = turn
         self.calls = calls
+
+
+class NoQuestionError(ConflictError):
+    """An answer came for a question that no running tool asks, or not any more."""
+
+    code = "no_question"
+
+    def __init__(self, question_id: str, waiting: Sequence[str]) -> None:
+        now = f"these do: {', '.join(waiting)}" if waiting else "none does at the moment"
+        super().__init__(f"question {question_id!r} does not wait for an answer; {now}")
 
 
 class NothingToApproveError(ConflictError):

@@ -15,10 +15,10 @@ from windowpane.api.explanation import Explanation
 from windowpane.api.models import ProviderView
 from windowpane.api.sessions import SessionView
 from windowpane.api.turns import TurnView
-from windowpane.context.events import ApprovalDecided, Live, Recorded, TurnStarted, WatchEvent
+from windowpane.context.events import ApprovalDecided, Live, QuestionAsked, Recorded, TurnStarted, WatchEvent
 from windowpane.context.ids import SessionId
 from windowpane.context.items import CLIENT_SERVER, ItemRef, Tool
-from windowpane.context.messages import Decision, NewFile, Step, ToolResult, UserMessage
+from windowpane.context.messages import AnswerAction, Decision, NewFile, Step, ToolResult, UserMessage
 from windowpane.context.request import ReplyOptions, Request
 from windowpane.engine import Engine
 from windowpane.errors import ConflictError
@@ -169,6 +169,13 @@ class LocalPane:
             async for event in live:
                 yield event
 
+    async def answer_question(
+        self, session_id: str, question_id: str, action: AnswerAction, content: Mapping[str, Any] | None = None
+    ) -> SessionView:
+        """Answer what a running tool asks (`question.asked`); the turn goes on."""
+        own = await self._bound.own(session_id)
+        return session_view(await self.engine.answer_question(own, question_id, action, content))
+
     async def answer_calls(self, session_id: str, results: Sequence[ToolResult]) -> AsyncGenerator[Live]:
         """Give the results of tools that the caller runs itself, and yield what the turn does then."""
         async with aclosing(self.engine.answer_calls(await self._bound.own(session_id), results)) as live:
@@ -253,6 +260,8 @@ class LocalPane:
                     turn = event.event.turn
                 if recorded or isinstance(event.event, TurnStarted):
                     recorded.append(event)
+                if isinstance(event.event, QuestionAsked) and await self._asks(session_id):
+                    break
         own = await self._bound.own(session_id)
         turn = turn or (await self.engine.sessions.get(own)).last_turn
         view = await self.turns.view(own, turn, recorded)
@@ -263,6 +272,11 @@ class LocalPane:
                     pass
             view = await self.turns.view(own, turn)
         return view
+
+    async def _asks(self, session_id: str) -> bool:
+        """Tell whether a running tool waits for an answer."""
+        turn = (await self.engine.sessions.get(await self._bound.own(session_id))).open_turn
+        return turn is not None and bool(turn.questions)
 
     async def _get_ready(self, session_id: SessionId, message: str) -> None:
         if self._start_s and session_id not in self._started:

@@ -170,10 +170,15 @@ class LocalTurns:
         return {
             "session_id": session_id,
             "turn": turn,
-            "outcome": finished.outcome if finished else "waiting" if now and now.waits else "running",
+            "outcome": finished.outcome
+            if finished
+            else "waiting"
+            if now and (now.waits or now.questions)
+            else "running",
             "text": "\n\n".join(text for text in said if text),
             "messages": tuple(message for message in messages_of(session_id, events) if message.turn == turn),
             "approvals": now.undecided if now else (),
+            "questions": now.questions if now else (),
             "request_context": context,
             "seq": state.seq,
             "sources": finished.sources if finished else (),

@@ -154,7 +154,8 @@ def _facts(state: SessionState) -> dict[str, Any]:
 def _open_view(turn: OpenTurn) -> OpenTurnView:
     return OpenTurnView(
         turn=turn.turn,
-        state="waiting" if turn.waits else "running",
+        state="waiting" if turn.waits or turn.questions else "running",
         request=turn.request,
         approvals=turn.undecided,
+        questions=turn.questions,
     )

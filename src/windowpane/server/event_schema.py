@@ -10,7 +10,7 @@ from typing import Any, get_args
 
 from pydantic import TypeAdapter
 
-from windowpane.context.events import Delta, Event, MessageRemoved, Missed, SessionContext, SessionDeleted
+from windowpane.context.events import Delta, Event, MessageRemoved, Missed, SessionContext, SessionDeleted, ToolProgress
 from windowpane.server.routes.agent_events import AgentEvent
 
 Schema = dict[str, Any]
@@ -29,13 +29,14 @@ def with_events(schema: Schema) -> Schema:
     """Return an OpenAPI description with the schemas of events."""
     known: Schema = schema["components"]["schemas"]
     stored = {f"{event.__name__}Event": _stored(event, known) for event in get_args(Event)}
-    sent = {f"{event.__name__}Event": _whole(_form(event)) for event in (Delta, Missed, SessionDeleted)}
+    sent = {f"{event.__name__}Event": _whole(_form(event)) for event in (Delta, ToolProgress, Missed, SessionDeleted)}
     agents = _form(AgentEvent)["$defs"]
     told = {event.__name__: _whole(agents[event.__name__]) for event in get_args(AgentEvent)}
     unions = {
         "StoredEvent": _union("An event in the log of a session.", stored),
         "WatchedEvent": _union(
-            "What a stream of a session sends: stored events, text while it is written, and news about the stream. "
+            "What a stream of a session sends: stored events, text while it is written, the progress of tools, and "
+            "news about the stream. "
             "`session.context` with reason `load` is not stored and has neither `seq` nor `at`.",
             stored | sent,
         ),

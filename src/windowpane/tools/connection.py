@@ -18,6 +18,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import (
     CONNECTION_CLOSED,
     METHOD_NOT_FOUND,
+    URL_ELICITATION_REQUIRED,
     CallToolResult,
     Implementation,
     ListRootsResult,
@@ -31,6 +32,7 @@ from windowpane.errors import ToolError, ToolServerDownError, ToolTimeoutError
 from windowpane.text.redact import redacted
 from windowpane.tools.base import ServerConfig
 from windowpane.tools.listing import ListedTool, Listing, joined
+from windowpane.tools.questions import CallUnderWay, Questions
 from windowpane.tools.transports import NOT_SENT, Receipt, TransportState, open_transport
 
 MAX_PAGES = 1000
@@ -57,6 +59,7 @@ class McpConnection:
         self._stale = anyio.Event()
         self._doubt = anyio.Event()
         self._listed = Listing()
+        self._questions = Questions(config.name)
         self._roots = tuple(Root(uri=FileUrl(root.resolve().as_uri()), name=root.name or str(root)) for root in roots)
         self.client = Client(
             open_transport(config, watch),
@@ -64,6 +67,8 @@ class McpConnection:
             client_info=_CLIENT,
             message_handler=self._notice,
             list_roots_callback=self._list_roots if roots else None,
+            elicitation_callback=self._questions.elicit,
+            sampling_callback=self._questions.sample,
         )
 
     @property
@@ -107,7 +112,7 @@ class McpConnection:
             tasks.cancel_scope.cancel()
 
     async def call(self, tool: str, arguments: Mapping[str, Any], timeout_s: float) -> CallToolResult:
-        """Call a tool once. One that reports progress has `timeout_s` again each time.
+        """Call a tool once. One that reports progress has `timeout_s` again each time; while it asks, no time runs.
 
         Raises:
             NotDeliveredError: the call cannot have run.
@@ -118,12 +123,12 @@ class McpConnection:
         name = f"{self._server}:{tool}"
         receipt = Receipt()
         try:
-            with receipt.kept(), anyio.fail_after(timeout_s) as limit:
-
-                async def still_at_it(progress: float, total: float | None, message: str | None) -> None:
-                    limit.deadline = anyio.current_time() + timeout_s
-
-                return await self.client.call_tool(tool, dict(arguments), progress_callback=still_at_it)
+            with (
+                receipt.kept(),
+                anyio.fail_after(timeout_s) as limit,
+                self._questions.of_call(limit, timeout_s) as call,
+            ):
+                return await self._called(call, tool, dict(arguments))
         except TimeoutError:
             raise ToolTimeoutError(name, timeout_s) from None
         except MCPError as error:
@@ -139,6 +144,15 @@ class McpConnection:
         except (ValidationError, RuntimeError) as error:
             said = redacted(str(error), self._secrets)
             raise ToolError(f"{name} answered with something that is not a result: {said}") from error
+
+    async def _called(self, call: CallUnderWay, tool: str, arguments: dict[str, Any]) -> CallToolResult:
+        """Call a tool; once more when it wanted the user to open an address first, and the user did."""
+        try:
+            return await self.client.call_tool(tool, arguments, progress_callback=call.progress)
+        except MCPError as error:
+            if error.code != URL_ELICITATION_REQUIRED or not await self._questions.opened(call, error):
+                raise
+        return await self.client.call_tool(tool, arguments, progress_callback=call.progress)
 
     async def _list_roots(self, context: ClientRequestContext) -> ListRootsResult:
         return ListRootsResult(roots=list(self._roots))

@@ -10,7 +10,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from functools import partial
 from time import monotonic
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 from windowpane import telemetry
 from windowpane.calls.recorder import CallRecorder, HeldCalls, StoreCalls, recording
@@ -20,6 +20,7 @@ from windowpane.context.events import (
     Event,
     ModelReplied,
     RequestBuilt,
+    ToolProgress,
     ToolReturned,
 )
 from windowpane.context.ids import BlobHash
@@ -38,17 +39,12 @@ from windowpane.text.attached import sent_files
 from windowpane.text.render import render_step, without_code
 from windowpane.text.result_files import take_files
 from windowpane.text.tokens import count, counted_tokens, cut_to, message_tokens
+from windowpane.tools.asking import calling
 from windowpane.tools.base import Toolbox, ToolOutput
 from windowpane.tools.finder_tools import FINDER_REFS
 from windowpane.tools.permissions import Verdict
+from windowpane.turn.asking.caller import AppendToTurn, TurnCaller, WaitForAnswer
 from windowpane.turn.sources import TurnEnd
-
-
-class AppendToTurn(Protocol):
-    """Stores events of the turn, with the texts that they name, and returns the state after them."""
-
-    async def __call__(self, events: Sequence[Event], blobs: Mapping[BlobHash, str] | None = None) -> SessionState: ...
-
 
 DENIED = "The user denied this call. Do not try it again unless the user asks for it."
 NOT_ASKED = (
@@ -63,7 +59,8 @@ class TurnRun:
     """What a turn runs with.
 
     `end` gives the event that ends the turn well; `calls` keeps what is sent to the provider, `keep_calls` what is
-    sent to an embedding endpoint while the turn goes on. `files` reads the bytes of files that messages name.
+    sent to an embedding endpoint while the turn goes on. `files` reads the bytes of files that messages name, and
+    `answer` waits for the answer to a question of a tool.
     """
 
     number: int
@@ -78,7 +75,8 @@ class TurnRun:
     verdict: Callable[[SessionState, ItemRef], Verdict]
     append: AppendToTurn
     files: Callable[[Sequence[BlobHash]], Awaitable[Mapping[BlobHash, str]]]
-    publish: Callable[[Delta], None]
+    publish: Callable[[Delta | ToolProgress], None]
+    answer: WaitForAnswer
 
 
 async def run(turn: TurnRun, state: SessionState) -> SessionState:
@@ -287,7 +285,7 @@ async def _run_tool(turn: TurnRun, state: SessionState, open_turn: OpenTurn, run
             )
         output = ToolOutput(found.text, found.is_error)
     else:
-        output = await _called(turn, run_tool)
+        output = await _called(turn, state, run_tool)
     request = found.request or turn.request
     room = _room(request, open_turn)
     files, notes = await take_files(output.files, request.context.settings, room - count(output.content))
@@ -304,11 +302,26 @@ async def _run_tool(turn: TurnRun, state: SessionState, open_turn: OpenTurn, run
     return _Ran(result, request, (*called, built), {**texts, **blobs})
 
 
-async def _called(turn: TurnRun, run_tool: RunTool) -> ToolOutput:
+async def _called(turn: TurnRun, state: SessionState, run_tool: RunTool) -> ToolOutput:
+    caller = TurnCaller(
+        turn=turn.number,
+        state=state,
+        call=run_tool.call,
+        model=turn.model,
+        settings=turn.request.context.settings,
+        verdict=turn.verdict(state, run_tool.ref),
+        append=turn.append,
+        tell=turn.publish,
+        answer=turn.answer,
+    )
     try:
-        return await turn.toolbox.call(run_tool.ref.server or "", run_tool.ref.name, run_tool.arguments)
+        with calling(caller):
+            output = await turn.toolbox.call(run_tool.ref.server or "", run_tool.ref.name, run_tool.arguments)
     except ToolError as error:
-        return ToolOutput(str(error), is_error=True)
+        output = ToolOutput(str(error), is_error=True)
+    if caller.failed is not None:
+        raise caller.failed
+    return output
 
 
 def fitted(request: Request, open_turn: OpenTurn, content: str, files: Sequence[Attachment] = ()) -> str:

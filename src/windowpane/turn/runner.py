@@ -25,6 +25,7 @@ from windowpane.context.events import (
     Event,
     Live,
     ModelReplied,
+    QuestionAnswered,
     Recorded,
     TurnFinished,
 )
@@ -364,7 +365,20 @@ class Runner:
             append=partial(self._append, task),
             files=partial(self._requests.files, task.state.id),
             publish=task.speak,
+            answer=partial(self._answer, task),
         )
+
+    async def _answer(self, task: TurnTask, question_id: str, after: int) -> QuestionAnswered:
+        """Wait until any caller answers a question of the turn, in whichever process, and tell those who follow."""
+        while True:
+            with suppress(StoreUnavailableError):
+                async with aclosing(self._sessions.store.subscribe(task.state.id, after=after)) as entries:
+                    async for entry in entries:
+                        if isinstance(entry.event, QuestionAnswered) and entry.event.question_id == question_id:
+                            task.publish([entry])
+                            return entry.event
+            # The store was away, or the session is gone.
+            await self._patience.retry(partial(self._sessions.state, task.state.id))
 
     async def _append(
         self, task: TurnTask, events: Sequence[Event], blobs: Mapping[BlobHash, str] | None = None

@@ -8,7 +8,7 @@ import anyio
 
 from windowpane.agents.base import Agent
 from windowpane.calls.recorder import CallRecorder
-from windowpane.context.events import Delta, Recorded, TurnFinished
+from windowpane.context.events import Delta, Recorded, ToolProgress, TurnFinished
 from windowpane.context.items import Tool
 from windowpane.context.messages import Outcome
 from windowpane.context.request import ReplyOptions
@@ -59,11 +59,11 @@ class TurnTask:
                 self.outcome = entry.event.outcome
                 self.error = entry.event.error.code if entry.event.error else ""
 
-    def speak(self, delta: Delta) -> None:
-        """Tell those who follow a little more of the answer."""
-        if delta.kind == "text":
-            self.said.append(delta.text)
-        self.feed.publish(delta)
+    def speak(self, said: Delta | ToolProgress) -> None:
+        """Tell those who follow a little more of the answer, or how far a tool has come."""
+        if isinstance(said, Delta) and said.kind == "text":
+            self.said.append(said.text)
+        self.feed.publish(said)
 
     def give_up(self, error: WindowpaneError) -> None:
         """Note that the end of the turn cannot be recorded."""

@@ -1,17 +1,17 @@
-"""What an open turn waits for: decisions about tool calls, and results of tools that the caller runs."""
+"""What an open turn waits for: decisions about tool calls, answers to tools, and results of the caller's tools."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
-from windowpane.context.events import (
-    ApprovalDecided,
-)
+from jsonschema import validate
+from jsonschema.exceptions import ValidationError
+from jsonschema.validators import Draft202012Validator
+
+from windowpane.context.events import ApprovalDecided, QuestionAnswered
 from windowpane.context.ids import Actor
-from windowpane.context.messages import Decision, ToolResult
+from windowpane.context.messages import AnswerAction, Decision, ToolQuestion, ToolResult
 from windowpane.context.session import SessionState
-from windowpane.errors import (
-    NoResultAwaitedError,
-    NothingToApproveError,
-)
+from windowpane.errors import InvalidInputError, NoQuestionError, NoResultAwaitedError, NothingToApproveError
 
 
 def decision(state: SessionState, decisions: Mapping[str, Decision], actor: Actor) -> ApprovalDecided:
@@ -30,6 +30,39 @@ def decision(state: SessionState, decisions: Mapping[str, Decision], actor: Acto
             f"these calls do not wait for a decision: {', '.join(unknown)}; these do: {', '.join(sorted(waiting))}"
         )
     return ApprovalDecided(turn=state.open_turn.turn, decisions=dict(decisions), actor=actor)
+
+
+def answer(
+    state: SessionState,
+    question_id: str,
+    action: AnswerAction,
+    content: Mapping[str, Any] | None,
+    actor: Actor,
+) -> QuestionAnswered:
+    """Return what is recorded of the answer to a question of a running tool.
+
+    Raises:
+        NoQuestionError: it is not asked, or not any more.
+        InvalidInputError: a form that is accepted is not filled in as it must be. The question stays.
+    """
+    asked = state.open_turn.questions if state.open_turn else ()
+    question = next((each for each in asked if each.id == question_id), None)
+    if state.open_turn is None or question is None:
+        raise NoQuestionError(question_id, [each.id for each in asked])
+    filled = _filled(question, content) if action == "accept" and question.kind == "form" else None
+    return QuestionAnswered(
+        turn=state.open_turn.turn, question_id=question_id, action=action, content=filled, actor=actor
+    )
+
+
+def _filled(question: ToolQuestion, content: Mapping[str, Any] | None) -> dict[str, Any]:
+    filled = dict(content or {})
+    try:
+        validate(filled, question.schema, cls=Draft202012Validator)
+    except ValidationError as error:
+        where = ".".join(map(str, error.absolute_path))
+        raise InvalidInputError(f"{where or 'the form'}: {error.message}") from None
+    return filled
 
 
 def check_results(state: SessionState, results: Sequence[ToolResult]) -> None:

@@ -10,22 +10,24 @@ import base64
 import os
 import sys
 import time
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import anyio
 import uvicorn
-from mcp.server.mcpserver import Context, MCPServer
+from mcp.server.mcpserver import Context, Elicit, ElicitationResult, MCPServer, Resolve, Sample
 from mcp_types import (
     AudioContent,
     BlobResourceContents,
     CallToolResult,
+    CreateMessageResult,
     EmbeddedResource,
     ImageContent,
     ResourceLink,
+    SamplingMessage,
     TextContent,
     TextResourceContents,
 )
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -99,17 +101,34 @@ async def grow(name: str, ctx: Context) -> str:
     return "grown"
 
 
-class Answer(BaseModel):
-    """What a person would be asked for."""
+class Size(BaseModel):
+    """What an order needs to know."""
 
-    name: str
+    size: Literal["small", "large"]
+    sugar: int = Field(default=0, ge=0, le=3)
+
+
+def ask_size(drink: str) -> Elicit[Size]:
+    """Return what is asked about a drink."""
+    return Elicit(f"Which size of {drink}?", Size)
 
 
 @server.tool()
-async def ask(ctx: Context) -> str:
-    """Ask the person at the client for something."""
-    result = await ctx.elicit("Your name?", Answer)
-    return str(result)
+async def order(drink: str, wanted: Annotated[ElicitationResult[Size], Resolve(ask_size)]) -> str:
+    """Order a drink, after asking the user for its size; either protocol."""
+    return f"{wanted.data.size} {drink}, {wanted.data.sugar} sugar" if wanted.action == "accept" else wanted.action
+
+
+def ask_model(text: str) -> Sample:
+    """Return what the model is asked about a text."""
+    message = SamplingMessage(role="user", content=TextContent(text=f"Sum up: {text}"))
+    return Sample([message], max_tokens=50, system_prompt="Be brief.")
+
+
+@server.tool()
+async def sum_up(text: str, said: Annotated[CreateMessageResult, Resolve(ask_model)]) -> str:
+    """Sum a text up, by the client's model; either protocol."""
+    return f"{said.model} said: {said.content.text if isinstance(said.content, TextContent) else ''}"
 
 
 class Gate:

@@ -368,7 +368,7 @@ export type CallComparison = {
 export type CallEnded = {
   id: string
   turn: number | null
-  purpose: "answer" | "summary" | "embedding" | "count" | "helper"
+  purpose: "answer" | "summary" | "embedding" | "sampling" | "count" | "helper"
   model: string
   address: string
   price: ModelPrice | null
@@ -389,7 +389,7 @@ export type CallEndedEvent = {
   at: string
   id: string
   turn: number | null
-  purpose: "answer" | "summary" | "embedding" | "count" | "helper"
+  purpose: "answer" | "summary" | "embedding" | "sampling" | "count" | "helper"
   model: string
   address: string
   price: ModelPrice | null
@@ -445,7 +445,7 @@ export type CallSent = {
   turn: number | null
   step: number
   attempt: number
-  purpose: "answer" | "summary" | "embedding" | "count" | "helper"
+  purpose: "answer" | "summary" | "embedding" | "sampling" | "count" | "helper"
   model: string
   head: string
   body: string
@@ -464,7 +464,7 @@ export type CallSentEvent = {
   turn: number | null
   step: number
   attempt: number
-  purpose: "answer" | "summary" | "embedding" | "count" | "helper"
+  purpose: "answer" | "summary" | "embedding" | "sampling" | "count" | "helper"
   model: string
   head: string
   body: string
@@ -509,7 +509,7 @@ export type CallView = {
   turn: number | null
   step: number
   attempt: number
-  purpose: "answer" | "summary" | "embedding" | "count" | "helper"
+  purpose: "answer" | "summary" | "embedding" | "sampling" | "count" | "helper"
   model: string
   started_at: string
   outcome: "complete" | "cut" | "error" | "retried" | "running" | "lost"
@@ -1159,7 +1159,7 @@ export type ExplanationList = {
 export type ExportedEvent = {
   seq: number
   at: string
-  event: SessionCreated | SessionUpdated | AgentChanged | ItemAdded | ItemRemoved | ItemReadmitted | ServerArrived | MessageAdded | MessageRemoved | TurnStarted | RequestBuilt | CallSent | CallEnded | ModelReplied | ToolReturned | ApprovalRequested | ApprovalDecided | CancelRequested | TurnFinished | SummaryMade | FetchedAdded | FetchedCleared | SessionContext | HistoryCleared | Erased
+  event: SessionCreated | SessionUpdated | AgentChanged | ItemAdded | ItemRemoved | ItemReadmitted | ServerArrived | MessageAdded | MessageRemoved | TurnStarted | RequestBuilt | CallSent | CallEnded | ModelReplied | ToolReturned | ApprovalRequested | ApprovalDecided | QuestionAsked | QuestionAnswered | ModelSampled | CancelRequested | TurnFinished | SummaryMade | FetchedAdded | FetchedCleared | SessionContext | HistoryCleared | Erased
 }
 
 /** One page or one search result. `content` is at most `MAX_CHARACTERS` long, the mark of a cut included. */
@@ -1833,6 +1833,24 @@ export type ModelRow = {
   spent: Spent
 }
 
+/** The model answered a running tool (`sampling`). `question_id` is what the tool asked, `step` what it was told. */
+export type ModelSampled = {
+  turn: number
+  question_id: string
+  step: Step
+  type: "model.sampled"
+}
+
+/** The model answered a running tool (`sampling`). `question_id` is what the tool asked, `step` what it was told. */
+export type ModelSampledEvent = {
+  seq: number
+  at: string
+  turn: number
+  question_id: string
+  step: Step
+  type: "model.sampled"
+}
+
 /** A schema that the answer is to follow. */
 export type NamedSchema = {
   name?: string | null
@@ -1928,12 +1946,13 @@ export type OfferedToolUse = {
   calls: number
 }
 
-/** A turn that has not finished. `approvals` are the calls that wait for a person. */
+/** A turn that has not finished. `approvals` are the calls that wait for a person. `questions` are what a running tool asks. */
 export type OpenTurnView = {
   turn: number
   state: "running" | "waiting"
   request: string | null
   approvals: ToolCall[]
+  questions: ToolQuestion[]
 }
 
 /** A text file as it is now. `revision` is another one as soon as a byte is another. */
@@ -2202,7 +2221,7 @@ export type ProviderView = {
 
 /** What calls were made for: tokens and cost as far as they are known, and how many calls lack which. */
 export type PurposeRow = {
-  purpose: "answer" | "summary" | "embedding" | "count" | "helper"
+  purpose: "answer" | "summary" | "embedding" | "sampling" | "count" | "helper"
   calls: number
   input_tokens: number
   output_tokens: number
@@ -2230,6 +2249,53 @@ export type Query = {
   context_share: number
   clauses: string[]
   small_talk: boolean
+}
+
+/** What the user answers to a running tool. `content` are the fields of a form that is accepted. */
+export type QuestionAnswer = {
+  question_id: string
+  action: "accept" | "decline" | "cancel"
+  content?: Record<string, unknown> | null
+}
+
+/** The question of a running tool was answered. `content` has the fields of a form that was accepted. `reason` says why the system answered, where no user was asked. */
+export type QuestionAnswered = {
+  turn: number
+  question_id: string
+  action: "accept" | "decline" | "cancel"
+  content: Record<string, unknown> | null
+  actor: "user" | "model" | "system"
+  reason: string
+  type: "question.answered"
+}
+
+/** The question of a running tool was answered. `content` has the fields of a form that was accepted. `reason` says why the system answered, where no user was asked. */
+export type QuestionAnsweredEvent = {
+  seq: number
+  at: string
+  turn: number
+  question_id: string
+  action: "accept" | "decline" | "cancel"
+  content: Record<string, unknown> | null
+  actor: "user" | "model" | "system"
+  reason: string
+  type: "question.answered"
+}
+
+/** A running tool asks the user. The turn goes on running: the call waits for the answer. */
+export type QuestionAsked = {
+  turn: number
+  question: ToolQuestion
+  type: "question.asked"
+}
+
+/** A running tool asks the user. The turn goes on running: the call waits for the answer. */
+export type QuestionAskedEvent = {
+  seq: number
+  at: string
+  turn: number
+  question: ToolQuestion
+  type: "question.asked"
 }
 
 /** A whole file, as it is to be on disk. */
@@ -3011,7 +3077,7 @@ export type Storage = {
 }
 
 /** An event in the log of a session. */
-export type StoredEvent = SessionCreatedEvent | SessionUpdatedEvent | AgentChangedEvent | ItemAddedEvent | ItemRemovedEvent | ItemReadmittedEvent | ServerArrivedEvent | MessageAddedEvent | MessageRemovedEvent | TurnStartedEvent | RequestBuiltEvent | CallSentEvent | CallEndedEvent | ModelRepliedEvent | ToolReturnedEvent | ApprovalRequestedEvent | ApprovalDecidedEvent | CancelRequestedEvent | TurnFinishedEvent | SummaryMadeEvent | FetchedAddedEvent | FetchedClearedEvent | SessionContextEvent | HistoryClearedEvent | ErasedEvent
+export type StoredEvent = SessionCreatedEvent | SessionUpdatedEvent | AgentChangedEvent | ItemAddedEvent | ItemRemovedEvent | ItemReadmittedEvent | ServerArrivedEvent | MessageAddedEvent | MessageRemovedEvent | TurnStartedEvent | RequestBuiltEvent | CallSentEvent | CallEndedEvent | ModelRepliedEvent | ToolReturnedEvent | ApprovalRequestedEvent | ApprovalDecidedEvent | QuestionAskedEvent | QuestionAnsweredEvent | ModelSampledEvent | CancelRequestedEvent | TurnFinishedEvent | SummaryMadeEvent | FetchedAddedEvent | FetchedClearedEvent | SessionContextEvent | HistoryClearedEvent | ErasedEvent
 
 /** What is to be streamed beside the answer. */
 export type StreamOptions = {
@@ -3172,6 +3238,27 @@ export type ToolName = {
   name: string
 }
 
+/** How far a running tool call has come, in the tool's own unit. `total` None: the tool does not know it. */
+export type ToolProgressEvent = {
+  turn: number
+  call_id: string
+  progress: number
+  total: number | null
+  message: string
+  type: "tool.progress"
+}
+
+/** What a running tool asks the user: to fill in a form, to open an address, or to let it ask the model. `message` is the server's text; of `sampling` it is what the model would be given. `schema` is the JSON Schema of a form's fields. */
+export type ToolQuestion = {
+  id: string
+  call_id: string
+  server: string
+  kind: "form" | "url" | "sampling"
+  message: string
+  schema: Record<string, unknown>
+  url: string
+}
+
 /** What came back from a tool call, as the text that the model is given, and images and documents beside it. */
 export type ToolResultInput = {
   call_id: string
@@ -3295,6 +3382,7 @@ export type TurnRecord = {
   text: string
   messages: (UserMessage | SystemMessage | ErrorMessage | ApprovalMessage | AssistantMessage)[]
   approvals: ToolCall[]
+  questions: ToolQuestion[]
   request_context: RequestContext | null
   seq: number
   sources: Source[]
@@ -3342,7 +3430,7 @@ export type TurnUse = {
   items: ItemUse[]
 }
 
-/** A turn: how it ended or stands, what was said, and what the model was given. `text` is what the assistant said so far. `approvals` are the tool calls that wait for a decision. `seq` is how far the session's log had come. `sources` are the documents that the answer could draw on, and `confidence` is the score of the best of them; null when there are none. `context_debug` is what the model was told of the conversation. It and `request_context` are null when the turn failed before a request could be built. */
+/** A turn: how it ended or stands, what was said, and what the model was given. `text` is what the assistant said so far. `approvals` are the tool calls that wait for a decision, `questions` what a running tool asks. `seq` is how far the session's log had come. `sources` are the documents that the answer could draw on, and `confidence` is the score of the best of them; null when there are none. `context_debug` is what the model was told of the conversation. It and `request_context` are null when the turn failed before a request could be built. */
 export type TurnView = {
   session_id: string
   turn: number
@@ -3350,6 +3438,7 @@ export type TurnView = {
   text: string
   messages: (UserMessage | SystemMessage | ErrorMessage | ApprovalMessage | AssistantMessage)[]
   approvals: ToolCall[]
+  questions: ToolQuestion[]
   request_context: RequestContext | null
   seq: number
   sources: Source[]
@@ -3436,8 +3525,8 @@ export type VideoPart = {
   [more: string]: unknown
 }
 
-/** What a stream of a session sends: stored events, text while it is written, and news about the stream. `session.context` with reason `load` is not stored and has neither `seq` nor `at`. */
-export type WatchedEvent = SessionCreatedEvent | SessionUpdatedEvent | AgentChangedEvent | ItemAddedEvent | ItemRemovedEvent | ItemReadmittedEvent | ServerArrivedEvent | MessageAddedEvent | MessageRemovedEvent | TurnStartedEvent | RequestBuiltEvent | CallSentEvent | CallEndedEvent | ModelRepliedEvent | ToolReturnedEvent | ApprovalRequestedEvent | ApprovalDecidedEvent | CancelRequestedEvent | TurnFinishedEvent | SummaryMadeEvent | FetchedAddedEvent | FetchedClearedEvent | SessionContextEvent | HistoryClearedEvent | ErasedEvent | DeltaEvent | MissedEvent | SessionDeletedEvent
+/** What a stream of a session sends: stored events, text while it is written, the progress of tools, and news about the stream. `session.context` with reason `load` is not stored and has neither `seq` nor `at`. */
+export type WatchedEvent = SessionCreatedEvent | SessionUpdatedEvent | AgentChangedEvent | ItemAddedEvent | ItemRemovedEvent | ItemReadmittedEvent | ServerArrivedEvent | MessageAddedEvent | MessageRemovedEvent | TurnStartedEvent | RequestBuiltEvent | CallSentEvent | CallEndedEvent | ModelRepliedEvent | ToolReturnedEvent | ApprovalRequestedEvent | ApprovalDecidedEvent | QuestionAskedEvent | QuestionAnsweredEvent | ModelSampledEvent | CancelRequestedEvent | TurnFinishedEvent | SummaryMadeEvent | FetchedAddedEvent | FetchedClearedEvent | SessionContextEvent | HistoryClearedEvent | ErasedEvent | DeltaEvent | ToolProgressEvent | MissedEvent | SessionDeletedEvent
 
 /** One difference between what was built and what was sent, and what made it. */
 export type WireChange = {
@@ -3859,6 +3948,12 @@ export interface Operations {
     query: Record<string, never>
     body: SessionChange
     answer: ChangedSession
+  }
+  answer_question: {
+    path: { session_id: string }
+    query: Record<string, never>
+    body: QuestionAnswer
+    answer: SessionView
   }
   decide: {
     path: { session_id: string }
@@ -4351,6 +4446,7 @@ export const OPERATIONS = {
   delete_session: ["DELETE", "/api/sessions/{session_id}"],
   read_session: ["GET", "/api/sessions/{session_id}"],
   update_session: ["PATCH", "/api/sessions/{session_id}"],
+  answer_question: ["POST", "/api/sessions/{session_id}/answers"],
   decide: ["POST", "/api/sessions/{session_id}/approvals"],
   read_attachment_file: ["GET", "/api/sessions/{session_id}/attachments/{blob}"],
   get_session_cache: ["GET", "/api/sessions/{session_id}/cache"],

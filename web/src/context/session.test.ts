@@ -169,7 +169,10 @@ describe('opening', () => {
   })
 
   test('of a session with an open turn begins before that turn', () => {
-    const open = { ...SESSION, open_turn: { turn: 1, state: 'running', request: null, approvals: [] } } as SessionView
+    const open = {
+      ...SESSION,
+      open_turn: { turn: 1, state: 'running', request: null, approvals: [], questions: [] },
+    } as SessionView
 
     expect(opened(open, { messages: [user], before: null })).toMatchObject({ seq: 1, messages: [] })
   })

@@ -23,7 +23,9 @@ import type {
   Summary,
   SystemMessage,
   ToolCall,
+  ToolQuestion,
   ToolCallApproval,
+  ToolProgressEvent,
   UserMessage,
   WatchedEvent,
 } from '../api/schema.ts'
@@ -40,6 +42,10 @@ export type OpenTurn = {
   request: string | null
   steps: Step[]
   approvals: ToolCallApproval[]
+  /** What a running tool asks. */
+  questions: ToolQuestion[]
+  /** How far the running tool has come, as it last told; null when it tells nothing. */
+  progress: ToolProgressEvent | null
   cancelRequested: boolean
   saying: { text: string; thinking: string }
 }
@@ -132,6 +138,8 @@ export function apply(state: SessionState, event: WatchedEvent): SessionState {
       const saying = { ...turn.saying, [event.kind]: turn.saying[event.kind] + event.text }
       return { ...state, openTurn: { ...turn, saying } }
     }
+    case 'tool.progress':
+      return withOpen(state, event.turn, { progress: event })
     case 'session.context':
       return { ...state, sets: event.data.context }
     case 'missed':
@@ -195,6 +203,8 @@ function meaning(state: SessionState, event: Logged): SessionState {
           request: null,
           steps: [],
           approvals: [],
+          questions: [],
+          progress: null,
           cancelRequested: false,
           saying: SILENCE,
         },
@@ -211,7 +221,8 @@ function meaning(state: SessionState, event: Logged): SessionState {
       const last = steps.at(-1)
       if (!last || last.results.some((result) => result.call_id === event.result.call_id)) return state
       const answered = { ...last, results: [...last.results, event.result] }
-      return withOpen(state, event.turn, { steps: [...steps.slice(0, -1), answered] })
+      const questions = (state.openTurn?.questions ?? []).filter(({ call_id }) => call_id !== event.result.call_id)
+      return withOpen(state, event.turn, { steps: [...steps.slice(0, -1), answered], questions, progress: null })
     }
     case 'approval.requested':
       return withOpen(state, event.turn, {
@@ -227,6 +238,12 @@ function meaning(state: SessionState, event: Logged): SessionState {
       if (approvals.some(({ decision }) => decision === null)) return decided
       return withMessage(decided, { role: 'approval', tool_call_approvals: approvals, turn: event.turn, seq, at })
     }
+    case 'question.asked':
+      return withOpen(state, event.turn, { questions: [...(state.openTurn?.questions ?? []), event.question] })
+    case 'question.answered':
+      return withOpen(state, event.turn, {
+        questions: (state.openTurn?.questions ?? []).filter(({ id }) => id !== event.question_id),
+      })
     case 'cancel.requested':
       return withOpen(state, event.turn, { cancelRequested: true })
     case 'turn.finished': {

@@ -197,6 +197,14 @@ export class LiveSession {
     await begin('decide', { path: { session_id: this.id }, body: { decisions } })
   }
 
+  async answer(
+    question_id: string,
+    action: 'accept' | 'decline' | 'cancel',
+    content: Record<string, unknown> | null,
+  ): Promise<void> {
+    await call('answer_question', { path: { session_id: this.id }, body: { question_id, action, content } })
+  }
+
   async stop(): Promise<void> {
     await call('cancel_turn', { path: { session_id: this.id } })
   }

@@ -1,4 +1,4 @@
-"""Show one turn as it happens, and ask the user about tool calls that need approval.
+"""Show one turn as it happens, and ask the user about tool calls that need approval and what running tools ask.
 
 Ctrl-C while the answer comes cancels the turn; Ctrl-C at a question about a tool call cancels it too.
 """
@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from windowpane.api.pane import Pane
+from windowpane.cli.chat.questions import AnswerQuestion
 from windowpane.cli.chat.thread import Interrupted, PaneThread
 from windowpane.cli.terminal import Screen
 from windowpane.context.events import (
@@ -19,14 +20,18 @@ from windowpane.context.events import (
     ItemAdded,
     Live,
     ModelReplied,
+    QuestionAnswered,
+    QuestionAsked,
+    Recorded,
     ServerArrived,
+    ToolProgress,
     ToolReturned,
     TurnError,
     TurnFinished,
 )
 from windowpane.context.ids import SessionId
-from windowpane.context.messages import Decision, NewFile, Outcome, ToolCall
-from windowpane.errors import InvalidInputError, NoTurnRunningError
+from windowpane.context.messages import Decision, NewFile, Outcome, ToolCall, ToolQuestion
+from windowpane.errors import InvalidInputError, NoQuestionError, NoTurnRunningError
 
 Ask = Callable[[ToolCall], Decision]
 """Decides about one tool call. Raises `KeyboardInterrupt` to cancel the turn, `EOFError` to leave it waiting."""
@@ -49,13 +54,20 @@ class Conversation:
     """One session in the terminal. `files` go with its next message."""
 
     def __init__(
-        self, thread: PaneThread, screen: Screen, session_id: SessionId, ask: Ask, files: Sequence[NewFile] = ()
+        self,
+        thread: PaneThread,
+        screen: Screen,
+        session_id: SessionId,
+        ask: Ask,
+        answer: AnswerQuestion,
+        files: Sequence[NewFile] = (),
     ) -> None:
         self.thread = thread
         self.screen = screen
         self.session_id = session_id
         self.files = list(files)
         self._ask = ask
+        self._answer = answer
         self._teller = _Teller(screen)
 
     @property
@@ -109,7 +121,28 @@ class Conversation:
                     self.cancel()
                 else:
                     self._teller.tell(event)
+                    if isinstance(event, Recorded) and isinstance(event.event, QuestionAsked):
+                        with events.asking():
+                            self._settle_question(event.event.question)
         return self._teller.ending
+
+    def _settle_question(self, question: ToolQuestion) -> None:
+        """Answer a running tool, unless another client or the system has done so."""
+        turn = self.thread.wait(partial(self.pane.sessions.get, self.session_id)).open_turn
+        if turn is None or question.id not in {each.id for each in turn.questions}:
+            return
+        try:
+            given = self._answer(question)
+            answer = partial(self.pane.answer_question, self.session_id, question.id, given.action, given.content)
+            self.thread.wait(answer)
+        except NoQuestionError as error:
+            self.screen.remark(f"({error})", "yellow")
+        except InvalidInputError as error:
+            self.screen.fail(str(error))
+            self._settle_question(question)
+        except KeyboardInterrupt:
+            self.screen.remark()
+            self.cancel()
 
 
 def read_from_disk(path: Path) -> NewFile:
@@ -162,6 +195,8 @@ class _Teller:
         """Print one event."""
         if isinstance(event, Delta):
             self._stream(event)
+        elif isinstance(event, ToolProgress):
+            self._progress(event)
         else:
             self._happen(event.event)
 
@@ -174,6 +209,11 @@ class _Teller:
         elif self._screen.is_terminal:
             self._thought = True
             self._screen.write(delta.text, "dim italic")
+
+    def _progress(self, told: ToolProgress) -> None:
+        name = _called(self._calls[told.call_id]) if told.call_id in self._calls else "the tool"
+        far = f"{told.progress:g} of {told.total:g}" if told.total else f"{told.progress:g}"
+        self._screen.remark(f"… {name} {far}{f': {_shortened(told.message)}' if told.message else ''}")
 
     def _happen(self, event: Event) -> None:
         match event:
@@ -190,6 +230,8 @@ class _Teller:
                 )
             case ApprovalRequested(calls=calls):
                 self.ending = replace(self.ending, waiting=calls)
+            case QuestionAnswered(action=action, actor="system", reason=reason):
+                self._screen.remark(f"a question of the tool: {action} ({reason})", "yellow")
             case ItemAdded(item=item):
                 self._screen.remark(f"+ {item.ref} is now in this session")
             case ServerArrived(server=server, items=items):

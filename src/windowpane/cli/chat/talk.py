@@ -9,6 +9,7 @@ from pathlib import Path
 from windowpane.api.pane import Pane
 from windowpane.api.sessions import SessionView
 from windowpane.cli.chat.conversation import Conversation, Ending, answer_alone, ask_in_terminal, read_from_disk
+from windowpane.cli.chat.questions import decline_alone, fill_in_terminal
 from windowpane.cli.chat.slash import is_command, obey
 from windowpane.cli.chat.thread import open_thread
 from windowpane.cli.errors import in_one_line
@@ -58,9 +59,16 @@ def chat(
         begun = thread.wait(partial(_begin, thread.pane, session, agent, chosen))
         thread.wait(partial(_report_problems, thread.pane, begun.agent, screen))
         if text is not None:
-            return _answer_once(Conversation(thread, screen, begun.id, partial(answer_alone, screen, yes), files), text)
+            return _answer_once(
+                Conversation(
+                    thread, screen, begun.id, partial(answer_alone, screen, yes), partial(decline_alone, screen), files
+                ),
+                text,
+            )
         with _line_history(settings().data / HISTORY_FILE):
-            conversation = Conversation(thread, screen, begun.id, partial(ask_in_terminal, screen), files)
+            conversation = Conversation(
+                thread, screen, begun.id, partial(ask_in_terminal, screen), partial(fill_in_terminal, screen), files
+            )
             _talk(conversation, resumed=session is not None)
     return 0
 

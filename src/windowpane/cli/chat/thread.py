@@ -48,6 +48,15 @@ class Events:
     def __exit__(self, *exc: object) -> None:
         signal.signal(signal.SIGINT, self._before)
 
+    @contextmanager
+    def asking(self) -> Generator[None]:
+        """Let Ctrl-C raise `KeyboardInterrupt` in this block, in which the user is asked."""
+        mine = signal.signal(signal.SIGINT, signal.default_int_handler)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGINT, mine)
+
     def take(self) -> Live | Interrupted | None:
         """Wait for the next event and return it, or None when there are no more."""
         while True:

@@ -32,6 +32,7 @@ from windowpane.context.events import (
     Recorded,
     RequestBuilt,
     SessionContext,
+    ToolProgress,
     ToolReturned,
     TurnError,
     TurnFinished,
@@ -123,6 +124,8 @@ class Telling:
             if event.kind == "text":
                 self._step += event.text
             return self._say(event.text, TextPart if event.kind == "text" else ThinkingPart)
+        if isinstance(event, ToolProgress):
+            return []
         match event.event:
             case RequestBuilt():
                 return [TurnNamedEvent(session=self.turn.session_id, turn=self.turn.turn)]

@@ -10,7 +10,7 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Literal
 
-from windowpane.context.events import Delta, Live, ModelReplied, Recorded, TurnError, TurnFinished
+from windowpane.context.events import Delta, Live, ModelReplied, Recorded, ToolProgress, TurnError, TurnFinished
 from windowpane.context.messages import Decision, ToolCall, Usage
 from windowpane.context.session import OpenTurn, is_for_client
 from windowpane.engine import Engine
@@ -119,6 +119,8 @@ class _Hearing:
         """Take in one event and return the text that it adds to the answer."""
         if isinstance(event, Delta):
             return self._say(event.text) if event.kind == "text" and not self._formed else ""
+        if isinstance(event, ToolProgress):
+            return ""
         happened = event.event
         if isinstance(happened, ModelReplied) and happened.turn == turn:
             # A client that joins a turn that another worker runs hears no deltas.

@@ -18,7 +18,7 @@ from windowpane.api.turns import TurnView
 from windowpane.context.events import Live
 from windowpane.context.ids import SessionId
 from windowpane.context.items import CLIENT_SERVER, Tool
-from windowpane.context.messages import Decision, NewFile, ToolResult
+from windowpane.context.messages import AnswerAction, Decision, NewFile, ToolResult
 from windowpane.context.request import ReplyOptions, Request
 from windowpane.errors import StoreUnavailableError
 from windowpane.files.read import MAX_FILES
@@ -98,6 +98,16 @@ class Decisions(BaseModel):
     decisions: dict[str, Decision]
 
 
+class QuestionAnswer(BaseModel):
+    """What the user answers to a running tool. `content` are the fields of a form that is accepted."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    question_id: str
+    action: AnswerAction
+    content: dict[str, Any] | None = None
+
+
 class Draft(BaseModel):
     """A message that is not sent."""
 
@@ -161,6 +171,16 @@ async def decide(pane: Chatting, http: HttpRequest, session_id: Id, body: Decisi
     Answered in the same two forms as a message.
     """
     return await _answered(pane, http, session_id, pane.approve(session_id, body.decisions))
+
+
+@router.post("/answers", summary="Answer a running tool", responses=problems(*BODY, 404, 409))
+async def answer_question(pane: Chatting, session_id: Id, body: QuestionAnswer) -> SessionView:
+    """Answer what a running tool asks (`question.asked`): `accept`, `decline` or `cancel`.
+
+    The turn goes on where it runs: follow its events, or read it again. A form that is not filled in as its `schema`
+    says is refused, and the question stays.
+    """
+    return await pane.answer_question(session_id, body.question_id, body.action, body.content)
 
 
 @router.post(

@@ -1,0 +1,1 @@
+"""What a running tool asks its user and its model."""

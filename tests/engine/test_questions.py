@@ -1,0 +1,302 @@
+"""What a running tool asks: the user (elicitation), or the model (sampling), and how far it has come."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import AsyncGenerator, Callable
+from contextlib import ExitStack, aclosing, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from tests.tools.running import by_hand, http_process, listening
+
+from patience import PATIENCE_S
+from ports import free_port
+from windowpane.agents.folder import FolderAgents
+from windowpane.context.events import (
+    Event,
+    Live,
+    ModelSampled,
+    QuestionAnswered,
+    QuestionAsked,
+    Recorded,
+    ToolProgress,
+    ToolReturned,
+    TurnFinished,
+)
+from windowpane.context.ids import SessionId
+from windowpane.context.messages import ToolQuestion
+from windowpane.engine import Engine
+from windowpane.errors import InvalidInputError, NoQuestionError
+from windowpane.local.pane import LocalPane
+from windowpane.models.provider import PydanticModels
+from windowpane.models.scripted import Call, Reply
+from windowpane.testing import World, stored
+from windowpane.tools.mcp import McpToolbox
+
+SERVER = Path(__file__).parents[1] / "tools" / "servers" / "by_sdk.py"
+ORDER = Reply(calls=(Call("shop__order", '{"drink": "tea"}', id="c1"),))
+SUM_UP = Reply(calls=(Call("shop__sum_up", '{"text": "Long."}', id="c1"),))
+SCHEMA = {
+    "type": "object",
+    "properties": {
+        "size": {"type": "string", "enum": ["small", "large"], "title": "Size"},
+        "sugar": {"type": "integer", "minimum": 0, "maximum": 3, "default": 0, "title": "Sugar"},
+    },
+    "required": ["size"],
+}
+
+
+@asynccontextmanager
+async def opened(world: World, *, url: str = "", permission: str = "not_required") -> AsyncGenerator[Engine]:
+    """Open an engine whose agent has the server made with the library."""
+    reach: dict[str, Any] = {"url": url} if url else {"command": sys.executable, "args": [str(SERVER), "stdio"]}
+    world.write("mcp.json", json.dumps({"mcpServers": {"shop": {**reach, "permission": permission, "timeout_s": 20}}}))
+    async with Engine(
+        store=world.store,
+        agents=FolderAgents(world.root),
+        models=PydanticModels(scripts=[world.model], environ=world.environ),
+        toolbox=McpToolbox,
+        settle_s=PATIENCE_S,
+    ) as engine:
+        yield engine
+
+
+async def followed(
+    engine: Engine, session_id: SessionId, answer: Callable[[ToolQuestion], Any], message: str = "Go"
+) -> list[Live]:
+    """Run a turn and answer what is asked."""
+    seen: list[Live] = []
+    with anyio.fail_after(PATIENCE_S):
+        async with aclosing(engine.turn(session_id, message)) as live:
+            async for event in live:
+                seen.append(event)
+                if isinstance(event, Recorded) and isinstance(event.event, QuestionAsked):
+                    await answer(event.event.question)
+    return seen
+
+
+def found(events: list[Live], kind: type[Event]) -> list[Event]:
+    return [event for event in stored(events) if isinstance(event, kind)]
+
+
+def results(events: list[Live]) -> list[tuple[str, bool]]:
+    return [(e.result.content, e.result.is_error) for e in stored(events) if isinstance(e, ToolReturned)]
+
+
+@pytest.fixture(params=["pipes", "new", "old"])
+async def url(request: pytest.FixtureRequest) -> AsyncGenerator[str]:
+    """Return where the server is reached: over pipes, or over HTTP in either protocol."""
+    if request.param == "pipes":
+        yield ""
+        return
+    with ExitStack() as stack:
+        port = free_port()
+        stack.enter_context(http_process(port, *(("legacy",) if request.param == "old" else ())))
+        await listening(port)
+        yield f"http://127.0.0.1:{port}/mcp"
+
+
+async def test_a_tool_asks_the_user_for_the_fields_of_a_form_and_goes_on_with_the_answer(
+    world: World, url: str
+) -> None:
+    world.says(ORDER, "Ordered.")
+    asked: list[ToolQuestion] = []
+    async with opened(world, url=url) as engine:
+        session = (await engine.sessions.create()).id
+
+        async def answer(question: ToolQuestion) -> None:
+            asked.append(question)
+            with pytest.raises(InvalidInputError, match="size: 'huge' is not one of"):
+                await engine.answer_question(session, question.id, "accept", {"size": "huge"})
+            await engine.answer_question(session, question.id, "accept", {"size": "large", "sugar": 2})
+            with pytest.raises(NoQuestionError):
+                await engine.answer_question(session, question.id, "decline")
+
+        events = await followed(engine, session, answer)
+
+    (question,) = asked
+    assert (question.server, question.call_id, question.kind, question.message) == (
+        "shop",
+        "c1",
+        "form",
+        "Which size of tea?",
+    )
+    assert {**SCHEMA, "title": "Size", "description": question.schema.get("description")} == {
+        "title": "Size",
+        "description": question.schema.get("description"),
+        **question.schema,
+    }
+    assert found(events, QuestionAnswered) == [
+        QuestionAnswered(turn=1, question_id=question.id, action="accept", content={"size": "large", "sugar": 2})
+    ]
+    assert results(events) == [("large tea, 2 sugar", False)]
+    assert [event.outcome for event in stored(events) if isinstance(event, TurnFinished)] == ["completed"]
+
+
+@pytest.mark.parametrize("action", ["decline", "cancel"])
+async def test_a_user_who_does_not_answer_is_told_to_the_tool_as_such(world: World, action: Any) -> None:
+    world.says(ORDER, "Not ordered.")
+    async with opened(world) as engine:
+        session = (await engine.sessions.create()).id
+        events = await followed(engine, session, lambda q: engine.answer_question(session, q.id, action))
+
+    assert results(events) == [(action, False)]
+
+
+async def test_a_question_over_the_pipes_of_an_older_server_belongs_to_the_one_call_that_is_under_way(
+    world: World,
+) -> None:
+    world.says(Reply(calls=(Call("old__ask", '{"method": "elicitation/create"}', id="c1"),)), "Done.")
+    config = by_hand("old")
+    servers = {"old": {"command": config.command, "args": list(config.args), "permission": "not_required"}}
+    async with opened(world) as engine:
+        world.write("mcp.json", json.dumps({"mcpServers": servers}))
+        session = (await engine.sessions.create()).id
+        events = await followed(engine, session, lambda q: engine.answer_question(session, q.id, "accept", {}))
+
+    assert [json.loads(content) for content, _ in results(events)] == [{"action": "accept", "content": {}}]
+
+
+async def test_a_request_of_no_user_is_declined_at_once_and_the_record_says_so(world: World) -> None:
+    world.says(ORDER, "Not ordered.")
+    async with opened(world) as engine:
+        session = (await engine.sessions.create(listed=False)).id
+
+        async def nothing(question: ToolQuestion) -> None:
+            pass
+
+        events = await followed(engine, session, nothing)
+
+    (asked,) = [event for event in stored(events) if isinstance(event, QuestionAsked)]
+    assert found(events, QuestionAnswered) == [
+        QuestionAnswered(
+            turn=1,
+            question_id=asked.question.id,
+            action="decline",
+            actor="system",
+            reason="no user can be asked in this request",
+        )
+    ]
+    assert results(events) == [("decline", False)]
+
+
+async def test_a_caller_that_waits_for_the_whole_turn_is_given_the_question_and_the_turn_goes_on_after_it(
+    world: World,
+) -> None:
+    world.says(ORDER, "Ordered.")
+    async with opened(world) as engine:
+        pane = LocalPane(engine)
+        session = (await pane.sessions.create()).id
+        view = await pane.ask(session, "Tea, please")
+        now = (await pane.sessions.get(session)).open_turn
+
+        assert (view.outcome, [question.message for question in view.questions]) == ("waiting", ["Which size of tea?"])
+        assert now is not None
+        assert (now.state, now.questions) == ("waiting", view.questions)
+
+        await pane.answer_question(session, view.questions[0].id, "accept", {"size": "small"})
+        with anyio.fail_after(PATIENCE_S):
+            async for _ in engine.follow(session, 1):
+                pass
+
+        assert (await pane.turns.get(session, 1)).text == "Ordered."
+
+
+async def test_a_turn_that_is_cancelled_at_a_question_ends_and_asks_nothing_any_more(world: World) -> None:
+    world.says(ORDER, "Never said.", "Again.")
+    async with opened(world) as engine:
+        session = (await engine.sessions.create()).id
+
+        async def stop(question: ToolQuestion) -> None:
+            with anyio.fail_after(PATIENCE_S):
+                await engine.cancel(session)
+
+        events = await followed(engine, session, stop)
+        state = await engine.sessions.get(session)
+
+    assert [event.outcome for event in stored(events) if isinstance(event, TurnFinished)] == ["cancelled"]
+    assert state.open_turn is None
+
+
+async def test_a_tool_that_needs_approval_asks_before_it_uses_the_model_and_what_it_did_is_recorded(
+    world: World, url: str
+) -> None:
+    world.says(SUM_UP, "Short.", "It is short.")
+    asked: list[ToolQuestion] = []
+    async with opened(world, url=url, permission="required") as engine:
+        session = (await engine.sessions.create()).id
+
+        async def answer(question: ToolQuestion) -> None:
+            asked.append(question)
+            await engine.answer_question(session, question.id, "accept")
+
+        await followed(engine, session, answer)
+        events: list[Live] = []
+        with anyio.fail_after(PATIENCE_S):
+            async with aclosing(engine.approve(session, {"c1": "allow_once"})) as live:
+                async for event in live:
+                    events.append(event)
+                    if isinstance(event, Recorded) and isinstance(event.event, QuestionAsked):
+                        await answer(event.event.question)
+
+    (question,) = asked
+    assert (question.kind, question.message) == (
+        "sampling",
+        "To scripted:test, at most 50 tokens of answer.\n\nSYSTEM: Be brief.\n\nUSER: Sum up: Long.",
+    )
+    (sampled,) = [event for event in stored(events) if isinstance(event, ModelSampled)]
+    assert (sampled.question_id, sampled.step.text) == (question.id, "Short.")
+    assert results(events) == [("scripted:test said: Short.", False)]
+    # The model was given what the server wrote, and nothing of the session.
+    given = [(message.role, message.content) for message in world.model.calls[1].messages]
+    assert given == [("system", "Be brief."), ("user", "Sum up: Long.")]
+
+
+async def test_a_tool_that_needs_no_approval_uses_the_model_unasked(
+    world: World,
+) -> None:
+    world.says(SUM_UP, "Short.", "It is short.")
+    async with opened(world) as engine:
+        session = (await engine.sessions.create()).id
+
+        async def nothing(question: ToolQuestion) -> None:
+            pass
+
+        events = await followed(engine, session, nothing)
+
+    assert [
+        (event.action, event.actor, event.reason) for event in stored(events) if isinstance(event, QuestionAnswered)
+    ] == [("accept", "system", "this tool needs no approval")]
+    assert results(events) == [("scripted:test said: Short.", False)]
+
+
+async def test_progress_is_told_while_a_tool_runs_and_is_not_stored(world: World) -> None:
+    world.says(Reply(calls=(Call("shop__sleep", '{"seconds": 0.9, "reports": 3}', id="c1"),)), "Awake.")
+    async with opened(world) as engine:
+        session = (await engine.sessions.create()).id
+
+        async def nothing(question: ToolQuestion) -> None:
+            pass
+
+        watched: list[Any] = []
+        events: list[Live] = []
+        async with anyio.create_task_group() as tasks:
+
+            async def watch() -> None:
+                async with aclosing(engine.watch(session)) as seen:
+                    async for event in seen:
+                        watched.append(event)
+                        if isinstance(event, Recorded) and isinstance(event.event, TurnFinished):
+                            return
+
+            tasks.start_soon(watch)
+            await anyio.wait_all_tasks_blocked()
+            events += await followed(engine, session, nothing)
+
+    reports = [ToolProgress(1, "c1", number, 3) for number in (1, 2, 3)]
+    assert [event for event in events if isinstance(event, ToolProgress)] == reports
+    assert [event for event in watched if isinstance(event, ToolProgress)] == reports
