@@ -429,27 +429,36 @@ class Engine:
     ) -> int:
         """Join the turn that was started with this key before, or begin one and let it run; return its number."""
         asked_at = anyio.current_time()
+        # At first this worker's own state is trusted and the lease is taken with the message. What stands in the way of
+        # that is looked at with the session as it is now.
+        kept = self._states.kept(session_id)
+        at_once = kept is not None and kept.open_turn is None and not (key and kept.turn_keys.of(key))
         while True:
-            state = await self._states.state(session_id)
+            state = kept if kept is not None and at_once else await self._states.state(session_id)
             check_answerable(state)
             if (joined := await self._joined(state, message, files, key)) is not None:
                 return joined
             await self.costs.check(state.owner)
             with self.admission.beginning():
                 try:
-                    lease = await self._leases.take(session_id, wait_s=0 if key else wait_s)
+                    wait = 0 if key else wait_s
+                    lease = None if at_once else await self._leases.take(session_id, wait_s=wait)
+                    begun = await self._runner.begin(state, lease, message, key, files)
                 except SessionBusyError:
+                    if at_once:
+                        at_once = False
+                        continue
                     # One who has the session and no turn yet may be about to store this very message: it is joined.
                     patience_s = wait_s if state.open_turn else max(wait_s, self._leases.lease_s)
                     if not key or anyio.current_time() >= asked_at + patience_s:
                         raise
                     await anyio.sleep(POLL_S)
                     continue
-                begun = await self._runner.begin(state, lease, message, key, files)
+                at_once = False
                 if begun.recorded:
                     return self._runner.launch(
                         begun.state,
-                        lease,
+                        begun.lease,
                         begun.recorded,
                         agent=begun.agent,
                         brought=brought,

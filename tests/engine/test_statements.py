@@ -8,9 +8,12 @@ import pytest
 from stores.postgres_server import fresh_database
 from windowpane.stores.postgres.connections import ConnectionPool
 from windowpane.stores.postgres.store import PostgresStore
-from windowpane.testing import World
+from windowpane.testing import World, drain
 
 pytestmark = pytest.mark.anyio
+
+_LASTING = 22
+"""Where an append says whether it waits for the disk."""
 
 
 @pytest.fixture
@@ -23,13 +26,44 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         connection: Any = await connect(pool, where, plain=plain)
 
         def note(asked: Any) -> None:
-            statements.append(" ".join(str(asked.query).split()))
+            statements.append(_in_short(" ".join(str(asked.query).split()), asked.args))
 
         connection.add_query_logger(note)
         return connection
 
     monkeypatch.setattr(ConnectionPool, "_connect", listened_to)
     return statements
+
+
+def _in_short(query: str, arguments: tuple[Any, ...]) -> str:
+    """Return a statement without the parts that are always the same."""
+    if query.startswith("SELECT outcomes"):
+        return "append" if arguments[_LASTING] else "append, not waiting for the disk"
+    if query.startswith("SELECT pg_notify"):
+        return "wake" if any(arguments[1]) else "look"
+    if query.startswith(("LISTEN", "UNLISTEN")):
+        return "listen"
+    beside = ("SELECT id, last_seq FROM", "SELECT * FROM windowpane.renew_leases")
+    return "look" if query.startswith(beside) else query
+
+
+async def test_a_turn_of_one_call_is_three_appends_of_which_two_wait_for_the_disk_and_at_most_five_beside_it(
+    tmp_path: Path, asked: list[str]
+) -> None:
+    world = World(tmp_path / "agents", store=PostgresStore(fresh_database()))
+    world.says("First.", "Second.", "Third.")
+    async with world.engine() as engine:
+        session = (await engine.sessions.create()).id
+        for message in ("Hi", "And now?", "And then?"):
+            await drain(engine.turn(session, message))
+
+    # Each is a transaction of its own. Beside a turn, others are woken after each append and the bus listens to its
+    # session. Looks and renewals come with time, not with turns. The session is begun by the first append.
+    own = [one for one in asked if one.startswith("append")]
+    assert own == ["append", *["append, not waiting for the disk", "append", "append"] * 3]
+    assert asked.count("wake") <= len(own)
+    assert asked.count("listen") <= 3 * 2 + 1  # The bus listens to itself, too.
+    assert [one for one in asked[asked.index("append") :] if "windowpane.event" in one] == []
 
 
 async def test_a_page_of_sessions_that_this_worker_knows_is_one_statement(tmp_path: Path, asked: list[str]) -> None:
@@ -39,7 +73,7 @@ async def test_a_page_of_sessions_that_this_worker_knows_is_one_statement(tmp_pa
         asked.clear()
         page = await engine.sessions.list()
         # Other processes are told of what was created, beside this.
-        own = [one for one in asked if not one.startswith("SELECT windowpane.wake")]
+        own = [one for one in asked if one not in ("wake", "look", "listen")]
         state = await engine.sessions.get(created[0])
 
     assert [listed.id for listed in page.sessions] == created[::-1]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from contextlib import suppress
+from dataclasses import replace
 
 import anyio
 import httpx2
@@ -23,16 +24,18 @@ from windowpane.context.events import (
 )
 from windowpane.context.ids import SessionId
 from windowpane.engine import Engine
-from windowpane.errors import StoreUnavailableError
+from windowpane.errors import StoreRolledBackError, StoreUnavailableError
 from windowpane.models.scripted import Call, Reply
 from windowpane.search.history import HistoryIndex
 from windowpane.server.app import create_app
+from windowpane.stores.append import Append, Appended
+from windowpane.stores.memory import MemoryStore
 from windowpane.testing import World, drain, stored, tool
 
 LEASE_S = 0.3
 CALLS_IN_A_TURN = 14
-BEGINNING = 3
-"""So many of these calls are made before a turn has begun: the session is read and taken, the message is stored."""
+BEGINNING = 1
+"""So many of these calls are made before a turn has begun: the message is stored and the session taken with it."""
 
 KINDS = ["turn.started", "request.built", "model.replied", "tool.returned", "model.replied", "turn.finished"]
 """What is stored of a turn that calls a tool."""
@@ -57,7 +60,7 @@ async def outcome_of(engine: Engine, session_id: SessionId, message: str) -> str
     return end.outcome
 
 
-async def log_of(store: UnsteadyStore, session_id: SessionId) -> list[Recorded]:
+async def log_of(store: MemoryStore, session_id: SessionId) -> list[Recorded]:
     return await store.read(session_id)
 
 
@@ -235,3 +238,33 @@ async def test_over_http_a_store_that_is_away_is_a_503_with_a_time_to_try_again(
         (503, "5")
     ] * 3
     assert (ready.status_code, answered.json()["outcome"]) == (200, "completed")
+
+
+class ForgetfulStore(MemoryStore):
+    """A store that a power cut makes forget what it did not have to keep."""
+
+    cut = False
+
+    async def add(self, append: Append) -> Appended:
+        appended = await super().add(append)
+        if self.cut and not append.lasting:
+            self.cut = False
+            session = self._sessions[append.session_id]
+            del session.log[appended.first_seq - 1 :]
+            session.row = replace(session.row, last_seq=appended.first_seq - 1)
+        return appended
+
+
+async def test_a_message_that_a_power_cut_of_the_store_took_is_refused_and_can_be_sent_again(world: World) -> None:
+    store = world.store = ForgetfulStore()
+    world.says("Hello.")
+    async with world.engine() as engine:
+        session = (await engine.sessions.create()).id
+        store.cut = True
+        with pytest.raises(StoreRolledBackError):
+            await drain(engine.turn(session, "Hi", key="k1"))
+        lost = await log_of(store, session)
+        outcome = await outcome_of(engine, session, "Hi")
+
+    assert [entry.event.type for entry in lost] == ["session.created"]
+    assert outcome == "completed"

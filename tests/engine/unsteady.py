@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Literal, TypeVar
 
 from windowpane.context.events import Recorded
@@ -59,6 +59,9 @@ class UnsteadyStore(MemoryStore):
 
     async def acquire(self, session_id: SessionId, holder: str, ttl_s: float) -> int | None:
         return await self._call(lambda: super(UnsteadyStore, self).acquire(session_id, holder, ttl_s))
+
+    async def renew(self, holders: Mapping[SessionId, str], ttl_s: float) -> set[SessionId]:
+        return await self._call(lambda: super(UnsteadyStore, self).renew(holders, ttl_s))
 
     async def release(self, session_id: SessionId, holder: str) -> None:
         return await self._call(lambda: super(UnsteadyStore, self).release(session_id, holder))

@@ -9,7 +9,6 @@ from pathlib import Path
 import anyio.to_thread
 import pytest
 
-from windowpane.context.ids import SessionId
 from windowpane.errors import InvalidInputError, StoreUnavailableError
 from windowpane.stores.sqlite.writer import SQLiteWriter
 
@@ -29,13 +28,13 @@ def path(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def changed() -> list[SessionId]:
+def changed() -> list[int]:
     return []
 
 
 @pytest.fixture
-async def writer(path: Path, changed: list[SessionId]) -> AsyncIterator[SQLiteWriter]:
-    writer = SQLiteWriter(path, "FULL", changed.append)
+async def writer(path: Path) -> AsyncIterator[SQLiteWriter]:
+    writer = SQLiteWriter(path, "FULL")
     yield writer
     await anyio.to_thread.run_sync(writer.close)
 
@@ -55,7 +54,7 @@ def add(db: sqlite3.Connection, n: int) -> int:
 
 
 async def test_work_that_fails_in_an_unforeseen_way_after_writing_takes_nobody_with_it(
-    writer: SQLiteWriter, path: Path, changed: list[SessionId]
+    writer: SQLiteWriter, path: Path, changed: list[int]
 ) -> None:
     def fail(db: sqlite3.Connection) -> int:
         add(db, 1000)
@@ -65,18 +64,18 @@ async def test_work_that_fails_in_an_unforeseen_way_after_writing_takes_nobody_w
         raise InvalidInputError("foreseen")
 
     answers = await asyncio.gather(
-        writer.run(lambda db: add(db, 1), changed=SessionId("one")),
-        writer.run(fail, changed=SessionId("failed")),
+        writer.run(lambda db: add(db, 1), changed=changed.append),
+        writer.run(fail, changed=changed.append),
         writer.run(lambda db: add(db, 1)),
-        writer.run(refuse, changed=SessionId("refused")),
-        writer.run(lambda db: add(db, 2), changed=SessionId("two")),
+        writer.run(refuse, changed=changed.append),
+        writer.run(lambda db: add(db, 2), changed=changed.append),
         return_exceptions=True,
     )
 
     assert [answers[0], answers[4]] == [1, 2]
     assert [type(answer) for answer in answers[1:4]] == [RuntimeError, StoreUnavailableError, InvalidInputError]
     assert numbers(path) == [1, 2]
-    assert changed == ["one", "two"]
+    assert changed == [1, 2]
 
 
 async def test_everybody_who_waits_shares_one_transaction(writer: SQLiteWriter, path: Path) -> None:
@@ -132,7 +131,7 @@ async def test_whoever_erases_is_told_when_another_program_keeps_the_old_bytes(
 
 
 async def test_closing_finishes_what_waits(path: Path) -> None:
-    writer = SQLiteWriter(path, "FULL", lambda session_id: None)
+    writer = SQLiteWriter(path, "FULL")
     adding = [asyncio.create_task(writer.run(lambda db, n=n: add(db, n))) for n in range(20)]
     await asyncio.sleep(0)
 

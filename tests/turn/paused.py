@@ -51,7 +51,15 @@ class PausedStore(Store):
     async def __aexit__(self, *exc: object) -> None: ...
 
     async def add(self, append: Append) -> Appended:
-        return await self._call(lambda: self._store.add(append))
+        async def work() -> Appended:
+            appended = await self._store.add(append)
+            if append.take is not None:
+                self._leases[append.session_id] = append.take.holder
+            if append.release is not None:
+                self._leases.pop(append.session_id, None)
+            return appended
+
+        return await self._call(work)
 
     async def read(self, session_id: SessionId, *, after: int = 0, limit: int | None = None) -> list[Recorded]:
         return await self._call(lambda: self._store.read(session_id, after=after, limit=limit))
@@ -125,6 +133,9 @@ class PausedStore(Store):
 
         return await self._call(work)
 
+    async def renew(self, holders: Mapping[SessionId, str], ttl_s: float) -> set[SessionId]:
+        return await self._call(lambda: self._store.renew(holders, ttl_s))
+
     async def release(self, session_id: SessionId, holder: str) -> None:
         async def work() -> None:
             await self._store.release(session_id, holder)
@@ -132,8 +143,8 @@ class PausedStore(Store):
 
         await self._call(work)
 
-    async def subscribe(self, session_id: SessionId, *, after: int) -> AsyncGenerator[Recorded]:
-        async for entry in self._store.subscribe(session_id, after=after):
+    async def subscribe(self, session_id: SessionId, *, after: int, unread: bool = False) -> AsyncGenerator[Recorded]:
+        async for entry in self._store.subscribe(session_id, after=after, unread=unread):
             await self._running.wait()
             yield entry
 

@@ -23,14 +23,14 @@ from windowpane.context.items import Permission
 from windowpane.context.messages import Outcome
 from windowpane.engine import Engine
 from windowpane.errors import LeaseLostError, WindowpaneError
-from windowpane.models.scripted import Call, Reply
+from windowpane.models.scripted import Call, Received, Reply, ScriptedModel
 from windowpane.stores.base import Store
 from windowpane.testing import World, drain, stored, tool
 from windowpane.tools.functions import FunctionTool
 
 CALLS = Reply(calls=(Call("files__read", "{}", "c1"),))
 MANY = 40
-FEWEST_CALLS = 8
+FEWEST_CALLS = 4
 """A turn that calls a tool asks its store at least so often."""
 
 FEWEST_CLEARING = 5
@@ -38,6 +38,17 @@ FEWEST_CLEARING = 5
 
 Wakes = Literal["meanwhile", "afterwards"]
 """When the first worker wakes up: in the middle of the second one's turn, or after it."""
+
+
+class InStep(ScriptedModel):
+    """Says the first reply to a message and the last one to a result, also where a turn before was not ended."""
+
+    def __init__(self, *says: Reply) -> None:
+        super().__init__("test")
+        self._says = says
+
+    async def _take(self, received: Received) -> Reply:
+        return self._says[-1] if received.messages[-1].role == "tool" else self._says[0]
 
 
 @dataclass
@@ -64,7 +75,7 @@ class Workers:
 
 @asynccontextmanager
 async def two_workers(
-    kind: Kind, folder: Path, *says: Reply | str, permission: Permission = "not_required"
+    kind: Kind, folder: Path, *says: Reply, permission: Permission = "not_required"
 ) -> AsyncGenerator[Workers]:
     """Open two workers of one place. The second one's model says this, again and again."""
     async with AsyncExitStack() as stack:
@@ -83,8 +94,8 @@ async def two_workers(
 
         first.toolbox.put("files", [tool("read", "done", permission=permission)])
         second.toolbox.put("files", [FunctionTool(name="read", run=wait, permission="not_required")])
-        first.says(*(CALLS, "First's answer.") * MANY * 2)
-        second.says(*(says or (CALLS, "Second's answer.")) * MANY * 2)
+        first.model = InStep(CALLS, Reply("First's answer."))
+        second.model = InStep(*says) if says else InStep(CALLS, Reply("Second's answer."))
         both.paused, both.store, both.in_tool, both.let_go = paused, two, anyio.Event(), anyio.Event()
         both.let_go.set()
         both.first = await stack.enter_async_context(first.engine())
@@ -208,7 +219,7 @@ async def test_a_worker_that_slept_over_an_approval_does_not_go_on_with_a_turn_t
     kind: Kind, tmp_path: Path, moment: Moment
 ) -> None:
     approved = 0
-    async with two_workers(kind, tmp_path, "Second's answer.", permission="required") as workers:
+    async with two_workers(kind, tmp_path, Reply("Second's answer."), permission="required") as workers:
         for nth in range(1, MANY):
             session = await workers.session()
             caller = Caller("First")

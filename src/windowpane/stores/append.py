@@ -23,12 +23,21 @@ class OriginalTimes:
 
 
 @dataclass(frozen=True, slots=True)
+class TakeLease:
+    """Asks for the session's lease together with an append: who is to hold it, and for how long."""
+
+    holder: str
+    ttl_s: float
+
+
+@dataclass(frozen=True, slots=True)
 class Append:
     """Events as JSON for the end of one session's log, and the conditions under which they are stored.
 
     `begins` is the event that begins the session; None when the session must exist already. `fence` is the number of
-    the lease that the writer holds; None for one who needs no lease. One that is `quiet` is no use of the session: it
-    stays where it is in the list.
+    the lease that the writer holds; None for one who needs no lease, or who takes it with this append (`take`).
+    `release` is the holder whose lease is given back with it. One that is `quiet` is no use of the session: it stays
+    where it is in the list. One that is not `lasting` need not survive a power cut before the session's next does.
     """
 
     session_id: SessionId
@@ -40,6 +49,9 @@ class Append:
     original_times: OriginalTimes | None = None
     fence: int | None = None
     quiet: bool = False
+    take: TakeLease | None = None
+    release: str | None = None
+    lasting: bool = True
 
     def times(self, now: int) -> tuple[int, ...]:
         """Return when each event happened, in microseconds, when it is `now`."""
@@ -53,6 +65,20 @@ class Append:
         return 0 if self.quiet else now
 
 
+@dataclass(frozen=True, slots=True)
+class Appended:
+    """Where events went. `repeated` tells that an earlier append with the same key had stored them already.
+
+    `fence` is the number of the lease that was taken with them.
+    """
+
+    first_seq: int
+    last_seq: int
+    at: datetime
+    repeated: bool = False
+    fence: int | None = None
+
+
 def checked_append(
     session_id: SessionId,
     events: Sequence[Event],
@@ -62,6 +88,9 @@ def checked_append(
     blobs: Mapping[BlobHash, str] | None,
     original_times: OriginalTimes | None,
     fence: int | None,
+    take: TakeLease | None = None,
+    release: str | None = None,
+    lasting: bool = True,
 ) -> Append:
     """Return an append that a store can take as it is.
 
@@ -74,7 +103,7 @@ def checked_append(
         raise InvalidInputError(
             f"{len(events)} events from another store need as many times, not {len(original_times.times)}"
         )
-    for name in (session_id, key or ""):
+    for name in (session_id, key or "", take.holder if take else "", release or ""):
         check_name(name)
     for blob_hash, text in (blobs or {}).items():
         # Texts are shared between sessions by hash: a wrong hash would show one session the text of another.
@@ -91,6 +120,9 @@ def checked_append(
         original_times=original_times,
         fence=fence,
         quiet=all(map(only_looks, events)),
+        take=take,
+        release=release,
+        lasting=lasting,
     )
 
 

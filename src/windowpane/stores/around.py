@@ -104,6 +104,10 @@ class StoreAround(Store):
         """See `Store.acquire`."""
         return await self.inner.acquire(session_id, holder, ttl_s)
 
+    async def renew(self, holders: Mapping[SessionId, str], ttl_s: float) -> set[SessionId]:
+        """See `Store.renew`."""
+        return await self.inner.renew(holders, ttl_s)
+
     async def release(self, session_id: SessionId, holder: str) -> None:
         """See `Store.release`."""
         return await self.inner.release(session_id, holder)
@@ -116,6 +120,6 @@ class StoreAround(Store):
         """See `Store.costs`."""
         return await self.inner.costs(owner, since=since)
 
-    def subscribe(self, session_id: SessionId, *, after: int) -> AsyncGenerator[Recorded]:
+    def subscribe(self, session_id: SessionId, *, after: int, unread: bool = False) -> AsyncGenerator[Recorded]:
         """See `Store.subscribe`."""
-        return self.inner.subscribe(session_id, after=after)
+        return self.inner.subscribe(session_id, after=after, unread=unread)

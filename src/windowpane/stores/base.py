@@ -18,18 +18,8 @@ from windowpane.bus.base import Bus
 from windowpane.context.events import Event, Recorded
 from windowpane.context.ids import BlobHash, SessionId
 from windowpane.errors import BlobNotFoundError
-from windowpane.stores.append import Append, OriginalTimes, checked_append
+from windowpane.stores.append import Append, Appended, OriginalTimes, TakeLease, checked_append
 from windowpane.stores.finding import TextIndex
-
-
-@dataclass(frozen=True, slots=True)
-class Appended:
-    """Where events went. `repeated` tells that an earlier append with the same key had stored them already."""
-
-    first_seq: int
-    last_seq: int
-    at: datetime
-    repeated: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +108,9 @@ class Store(Protocol):
         blobs: Mapping[BlobHash, str] | None = None,
         original_times: OriginalTimes | None = None,
         fence: int | None = None,
+        take: TakeLease | None = None,
+        release: str | None = None,
+        lasting: bool = True,
     ) -> Appended:
         """Add events to the end of the log, all or none, durable when this returns, `blobs` with them.
 
@@ -125,6 +118,10 @@ class Store(Protocol):
         not exist. With `expected_seq` the log must stand exactly there. With `key` a repeated call stores nothing and
         returns where the first call stored; the key belongs to the session. With `fence`, the number of a lease, no
         other may have taken the lease since; that is looked at in the same step.
+
+        With `take` the session's lease is taken in the same step, as `acquire` does, and `release` gives back the lease
+        of a holder, as `release()` does. When nothing is stored, or it was stored before, the lease stays as it is.
+        What is not `lasting` may be lost in a power cut until a later append to the session is durable.
 
         Events happen now, and the session is touched now. With `original_times` each happened when that says, a
         session that begins with them was created at the first of those times, and it is touched as of then, if that
@@ -134,6 +131,7 @@ class Store(Protocol):
             SessionNotFoundError: the session does not exist and this append does not begin it.
             LeaseLostError: the session's lease was taken by another since (and `key` was not seen before).
             SequenceConflictError: the log does not stand at `expected_seq` (and `key` was not seen before).
+            SessionBusyError: the lease is to be taken and another holds it; the log stands at `expected_seq`.
         """
         check = partial(
             checked_append,
@@ -144,6 +142,9 @@ class Store(Protocol):
             blobs=blobs,
             original_times=original_times,
             fence=fence,
+            take=take,
+            release=release,
+            lasting=lasting,
         )
         # Imports and copies append whole sessions, which take seconds to encode.
         return await self.add(check() if len(events) < MANY_EVENTS else await anyio.to_thread.run_sync(check))
@@ -286,6 +287,13 @@ class Store(Protocol):
         """
         ...
 
+    async def renew(self, holders: Mapping[SessionId, str], ttl_s: float) -> set[SessionId]:
+        """Renew the leases of these sessions that these holders have, also after they ran out. None is taken.
+
+        Returns the sessions whose lease was renewed.
+        """
+        ...
+
     async def release(self, session_id: SessionId, holder: str) -> None:
         """Give the lease back. Does nothing when the holder does not hold it."""
         ...
@@ -301,9 +309,10 @@ class Store(Protocol):
         """Return what an owner's model calls cost, by day; days without calls are not in it."""
         ...
 
-    def subscribe(self, session_id: SessionId, *, after: int) -> AsyncGenerator[Recorded]:
+    def subscribe(self, session_id: SessionId, *, after: int, unread: bool = False) -> AsyncGenerator[Recorded]:
         """Yield every event after a sequence number, old ones first, then new ones as they come, from any process.
 
-        It ends when the session is deleted or the store is closed.
+        With `unread` the caller has just seen the log end there: a store may then spare the first look, and tell what
+        came in between some seconds later. It ends when the session is deleted or the store is closed.
         """
         ...

@@ -227,6 +227,10 @@ class ExpiringStore(Store):
                 return fence
             await anyio.sleep(0.02)
 
+    async def renew(self, holders: Mapping[SessionId, str], ttl_s: float) -> set[SessionId]:
+        """Renew leases; see `Store.renew`."""
+        return await self._store.renew(holders, ttl_s)
+
     async def release(self, session_id: SessionId, holder: str) -> None:
         """Give the lease back; see `Store.release`."""
         await self._store.release(session_id, holder)
@@ -239,11 +243,12 @@ class ExpiringStore(Store):
         """Return what an owner's model calls cost, by day; see `Store.costs`."""
         return await self._store.costs(owner, since=since)
 
-    async def subscribe(self, session_id: SessionId, *, after: int) -> AsyncGenerator[Recorded]:
+    async def subscribe(self, session_id: SessionId, *, after: int, unread: bool = False) -> AsyncGenerator[Recorded]:
         """Yield every event after a sequence number; see `Store.subscribe`. It ends when the session expires."""
-        with suppress(SessionNotFoundError):
-            await self.row(session_id)
-        async for recorded in self._store.subscribe(session_id, after=after):
+        if not unread:
+            with suppress(SessionNotFoundError):
+                await self.row(session_id)
+        async for recorded in self._store.subscribe(session_id, after=after, unread=unread):
             yield recorded
 
     async def _erase_archived(self, session_id: SessionId, seqs: Sequence[int], blobs: Sequence[BlobHash]) -> None:

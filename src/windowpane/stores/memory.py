@@ -10,6 +10,7 @@ from windowpane.context.ids import BlobHash, SessionId
 from windowpane.errors import (
     LeaseLostError,
     SequenceConflictError,
+    SessionBusyError,
     SessionNotFoundError,
     StoreUnavailableError,
 )
@@ -71,15 +72,20 @@ class MemoryStore(Store):
         last_seq = session.row.last_seq
         if append.expected_seq is not None and append.expected_seq != last_seq:
             raise SequenceConflictError(append.session_id, append.expected_seq, last_seq)
-        appended = Appended(last_seq + 1, last_seq + len(append.bodies), times[-1])
+        fence = None if append.take is None else _take(session, append.take.holder, append.take.ttl_s)
+        if append.take is not None and fence is None:
+            raise SessionBusyError(append.session_id)
+        appended = Appended(last_seq + 1, last_seq + len(append.bodies), times[-1], fence=fence)
         session.log += zip(times, append.bodies, strict=True)
         touched_at = max(touched_at, session.row.touched_at)
         session.row = replace(session.row, last_seq=appended.last_seq, touched_at=touched_at)
         session.blobs |= append.blobs
         if append.key is not None:
-            session.keys[append.key] = appended
+            session.keys[append.key] = replace(appended, fence=None)
+        if append.release is not None:
+            _release(session, append.release)
         self._sessions[append.session_id] = session
-        self._watchers.wake(append.session_id)
+        self._watchers.tell(append, appended)
         return appended
 
     async def read(self, session_id: SessionId, *, after: int = 0, limit: int | None = None) -> list[Recorded]:
@@ -215,21 +221,26 @@ class MemoryStore(Store):
 
     async def acquire(self, session_id: SessionId, holder: str, ttl_s: float) -> int | None:
         """Take or renew the session's one lease; see `Store.acquire`."""
-        session = self._session(session_id)
-        now = from_us(now_us())
-        if session.lease is None or session.lease[0] != holder:
-            if session.lease is not None and session.lease[1] > now:
-                return None
-            session.fence = next_fence(session.fence, to_us(now))
-        session.lease = (holder, now + timedelta(seconds=ttl_s))
-        return session.fence
+        return _take(self._session(session_id), holder, ttl_s)
+
+    async def renew(self, holders: Mapping[SessionId, str], ttl_s: float) -> set[SessionId]:
+        """Renew leases; see `Store.renew`."""
+        self._check_open()
+        held = {
+            session_id: session
+            for session_id, holder in holders.items()
+            if (session := self._sessions.get(session_id)) and session.lease and session.lease[0] == holder
+        }
+        for session_id, session in held.items():
+            _take(session, holders[session_id], ttl_s)
+        return set(held)
 
     async def release(self, session_id: SessionId, holder: str) -> None:
         """Give the lease back; see `Store.release`."""
         self._check_open()
         session = self._sessions.get(session_id)
-        if session is not None and session.lease is not None and session.lease[0] == holder:
-            session.lease = None
+        if session is not None:
+            _release(session, holder)
 
     async def add_cost(self, owner: str, day: date, cost: Cost) -> None:
         """Add to what an owner's model calls cost on a day; see `Store.add_cost`."""
@@ -242,9 +253,9 @@ class MemoryStore(Store):
         self._check_open()
         return {day: cost for (whose, day), cost in self._costs.items() if whose == owner and day >= since}
 
-    def subscribe(self, session_id: SessionId, *, after: int) -> AsyncGenerator[Recorded]:
+    def subscribe(self, session_id: SessionId, *, after: int, unread: bool = False) -> AsyncGenerator[Recorded]:
         """Yield every event after a sequence number, old ones first, then new ones; see `Store.subscribe`."""
-        return self._watchers.follow(self.read, session_id, after)
+        return self._watchers.follow(self.read, session_id, after, unread=unread)
 
     def _check_open(self) -> None:
         if self._closed:
@@ -256,6 +267,21 @@ class MemoryStore(Store):
             return self._sessions[session_id]
         except KeyError:
             raise SessionNotFoundError(session_id) from None
+
+
+def _take(session: _Session, holder: str, ttl_s: float) -> int | None:
+    now = from_us(now_us())
+    if session.lease is None or session.lease[0] != holder:
+        if session.lease is not None and session.lease[1] > now:
+            return None
+        session.fence = next_fence(session.fence, to_us(now))
+    session.lease = (holder, now + timedelta(seconds=ttl_s))
+    return session.fence
+
+
+def _release(session: _Session, holder: str) -> None:
+    if session.lease is not None and session.lease[0] == holder:
+        session.lease = None
 
 
 def _begun(append: Append, created_at: datetime, touched_at: datetime) -> _Session:

@@ -10,6 +10,7 @@ Where sessions expire, to ask for a state is to use the session, and the store i
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import anyio
 from pydantic import ValidationError
@@ -21,6 +22,7 @@ from windowpane.context.ids import BlobHash, SessionId, owner_of
 from windowpane.context.session import SessionState
 from windowpane.errors import SequenceConflictError, StoreRolledBackError, WindowpaneError
 from windowpane.remarks import get_logger
+from windowpane.stores.append import TakeLease
 from windowpane.stores.base import Snapshot, Store
 from windowpane.stores.codec import decode_state, encode_state
 
@@ -32,10 +34,14 @@ log = get_logger()
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """The state after a change, and what was appended; nothing when the change turned out to be none."""
+    """The state after a change, and what was appended; nothing when the change turned out to be none.
+
+    `fence` is the number of the lease that was taken with it.
+    """
 
     state: SessionState
     recorded: tuple[Recorded, ...] = ()
+    fence: int | None = None
 
 
 class Sessions:
@@ -63,6 +69,13 @@ class Sessions:
         if session_id in self._erasing and self.complete_clearing and await self.complete_clearing(session_id):
             self._erasing.discard(session_id)
         return state
+
+    def kept(self, session_id: SessionId) -> SessionState | None:
+        """Return the state that this worker has, which may be old; None when the session must be read.
+
+        Right for one who then appends: what is decided on an old state is not stored.
+        """
+        return None if session_id in self._erasing else self._states.get(session_id)
 
     async def glance(self, session_id: SessionId, *, at: int | None = None) -> SessionState:
         """Return the session's state as of now, for a list of sessions: it is not used by that.
@@ -105,18 +118,23 @@ class Sessions:
         blobs: Mapping[BlobHash, str] | None = None,
         unread: bool = False,
         fence: int | None = None,
+        take: TakeLease | None = None,
+        release: str | None = None,
+        lasting: bool = True,
     ) -> Changed:
         """Append what `decide` makes of the current state; it is asked again when another worker was first.
 
         With `unread`, the state that this worker has is tried first, without reading the log: right for a worker that
         holds the session's lease. What was decided on it is appended only if the log still stands there. `fence` is
-        the number of that lease.
+        the number of that lease. `take`, `release` and `lasting` are those of `Store.append`.
 
         Raises:
             SessionNotFoundError: no such session.
+            SessionBusyError: the lease is to be taken, and another holds it.
             LeaseLostError: another took the session's lease since.
             StoreRolledBackError: the log was longer before. The next call begins with what it holds now.
         """
+        append = partial(self.store.append, blobs=blobs, fence=fence, take=take, release=release, lasting=lasting)
         known = self._states.get(session_id) if unread else None
         while True:
             if known is not None and (events := _decided_early(decide, known)):
@@ -129,9 +147,7 @@ class Sessions:
                 return Changed(state)
             try:
                 with telemetry.append(session_id, len(events)):
-                    appended = await self.store.append(
-                        session_id, events, expected_seq=state.seq, blobs=blobs, fence=fence
-                    )
+                    appended = await append(session_id, events, expected_seq=state.seq)
             except SequenceConflictError as conflict:
                 if conflict.actual_seq < state.seq:
                     self.forget(session_id)
@@ -146,7 +162,7 @@ class Sessions:
             after = fold(session_id, recorded, state)
             self._keep(after)
             await self._maybe_snapshot(after)
-            return Changed(after, recorded)
+            return Changed(after, recorded, appended.fence)
 
     async def create(
         self, session_id: SessionId, events: Sequence[Event], blobs: Mapping[BlobHash, str] | None = None

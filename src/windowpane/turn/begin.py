@@ -7,6 +7,7 @@ from windowpane.context.events import Event, Recorded, SessionContext, TurnFinis
 from windowpane.context.messages import Attachment
 from windowpane.context.session import SessionState
 from windowpane.errors import ApprovalPendingError
+from windowpane.stores.base import Lease
 from windowpane.text.tokens import count
 from windowpane.turn.log import interrupted
 
@@ -15,12 +16,14 @@ from windowpane.turn.log import interrupted
 class BegunTurn:
     """A turn that was begun, or, with nothing recorded, one that the same key had begun before.
 
-    `state` is the session then; `agent` is as its folder says it now, for the whole turn.
+    `state` is the session then; `agent` is as its folder says it now, for the whole turn. `lease` is the one that the
+    turn runs under.
     """
 
     turn: int
     state: SessionState
     agent: Agent
+    lease: Lease
     recorded: tuple[Recorded, ...] = ()
 
 

@@ -1,14 +1,16 @@
 """Take a session for one worker: its turn runs under a lease, which the worker renews while it works.
 
 A worker that sleeps longer than its lease does not know that another has taken the session. So a lease has a number,
-its fence, which every append of the turn carries, and the store refuses an older one.
+its fence, which every append of the turn carries, and the store refuses an older one. A turn takes its lease with its
+first append and gives it back with its last; all leases of a worker are renewed together.
 """
 
 import anyio
 
 from windowpane.context.ids import SessionId, new_holder_id
-from windowpane.errors import SessionBusyError, SessionNotFoundError, StoreError
+from windowpane.errors import SessionBusyError, StoreError
 from windowpane.remarks import get_logger
+from windowpane.stores.append import TakeLease
 from windowpane.stores.base import Lease, Store
 
 log = get_logger()
@@ -23,6 +25,11 @@ class Leases:
     def __init__(self, store: Store, lease_s: float) -> None:
         self._store = store
         self.lease_s = lease_s
+        self._kept: dict[SessionId, tuple[str, anyio.Event]] = {}
+
+    def new(self) -> TakeLease:
+        """Return what asks for a lease together with an append."""
+        return TakeLease(new_holder_id(), self.lease_s)
 
     async def take(self, session_id: SessionId, *, wait_s: float = 0, ttl_s: float | None = None) -> Lease:
         """Take the session for this worker.
@@ -53,14 +60,26 @@ class Leases:
                 log.info("lease.runs_out", session=session_id, code=error.code)
 
     async def keep(self, session_id: SessionId, lease: Lease) -> None:
-        """Renew a lease until it is lost, then return. While the store is away it counts as held."""
-        held: int | None = lease.fence
-        # Taken again after another had it, it is another lease: `release` gives that one back.
-        while held == lease.fence:
+        """Have a lease renewed until it is lost, then return. While the store is away it counts as held."""
+        lost = anyio.Event()
+        self._kept[session_id] = mine = (lease.holder, lost)
+        try:
+            await lost.wait()
+        finally:
+            if self._kept.get(session_id) is mine:
+                del self._kept[session_id]
+
+    async def renew_kept(self) -> None:
+        """Renew all leases that are kept, again and again."""
+        while True:
             await anyio.sleep(self.lease_s / 3)
+            if not (kept := dict(self._kept)):
+                continue
             try:
-                held = await self._store.acquire(session_id, lease.holder, self.lease_s)
-            except SessionNotFoundError:
-                held = None
+                renewed = await self._store.renew({name: holder for name, (holder, _) in kept.items()}, self.lease_s)
             except StoreError as error:
-                log.info("lease.not_renewed", session=session_id, code=error.code)
+                log.info("leases.not_renewed", leases=len(kept), code=error.code)
+                continue
+            for session_id, (_, lost) in kept.items():
+                if session_id not in renewed:
+                    lost.set()

@@ -29,8 +29,11 @@ async def append_to_turn(
     blobs: Mapping[BlobHash, str] | None = None,
     *,
     fence: int | None,
+    release: str | None = None,
 ) -> Changed:
     """Append events of a turn, unless the turn is no longer the open one. `fence` is the number of its lease.
+
+    `release` is the holder whose lease is given back with them.
 
     Raises:
         LeaseLostError: another worker has taken the session over.
@@ -39,7 +42,7 @@ async def append_to_turn(
     def still_open(state: SessionState) -> Sequence[Event]:
         return events if _is_open(state, turn) else ()
 
-    return await sessions.change(session_id, still_open, blobs=blobs, unread=True, fence=fence)
+    return await sessions.change(session_id, still_open, blobs=blobs, unread=True, fence=fence, release=release)
 
 
 async def append_patiently(
@@ -51,6 +54,7 @@ async def append_patiently(
     blobs: Mapping[BlobHash, str] | None = None,
     *,
     fence: int,
+    release: str | None = None,
 ) -> Changed:
     """Append events of a turn as `append_to_turn` does, and try again while the store is away.
 
@@ -61,9 +65,9 @@ async def append_patiently(
         StoreUnavailableError: the store was away for too long.
     """
     try:
-        return await append_to_turn(sessions, before.id, turn, events, blobs, fence=fence)
+        return await append_to_turn(sessions, before.id, turn, events, blobs, fence=fence, release=release)
     except StoreUnavailableError:
-        return await patience.retry(lambda: _append_if_missing(sessions, before, turn, events, blobs, fence))
+        return await patience.retry(lambda: _append_if_missing(sessions, before, turn, events, blobs, fence, release))
 
 
 async def _append_if_missing(
@@ -73,6 +77,7 @@ async def _append_if_missing(
     events: Sequence[Event],
     blobs: Mapping[BlobHash, str] | None,
     fence: int,
+    release: str | None,
 ) -> Changed:
     while True:
         state = await sessions.state(before.id)
@@ -86,7 +91,7 @@ async def _append_if_missing(
 
         if not _is_open(state, turn):
             return Changed(state)
-        changed = await sessions.change(before.id, nothing_came, blobs=blobs, fence=fence)
+        changed = await sessions.change(before.id, nothing_came, blobs=blobs, fence=fence, release=release)
         if changed.recorded:
             return changed
 

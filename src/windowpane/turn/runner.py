@@ -37,7 +37,9 @@ from windowpane.context.session import SessionState, open_turn
 from windowpane.errors import (
     LeaseLostError,
     RequestTooLongError,
+    SessionBusyError,
     SessionNotFoundError,
+    StoreRolledBackError,
     StoreUnavailableError,
     WindowpaneError,
 )
@@ -112,6 +114,7 @@ class Runner:
         self._tasks = tasks
         self._patience.begin()
         self._follower.open_in(tasks)
+        tasks.start_soon(keep_running, "turn.leases", self._leases.renew_kept)
 
     def close(self) -> None:
         """Stop every turn; each is recorded as interrupted. A store that is away is not waited for any more."""
@@ -129,19 +132,31 @@ class Runner:
         self.close()
 
     async def begin(
-        self, state: SessionState, lease: Lease, message: str, key: str | None = None, files: ReadFiles = NO_FILES
+        self,
+        state: SessionState,
+        lease: Lease | None,
+        message: str,
+        key: str | None = None,
+        files: ReadFiles = NO_FILES,
     ) -> BegunTurn:
         """Store the user's message and its files; the lease is given back if that fails or is not needed.
 
+        Without a `lease` it is taken together with that. `state` may then be old: if another turn came into the session
+        since, nothing is stored.
+
         Raises:
             AgentNotFoundError: the session's agent is gone.
+            SessionBusyError: the lease is to be taken, and another worker has it. Nothing was stored.
             ApprovalPendingError: the turn before waits for a decision.
             LeaseLostError: another worker has taken the session over. Nothing was stored.
         """
         said: list[Event] = []
+        take = self._leases.new() if lease is None else None
 
         def begin(now: SessionState) -> list[Event]:
             if key and now.turn_keys.of(key) is not None:
+                return []
+            if take is not None and (now.last_turn, now.open_turn) != (state.last_turn, state.open_turn):
                 return []
             return [
                 *(said if now.open_turn == state.open_turn else ()),
@@ -152,16 +167,27 @@ class Runner:
         try:
             agent = await self._agents.look(state.agent)
             said = await kept_words(self._sessions.store, state)
+            # The request is stored before anything else happens, and waits for the disk for both.
             changed = await self._sessions.change(
-                state.id, begin, blobs=files.blobs or None, unread=True, fence=lease.fence
+                state.id,
+                begin,
+                blobs=files.blobs or None,
+                unread=True,
+                fence=lease and lease.fence,
+                take=take,
+                lasting=False,
             )
-        except BaseException:
-            await self._leases.release(state.id, lease)
+        except SessionBusyError:
             raise
+        except BaseException:
+            await self._leases.release(state.id, lease or Lease(take.holder if take else "", 0))
+            raise
+        held = lease or Lease(take.holder if take else "", changed.fence or 0)
         if changed.recorded:
-            return BegunTurn(changed.state.last_turn, changed.state, agent, changed.recorded)
-        await self._leases.release(state.id, lease)
-        return BegunTurn(changed.state.turn_keys.of(key or "") or 0, changed.state, agent)
+            return BegunTurn(changed.state.last_turn, changed.state, agent, held, changed.recorded)
+        if lease is not None:
+            await self._leases.release(state.id, lease)
+        return BegunTurn(changed.state.turn_keys.of(key or "") or 0, changed.state, agent, held)
 
     def launch(
         self,
@@ -290,7 +316,8 @@ class Runner:
                     if task.scope.cancel_called and not task.lost:
                         await self._record_stop(task)
                     self._last_bodies.put(task.state, task.calls.last if task.calls else None)
-                    await self._leases.release(session_id, task.lease)
+                    if not task.released:
+                        await self._leases.release(session_id, task.lease)
                 finally:
                     if self._running.get(session_id) is task:
                         del self._running[session_id]
@@ -304,6 +331,9 @@ class Runner:
             task.lost = task.outcome == "waiting" and not _waits(state, task.turn)
         except LeaseLostError as error:
             task.lose(error)
+        except StoreRolledBackError as error:
+            # The store has lost what the turn stands on, so there is nothing to record an end in.
+            task.give_up(error)
         except WindowpaneError as error:
             log.info("turn.failed", session=session_id, turn=task.turn, code=error.code)
             if task.unrecorded is None:
@@ -342,6 +372,7 @@ class Runner:
             )
             task.state = stored.state
             task.publish(stored.recorded)
+            task.heed_cancel()
         sets = self._working.of(task.state.id, actor="model", tell=task.publish, fence=task.lease.fence)
         tools = await self._toolboxes.of(agent)
         toolbox = WithContextTools(tools, PatientSets(sets, self._patience))
@@ -384,17 +415,27 @@ class Runner:
         self, task: TurnTask, events: Sequence[Event], blobs: Mapping[BlobHash, str] | None = None
     ) -> SessionState:
         task.storing = True
+        task.ends = any(isinstance(event, TurnFinished) for event in events)
         try:
             changed = await append_patiently(
-                self._sessions, task.state, task.turn, events, self._patience, blobs, fence=task.lease.fence
+                self._sessions,
+                task.state,
+                task.turn,
+                events,
+                self._patience,
+                blobs,
+                fence=task.lease.fence,
+                release=task.lease.holder if task.ends else None,
             )
         except StoreUnavailableError as error:
             task.give_up(error)
             raise
         task.storing = False
+        task.released = task.ends and bool(changed.recorded)
         task.said.clear()
         task.state = changed.state
         task.publish(changed.recorded)
+        task.heed_cancel()
         return changed.state
 
     async def _record_stop(self, task: TurnTask) -> None:
@@ -448,8 +489,9 @@ class Runner:
 
     async def _keep_lease(self, task: TurnTask) -> None:
         await self._leases.keep(task.state.id, task.lease)
-        task.lost = True
-        task.scope.cancel()
+        if not task.ends:
+            task.lost = True
+            task.scope.cancel()
 
     async def _keep_words(self, task: TurnTask) -> None:
         """Keep what the turn says while it says it. The stream does not wait for that."""
@@ -457,11 +499,10 @@ class Runner:
 
     async def _heed_cancel(self, task: TurnTask) -> None:
         """Stop the turn when any process asks for that in the log."""
+        # What is asked for before this hears of it stands in the way of the turn's next append, which then heeds it.
         begun = task.state
-        if begun.open_turn is not None and begun.open_turn.cancel_requested:
-            task.cancel(by_user=True)
-            return
-        async with aclosing(self._sessions.store.subscribe(begun.id, after=begun.seq)) as entries:
+        task.heed_cancel()
+        async with aclosing(self._sessions.store.subscribe(begun.id, after=begun.seq, unread=True)) as entries:
             async for entry in entries:
                 if isinstance(entry.event, CancelRequested) and entry.event.turn == task.turn:
                     task.cancel(by_user=True)

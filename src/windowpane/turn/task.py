@@ -25,7 +25,8 @@ log = get_logger()
 class TurnTask:
     """A turn that runs in the background of this process. `state` is its session as it was stored last.
 
-    `lost` tells that another worker has taken the session over: this one writes nothing more.
+    `lost` tells that another worker has taken the session over: this one writes nothing more. `ends` tells that its end
+    is being stored, and `released` that its lease was given back with it.
     """
 
     turn: int
@@ -45,6 +46,8 @@ class TurnTask:
     unrecorded: WindowpaneError | None = None
     storing: bool = False
     lost: bool = False
+    ends: bool = False
+    released: bool = False
 
     @property
     def taken_over(self) -> bool:
@@ -74,6 +77,12 @@ class TurnTask:
         """Note that another worker has the session now."""
         log.info("turn.lost", session=self.state.id, turn=self.turn, code=error.code)
         self.lost, self.error = True, error.code
+
+    def heed_cancel(self) -> None:
+        """Stop the turn when its log says that a user asked for that."""
+        turn = self.state.open_turn
+        if turn is not None and turn.turn == self.turn and turn.cancel_requested and not self.cancelled_by_user:
+            self.cancel(by_user=True)
 
     def cancel(self, *, by_user: bool) -> None:
         """Stop the turn."""

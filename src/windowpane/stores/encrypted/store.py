@@ -292,6 +292,10 @@ class EncryptedStore(Store):
         """Take or renew the session's one lease; see `Store.acquire`."""
         return await self.inner.acquire(session_id, holder, ttl_s)
 
+    async def renew(self, holders: Mapping[SessionId, str], ttl_s: float) -> set[SessionId]:
+        """Renew leases; see `Store.renew`."""
+        return await self.inner.renew(holders, ttl_s)
+
     async def release(self, session_id: SessionId, holder: str) -> None:
         """Give the lease back; see `Store.release`."""
         await self.inner.release(session_id, holder)
@@ -304,9 +308,9 @@ class EncryptedStore(Store):
         """Return what an owner's model calls cost, by day; see `Store.costs`."""
         return await self.inner.costs(owner, since=since)
 
-    async def subscribe(self, session_id: SessionId, *, after: int) -> AsyncGenerator[Recorded]:
+    async def subscribe(self, session_id: SessionId, *, after: int, unread: bool = False) -> AsyncGenerator[Recorded]:
         """Yield every event after a sequence number, old ones first, then new ones; see `Store.subscribe`."""
-        async for recorded in self.inner.subscribe(session_id, after=after):
+        async for recorded in self.inner.subscribe(session_id, after=after, unread=unread):
             try:
                 (opened,) = await self._opened(session_id, [recorded])
             except SessionNotFoundError:

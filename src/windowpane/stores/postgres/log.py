@@ -238,11 +238,20 @@ async def acquire(db: DriverConnection, session_id: SessionId, holder: str, ttl_
     )
 
 
+async def renew(db: DriverConnection, holders: Mapping[SessionId, str], ttl_s: float) -> set[SessionId]:
+    """Renew those of these leases that their holders have, and return their sessions."""
+    renewed: list[tuple[str]] = await db.fetch(
+        "SELECT * FROM windowpane.renew_leases($1, $2, $3)",
+        [name_in_sql(session_id) for session_id in holders],
+        [name_in_sql(holder) for holder in holders.values()],
+        float(ttl_s),
+    )
+    return {SessionId(name_from_sql(session)) for (session,) in renewed}
+
+
 async def release(db: DriverConnection, session_id: SessionId, holder: str) -> None:
     """Give the lease back."""
-    await db.execute(
-        "DELETE FROM windowpane.lease WHERE session = $1 AND holder = $2", name_in_sql(session_id), name_in_sql(holder)
-    )
+    await db.execute("SELECT windowpane.release_lease($1, $2)", name_in_sql(session_id), name_in_sql(holder))
 
 
 async def add_cost(db: DriverConnection, owner: str, day: date, cost: Cost) -> None:

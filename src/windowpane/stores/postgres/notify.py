@@ -35,26 +35,29 @@ class Notifier:
         self._looking: asyncio.Task[None] | None = None
 
     def tell(self, session_id: SessionId) -> None:
-        """Let others know, soon, that a session changed. Watchers here are woken at once."""
-        self._watchers.wake(session_id)
+        """Let others know, soon, that a session changed."""
         self._bus.publish(session_id, self._message)
 
     @asynccontextmanager
-    async def listening(self, session_id: SessionId) -> AsyncGenerator[None]:
-        """Hear about a session for as long as this lasts; from the beginning, if the bus is there."""
+    async def listening(self, session_id: SessionId, *, unread: bool = False) -> AsyncGenerator[None]:
+        """Hear about a session for as long as this lasts; from the beginning, if the bus is there.
+
+        With `unread` the beginning is not waited for: what comes before it is found by looking.
+        """
         begun = asyncio.Event()
 
         def hear(message: bytes) -> None:
             if not message:
                 begun.set()
-            # Watchers of what changed here were woken here.
-            if not message or (message.startswith(LOOK) and message != self._message):
+            # Watchers of what changed here were told here.
+            news = message.startswith(LOOK) and message != self._message
+            if news or (not message and not unread):
                 self._watchers.wake(session_id)
 
         unsubscribe = self._bus.subscribe(session_id, hear)
         try:
             with suppress(TimeoutError):
-                async with asyncio.timeout(0 if self._bus.away else _HEARD_WITHIN_S):
+                async with asyncio.timeout(0 if unread or self._bus.away else _HEARD_WITHIN_S):
                     await begun.wait()
             yield
         finally:

@@ -73,7 +73,7 @@ class PostgresStore(Store):
         self._watchers = Watchers()
         await self._own_bus.__aenter__()
         self._notifier = Notifier(self._connections, me, self._watchers, self._used_bus)
-        self._writer = PostgresWriter(self._connections, me, self._notifier.tell)
+        self._writer = PostgresWriter(self._connections, me, self._stored)
         return self
 
     async def __aexit__(self, *exc: object) -> None:
@@ -180,8 +180,15 @@ class PostgresStore(Store):
         found = await self._run(lambda db: log.acquire(db, session_id, holder, ttl_s), session_id, holder)
         return _of(session_id, found) or None
 
+    async def renew(self, holders: Mapping[SessionId, str], ttl_s: float) -> set[SessionId]:
+        """Renew leases; see `Store.renew`. It is one statement."""
+        return await self._run(lambda db: log.renew(db, holders, ttl_s), *holders.keys(), *holders.values())
+
     async def release(self, session_id: SessionId, holder: str) -> None:
         """Give the lease back; see `Store.release`."""
+        if self._writer is not None:
+            # An append that takes this lease goes another way, and must not come after its release.
+            await self._writer.settled(session_id)
         await self._run(lambda db: log.release(db, session_id, holder), session_id, holder)
 
     async def add_cost(self, owner: str, day: date, cost: Cost) -> None:
@@ -192,14 +199,18 @@ class PostgresStore(Store):
         """Return what an owner's model calls cost, by day; see `Store.costs`."""
         return await self._run(lambda db: log.costs(db, owner, since), owner)
 
-    async def subscribe(self, session_id: SessionId, *, after: int) -> AsyncGenerator[Recorded]:
+    async def subscribe(self, session_id: SessionId, *, after: int, unread: bool = False) -> AsyncGenerator[Recorded]:
         """Yield every event after a sequence number, old ones first, then new ones; see `Store.subscribe`."""
         if self._writer is None:
             raise StoreUnavailableError("the store is closed")
-        async with self._notifier.listening(session_id):
+        async with self._notifier.listening(session_id, unread=unread):
             self._notifier.look()
-            async for recorded in self._watchers.follow(self.read, session_id, after):
+            async for recorded in self._watchers.follow(self.read, session_id, after, unread=unread):
                 yield recorded
+
+    def _stored(self, append: Append, appended: Appended) -> None:
+        self._watchers.tell(append, appended)
+        self._notifier.tell(append.session_id)
 
     async def _run(self, work: Callable[[DriverConnection], Coroutine[Any, Any, T]], *names: str) -> T:
         for name in names:
@@ -222,6 +233,7 @@ class PostgresStore(Store):
 
         removed = await self._run(attempt, session_id)
         if removed:
+            self._watchers.wake(session_id)
             self._notifier.tell(session_id)
         return removed
 

@@ -16,7 +16,13 @@ from datetime import datetime
 from uuid import UUID
 
 from windowpane.context.ids import SessionId
-from windowpane.errors import LeaseLostError, SequenceConflictError, SessionNotFoundError, StoreUnavailableError
+from windowpane.errors import (
+    LeaseLostError,
+    SequenceConflictError,
+    SessionBusyError,
+    SessionNotFoundError,
+    StoreUnavailableError,
+)
 from windowpane.stores.append import Append
 from windowpane.stores.base import Appended
 from windowpane.stores.clock import from_us
@@ -34,14 +40,15 @@ from windowpane.supervise import keep_running
 _MOST_AT_ONCE = 256
 _MOST_BYTES_AT_ONCE = 4 * 2**20
 
-_APPEND = """SELECT outcomes, first_seqs, last_seqs, ats FROM windowpane.append(
+_APPEND = """SELECT outcomes, first_seqs, last_seqs, ats, taken FROM windowpane.append(
     $1::uuid, $2::bigint, $3::text[], $4::bigint[], $5::text[], $6::text[], $7::text[], $8::integer[],
     $9::timestamptz[], $10::timestamptz[], $11::timestamptz[],
     $12::text[], $13::integer[], $14::integer[], $15::timestamptz[],
-    $16::integer[], $17::text[], $18::bytea[], $19::bigint[])"""
+    $16::integer[], $17::text[], $18::bytea[], $19::bigint[],
+    $20::text[], $21::double precision[], $22::text[], $23::boolean)"""
 
-Answers = tuple[list[str], list[int], list[int], list[datetime]]
-"""For each append what became of it, where it went and when."""
+Answers = tuple[list[str], list[int], list[int], list[datetime], list[int | None]]
+"""For each append what became of it, where it went and when, and the fence of the lease that was taken with it."""
 
 
 @dataclass(slots=True, eq=False)
@@ -61,19 +68,22 @@ class PendingAppend:
 class PostgresWriter:
     """Appends through one connection of its own.
 
-    `changed` is called for each append that was stored.
+    `stored` is called for each append that was stored.
     """
 
-    def __init__(self, connections: ConnectionPool, writer_id: UUID, changed: Callable[[SessionId], None]) -> None:
+    def __init__(
+        self, connections: ConnectionPool, writer_id: UUID, stored: Callable[[Append, Appended], None]
+    ) -> None:
         self._connections = connections
         self._id = writer_id
-        self._changed = changed
+        self._stored = stored
         self._number = 0
         self._loop = asyncio.get_running_loop()
         # As long as there are callers: each waits for its own job, so the queue needs no size.
         self._queue: deque[PendingAppend] = deque()
         self._taken: Sequence[PendingAppend] = ()
         self._filled = asyncio.Event()
+        self._settled = asyncio.Event()
         self._closing = False
         self._connection: DriverConnection | None = None
         self._task = asyncio.create_task(self._serve())
@@ -97,6 +107,11 @@ class PostgresWriter:
         self._filled.set()
         return await job.future
 
+    async def settled(self, session_id: SessionId) -> None:
+        """Wait until nothing is on its way to this session, also nothing whose caller was cancelled."""
+        if any(job.append.session_id == session_id for job in self._taken):
+            await self._settled.wait()
+
     async def close(self) -> None:
         """Finish what waits and disconnect."""
         self._closing = True
@@ -109,6 +124,7 @@ class PostgresWriter:
         finally:
             # However it ends, no caller waits for an answer that cannot come.
             self._closing = True
+            self._settled.set()
             for job in (*self._taken, *self._queue):
                 if not job.future.done():
                     job.future.set_exception(StoreUnavailableError("the store was closed before it could answer"))
@@ -120,7 +136,10 @@ class PostgresWriter:
             await self._filled.wait()
             while jobs := self._waiting():
                 self._taken = jobs
+                self._settled.clear()
                 await self._store(jobs)
+                self._taken = ()
+                self._settled.set()
             if not self._closing:
                 self._filled.clear()
 
@@ -158,10 +177,11 @@ class PostgresWriter:
         self._number += 1
         # All writers lock sessions in the same order. Sorting is stable: a caller's appends stay in theirs.
         ordered = sorted(jobs, key=lambda job: job.append.session_id)
-        arguments = (self._id, self._number, *_arrays(ordered))
+        lasting = any(job.append.lasting for job in ordered)
+        arguments = (self._id, self._number, *_arrays(ordered), lasting)
         found = await self._connections.retry(lambda: self._ask(arguments))
-        for job, outcome, first_seq, last_seq, at in zip(ordered, *found, strict=True):
-            self._settle(job, outcome, first_seq, last_seq, at)
+        for job, *answer in zip(ordered, *found, strict=True):
+            self._settle(job, *answer)
 
     async def _ask(self, arguments: tuple[object, ...]) -> Answers:
         # After a failure it is not known what the server has done: the next attempt asks on another connection, with
@@ -170,9 +190,11 @@ class PostgresWriter:
             self._connection = await self._connections.connect()
         return await ask(self._connection, self._connection.fetchrow(_APPEND, *arguments))
 
-    def _settle(self, job: PendingAppend, outcome: str, first_seq: int, last_seq: int, at: datetime) -> None:
+    def _settle(
+        self, job: PendingAppend, outcome: str, first_seq: int, last_seq: int, at: datetime, fence: int | None
+    ) -> None:
         if outcome == "stored":
-            self._changed(job.append.session_id)
+            self._stored(job.append, Appended(first_seq, last_seq, at))
         if job.future.done():
             return
         match outcome:
@@ -180,11 +202,13 @@ class PostgresWriter:
                 job.future.set_exception(SessionNotFoundError(job.append.session_id))
             case "fenced":
                 job.future.set_exception(LeaseLostError(job.append.session_id))
+            case "busy":
+                job.future.set_exception(SessionBusyError(job.append.session_id))
             case "conflict":
                 expected = job.append.expected_seq or 0
                 job.future.set_exception(SequenceConflictError(job.append.session_id, expected, last_seq))
             case _:
-                job.future.set_result(Appended(first_seq, last_seq, at, repeated=outcome == "repeated"))
+                job.future.set_result(Appended(first_seq, last_seq, at, outcome == "repeated", fence))
 
 
 def _arrays(jobs: Sequence[PendingAppend]) -> tuple[list[object], ...]:
@@ -211,4 +235,7 @@ def _arrays(jobs: Sequence[PendingAppend]) -> tuple[list[object], ...]:
         [blob_hash for _, blob_hash, _ in blobs],
         [pack(text.encode("utf-8", "surrogatepass")) for _, _, text in blobs],
         [append.fence for append in appends],
+        [append.take and name_in_sql(append.take.holder) for append in appends],
+        [append.take and float(append.take.ttl_s) for append in appends],
+        [None if append.release is None else name_in_sql(append.release) for append in appends],
     )

@@ -48,11 +48,12 @@ PUT_SNAPSHOT = _about_session("put_snapshot")
 PUT_PARTIAL = _about_session("put_partial")
 PUT_VECTORS = _about_session("put_vectors")
 ACQUIRE = _about_session("acquire")
+RENEW = _about_session("renew")
 RELEASE = _about_session("release")
 DROP = Script(_lua("drop").encode())
 
 BODIES = {
     one.sha: one.body
-    for one in (APPEND, TOUCH, DELETE, ERASE, PUT_SNAPSHOT, PUT_PARTIAL, PUT_VECTORS, ACQUIRE, RELEASE, DROP)
+    for one in (APPEND, TOUCH, DELETE, ERASE, PUT_SNAPSHOT, PUT_PARTIAL, PUT_VECTORS, ACQUIRE, RENEW, RELEASE, DROP)
 }
 """Every script by its name."""

@@ -23,6 +23,7 @@ from windowpane.errors import (
     InvalidSettingError,
     LeaseLostError,
     SequenceConflictError,
+    SessionBusyError,
     SessionNotFoundError,
     StoreCorruptError,
     StoreRolledBackError,
@@ -34,10 +35,10 @@ from windowpane.stores.base import Appended, Cost, SessionPage, SessionRow, Snap
 from windowpane.stores.clock import from_us, to_us
 from windowpane.stores.codec import encode_event
 from windowpane.stores.cursor import check_limit, parse_cursor
-from windowpane.stores.packing import pack, unpack
+from windowpane.stores.packing import unpack
 from windowpane.stores.redis import scripts
+from windowpane.stores.redis.beside import BesideLog
 from windowpane.stores.redis.bus import RedisBus
-from windowpane.stores.redis.clock import ServerClock
 from windowpane.stores.redis.connection import Connector
 from windowpane.stores.redis.costs import add_cost, read_costs
 from windowpane.stores.redis.durability import Durability, read_durability
@@ -45,12 +46,11 @@ from windowpane.stores.redis.index import SessionIndex
 from windowpane.stores.redis.keys import RedisKeys
 from windowpane.stores.redis.nodes import Commands, Nodes
 from windowpane.stores.redis.pipeline import Command, Reply
-from windowpane.stores.redis.positions import SeenPositions
+from windowpane.stores.redis.positions import SeenPositions, ServerClock
 from windowpane.stores.redis.rewrite import AofRewrite
-from windowpane.stores.redis.scripts import Script
 from windowpane.stores.redis.url import parse_redis_url
 from windowpane.stores.redis.wakeups import CHECK_EVERY_S, Wakeups
-from windowpane.stores.redis.wording import append_words, recorded, stored, vectors_of
+from windowpane.stores.redis.wording import append_words, recorded, stored
 from windowpane.stores.watch import Watchers
 
 ANSWER_S = 10.0
@@ -74,7 +74,8 @@ class RedisStore(Store):
         self._keys = RedisKeys(self._url.prefix)
         self.bus = self._bus = RedisBus(self._url)
         index, wake = (b"", b"SPUBLISH") if self._url.is_cluster else (self._keys.index, b"PUBLISH")
-        self._common = (index, wake, b"" if self._url.expire_ms is None else b"%d" % self._url.expire_ms)
+        common = (index, wake, b"" if self._url.expire_ms is None else b"%d" % self._url.expire_ms)
+        self._beside = BesideLog(self._keys, common, self._open_nodes)
         self._writer = secrets.token_hex(6).encode()
         self._numbers = count()
         self._durability: Durability | None = None
@@ -147,10 +148,14 @@ class RedisStore(Store):
         commands = self._append_commands(append, operation, seen_at)
         (reply,) = await self._open_nodes().run(self._keys.row(session_id), commands)
         match reply:
-            case [b"appended" | b"found", bytes(where), *unlisted]:
+            case [b"appended" | b"found", bytes(where), bytes(fence), *unlisted]:
                 first, last, at, by = stored(where)
                 # Found by another attempt of the same call, it is not repeated.
-                appended = Appended(first, last, from_us(at), repeated=by != operation)
+                repeated = by != operation
+                taken = int(fence) if fence and not repeated else None
+                appended = Appended(first, last, from_us(at), repeated, taken)
+            case [b"held"]:
+                raise SessionBusyError(session_id)
             case [b"fenced"]:
                 raise LeaseLostError(session_id)
             case [b"conflict", int(actual)] if seen_at is not None and actual < (expected_seq or 0):
@@ -166,7 +171,7 @@ class RedisStore(Store):
         await self._list(session_id, unlisted)
         if not appended.repeated:
             self._positions.note(session_id, last, at)
-            self._watchers.wake(session_id)
+            self._watchers.tell(append, appended)
         return appended
 
     async def read(self, session_id: SessionId, *, after: int = 0, limit: int | None = None) -> list[Recorded]:
@@ -232,7 +237,7 @@ class RedisStore(Store):
 
     async def touch(self, session_id: SessionId) -> None:
         """Note that the session was used now; see `Store.touch`."""
-        match await self._change(scripts.TOUCH, session_id):
+        match await self._beside.change(scripts.TOUCH, session_id):
             case [b"touched", *unlisted]:
                 await self._list(session_id, unlisted)
             case reply:
@@ -269,7 +274,7 @@ class RedisStore(Store):
             check_name(name)
         held = b"" if fence is None else b"%d" % fence
         words = (b"%d" % len(seqs), *(b"%d" % seq for seq in seqs), *(name.encode() for name in blobs))
-        reply = await self._change(scripts.ERASE, session_id, _ERASED, held, *words)
+        reply = await self._beside.change(scripts.ERASE, session_id, _ERASED, held, *words)
         if reply == [b"fenced"]:
             raise LeaseLostError(session_id)
         if reply != [b"erased"]:
@@ -305,58 +310,39 @@ class RedisStore(Store):
 
     async def put_snapshot(self, session_id: SessionId, snapshot: Snapshot) -> None:
         """Keep a folded state, unless a later one is kept already; see `Store.put_snapshot`."""
-        await self._change(scripts.PUT_SNAPSHOT, session_id, b"%d" % snapshot.seq, pack(snapshot.body))
+        await self._beside.put_snapshot(session_id, snapshot)
 
     async def snapshot(self, session_id: SessionId) -> Snapshot | None:
         """Return the latest folded state, or None; see `Store.snapshot`."""
-        check_name(session_id)
-        row = self._keys.row(session_id)
-        (found,) = await self._open_nodes().run(row, (b"HMGET", self._keys.snapshot(row), b"seq", b"body"), reads=True)
-        match found:
-            case [bytes(seq), bytes(body)]:
-                return Snapshot(int(seq), unpack(body))
-            case _:
-                return None
+        return await self._beside.snapshot(session_id)
 
     async def put_partial(self, session_id: SessionId, body: bytes, *, fence: int) -> None:
         """Keep the words of a reply that is not complete; see `Store.put_partial`."""
-        await self._change(scripts.PUT_PARTIAL, session_id, b"%d" % fence, pack(body))
+        await self._beside.put_partial(session_id, body, fence)
 
     async def partial(self, session_id: SessionId) -> bytes | None:
         """Return the words of a reply that is not complete, or None; see `Store.partial`."""
-        check_name(session_id)
-        row = self._keys.row(session_id)
-        (found,) = await self._open_nodes().run(row, (b"HGET", row, b"partial"), reads=True)
-        return unpack(found) if isinstance(found, bytes) else None
+        return await self._beside.partial(session_id)
 
     async def put_vectors(self, session_id: SessionId, vectors: Mapping[int, bytes], *, as_of: int) -> None:
         """Keep the vectors of messages; see `Store.put_vectors`."""
-        words = [word for seq, body in vectors.items() for word in (b"%d" % seq, body)]
-        await self._change(scripts.PUT_VECTORS, session_id, b"%d" % as_of, *words)
+        await self._beside.put_vectors(session_id, vectors, as_of)
 
     async def vectors(self, session_id: SessionId) -> dict[int, bytes]:
         """Return the vectors of messages that are kept; see `Store.vectors`."""
-        check_name(session_id)
-        row = self._keys.row(session_id)
-        (found,) = await self._open_nodes().run(row, (b"HGETALL", self._keys.snapshot(row)), reads=True)
-        return vectors_of(found)
+        return await self._beside.vectors(session_id)
 
     async def acquire(self, session_id: SessionId, holder: str, ttl_s: float) -> int | None:
         """Take or renew the session's one lease, by the server's clock; see `Store.acquire`."""
-        check_name(holder)
-        ttl_us = b"%d" % round(ttl_s * 1_000_000)
-        match await self._change(scripts.ACQUIRE, session_id, holder.encode(), ttl_us):
-            case [b"taken", int(fence)]:
-                return fence
-            case [b"held"]:
-                return None
-            case reply:
-                raise self._refused(session_id, reply)
+        return await self._beside.acquire(session_id, holder, ttl_s)
+
+    async def renew(self, holders: Mapping[SessionId, str], ttl_s: float) -> set[SessionId]:
+        """Renew leases; see `Store.renew`. All of them go out together."""
+        return await self._beside.renew(holders, ttl_s)
 
     async def release(self, session_id: SessionId, holder: str) -> None:
         """Give the lease back; see `Store.release`."""
-        check_name(holder)
-        await self._change(scripts.RELEASE, session_id, holder.encode())
+        await self._beside.release(session_id, holder)
 
     async def add_cost(self, owner: str, day: date, cost: Cost) -> None:
         """Add to what an owner's model calls cost on a day; see `Store.add_cost`."""
@@ -366,7 +352,7 @@ class RedisStore(Store):
         """Return what an owner's model calls cost, by day; see `Store.costs`."""
         return await read_costs(self._open_nodes(), self._keys, owner, since, (await self.now()).date())
 
-    async def subscribe(self, session_id: SessionId, *, after: int) -> AsyncGenerator[Recorded]:
+    async def subscribe(self, session_id: SessionId, *, after: int, unread: bool = False) -> AsyncGenerator[Recorded]:
         """Yield every event after a sequence number, old ones first, then new ones; see `Store.subscribe`.
 
         Raises:
@@ -375,7 +361,7 @@ class RedisStore(Store):
         check_name(session_id)
         self._open_nodes()
         async with self._wakeups.listening(session_id):
-            async for recorded in self._watchers.follow(self.read, session_id, after):
+            async for recorded in self._watchers.follow(self.read, session_id, after, unread=unread):
                 yield recorded
 
     async def repair_index(self) -> int:
@@ -411,7 +397,7 @@ class RedisStore(Store):
         def commands(attempted: bool) -> list[Command]:
             nonlocal again
             again = attempted
-            return [self._step(scripts.DELETE, row, session_id, *conditions)]
+            return [self._beside.step(scripts.DELETE, row, session_id, *conditions)]
 
         row = self._keys.row(session_id)
         (reply,) = await self._open_nodes().run(row, commands)
@@ -431,12 +417,6 @@ class RedisStore(Store):
         self._rewrite.ask()
         return True
 
-    async def _change(self, script: Script, session_id: SessionId, *words: bytes) -> Reply:
-        check_name(session_id)
-        row = self._keys.row(session_id)
-        (reply,) = await self._open_nodes().run(row, self._step(script, row, session_id, *words))
-        return reply
-
     def _append_commands(self, append: Append, operation: bytes, seen_at: int | None) -> Commands:
         """Return what to send the first time, and what to send when an attempt may have been done already.
 
@@ -451,13 +431,9 @@ class RedisStore(Store):
 
         def commands(attempted: bool) -> list[Command]:
             look_since = since if attempted and append.key is None else b""
-            return [self._step(scripts.APPEND, row, append.session_id, operation, mark, look_since, *words)]
+            return [self._beside.step(scripts.APPEND, row, append.session_id, operation, mark, look_since, *words)]
 
         return commands
-
-    def _step(self, script: Script, row: bytes, session_id: SessionId, *words: bytes) -> Command:
-        keys = self._keys.of_session(row)
-        return (b"EVALSHA", script.sha, b"%d" % len(keys), *keys, *self._common, session_id.encode(), *words)
 
     async def _list(self, session_id: SessionId, unlisted: Sequence[Reply]) -> None:
         """In a cluster, put a session where it belongs in the index, when its script said so."""

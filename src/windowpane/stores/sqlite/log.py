@@ -10,7 +10,7 @@ from datetime import date
 
 from windowpane.context.events import Erased, Recorded
 from windowpane.context.ids import BlobHash, SessionId
-from windowpane.errors import LeaseLostError, SequenceConflictError, SessionNotFoundError
+from windowpane.errors import LeaseLostError, SequenceConflictError, SessionBusyError, SessionNotFoundError
 from windowpane.stores.append import Append
 from windowpane.stores.base import COSTS_KEPT, Appended, Cost, SessionPage, SessionRow, Snapshot
 from windowpane.stores.clock import from_us, next_fence, now_us, to_us
@@ -47,6 +47,9 @@ def append(db: sqlite3.Connection, append: Append) -> Appended:
             raise LeaseLostError(append.session_id)
         if append.expected_seq is not None and append.expected_seq != before:
             raise SequenceConflictError(append.session_id, append.expected_seq, before)
+    taken = None if append.take is None else acquire(db, append.session_id, append.take.holder, append.take.ttl_s)
+    if append.take is not None and taken is None:
+        raise SessionBusyError(append.session_id)
     last = before
     for at, body in zip(times, append.bodies, strict=True):
         last += 1
@@ -60,7 +63,9 @@ def append(db: sqlite3.Connection, append: Append) -> Appended:
         db.execute("INSERT INTO append_key VALUES (?, ?, ?, ?, ?)", (session, append.key, before + 1, last, times[-1]))
     for blob_hash, blob in append.blobs.items():
         _add_blob(db, session, blob_hash, blob)
-    return Appended(before + 1, last, from_us(times[-1]))
+    if append.release is not None:
+        release(db, append.session_id, append.release)
+    return Appended(before + 1, last, from_us(times[-1]), fence=taken)
 
 
 def _begin(db: sqlite3.Connection, append: Append, created_at: int, touched_at: int) -> int:
@@ -331,6 +336,20 @@ def acquire(db: sqlite3.Connection, session_id: SessionId, holder: str, ttl_s: f
     db.execute("UPDATE session SET fence = ? WHERE pk = ?", (fence, session))
     db.execute("REPLACE INTO lease VALUES (?, ?, ?)", (session, holder, until))
     return fence
+
+
+def renew(db: sqlite3.Connection, holders: Mapping[SessionId, str], ttl_s: float) -> set[SessionId]:
+    """Renew those of these leases that their holders have, and return their sessions."""
+    until = now_us() + min(round(ttl_s * 1_000_000), LONGEST_LEASE_US)
+    renewed: set[SessionId] = set()
+    for session_id, holder in holders.items():
+        found = db.execute(
+            "UPDATE lease SET until = ? WHERE session = (SELECT pk FROM session WHERE id = ?) AND holder = ?",
+            (until, session_id, holder),
+        )
+        if found.rowcount:
+            renewed.add(session_id)
+    return renewed
 
 
 def release(db: sqlite3.Connection, session_id: SessionId, holder: str) -> None:

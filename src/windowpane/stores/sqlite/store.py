@@ -67,7 +67,7 @@ class SQLiteStore(Store):
         self._readers = anyio.CapacityLimiter(_READERS)
         self._watchers = Watchers()
         with translated_errors(self._path):
-            self._writer = SQLiteWriter(self._path, self._synchronous, self._watchers.wake)
+            self._writer = SQLiteWriter(self._path, self._synchronous)
             self._glancing = connect(self._path)
             self._glancing.execute("PRAGMA busy_timeout = 0")
         return self
@@ -92,7 +92,8 @@ class SQLiteStore(Store):
 
     async def add(self, append: Append) -> Appended:
         """Store an append; see `Store.add`."""
-        return await self._write(lambda db: log.append(db, append), changed=append.session_id)
+        tell = partial(self._watchers.tell, append)
+        return await self._write(lambda db: log.append(db, append), changed=tell, lasting=append.lasting)
 
     async def read(self, session_id: SessionId, *, after: int = 0, limit: int | None = None) -> list[Recorded]:
         """Return the events after a sequence number, in order; see `Store.read`."""
@@ -130,12 +131,22 @@ class SQLiteStore(Store):
 
     async def delete(self, session_id: SessionId) -> None:
         """Remove a session so that nothing of it is left, in the file either; see `Store.delete`."""
-        await self._write(lambda db: log.delete(db, session_id), session_id, changed=session_id, erases=True)
+        await self._write(
+            lambda db: log.delete(db, session_id),
+            session_id,
+            changed=lambda _: self._watchers.wake(session_id),
+            erases=True,
+        )
 
     async def delete_idle(self, row: SessionRow, *, holder: str | None = None) -> bool:
         """Remove a session unless it is in use; see `Store.delete_idle`."""
-        names = (row.id, holder or "")
-        return await self._write(lambda db: log.delete_idle(db, row, holder), *names, changed=row.id, erases=True)
+        return await self._write(
+            lambda db: log.delete_idle(db, row, holder),
+            row.id,
+            holder or "",
+            changed=lambda _: self._watchers.wake(row.id),
+            erases=True,
+        )
 
     async def erase(
         self,
@@ -186,6 +197,12 @@ class SQLiteStore(Store):
             lambda db: log.acquire(db, session_id, holder, ttl_s), session_id, holder, lasting=False
         )
 
+    async def renew(self, holders: Mapping[SessionId, str], ttl_s: float) -> set[SessionId]:
+        """Renew leases; see `Store.renew`."""
+        return await self._write(
+            lambda db: log.renew(db, holders, ttl_s), *holders.keys(), *holders.values(), lasting=False
+        )
+
     async def release(self, session_id: SessionId, holder: str) -> None:
         """Give the lease back; see `Store.release`."""
         await self._write(lambda db: log.release(db, session_id, holder), session_id, holder, lasting=False)
@@ -198,8 +215,10 @@ class SQLiteStore(Store):
         """Return what an owner's model calls cost, by day; see `Store.costs`."""
         return await self._read(lambda db: log.costs(db, owner, since), owner)
 
-    async def subscribe(self, session_id: SessionId, *, after: int) -> AsyncGenerator[Recorded]:
+    async def subscribe(self, session_id: SessionId, *, after: int, unread: bool = False) -> AsyncGenerator[Recorded]:
         """Yield every event after a sequence number, old ones first, then new ones; see `Store.subscribe`."""
+        # The first look is into an index, and the lookout would not make up for it: so it is never spared.
+        del unread
         self._open_writer()
         if self._glancing is not None and (self._lookout is None or self._lookout.done()):
             self._lookout = asyncio.create_task(
@@ -212,7 +231,7 @@ class SQLiteStore(Store):
         self,
         work: Callable[[sqlite3.Connection], T],
         *names: str,
-        changed: SessionId | None = None,
+        changed: Callable[[T], None] | None = None,
         erases: bool = False,
         lasting: bool = True,
     ) -> T:

@@ -15,7 +15,6 @@ from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import Any, Generic, TypeVar
 
-from windowpane.context.ids import SessionId
 from windowpane.errors import StoreUnavailableError, WindowpaneError
 from windowpane.stores.file_lock import FileLock
 from windowpane.stores.sqlite.file import BUSY_S, DatabaseFile, Synchronous, compact, connect, translated_error
@@ -35,7 +34,7 @@ class WriteJob(Generic[T]):
 
     work: Callable[[sqlite3.Connection], T]
     future: asyncio.Future[T]
-    changed: SessionId | None
+    changed: Callable[[T], None] | None
     erases: bool
     lasting: bool
 
@@ -45,15 +44,11 @@ Outcome = tuple[WriteJob[Any], Any, Exception | None]
 
 
 class SQLiteWriter:
-    """Runs work on the one connection that writes.
+    """Runs work on the one connection that writes."""
 
-    `changed` is called in the event loop for each session whose log was changed, after the commit.
-    """
-
-    def __init__(self, path: Path, synchronous: Synchronous, changed: Callable[[SessionId], None]) -> None:
+    def __init__(self, path: Path, synchronous: Synchronous) -> None:
         self._path = path
         self._synchronous: Synchronous = synchronous
-        self._changed = changed
         self._loop = asyncio.get_running_loop()
         self._lock = FileLock(path)
         self._db = connect(path, synchronous)
@@ -69,13 +64,14 @@ class SQLiteWriter:
         self,
         work: Callable[[sqlite3.Connection], T],
         *,
-        changed: SessionId | None = None,
+        changed: Callable[[T], None] | None = None,
         erases: bool = False,
         lasting: bool = True,
     ) -> T:
         """Run work in the next transaction and return its result once that is durable, if it is to be `lasting`.
 
-        When the caller is cancelled, the work is done either wholly or not at all.
+        `changed` is called in the event loop with the result, after the commit. When the caller is cancelled, the work
+        is done either wholly or not at all.
         """
         if self._closing:
             raise StoreUnavailableError("the store is closed")
@@ -189,7 +185,7 @@ class SQLiteWriter:
     def _settle(self, outcomes: list[Outcome]) -> None:
         for job, result, error in outcomes:
             if error is None and job.changed is not None:
-                self._changed(job.changed)
+                job.changed(result)
             if job.future.done():
                 continue
             if error is None:

@@ -1,13 +1,14 @@
 -- Add events to the end of the log, unless this append was done before.
 local op, mark, since, fence, expected, expected_at, begins, owner, agent, moved, count = unpack(ARGV, 5, 15)
-local known = redis.call('HMGET', row, 'seq', 'at', 'touched', 'listed', mark, 'fence')
+local taker, ttl_us, giver = unpack(ARGV, 16, 18)
+local known = redis.call('HMGET', row, 'seq', 'at', 'touched', 'listed', mark, 'fence', 'holder', 'until')
 local seq = tonumber(known[1] or 0)
 if not known[1] and begins == '' then
   return {'missing'}
 end
 -- Also without a key: an earlier attempt can arrive after a later one, when its connection was slow to die.
 if known[5] then
-  return {'found', known[5]}
+  return {'found', known[5], taker ~= '' and known[7] == taker and known[6] or ''}
 end
 if since ~= '' then
   local moved_to = tonumber(redis.call('HGET', row, 'moved') or 0)
@@ -24,7 +25,8 @@ if since ~= '' then
       end
       last = last or place
       if of == op then
-        return {'found', place .. ' ' .. last .. ' ' .. at .. ' ' .. op}
+        local found = place .. ' ' .. last .. ' ' .. at .. ' ' .. op
+        return {'found', found, taker ~= '' and known[7] == taker and known[6] or ''}
       elseif of ~= '' then
         last = nil
       end
@@ -43,6 +45,19 @@ end
 if expected_at ~= '' and known[2] ~= expected_at then
   return {'rewritten', seq}
 end
+-- Take the lease in the same step, as acquire.lua does.
+local taken = ''
+if taker ~= '' then
+  local at = tonumber(now())
+  taken = known[6] or '0'
+  if known[7] ~= taker then
+    if known[7] and tonumber(known[8]) > at then
+      return {'held'}
+    end
+    taken = as_text(math.max(tonumber(taken) + 1, at))
+  end
+  redis.call('HSET', row, 'holder', taker, 'until', as_text(at + tonumber(ttl_us)), 'fence', taken)
+end
 
 -- What only notes that the user looks at something is no use of the session.
 local quiet = moved == 'quiet' and known[1]
@@ -50,7 +65,7 @@ if moved == 'quiet' then
   moved = ''
 end
 count = tonumber(count)
-local bodies, times = 15, 15 + count
+local bodies, times = 18, 18 + count
 local touched = moved == '' and now(known[3]) or moved
 local at, last = touched, tostring(seq + count)
 for number = 1, count do
@@ -77,5 +92,8 @@ end
 for number = times + (moved == '' and 0 or count) + 1, #ARGV, 2 do
   redis.call('HSETNX', blobs, ARGV[number], ARGV[number + 1])
 end
+if giver ~= '' and (taker ~= '' and taker or known[7]) == giver then
+  redis.call('HDEL', row, 'holder', 'until')
+end
 redis.call(wake, row, last)
-return used({'appended', place}, touched, known[4])
+return used({'appended', place, taken}, touched, known[4])
