@@ -1,12 +1,16 @@
-"""How much room conversations take in each store: real turns of the example agent, with everything that is recorded.
+"""How much room conversations take in each store: real turns of an agent with 100 items, with everything recorded.
 
 Each turn sends a different question, gets an answer of 400 characters, and is stored with its request context and every
-text it was made of. Run it with `.venv/bin/python bench/footprint.py`.
+text it was made of; the model is scripted, so there is no ledger of HTTP calls (`bench/call_storage.py` has that). One
+session comes first and brings the agent's texts. What a session takes is what each further one adds with its first
+turn, less what a further turn adds. PostgreSQL's tables are written again before they are measured. Run it with
+`.venv/bin/python bench/footprint.py [ITEMS]`.
 """
 
 import asyncio
 import sys
 import tempfile
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -17,11 +21,14 @@ import asyncpg  # noqa: E402
 from stores.postgres_server import PostgresServer  # noqa: E402
 from stores.redis_server import RedisServer  # noqa: E402
 from windowpane.agents.init import init_agent  # noqa: E402
+from windowpane.context.ids import SessionId  # noqa: E402
+from windowpane.engine import Engine  # noqa: E402
 from windowpane.models.provider import PydanticModels  # noqa: E402
 from windowpane.models.scripted import Reply, ScriptedModel  # noqa: E402
 from windowpane.settings import Settings  # noqa: E402
 from windowpane.wiring import open_engine  # noqa: E402
 
+ITEMS = int(sys.argv[1]) if len(sys.argv) > 1 else 100
 SESSIONS, TURNS = 20, 10
 QUESTIONS = (
     "How do I add a rule?",
@@ -31,67 +38,95 @@ QUESTIONS = (
     "Write down that we meet on Tuesday.",
 )
 ANSWER = "You write it into a file of the agent's folder, and the next request has it. " * 5
+Size = Callable[[], Awaitable[int]]
 
 
 async def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         directory = Path(name)
-        init_agent(directory / "agents" / "guide")
+        agent = directory / "agents" / "guide"
+        init_agent(agent)
+        for number in range(ITEMS):
+            words = " ".join(f"word{(number * 37 + n * n) % 997}" for n in range(120))
+            (agent / "references" / f"topic-{number}.md").write_text(
+                f"---\ninclude: agent\ndescription: Topic {number}\n---\nTopic {number}: {words}.\n"
+            )
         for part in ("postgres", "redis"):
             (directory / part).mkdir()
         postgres, redis = PostgresServer(directory / "postgres"), RedisServer(directory / "redis")
         postgres.start()
         redis.start()
-        print(f"{SESSIONS} sessions of {TURNS} turns, {len(ANSWER)} characters an answer\n")
-        print("| store | a session | a turn | log and keys | texts of requests | the rest |")
-        print("|---|---|---|---|---|---|")
+        file = directory / "sessions.db"
+
+        async def of_file() -> int:
+            return file.stat().st_size
+
+        async def of_memory() -> int:
+            return redis.run("INFO", "memory")["used_memory"]
+
+        print(f"{ITEMS} items, {SESSIONS} sessions of {TURNS} turns, {len(ANSWER)} characters an answer\n")
+        print("| store | the first session | a further session | a turn |")
+        print("|---|---|---|---|")
         try:
-            await talk(directory, f"sqlite:///{directory}/sessions.db")
-            show("SQLite, size of the file", (directory / "sessions.db").stat().st_size)
-            await talk(directory, postgres.place)
-            await show_postgres(postgres.place)
-            before = redis.run("INFO", "memory")["used_memory"]
-            await talk(directory, f"{redis.place}/0")
-            show("Redis, memory", redis.run("INFO", "memory")["used_memory"] - before)
+            await measure("SQLite, size of the file", directory, f"sqlite:///{file}", of_file)
+            await measure(
+                "PostgreSQL, tables and indexes", directory, postgres.place, lambda: of_tables(postgres.place)
+            )
+            await measure("Redis, memory", directory, f"{redis.place}/0", of_memory)
         finally:
             redis.stop()
             postgres.stop()
 
 
-async def talk(directory: Path, url: str) -> None:
-    replies = [Reply(ANSWER)] * (SESSIONS * TURNS * 2)
-    models = PydanticModels(scripts=[ScriptedModel("bench", replies)])
-    async with open_engine(Settings(data=directory, store_url=url), models=models) as engine:
-        for number in range(SESSIONS):
-            session = (await engine.sessions.create(settings={"model": "scripted:bench"})).id
-            for turn in range(TURNS):
-                question = f"{QUESTIONS[turn % len(QUESTIONS)]} ({number}, {turn})"
-                async for _ in engine.turn(session, question, wait_s=60):
-                    pass
+async def measure(name: str, directory: Path, url: str, size: Size) -> None:
+    """Print what sessions take in one store."""
+    models = PydanticModels(scripts=[ScriptedModel("bench", [Reply(ANSWER)] * (SESSIONS * TURNS * 4))])
+    settings = Settings(data=directory, store_url=url)
+    # The file of SQLite is whole when it is closed.
+    async with open_engine(settings, models=models):
+        pass
+    empty = await size()
+    async with open_engine(settings, models=models) as engine:
+        await begin(engine, 0)
+    one = await size()
+    async with open_engine(settings, models=models) as engine:
+        sessions = [await begin(engine, number) for number in range(1, SESSIONS + 1)]
+    first = await size()
+    async with open_engine(settings, models=models) as engine:
+        for number, session in enumerate(sessions):
+            for turn in range(1, TURNS):
+                await say(engine, session, number, turn)
+    last = await size()
+    turn = (last - first) / SESSIONS / (TURNS - 1)
+    session = (first - one) / SESSIONS - turn
+    print(f"| {name} | {kib(one - empty - turn)} | {kib(session)} | {kib(turn)} |", flush=True)
 
 
-async def show_postgres(url: str) -> None:
+async def begin(engine: Engine, number: int) -> SessionId:
+    session = (await engine.sessions.create(settings={"model": "scripted:bench"})).id
+    await say(engine, session, number, 0)
+    return session
+
+
+async def say(engine: Engine, session: SessionId, number: int, turn: int) -> None:
+    async for _ in engine.turn(session, f"{QUESTIONS[turn % len(QUESTIONS)]} ({number}, {turn})", wait_s=60):
+        pass
+
+
+async def of_tables(url: str) -> int:
     connection = await asyncpg.connect(url)
-    await connection.execute("VACUUM")
-    sizes = {
-        row["name"]: row["bytes"]
-        for row in await connection.fetch(
-            "SELECT relname AS name, pg_total_relation_size(oid) AS bytes FROM pg_class "
+    try:
+        await connection.execute("VACUUM FULL")
+        return await connection.fetchval(
+            "SELECT sum(pg_total_relation_size(oid)) FROM pg_class "
             "WHERE relnamespace = 'windowpane'::regnamespace AND relkind = 'r'"
         )
-    }
-    await connection.close()
-    log, texts = sizes["event"] + sizes.get("append_key", 0), sizes["blob"]
-    show("PostgreSQL, tables and indexes", sum(sizes.values()), log, texts)
+    finally:
+        await connection.close()
 
 
-def show(name: str, size: int, log: int | None = None, texts: int | None = None) -> None:
-    parts = ("–", "–", "–") if log is None or texts is None else (kib(log), kib(texts), kib(size - log - texts))
-    print(f"| {name} | {kib(size)} | {size / SESSIONS / TURNS / 1024:,.1f} KiB | {' | '.join(parts)} |", flush=True)
-
-
-def kib(size: int) -> str:
-    return f"{size / SESSIONS / 1024:,.0f} KiB"
+def kib(size: float) -> str:
+    return f"{size / 1024:,.1f} KiB"
 
 
 if __name__ == "__main__":

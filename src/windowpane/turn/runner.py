@@ -154,9 +154,8 @@ class Runner:
         take = self._leases.new() if lease is None else None
 
         def begin(now: SessionState) -> list[Event]:
-            if key and now.turn_keys.of(key) is not None:
-                return []
-            if take is not None and (now.last_turn, now.open_turn) != (state.last_turn, state.open_turn):
+            is_old = take is not None and (now.last_turn, now.open_turn) != (state.last_turn, state.open_turn)
+            if is_old or (key and now.turn_keys.of(key) is not None):
                 return []
             return [
                 *(said if now.open_turn == state.open_turn else ()),
@@ -168,14 +167,9 @@ class Runner:
             agent = await self._agents.look(state.agent)
             said = await kept_words(self._sessions.store, state)
             # The request is stored before anything else happens, and waits for the disk for both.
+            fence, blobs = lease and lease.fence, files.blobs or None
             changed = await self._sessions.change(
-                state.id,
-                begin,
-                blobs=files.blobs or None,
-                unread=True,
-                fence=lease and lease.fence,
-                take=take,
-                lasting=False,
+                state.id, begin, blobs=blobs, unread=True, fence=fence, take=take, lasting=False
             )
         except SessionBusyError:
             raise
@@ -248,8 +242,7 @@ class Runner:
             async for _ in task.feed.listen():
                 pass
             return
-        cancelled = TurnFinished(turn=turn, outcome="cancelled")
-        await self._follower.close_if_abandoned(session_id, turn, cancelled)
+        await self._follower.close_if_abandoned(session_id, turn, TurnFinished(turn=turn, outcome="cancelled"))
 
     def drop(self, session_id: SessionId) -> None:
         """Stop running a turn of a session that is about to be deleted."""
@@ -417,15 +410,9 @@ class Runner:
         task.storing = True
         task.ends = any(isinstance(event, TurnFinished) for event in events)
         try:
+            release, fence = task.lease.holder if task.ends else None, task.lease.fence
             changed = await append_patiently(
-                self._sessions,
-                task.state,
-                task.turn,
-                events,
-                self._patience,
-                blobs,
-                fence=task.lease.fence,
-                release=task.lease.holder if task.ends else None,
+                self._sessions, task.state, task.turn, events, self._patience, blobs, fence=fence, release=release
             )
         except StoreUnavailableError as error:
             task.give_up(error)
