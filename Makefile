@@ -64,7 +64,7 @@ docs-tables: .venv/tested-with ## write docs/reference from the code
 bench: .venv/tested-with .venv/peers/installed .venv/litellm/installed .venv/llama-installed ## measure; each file in bench/ can be run alone
 	for file in bench/*.py; do $(BIN)/python $$file || exit 1; done
 
-test-compat: .venv/compat/installed .venv/frameworks/installed .venv/litellm/installed .venv/phoenix/installed ## run other makers' agents, frameworks and tools against this
+test-compat: .venv/compat/installed .venv/aider/installed .venv/frameworks/installed .venv/litellm/installed .venv/phoenix/installed ## run other makers' agents, frameworks and tools against this
 	$(BIN)/pyright --project tests/compat/frameworks
 	WINDOWPANE_COMPAT=1 .venv/frameworks/bin/pytest -W default tests/compat/frameworks  # their own warnings are theirs
 	WINDOWPANE_COMPAT=1 $(BIN)/pytest tests/compat --ignore tests/compat/frameworks
@@ -109,9 +109,10 @@ spec: .venv/tested-with ## which statements of the design documents tests prove,
 	$(BIN)/uv pip install --quiet --python .venv/peers/bin/python --require-hashes -r $<
 	touch $@
 
-# Not `npm ci`: it wants the packages of every platform in the lock, and registries do not have all of opencode's.
+# opencode and Cline are asked for by their packages for Linux: registries do not have those of every platform, and
+# `npm ci` would want all of them in the lock.
 .venv/compat/installed: tests/compat/package-lock.json .venv/tested-with
-	cd tests/compat && npm install --no-save
+	cd tests/compat && npm ci
 	mkdir -p $(@D)
 	touch $@
 
@@ -120,6 +121,12 @@ spec: .venv/tested-with ## which statements of the design documents tests prove,
 	$(BIN)/uv venv --quiet --clear .venv/frameworks
 	$(BIN)/uv pip install --quiet --python .venv/frameworks/bin/python --require-hashes -r $<
 	$(BIN)/uv pip install --quiet --python .venv/frameworks/bin/python --no-deps --no-build-isolation --editable .
+	touch $@
+
+# An agent program.
+.venv/aider/installed: requirements-aider.lock | .venv/bin/uv
+	$(BIN)/uv venv --quiet --clear .venv/aider
+	$(BIN)/uv pip install --quiet --python .venv/aider/bin/python --require-hashes -r $<
 	touch $@
 
 # A tool that shows spans.
@@ -153,6 +160,7 @@ lock: .venv/bin/uv ## pin every dependency again
 	printf '%s\n' $(PEERS) | $(COMPILE) --python-version 3.11 - -o requirements-peers.lock
 	printf '%s\n' hypothesis pytest pytest-timeout sybil | \
 		$(COMPILE) --python-version 3.11 pyproject.toml $(FRAMEWORKS) --group build - -o requirements-frameworks.lock
+	echo aider-chat | $(COMPILE) --python-version 3.11 - -o requirements-aider.lock
 	echo arize-phoenix | $(COMPILE) --python-version 3.11 - -o requirements-phoenix.lock
 	echo 'litellm[proxy]' | $(COMPILE) --python-version 3.11 - -o requirements-litellm.lock
 	! grep -nE -e '"resolved"|--(extra-)?index-url|--find-links|file:/' *.lock web/package-lock.json tests/*/package-lock.json

@@ -46,7 +46,9 @@ CLIENTS: dict[str, tuple[str, str, str]] = {
     "Claude Code": ("Programs that X-ray sees through", "tests/compat/package-lock.json", "@anthropic-ai/claude-code"),
     "Codex": ("Programs that X-ray sees through", "tests/compat/package-lock.json", "@openai/codex"),
     "Gemini CLI": ("Programs that X-ray sees through", "tests/compat/package-lock.json", "@google/gemini-cli"),
-    "opencode": ("Programs that X-ray sees through", "tests/compat/package-lock.json", "opencode-ai"),
+    "opencode": ("Programs that X-ray sees through", "tests/compat/package-lock.json", "opencode-linux-x64"),
+    "aider": ("Programs that X-ray sees through", "requirements-aider.lock", "aider-chat"),
+    "Cline CLI": ("Programs that X-ray sees through", "tests/compat/package-lock.json", "@cline/cli-linux-x64"),
     "OpenTelemetry SDK": ("Telemetry", "requirements-dev.lock", "opentelemetry-sdk"),
     "Phoenix": ("Telemetry", "requirements-phoenix.lock", "arize-phoenix"),
 }

