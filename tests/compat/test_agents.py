@@ -83,9 +83,13 @@ async def tapped(proxy: Xray) -> AsyncGenerator[Tap]:
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         there, back = await asyncio.open_connection("127.0.0.1", port)
         tap.heard.append(bytearray())
-        await asyncio.gather(
-            carry(reader, back, tap.heard[-1]), carry(there, writer, bytearray()), return_exceptions=True
-        )
+        try:
+            await asyncio.gather(
+                carry(reader, back, tap.heard[-1]), carry(there, writer, bytearray()), return_exceptions=True
+            )
+        finally:
+            writer.close()
+            back.close()
 
     server = await asyncio.start_server(serve, "127.0.0.1", 0)
     tap.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
