@@ -9,7 +9,6 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Annotated, Any, cast
 
 from ag_ui.core import ResumeEntry, RunAgentInput, ToolMessage, UserMessage
-from ag_ui.core import TextPart as InputText
 from fastapi import APIRouter, Path
 
 from windowpane.context.events import Live
@@ -17,6 +16,7 @@ from windowpane.context.messages import Decision, ToolResult
 from windowpane.context.session import OpenTurn, SessionState
 from windowpane.engine import Engine
 from windowpane.errors import InvalidInputError, NothingToApproveError
+from windowpane.server.agui.parts import files_of, text_of
 from windowpane.server.client_names import session_named
 from windowpane.server.dependencies import Asking, Chatting
 from windowpane.server.openai.asking import Storable, tool_of
@@ -74,11 +74,14 @@ def _live(engine: Engine, state: SessionState, given: RunAgentInput) -> AsyncGen
     told = [message for message in given.messages if message.role in ("user", "assistant", "tool")]
     last = told[-1] if told else None
     if isinstance(last, ToolMessage):
-        return engine.answer_calls(state.id, _results(told))
+        results = _last_results(told)
+        files = {message.tool_call_id: files_of(message.content) for message in results}
+        return engine.answer_calls(state.id, [_result(message) for message in results], files=files)
     if isinstance(last, UserMessage):
         check_tools(len(given.tools or ()))
         brought = [tool_of(tool.name, tool.description, _schema(tool.parameters)) for tool in given.tools or ()]
-        return engine.turn(state.id, _text(last.content), key=f"ag-ui {given.run_id}"[:200], brought=brought)
+        text, files = text_of(last.content), files_of(last.content)
+        return engine.turn(state.id, text, files=files, key=f"ag-ui {given.run_id}"[:200], brought=brought)
     raise InvalidInputError("the last message must be the user's or a tool's result")
 
 
@@ -105,25 +108,21 @@ def _decision(entry: ResumeEntry) -> Decision:
             raise InvalidInputError('a decision is written as {"approved": true} or {"approved": false}')
 
 
-def _results(told: Sequence[Any]) -> list[ToolResult]:
-    results: list[ToolResult] = []
+def _last_results(told: Sequence[Any]) -> list[ToolMessage]:
+    results: list[ToolMessage] = []
     for message in reversed(told):
         if not isinstance(message, ToolMessage):
             break
-        text = message.error or _text(message.content)
-        results.insert(0, ToolResult(message.tool_call_id, text, is_error=bool(message.error)))
+        results.insert(0, message)
     return results
+
+
+def _result(message: ToolMessage) -> ToolResult:
+    text = message.error or text_of(message.content)
+    return ToolResult(message.tool_call_id, text, is_error=bool(message.error))
 
 
 def _schema(parameters: Any) -> Mapping[str, Any] | None:
     if not isinstance(parameters, dict | None):
         raise InvalidInputError("the parameters of a tool are a JSON schema")
     return cast("dict[str, Any] | None", parameters)
-
-
-def _text(content: str | Sequence[Any]) -> str:
-    if isinstance(content, str):
-        return content
-    if not all(isinstance(part, InputText) for part in content):
-        raise InvalidInputError("only text can be sent here")
-    return "".join(part.text for part in content)

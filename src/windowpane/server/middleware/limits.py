@@ -25,7 +25,8 @@ LARGER = {"/api/sessions/import": 16, "/api/otlp/v1/traces": 8}
 """How many times larger than others a body may be that is sent to these paths."""
 
 WITH_FILES = re.compile(
-    r"/api/sessions/[^/]+/(messages|preview|references)|/v1/(chat/completions|responses)|/anthropic/v1/messages(/count_tokens)?"
+    r"/api/sessions/[^/]+/(messages|preview|references)|/api/agents/[^/]+/ag-ui"
+    r"|/v1/(chat/completions|responses)|/anthropic/v1/messages(/count_tokens)?"
 )
 """The paths that files may be sent to, in base64: they may take that much more."""
 
