@@ -55,7 +55,7 @@ async def test_a_turn_yields_its_events_in_order_and_the_words_as_they_come(worl
         events = await drain(engine.turn(session.id, "Hi"))
 
     assert [event.text for event in events if isinstance(event, Delta)] == ["Good ", "day."]
-    kinds = [event.type if isinstance(event, Delta) else event.event.type for event in events]
+    kinds = [event.event.type if isinstance(event, Recorded) else event.type for event in events]
     assert kinds == [
         "turn.started",
         "request.built",
