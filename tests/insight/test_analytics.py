@@ -132,7 +132,7 @@ def told(progress: Progress, turn: int, at: datetime) -> Counts:
     start = progress.seq + 1
     events = [
         Recorded(start, at, TurnStarted(turn=turn, message="Hi")),
-        Recorded(start + 1, at, ModelReplied(turn=turn, step=Step(text="Hello.", latency_ms=1500))),
+        Recorded(start + 1, at, ModelReplied(turn=turn, step=Step(text="Hello.", model="gone", latency_ms=1500))),
         Recorded(start + 2, at + timedelta(seconds=2), TurnFinished(turn=turn, outcome="completed")),
     ]
     return count_events(SessionId("ses_a"), "ana", "pane", progress, events, {})

@@ -1,7 +1,8 @@
 """Read calls from the log: each with how it ended, in the order in which they were sent.
 
 A model that runs in this process, and a provider whose client takes no transport of ours, leave no `call.sent`. Their
-calls are told from the steps of the answer: as built, the wire was not seen. Imported calls were not seen either.
+calls are told from the steps of the answer: as built, the wire was not seen. Imported calls were not seen either. A
+reply of no model in a turn without a request was said elsewhere, before the session began: no call of this server's.
 """
 
 from collections.abc import Iterable
@@ -10,7 +11,7 @@ from datetime import datetime
 from typing import Literal
 
 from windowpane.context.calls import CallOutcome, CallPurpose, ModelPrice
-from windowpane.context.events import CallEnded, CallSent, ModelReplied, Recorded, TurnFinished
+from windowpane.context.events import CallEnded, CallSent, ModelReplied, Recorded, RequestBuilt, TurnFinished
 from windowpane.context.ids import BlobHash
 from windowpane.context.messages import Usage
 
@@ -64,6 +65,7 @@ class _Reader:
     def __init__(self) -> None:
         self._calls: dict[str, RecordedCall] = {}
         self._steps: dict[int, int] = {}
+        self._built: set[int] = set()
 
     def read(self, entry: Recorded) -> None:
         match entry.event:
@@ -71,6 +73,8 @@ class _Reader:
                 self._sent(entry, sent)
             case CallEnded() as ended:
                 self._ended(ended)
+            case RequestBuilt(turn=turn):
+                self._built.add(turn)
             case ModelReplied() as replied:
                 self._replied(entry, replied)
             case TurnFinished(turn=turn):
@@ -120,6 +124,8 @@ class _Reader:
 
     def _replied(self, entry: Recorded, replied: ModelReplied) -> None:
         step = self._steps[replied.turn] = self._steps.get(replied.turn, 0) + 1
+        if replied.turn not in self._built and not replied.step.model:
+            return
         if any((call.turn, call.step, call.purpose) == (replied.turn, step, "answer") for call in self._calls.values()):
             return
         said = replied.step

@@ -22,6 +22,7 @@ from windowpane.context.events import (
     HistoryCleared,
     ItemAdded,
     ItemRemoved,
+    ModelReplied,
     Recorded,
     RequestBuilt,
     TurnFinished,
@@ -116,6 +117,13 @@ class Stretch:
     events: tuple[Recorded, ...]
     record: BlobHash | None
 
+    @property
+    def told(self) -> bool:
+        """Tell whether it took place elsewhere: it was answered, and no request was made for it here."""
+        models = [entry.event.step.model for entry in self.events if isinstance(entry.event, ModelReplied)]
+        asked = any(isinstance(entry.event, RequestBuilt | CallSent) for entry in self.events)
+        return bool(models) and not any(models) and not asked
+
 
 def stretches(events: Sequence[Recorded]) -> list[Stretch]:
     """Return the turns that have begun and finished in a stretch of a log."""
@@ -156,7 +164,7 @@ def count_events(
     `events` follow `progress`; `texts` hold the records of their turns and of the turn before, with what they name. A
     turn whose record is not there any more is counted without it. `judge` tells which items an answer made use of.
     """
-    through = settled(events)
+    through = settled(events) if events else progress.seq
     made = Counts(owner, agent, progress, judge)
     turns = {stretch.events[0].seq: stretch for stretch in stretches(events) if stretch.events[-1].seq <= through}
     before = _past(session_id, Stretch(progress.turn, (), progress.record), texts)
@@ -164,7 +172,7 @@ def count_events(
         if entry.seq > through:
             break
         stretch = turns.get(entry.seq)
-        if stretch is not None:
+        if stretch is not None and not stretch.told:
             before = _count_turn(made, session_id, stretch, before, texts)
         _count_act(made, entry, before)
         if isinstance(entry.event, CallSent | CallEnded):
