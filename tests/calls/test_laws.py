@@ -150,13 +150,13 @@ def _messages(**more: Any) -> tuple[str, dict[str, Any]]:
     return "/anthropic/v1/messages", {"model": "pane", "max_tokens": 200, "messages": said, **more}
 
 
-FORM = {"type": "json_schema", "json_schema": {"name": "place", "schema": SCHEMA}}
+PLACE: dict[str, Any] = {"name": "place", "schema": SCHEMA}
 DOORS: dict[str, Callable[[], tuple[str, dict[str, Any]]]] = {
     "chat": _chat,
-    "chat with a schema": lambda: _chat(response_format=FORM),
+    "chat with a schema": lambda: _chat(response_format={"type": "json_schema", "json_schema": PLACE}),
     "chat, streamed": lambda: _chat(stream=True),
     "responses": _responses,
-    "responses with a schema": lambda: _responses(text={"format": {"type": "json_schema", **FORM["json_schema"]}}),
+    "responses with a schema": lambda: _responses(text={"format": {"type": "json_schema", **PLACE}}),
     "messages": _messages,
 }
 
@@ -179,3 +179,31 @@ async def test_what_a_caller_says_was_answered_elsewhere_is_no_call_of_this_serv
         spent = (await http.get("/api/analytics")).json()["spent"]
 
     assert (spent["turns"], spent["turns_without_price"]) == (1, 0)
+
+
+async def test_a_fork_adds_to_analytics_what_it_asks_itself(world: World) -> None:
+    replies = tuple(WireReply((f"{number}.",), input_tokens=1000 + number) for number in range(4))
+    async with serving(world, "openai", *replies) as (http, _):
+        session = await new_session(http)
+        file = {"name": "cat.png", "data": IMAGE}
+        await _say(http, session, "What is this?", attachments=[file])
+        await _say(http, session, "And now?")
+        fork, again = [
+            (await http.post(f"/api/sessions/{origin}/fork", json={"turn": 2})).json()["id"]
+            for origin in (session,) * 2
+        ]
+        copied = (await http.get("/api/analytics")).json()
+        await _say(http, fork, "And now?")
+        inner = (await http.post(f"/api/sessions/{fork}/fork", json={"turn": 3})).json()["id"]
+        await _say(http, inner, "And then?")
+        whole = (await http.get("/api/analytics")).json()
+        listed = [(await http.get(f"/api/sessions/{each}/calls")).json() for each in (session, fork, again, inner)]
+
+    assert [len(each["calls"]) for each in listed] == [2, 2, 1, 3]
+    assert [
+        (told["spent"]["turns"], told["spent"]["calls"], told["spent"]["input_tokens"]) for told in (copied, whole)
+    ] == [
+        (2, 2, 2001),
+        (4, 4, 4006),
+    ]
+    assert sum(part["tokens"] for part in whole["parts"]) == whole["spent"]["request_tokens"]

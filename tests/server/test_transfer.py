@@ -181,7 +181,9 @@ async def test_a_fork_is_the_session_as_it_was_before_a_turn(world: World) -> No
         missing = await client.post(f"/api/sessions/{session}/fork", json={"turn": 9})
 
     assert (response.status_code, fork["name"], fork["turn_count"]) == (201, "Again", 1)
-    assert (fork["branch_of"], whole["branch_of"]) == ({"session": session, "turn": 2}, {"session": session, "turn": 3})
+    first, every = len(forked["events"]), len(before["events"])
+    assert fork["branch_of"] == {"session": session, "turn": 2, "seq": first}
+    assert whole["branch_of"] == {"session": session, "turn": 3, "seq": every}
     assert "secret" not in json.dumps(forked)
     assert turn["text"] == "Other two."
     assert [message["content"] for message in request["messages"] if message["part"] == "message"] == ["Second, edited"]

@@ -40,10 +40,14 @@ class SessionItem:
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """Where a session that was forked began: before which turn of which session."""
+    """Where a session that was forked began: before which turn of which session.
+
+    Its events up to `seq` are copies: what they tell happened in that session. Zero: an earlier version noted nothing.
+    """
 
     session: SessionId
     turn: int
+    seq: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -127,7 +127,7 @@ def before_turn(document: SessionExport, turn: int | None) -> SessionExport:
         raise TurnNotFoundError(document.id, turn)
     first, *others = document.events[: start - 1]
     if isinstance(first.event, SessionCreated):
-        first = replace(first, event=replace(first.event, branch_of=Branch(document.id, turn)))
+        first = replace(first, event=replace(first.event, branch_of=Branch(document.id, turn, start - 1)))
     kept = (first, *others)
     names = needed_texts(kept, document.blobs)
     return replace(

@@ -292,10 +292,11 @@ export type BlockSource = {
   data?: string | null
 }
 
-/** Where a session that was forked began: before which turn of which session. */
+/** Where a session that was forked began: before which turn of which session. Its events up to `seq` are copies: what they tell happened in that session. Zero: an earlier version noted nothing. */
 export type Branch = {
   session: string
   turn: number
+  seq: number
 }
 
 /** An item that is not where the test wants it, and why. */

@@ -17,7 +17,7 @@ import anyio.from_thread
 import anyio.to_thread
 
 from windowpane.api.turns import ItemUse
-from windowpane.context.events import Recorded
+from windowpane.context.events import Recorded, SessionCreated
 from windowpane.context.ids import BlobHash, SessionId, owner_of
 from windowpane.errors import SessionNotFoundError
 from windowpane.insight.analytics.count import Counts, Progress, blobs_needed, count_events, stretches
@@ -161,9 +161,11 @@ class AnalyticsUpdater:
             return True
         if not events:
             return True
-        batch = _first_turns(events, turns)
-        more = len(batch) < len(events)
-        made = await self._counts(row, progress, batch)
+        begins = _after_copies(progress, events)
+        own = [entry for entry in events if entry.seq > begins.seq]
+        batch = _first_turns(own, turns)
+        more = len(batch) < len(own)
+        made = await self._counts(row, begins, batch)
         seen = made.progress.seq if more else events[-1].seq
         # Nothing is added when another process was first; then what it left is read.
         add = partial(self.analytics.add, row.id, progress, made, seen_seq=seen, created_at=row.created_at)
@@ -187,6 +189,14 @@ class AnalyticsUpdater:
 
 def _is_counted(row: SessionRow, known: Standing | None) -> bool:
     return known is not None and (known.created_at, known.seen_seq) == (row.created_at, row.last_seq)
+
+
+def _after_copies(progress: Progress, events: Sequence[Recorded]) -> Progress:
+    """Return where counting goes on. What a fork has from its origin is counted there: it happened once."""
+    first = events[0].event
+    if isinstance(first, SessionCreated) and first.branch_of is not None and first.branch_of.seq:
+        return Progress(seq=first.branch_of.seq)
+    return progress
 
 
 def _first_turns(events: Sequence[Recorded], how_many: int) -> Sequence[Recorded]:
