@@ -73,7 +73,7 @@ def test_a_session_is_shared_as_a_file_that_opens_without_being_stored(
     desktop: Sight, place: Place, program: Program, tmp_path: Path
 ) -> None:
     page = desktop.page
-    program.asks("What does the note say?", "I look.", "It says 42.")
+    program.asks("What does the note say?", "I look.", "Once more.", "It says 42.")
     desktop.goto()
     page.get_by_role("button", name="More about What does the note say?").click()
     with page.expect_download() as begun:
@@ -92,7 +92,10 @@ def test_a_session_is_shared_as_a_file_that_opens_without_being_stored(
     expect(page.get_by_role("log", name="Conversation").get_by_text("It says 42.")).to_be_visible()
     expect(page.get_by_text("Nothing of it is stored")).to_be_visible()
     panel = page.get_by_role("region", name="X-ray")
-    expect(panel.get_by_text("Call 2 compared with call 1.")).to_be_visible()
+    panel.get_by_role("button", name=re.compile("^Call 1:")).click()
+    expect(panel.get_by_text("Call 3 compared with call 1.")).to_be_visible()
+    changes = panel.get_by_role("list", name="What differs from call 1 to call 3").get_by_role("listitem")
+    expect(changes).to_contain_text([*(["Reply", "read_file", "read_file /home/me/note.txt"] * 2)])
     page.get_by_role("link", name="View Context").click()
     view = page.get_by_role("dialog", name="Context of turn 1")
     view.get_by_role("button", name=re.compile("^2 · answer")).click()

@@ -9,7 +9,7 @@ from typing import Any
 import openai
 from pydantic import TypeAdapter
 
-from windowpane.api.xray import SharedSession
+from windowpane.api.xray import ReadPart, SharedCall, SharedSession
 from windowpane.testing import World
 from wire import openai_chat
 from wire.reply import WireReply
@@ -43,15 +43,26 @@ async def test_a_shared_session_has_everything_but_keys_and_a_redacted_one_no_te
     assert SECRET not in json.dumps(shared)
     assert read.report.parts == report.parts
     assert [message.role for message in read.messages] == ["user", "assistant", "user", "assistant"]
-    assert [(compared.before.number, compared.after.number) for compared in read.comparisons] == [(1, 2)]
     first, second = read.calls
     assert second.same > 100
     assert record.body is not None
-    bodies = [first.text or "", (first.text or "")[: second.same] + (second.text or "")]
-    assert "find_boat" in bodies[1]
+    body = (first.text or "")[: second.same] + (second.text or "")
+    assert body == record.body.replace(SECRET, "[redacted]".ljust(len(SECRET), "*"))
+    assert [
+        [read.texts[one.text] for one in call.read if _kind(call, one) in ("message", "reply")] for call in read.calls
+    ] == [
+        ["My key is [redacted]. Where is the boat? 🚤"],
+        ["My key is [redacted]. Where is the boat? 🚤", "In the harbour.", "Go."],
+    ]
     text = json.dumps(redacted, ensure_ascii=False)
     assert [word for word in ("boat?", "harbour", "Private plans", "Buy", "🚤", "sk-ant") if word in text] == []
     assert re.fullmatch(r"\[3 characters, [0-9a-f]{8}\]", redacted["messages"][2]["content"])
     assert [call["text"] for call in redacted["calls"]] == [None, None]
+    assert [call["read"] for call in redacted["calls"]] == [call["read"] for call in shared["calls"]]
+    assert len(redacted["texts"]) == len(shared["texts"])
     assert [tool["name"] for tool in redacted["report"]["tools"]] == ["find_boat"]
     assert [part["tokens"] for part in redacted["report"]["parts"]] == [part.tokens for part in report.parts]
+
+
+def _kind(call: SharedCall, read: ReadPart) -> str:
+    return call.record.parts[read.part].kind

@@ -99,28 +99,37 @@ class XrayReport:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ReadPart:
+    """A part of a shared call: its place among the parts of the record, and that of its text among the file's."""
+
+    part: int
+    text: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SharedCall:
     """A call of a share file. Its record has no body: that begins with `same` characters of the body before, and then
-    has `text`; null when it is not in the file."""
+    has `text`; null when it is not in the file. `read` are its parts in the order in which the provider reads them."""
 
     record: CallRecord
     same: int
     text: str | None
+    read: tuple[ReadPart, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedSession:
     """A session as a file that the page opens without storing it: what was said, and every call taken apart.
 
-    `comparisons` are of calls that follow one another. Anything that looks like a key is taken out. In a `redacted`
-    file every text is replaced by its length and a hash, and bodies are left out.
+    `texts` are what the parts of calls say, each once, so that any two calls can be compared. Anything that looks like
+    a key is taken out. In a `redacted` file every text is replaced by its length and a hash, and bodies are left out.
     """
 
     session: SessionView
     messages: tuple[Message, ...]
     report: XrayReport
     calls: tuple[SharedCall, ...]
-    comparisons: tuple[CallComparison, ...]
+    texts: tuple[str, ...]
     redacted: bool
     shared_at: datetime
     format: Literal["windowpane.share"] = "windowpane.share"

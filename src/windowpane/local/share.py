@@ -10,20 +10,19 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
-from itertools import pairwise
 from typing import Any, Protocol, cast
 
 import anyio.to_thread
 from pydantic import TypeAdapter
 
-from windowpane.api.comparison import CallComparison
 from windowpane.api.sessions import MessagePage
 from windowpane.api.turns import CallRecord
-from windowpane.api.xray import SharedCall, SharedSession, XrayReport
+from windowpane.api.xray import ReadPart, SharedCall, SharedSession
+from windowpane.calls.parts.body import cut
 from windowpane.context.ids import SessionId
 from windowpane.context.messages import Message
 from windowpane.engine import Engine
-from windowpane.local.calls import call_of_session, calls_compared
+from windowpane.local.calls import call_of_session
 from windowpane.local.xray import xray_report
 from windowpane.text.redact import redacted as without_keys
 
@@ -65,12 +64,12 @@ async def share_file(
         session=report.session,
         messages=await _all_messages(session_id, messages),
         report=report,
-        calls=_in_pieces(records),
-        comparisons=await _comparisons(engine, session_id, report),
+        calls=(),
+        texts=(),
         redacted=redacted,
         shared_at=datetime.now(UTC),
     )
-    return await anyio.to_thread.run_sync(_written, shared)
+    return await anyio.to_thread.run_sync(_written, shared, records)
 
 
 async def _all_messages(session_id: SessionId, read: ReadMessages) -> tuple[Message, ...]:
@@ -83,22 +82,27 @@ async def _all_messages(session_id: SessionId, read: ReadMessages) -> tuple[Mess
         page = await read(session_id, before=page.before, limit=PAGE)
 
 
-async def _comparisons(engine: Engine, session_id: SessionId, report: XrayReport) -> tuple[CallComparison, ...]:
-    numbers = [sent.call.number for sent in report.calls if sent.call.purpose == "answer" and sent.kinds]
-    return tuple([await calls_compared(engine, session_id, before, after) for before, after in pairwise(numbers)])
-
-
-def _in_pieces(records: Sequence[CallRecord]) -> tuple[SharedCall, ...]:
-    """Return calls, the body of each as what is new in it: most of a body was in the one before."""
+def _in_pieces(records: Sequence[CallRecord]) -> tuple[tuple[SharedCall, ...], tuple[str, ...]]:
+    """Return calls and the texts of their parts, each body as what is new in it: most of it was in the one before."""
     found: list[SharedCall] = []
+    texts: dict[str, int] = {}
     before = ""
     for record in records:
-        body = record.body
+        read = _as_read(record, texts)
+        # Keys are taken out of the whole body, because what is new in it may begin in the middle of one.
+        body = None if record.body is None else without_keys(record.body, same_length=True)
         same = 0 if body is None else _same(before, body)
         text = None if body is None else body[same:]
-        found.append(SharedCall(record=replace(record, body=None), same=same, text=text))
+        found.append(SharedCall(record=replace(record, body=None), same=same, text=text, read=read))
         before = before if body is None else body
-    return tuple(found)
+    return tuple(found), tuple(texts)
+
+
+def _as_read(record: CallRecord, texts: dict[str, int]) -> tuple[ReadPart, ...]:
+    """Return the parts of a call in the order in which the provider reads them, and add what they say to the texts."""
+    parts = enumerate(cut(record.body or ""))
+    in_order = sorted(parts, key=lambda numbered: (numbered[1].rank, numbered[1].start))
+    return tuple(ReadPart(part=at, text=texts.setdefault(part.text, len(texts))) for at, part in in_order)
 
 
 def _same(one: str, other: str) -> int:
@@ -109,16 +113,20 @@ def _same(one: str, other: str) -> int:
     return low
 
 
-def _written(shared: SharedSession) -> Mapping[str, Any]:
-    document = _SHARED.dump_python(shared, mode="json")
+def _written(shared: SharedSession, records: Sequence[CallRecord]) -> Mapping[str, Any]:
+    calls, texts = _in_pieces(records)
+    document = _SHARED.dump_python(replace(shared, calls=calls, texts=texts), mode="json")
     if not shared.redacted:
-        return _mapped(document, lambda _, text: without_keys(text))
-    calls: list[dict[str, Any]] = [
-        {"record": {**call["record"], "spans": [], "changes": []}, "same": 0, "text": None}
-        for call in document["calls"]
-    ]
+        written = _mapped(document, lambda _, text: without_keys(text))
+        # Parts and owners are told by their places in a body, which has no keys already and keeps its length.
+        for call, own in zip(written["calls"], calls, strict=True):
+            call["text"] = own.text
+        return written
+    for call in document["calls"]:
+        call["record"] |= {"spans": [], "changes": []}
+        call |= {"same": 0, "text": None}
     session = {**document["session"], **DROPPED}
-    return _mapped({**document, "calls": calls, "session": session}, partial(_hidden, secrets.token_bytes(16)))
+    return _mapped({**document, "session": session}, partial(_hidden, secrets.token_bytes(16)))
 
 
 Change = Callable[[str, str], str]

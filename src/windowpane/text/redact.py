@@ -36,15 +36,27 @@ _ASSIGNED = re.compile(
 )
 
 
-def redacted(text: str, secrets: Iterable[str] = ()) -> str:
-    """Return a text without these secrets and without anything that looks like one."""
+def redacted(text: str, secrets: Iterable[str] = (), *, same_length: bool = False) -> str:
+    """Return a text without these secrets and without anything that looks like one.
+
+    With `same_length` what is taken out leaves as many characters, so that places in the text stay true.
+    """
+
+    def mark(secret: str) -> str:
+        if not same_length:
+            return REDACTED
+        return REDACTED.ljust(len(secret), "*") if len(secret) >= len(REDACTED) else "*" * len(secret)
+
+    def after_name(found: re.Match[str]) -> str:
+        return found[1] + mark(found[0][len(found[1]) :])
+
     for secret in secrets:
-        text = text.replace(secret, REDACTED)
-    text = _PRIVATE_KEY.sub(REDACTED, text)
-    text = _URL_PASSWORD.sub(rf"\1{REDACTED}@", text)
-    text = _KEY.sub(REDACTED, text)
+        text = text.replace(secret, mark(secret))
+    text = _PRIVATE_KEY.sub(lambda found: mark(found[0]), text)
+    text = _URL_PASSWORD.sub(lambda found: f"{found[1]}{mark(found[0][len(found[1]) : -1])}@", text)
+    text = _KEY.sub(lambda found: mark(found[0]), text)
     for named in (_BEARER, _AUTHORIZATION, _ASSIGNED):
-        text = named.sub(rf"\1{REDACTED}", text)
+        text = named.sub(after_name, text)
     return text
 
 

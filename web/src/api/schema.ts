@@ -2304,6 +2304,12 @@ export type RawFile = {
   raw: string
 }
 
+/** A part of a shared call: its place among the parts of the record, and that of its text among those of the file. */
+export type ReadPart = {
+  part: number
+  text: number
+}
+
 /** The server can do its work: the store can be read and written, and the agents can be read. `bus` tells whether workers hear of one another at once, or look from time to time while their bus is away. */
 export type Readiness = {
   status: "ready"
@@ -2919,11 +2925,12 @@ export type SetContext = {
   mode?: "replace" | "merge"
 }
 
-/** A call of a share file. Its record has no body: that begins with `same` characters of the body before, and then has `text`; null when it is not in the file. */
+/** A call of a share file. Its record has no body: that begins with `same` characters of the body before, and then has `text`; null when it is not in the file. `read` are its parts in the order in which the provider reads them. */
 export type SharedCall = {
   record: CallRecord
   same: number
   text: string | null
+  read: ReadPart[]
 }
 
 /** Whether the offered folder is shared. It is named, so that no other one is shared by mistake. */
@@ -2940,13 +2947,13 @@ export type SharedItem = {
   added: boolean
 }
 
-/** A session as a file that the page opens without storing it: what was said, and every call taken apart. `comparisons` are of calls that follow one another. Anything that looks like a key is taken out. In a `redacted` file every text is replaced by its length and a hash, and bodies are left out. */
+/** A session as a file that the page opens without storing it: what was said, and every call taken apart. `texts` are what the parts of calls say, each once, so that any two calls can be compared. Anything that looks like a key is taken out. In a `redacted` file every text is replaced by its length and a hash, and bodies are left out. */
 export type SharedSession = {
   session: SessionView
   messages: (UserMessage | SystemMessage | ErrorMessage | ApprovalMessage | AssistantMessage)[]
   report: XrayReport
   calls: SharedCall[]
-  comparisons: CallComparison[]
+  texts: string[]
   redacted: boolean
   shared_at: string
   format: "windowpane.share"

@@ -4,10 +4,12 @@ import { answersOf, readFile } from './shared.ts'
 
 const usage = { input_tokens: 10, output_tokens: 1, cache_read_tokens: 2, cache_write_tokens: 0 }
 const view = (number: number, turn: number | null) => ({ number, turn, usage, cost_usd: '0.5' })
-const call = (number: number, turn: number | null, same: number, text: string | null) => ({
-  record: { call: view(number, turn), body: null },
+const part = (kind: string, name: string, tokens: number) => ({ kind, name, tokens })
+const call = (number: number, turn: number | null, same: number, text: string | null, ...said: [object, number][]) => ({
+  record: { call: view(number, turn), body: null, parts: said.map(([one]) => one) },
   same,
   text,
+  read: said.map(([, place], at) => ({ part: at, text: place })),
 })
 const file = {
   format: 'windowpane.share',
@@ -19,8 +21,18 @@ const file = {
     together: { usage },
     cache: 'c',
   },
-  calls: [call(1, 1, 0, 'a🫖bc'), call(2, null, 0, null), call(3, 1, 3, 'd')],
-  comparisons: [{ before: { number: 1 }, after: { number: 3 } }],
+  calls: [
+    call(1, 1, 0, 'a🫖bc', [part('tool', 'find', 5), 0], [part('system', 'Style', 4), 1], [part('user', '', 1), 2]),
+    call(2, null, 0, null),
+    call(3, 1, 3, 'd', [part('tool', 'find', 5), 0], [part('system', 'Style', 6), 3], [part('reply', '', 2), 4]),
+  ],
+  texts: [
+    'find',
+    'Be brief.\nBe plain.\nBe kind.\nBe on time.',
+    'Hello',
+    'Be brief.\nBe clear.\nBe kind.\nBe on time.',
+    'Hi',
+  ],
 } as unknown as SharedSession
 
 function sharedIn(text: string): SharedSession {
@@ -55,13 +67,33 @@ test('bodies are put together from what is new in each', () => {
   expect(answer('get_call', { path: { session_id: id, turn: 1, number: 2 } })).toEqual(body(3))
 })
 
-test('neighbouring calls can be compared, and others are refused with a reason', () => {
+test('any two calls are compared, part by part', () => {
   const { id, answer } = answersOf(file)
-  const compare = (after: number) =>
-    answer('compare_calls', { path: { session_id: id, number: 1 }, query: { with: after } })
+  const compare = (before: number, after: number) =>
+    answer('compare_calls', { path: { session_id: id, number: before }, query: { with: after } })
 
-  expect(compare(3)).toEqual(file.comparisons[0])
-  expect(() => compare(2)).toThrow('only calls that follow one another')
+  expect(compare(1, 3)).toEqual({
+    before: view(1, 1),
+    after: view(3, 1),
+    before_tokens: 10,
+    after_tokens: 13,
+    same_bytes: 6,
+    same_tokens: 5,
+    changes: [
+      {
+        kind: 'system',
+        name: 'Style',
+        happened: 'changed',
+        tokens: 2,
+        diff: '@@ -1,4 +1,4 @@\n Be brief.\n-Be plain.\n+Be clear.\n Be kind.\n Be on time.',
+      },
+      { kind: 'reply', name: '', happened: 'entered', tokens: 2, diff: '@@ -0,0 +1 @@\n+Hi' },
+      { kind: 'user', name: '', happened: 'left', tokens: -1, diff: '@@ -1 +0,0 @@\n-Hello' },
+    ],
+    tokens_by_kind: { system: 2, user: -1, reply: 2 },
+  })
+  expect(compare(3, 3)).toMatchObject({ same_bytes: 6 + 1, same_tokens: 13, changes: [], tokens_by_kind: {} })
+  expect(() => compare(1, 4)).toThrow('This is not in the file.')
 })
 
 test('an export is told apart, with what it holds', () => {

@@ -2,6 +2,7 @@
 
 import { problem, ProblemError, type Elsewhere, type Values } from '../../api/call.ts'
 import type { CallList, CallRecord, SessionExport, SharedSession } from '../../api/schema.ts'
+import { compareCalls } from './compare.ts'
 
 /** The most that a server takes of an export. */
 export const MOST_BYTES = 64 * 2 ** 20
@@ -69,9 +70,10 @@ export function answersOf(file: SharedSession): { id: string; answer: Elsewhere 
     get_call: ({ turn, number }) =>
       records.filter(({ call }) => call.turn === Number(turn))[Number(number) - 1] ?? missing(),
     get_session_call: ({ number }) => records[Number(number) - 1] ?? missing(),
-    compare_calls: ({ number }, query) =>
-      file.comparisons.find(({ before, after }) => before.number === number && after.number === query['with']) ??
-      missing('In a file, only calls that follow one another can be compared.'),
+    compare_calls: ({ number }, query) => {
+      const [one, other] = [number, query['with']].map((wanted) => records[Number(wanted) - 1] ?? missing())
+      return compareCalls(file, one!, other!)
+    },
   }
   return {
     id,
@@ -113,8 +115,8 @@ function callsOf({ report }: SharedSession, turn: number): CallList {
   }
 }
 
-function missing(text = 'This is not in the file.'): never {
-  throw new ProblemError(problem(404, 'not_in_file', text))
+function missing(): never {
+  throw new ProblemError(problem(404, 'not_in_file', 'This is not in the file.'))
 }
 
 function refused(what: string): ProblemError {
