@@ -26,7 +26,10 @@ def main() -> None:
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--script", type=Path, required=True)
     chosen = parser.parse_args()
-    answers = [_answer(chosen.protocol, entry) for entry in json.loads(chosen.script.read_text("utf-8"))]
+    answers = [
+        _answer(chosen.protocol, {"id": f"msg_{number}", **entry})
+        for number, entry in enumerate(json.loads(chosen.script.read_text("utf-8")), 1)
+    ]
     asyncio.run(_serve(answers, chosen.port))
 
 
@@ -47,6 +50,7 @@ def _answer(protocol: str, entry: dict[str, Any]) -> Answer:
             WireCall(call["id"], call["name"], _pieces(call.get("arguments", "{}"))) for call in entry.get("calls", ())
         ),
         finish=entry.get("finish"),
+        id=entry["id"],
         **{name: entry[name] for name in COUNTS if name in entry},
     )
     speak = {

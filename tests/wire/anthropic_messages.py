@@ -32,7 +32,7 @@ def document(reply: WireReply) -> Answer:
     return json_answer(
         200,
         {
-            "id": "msg_1",
+            "id": reply.id,
             "type": "message",
             "role": "assistant",
             "model": MODEL,
@@ -77,7 +77,7 @@ def _events(reply: WireReply) -> Iterator[bytes]:
         "output_tokens": 1,
         "service_tier": "standard",
     }
-    message: dict[str, Any] = {"id": "msg_1", "type": "message", "role": "assistant", "model": MODEL, "content": []}
+    message: dict[str, Any] = {"id": reply.id, "type": "message", "role": "assistant", "model": MODEL, "content": []}
     yield event("message_start", {"message": {**message, "stop_reason": None, "stop_sequence": None, "usage": usage}})
     yield event("ping", {})
     for index, (block, deltas) in enumerate(_blocks(reply)):

@@ -14,7 +14,10 @@ class WireCall:
 
 @dataclass(frozen=True, slots=True)
 class WireReply:
-    """One answer, its text in the pieces in which it is streamed. `finish` None: what the content implies."""
+    """One answer, its text in the pieces in which it is streamed. `finish` None: what the content implies.
+
+    Claude Code takes answers with one `id` for one message, and sends them so.
+    """
 
     text: tuple[str, ...] = ()
     thinking: tuple[str, ...] = ()
@@ -24,3 +27,4 @@ class WireReply:
     cached_tokens: int = 0
     written_tokens: int = 0
     finish: str | None = None
+    id: str = "msg_1"
