@@ -95,7 +95,7 @@ def test_a_session_is_shared_as_a_file_that_opens_without_being_stored(
     panel.get_by_role("button", name=re.compile("^Call 1:")).click()
     expect(panel.get_by_text("Call 3 compared with call 1.")).to_be_visible()
     changes = panel.get_by_role("list", name="What differs from call 1 to call 3").get_by_role("listitem")
-    expect(changes).to_contain_text([*(["Reply", "read_file", "read_file /home/me/note.txt"] * 2)])
+    expect(changes).to_contain_text(["Reply", "Tool call read_file", "Tool result read_file /home/me/note.txt"] * 2)
     page.get_by_role("link", name="View Context").click()
     view = page.get_by_role("dialog", name="Context of turn 1")
     view.get_by_role("button", name=re.compile("^2 · answer")).click()

@@ -9,7 +9,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from windowpane.cli.render_xray import draw_report
+from windowpane.cli.render_xray import draw_comparison, draw_report
 from windowpane.cli.terminal import Screen
 from windowpane.context.ids import SessionId
 from windowpane.context.messages import AssistantMessage, Usage, UserMessage
@@ -299,6 +299,11 @@ async def test_the_report_says_what_broke_the_prefix_and_leaves_counts_and_probe
         lines[below]
         == f"      the prefix broke at system introduction (system block 1), because its text changed: {cost}"
     )
+    assert [*lines[4:6], lines[below - 1]] == [
+        "call  turn  outcome       bytes  tokens in  could be cached    cached    out",
+        f"   1  1.1   complete  {report.calls[0].call.size:>9,}      3,000                0         0      7",
+        f"   4  2.1   complete  {report.calls[3].call.size:>9,}      3,000                0         0      7",
+    ]
     assert lines[below + 4 : below + 6] == [
         f"What broke the prefix ({cost}):",
         f"  system introduction: 1 break, {cost}",
@@ -340,3 +345,22 @@ async def test_a_call_after_the_history_was_cleared_is_put_together_from_what_is
         wires = [await proxy.engine.calls.wire(SessionId(session), call) for call in calls]
 
     assert [wire and wire.body for wire in wires] == [server.asked[1].raw]
+
+
+async def test_a_comparison_says_which_part_is_too_long_to_compare(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole = anthropic_messages.answer(WireReply(text=("Yes.",)))
+    async with running(whole, whole) as server, xray(world, server.url) as proxy, httpx2.AsyncClient() as client:
+        program = Program(client, proxy, {**CLAUDE, "X-Session-Id": "one"})
+        await program.ask(_user("Do it."), system="Be brief.\n" * 10_001)
+        await program.ask(_user("Do it."), system="Be polite.\n" * 10_001)
+        (session,) = await proxy.sessions()
+        found = await proxy.pane.sessions.compare_calls(session, 1, 2)
+
+    draw_comparison(Screen(), found)
+    (change,) = found.changes
+    assert capsys.readouterr().out.splitlines()[1:] == [
+        f"~ system introduction ({change.tokens:+,} tokens)",
+        "    100,010 characters before, 110,011 after: too long to compare",
+    ]

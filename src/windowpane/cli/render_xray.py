@@ -9,8 +9,8 @@ from windowpane.cli.terminal import Screen, counted
 if TYPE_CHECKING:
     from decimal import Decimal
 
-    from windowpane.api.comparison import CallComparison
-    from windowpane.api.turns import SentPart
+    from windowpane.api.comparison import CallCache, CallComparison
+    from windowpane.api.turns import SentKind, SentPart
     from windowpane.api.xray import SentCall, SentShare, XrayReport
     from windowpane.xray.importing.report import ImportReport
 
@@ -35,6 +35,7 @@ KIND_NAMES = {
     "setting": "settings",
 }
 SINGLE = {"tool": "tool", "reply": "reply", "message": "user message", "call": "call", "result": "result of"}
+DIFF_HEAD = "--- before\n+++ after\n"
 HAPPENED = {"entered": "+", "left": "-", "changed": "~", "moved": "="}
 
 
@@ -42,12 +43,13 @@ def draw_report(screen: Screen, report: "XrayReport") -> None:
     """Print the essence of a session."""
     _draw_head(screen, report)
     screen.line()
-    screen.line("call  turn  outcome    bytes      same as before  tokens in  cached   out", "dim")
-    losses = {line.call.id: line for line in report.cache.calls}
+    screen.line("call  turn  outcome       bytes  tokens in  could be cached    cached    out", "dim")
+    caches = {line.call.id: line for line in report.cache.calls}
     for sent in report.calls:
-        screen.line(_line(sent))
-        if sent.call.id in losses:
-            draw_losses(screen, losses[sent.call.id])
+        cache = caches.get(sent.call.id)
+        screen.line(_line(sent, cache))
+        if cache is not None:
+            draw_losses(screen, cache)
     draw_blamed(screen, report.cache)
     _draw_made_of(screen, report)
     _draw_growth(screen, report)
@@ -70,9 +72,9 @@ def draw_comparison(screen: Screen, found: "CallComparison") -> None:
     if not found.changes:
         screen.line("The same parts.")
     for change in found.changes:
-        name = f"{SINGLE.get(change.kind, change.kind)} {change.name}".strip()
+        name = _named(change.kind, change.name)
         screen.line(f"{HAPPENED[change.happened]} {name} ({change.tokens:+,} tokens)", "bold")
-        for line in change.diff.splitlines()[2:]:
+        for line in change.diff.removeprefix(DIFF_HEAD).splitlines():
             style = {"+": "green", "-": "red"}.get(line[:1], "dim")
             screen.line(f"    {line}", style)
 
@@ -100,17 +102,17 @@ def _draw_head(screen: Screen, report: "XrayReport") -> None:
         )
 
 
-def _line(sent: "SentCall") -> str:
+def _line(sent: "SentCall", cache: "CallCache | None") -> str:
     call = sent.call
     turn = call.purpose if call.turn is None else f"{call.turn}.{call.step}"
-    shared = "" if sent.shared_bytes is None else f"{sent.shared_bytes:,} ({_share(sent.shared_bytes, call.size)})"
+    expected = "" if cache is None or cache.expected_tokens is None else f"{cache.expected_tokens:,}"
     used = ["", "", ""]
     if call.usage is not None:
         used = [f"{call.usage.input_tokens:,}", f"{call.usage.cache_read_tokens:,}", f"{call.usage.output_tokens:,}"]
     why = f"  {call.reason}" if call.reason else ""
     return (
-        f"{call.number:>4}  {turn:<6}{call.outcome:<10}{call.size:>9,}  {shared:>15}  "
-        f"{used[0]:>9}  {used[1]:>6}{used[2]:>6}{why}"
+        f"{call.number:>4}  {turn:<6}{call.outcome:<10}{call.size:>9,}  "
+        f"{used[0]:>9}  {expected:>15}  {used[1]:>8}{used[2]:>7}{why}"
     )
 
 
@@ -128,7 +130,13 @@ def _draw_made_of(screen: Screen, report: "XrayReport") -> None:
     listed = [part for part in _largest(report.parts) if part.kind not in ("tool", "setting")]
     screen.line("  The largest parts:", "dim")
     for part in listed[:LARGEST]:
-        screen.line(f"  {part.tokens:>9,} tokens  {SINGLE.get(part.kind, part.kind)} {part.name}".rstrip())
+        screen.line(f"  {part.tokens:>9,} tokens  {_named(part.kind, part.name)}")
+
+
+def _named(kind: "SentKind", name: str) -> str:
+    """Return a part's kind and name, or one of them where they are the same word."""
+    title = SINGLE.get(kind, kind)
+    return title if name.lower() in ("", title) else f"{title} {name}"
 
 
 def _kind_text(share: "SentShare") -> str:
@@ -185,8 +193,7 @@ def _draw_waste(screen: Screen, report: "XrayReport") -> None:
         screen.line()
         screen.line(f"The same text more than once in call {report.last}:", "bold")
         for text in report.repeated[:LARGEST]:
-            name = f"{SINGLE.get(text.kind, text.kind)} {text.name}".rstrip()
-            screen.line(f"  {text.tokens:>9,} tokens  {name}: {text.copies} copies")
+            screen.line(f"  {text.tokens:>9,} tokens  {_named(text.kind, text.name)}: {text.copies} copies")
 
 
 def _cost(cost: "Decimal | None") -> str:

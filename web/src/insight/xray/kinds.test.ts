@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { lossText, partName, useOf, wasteOf } from './kinds.ts'
+import { lossText, partName, partTitle, useOf, wasteOf } from './kinds.ts'
 
 const share = (kind: 'tool' | 'skills' | 'mcp' | 'setting', tokens: number) => ({
   kind,
@@ -55,4 +55,10 @@ test('what was lost is said with its reasons', () => {
     '3 calls passed on and not recorded since the server started (2: too much was waiting; 1: the store did not take them).',
   )
   expect(lossText({})).toBe('')
+})
+
+test('a part is told by its kind and its name, and not twice by the same word', () => {
+  expect(partTitle({ kind: 'call', name: 'Read' })).toBe('Tool call Read')
+  expect(partTitle({ kind: 'reply', name: '' })).toBe('Reply')
+  expect(partTitle({ kind: 'skills', name: 'skills' })).toBe('Skills')
 })

@@ -53,6 +53,12 @@ export function partName({ kind, name }: { kind: Kind; name: string }): string {
   return name || KINDS[kind].title
 }
 
+/** Return a part's kind with its name, or the kind alone where the name says the same. */
+export function partTitle({ kind, name }: { kind: Kind; name: string }): string {
+  const { title } = KINDS[kind]
+  return name.toLowerCase() === title.toLowerCase() ? title : `${title} ${name}`.trimEnd()
+}
+
 const REASONS: Record<string, string> = {
   full: 'too much was waiting',
   store: 'the store did not take them',
