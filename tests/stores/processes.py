@@ -22,6 +22,7 @@ from stores.kinds import KINDS, Kind, contents, said
 from stores.skewed import set_clock
 from windowpane.context.ids import SessionId
 from windowpane.errors import StoreError, StoreUnavailableError
+from windowpane.serving.logs import configure_logging
 from windowpane.stores.base import Store
 
 
@@ -191,6 +192,8 @@ async def main(kind_name: str, place: str, work: str, *arguments: str) -> None:
 
 def run(skew_s: str, *arguments: str) -> None:
     """Do the work that is named in a process of its own, whose clock may be wrong."""
+    # What is logged goes to stderr, as in a server: the lines on stdout are what the process says.
+    configure_logging()
     if float(skew_s):
         set_clock(float(skew_s))
     anyio.run(lambda: main(*arguments))
