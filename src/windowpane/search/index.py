@@ -112,7 +112,7 @@ class ItemIndex:
 
     async def ready(self) -> None:
         """Wait for the model while it is being loaded, so that the first message is judged by meaning too."""
-        if not self._answered and self._trouble is None:
+        if self._loading_s and not self._answered and self._trouble is None:
             with anyio.move_on_after(self._loading_s):
                 await self._embed([READY])
 
