@@ -12,13 +12,13 @@ import httpx2
 from windowpane.context.messages import Usage
 from wire.server import WireServer
 
-PRICES = "{input: 2, output: 10, cache_read: 0.5, cache_write: 3}"
+PRICES = "{input: 2, output: 10, cache_read: 0.5, cache_write: 3, cache_write_1h: 4}"
 
 
 def price(usage: Usage) -> Decimal:
     """Return what a usage costs at `PRICES`."""
     plain = usage.input_tokens - usage.cache_read_tokens - usage.cache_write_tokens
-    cached = Decimal("0.5") * usage.cache_read_tokens + 3 * usage.cache_write_tokens
+    cached = Decimal("0.5") * usage.cache_read_tokens + 3 * usage.cache_write_tokens + usage.cache_write_1h_tokens
     return (2 * plain + cached + 10 * usage.output_tokens) / Decimal(1_000_000)
 
 

@@ -55,7 +55,8 @@ def _used(name: str, replies: Sequence[WireReply]) -> Usage:
     for reply in replies:
         written = reply.written_tokens if name == "anthropic" else 0
         beside = reply.cached_tokens + written if name == "anthropic" else 0
-        used += Usage(reply.input_tokens + beside, reply.output_tokens, reply.cached_tokens, written)
+        hour = min(reply.written_1h_tokens, written)
+        used += Usage(reply.input_tokens + beside, reply.output_tokens, reply.cached_tokens, written, hour)
     return used
 
 
@@ -67,7 +68,9 @@ async def _say(http: httpx2.AsyncClient, session: str, message: str, **more: Any
 @pytest.mark.parametrize("name", NAMES)
 async def test_each_token_costs_what_its_place_in_the_cache_costs(world: World, name: str) -> None:
     replies = (
-        WireReply(("One.",), input_tokens=900, output_tokens=9, cached_tokens=300, written_tokens=200),
+        WireReply(
+            ("One.",), input_tokens=900, output_tokens=9, cached_tokens=300, written_tokens=200, written_1h_tokens=150
+        ),
         WireReply(calls=(WireCall("c1", "files__list"),), input_tokens=1001, cached_tokens=777, written_tokens=33),
         WireReply(("Two.",), input_tokens=1101, output_tokens=11, cached_tokens=1007),
     )

@@ -12,7 +12,13 @@ from windowpane.fetch.pages import Pages
 from windowpane.models.scripted import Call, Reply
 from windowpane.testing import World, tool
 
-NO_USAGE = {"input_tokens": 0, "output_tokens": 0, "cache_read_tokens": 0, "cache_write_tokens": 0}
+NO_USAGE = {
+    "input_tokens": 0,
+    "output_tokens": 0,
+    "cache_read_tokens": 0,
+    "cache_write_tokens": 0,
+    "cache_write_1h_tokens": 0,
+}
 
 
 async def test_search_results_of_ones_own_engine_come_in_and_reach_the_model(world: World) -> None:
@@ -184,7 +190,13 @@ async def test_what_the_provider_counted_stands_beside_our_own_count(world: Worl
         usage = (await client.get(f"/api/sessions/{session}/turns/1/usage")).json()
         statistics = (await client.get(f"/api/sessions/{session}/statistics")).json()
 
-    total = {"input_tokens": 1000, "output_tokens": 14, "cache_read_tokens": 200, "cache_write_tokens": 0}
+    total = {
+        "input_tokens": 1000,
+        "output_tokens": 14,
+        "cache_read_tokens": 200,
+        "cache_write_tokens": 0,
+        "cache_write_1h_tokens": 0,
+    }
     assert usage["usage"] == statistics["usage"] == total
     assert [call["reported_tokens"] for call in usage["calls"]] == [500, 500]
     assert [call["counted_tokens"] + call["residual_tokens"] for call in usage["calls"]] == [500, 500]

@@ -23,7 +23,13 @@ ASKS = Reply("Let me look.", calls=(Call("files__read", '{"path": "a"}', id="c1"
 
 
 def step(text: str, **more: Any) -> dict[str, Any]:
-    usage = {"input_tokens": 0, "output_tokens": 0, "cache_read_tokens": 0, "cache_write_tokens": 0}
+    usage = {
+        "input_tokens": 0,
+        "output_tokens": 0,
+        "cache_read_tokens": 0,
+        "cache_write_tokens": 0,
+        "cache_write_1h_tokens": 0,
+    }
     body: dict[str, Any] = {"text": text, "thinking": "", "tool_calls": [], "results": [], "usage": usage}
     return body | {"model": "scripted:test"} | {"finish_reason": "stop", "latency_ms": 0} | more
 

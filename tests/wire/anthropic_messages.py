@@ -74,6 +74,10 @@ def _events(reply: WireReply) -> Iterator[bytes]:
         "input_tokens": reply.input_tokens,
         "cache_creation_input_tokens": reply.written_tokens,
         "cache_read_input_tokens": reply.cached_tokens,
+        "cache_creation": {
+            "ephemeral_5m_input_tokens": reply.written_tokens - reply.written_1h_tokens,
+            "ephemeral_1h_input_tokens": reply.written_1h_tokens,
+        },
         "output_tokens": 1,
         "service_tier": "standard",
     }

@@ -26,5 +26,6 @@ class WireReply:
     output_tokens: int = 7
     cached_tokens: int = 0
     written_tokens: int = 0
+    written_1h_tokens: int = 0
     finish: str | None = None
     id: str = "msg_1"

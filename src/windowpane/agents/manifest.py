@@ -143,14 +143,18 @@ def _prices(fields: Fields, notes: Notes) -> dict[str, ModelPrice]:
             notes.remark(line, f"prices.{model} must be a table with `input` and `output`")
             continue
         entry = Fields(node, notes, f"prices.{model}.")
-        taken, written, read, kept = (
-            entry.number(name, None, 0, _MOST_DOLLARS) for name in ("input", "output", "cache_read", "cache_write")
+        taken, written, *cached = (
+            entry.number(name, None, 0, _MOST_DOLLARS)
+            for name in ("input", "output", "cache_read", "cache_write", "cache_write_1h")
         )
         entry.finish()
         if taken is None or written is None:
             notes.remark(line, f"prices.{model} needs `input` and `output`, in dollars for a million tokens")
             continue
-        found[model] = ModelPrice(input=taken, output=written, cache_read=read, cache_write=kept)
+        read, kept, kept_1h = cached
+        found[model] = ModelPrice(
+            input=taken, output=written, cache_read=read, cache_write=kept, cache_write_1h=kept_1h
+        )
     return found
 
 

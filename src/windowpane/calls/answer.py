@@ -115,7 +115,9 @@ def _anthropic(before: Usage, counts: Mapping[str, Any]) -> Usage:
     plain = (
         _number(counts, "input_tokens") or before.input_tokens - before.cache_read_tokens - before.cache_write_tokens
     )
-    return Usage(plain + read + written, _number(counts, "output_tokens") or before.output_tokens, read, written)
+    hour = _number(counts.get("cache_creation"), "ephemeral_1h_input_tokens") or before.cache_write_1h_tokens
+    output = _number(counts, "output_tokens") or before.output_tokens
+    return Usage(plain + read + written, output, read, written, min(hour, written))
 
 
 def _google(counts: Mapping[str, Any]) -> Usage:

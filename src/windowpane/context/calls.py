@@ -33,13 +33,14 @@ class ModelPrice:
     """What a million tokens of a model cost in US dollars, as its agent says.
 
     Tokens that are read from the provider's cache or written to it cost what other input costs, unless they have a
-    price of their own.
+    price of their own. Those that are written for an hour cost what other written ones cost, unless they have theirs.
     """
 
     input: float
     output: float
     cache_read: float | None = None
     cache_write: float | None = None
+    cache_write_1h: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -85,12 +85,17 @@ class SentFile:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens that the provider reported for one model call. Zero where it reported nothing."""
+    """Tokens that the provider reported for one model call. Zero where it reported nothing.
+
+    Tokens that were read from its cache or written to it are part of the input. `cache_write_1h_tokens` are those of
+    the written ones that it keeps for an hour, which cost more.
+    """
 
     input_tokens: int = 0
     output_tokens: int = 0
     cache_read_tokens: int = 0
     cache_write_tokens: int = 0
+    cache_write_1h_tokens: int = 0
 
     def __add__(self, other: "Usage") -> "Usage":
         return Usage(
@@ -98,6 +103,7 @@ class Usage:
             self.output_tokens + other.output_tokens,
             self.cache_read_tokens + other.cache_read_tokens,
             self.cache_write_tokens + other.cache_write_tokens,
+            self.cache_write_1h_tokens + other.cache_write_1h_tokens,
         )
 
 

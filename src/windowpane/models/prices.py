@@ -37,6 +37,7 @@ def price(
             output_tokens=usage.output_tokens,
             cache_read_tokens=usage.cache_read_tokens,
             cache_write_tokens=usage.cache_write_tokens,
+            cache_write_1h_tokens=usage.cache_write_1h_tokens,
         )
         called = name if colon else model
         if url is None:
@@ -75,10 +76,12 @@ def price_of_answer(
 
 def _own_price(own: ModelPrice, usage: Usage) -> Decimal:
     plain = max(usage.input_tokens - usage.cache_read_tokens - usage.cache_write_tokens, 0)
+    written = own.input if own.cache_write is None else own.cache_write
     taken = (
         (plain, own.input),
         (usage.cache_read_tokens, own.input if own.cache_read is None else own.cache_read),
-        (usage.cache_write_tokens, own.input if own.cache_write is None else own.cache_write),
+        (usage.cache_write_tokens - usage.cache_write_1h_tokens, written),
+        (usage.cache_write_1h_tokens, written if own.cache_write_1h is None else own.cache_write_1h),
         (usage.output_tokens, own.output),
     )
     return sum((tokens * Decimal(str(dollars)) for tokens, dollars in taken), Decimal(0)) / MILLION

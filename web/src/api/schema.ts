@@ -1793,12 +1793,13 @@ export type ModelList = {
   data: Model[]
 }
 
-/** What a million tokens of a model cost in US dollars, as its agent says. Tokens that are read from the provider's cache or written to it cost what other input costs, unless they have a price of their own. */
+/** What a million tokens of a model cost in US dollars, as its agent says. Tokens that are read from the provider's cache or written to it cost what other input costs, unless they have a price of their own. Those that are written for an hour cost what other written ones cost, unless they have theirs. */
 export type ModelPrice = {
   input: number
   output: number
   cache_read: number | null
   cache_write: number | null
+  cache_write_1h: number | null
 }
 
 /** One model call ended well. `tokens` is what its text costs by our own count. `own_words` is the reply as its provider wrote it, where the provider wants that back with the results of tools; empty where the step says it all. `price` is what the agent says that the model costs. */
@@ -3462,12 +3463,13 @@ export type UrlSource = {
   [more: string]: unknown
 }
 
-/** Tokens that the provider reported for one model call. Zero where it reported nothing. */
+/** Tokens that the provider reported for one model call. Zero where it reported nothing. Tokens that were read from its cache or written to it are part of the input. `cache_write_1h_tokens` are those of the written ones that it keeps for an hour, which cost more. */
 export type Usage = {
   input_tokens: number
   output_tokens: number
   cache_read_tokens: number
   cache_write_tokens: number
+  cache_write_1h_tokens: number
 }
 
 /** How large a conversation's context has become. `cost_estimate` is in US dollars, None when the price is unknown. `context_size` is in characters. */

@@ -36,7 +36,7 @@ const receipt: TurnReceipt = {
   summarised: false,
   degraded: false,
   calls: 1,
-  usage: { input_tokens: 1938, output_tokens: 20, cache_read_tokens: 0, cache_write_tokens: 0 },
+  usage: { input_tokens: 1938, output_tokens: 20, cache_read_tokens: 0, cache_write_tokens: 0, cache_write_1h_tokens: 0 },
   cost_usd: '0.0052',
   input_cost_usd: '0.005',
   without_usage: 0,

@@ -308,7 +308,7 @@ function added(event: Logged & { type: 'message.added' }): Message {
     thinking: '',
     tool_calls: [],
     results: [],
-    usage: { input_tokens: 0, output_tokens: 0, cache_read_tokens: 0, cache_write_tokens: 0 },
+    usage: { input_tokens: 0, output_tokens: 0, cache_read_tokens: 0, cache_write_tokens: 0, cache_write_1h_tokens: 0 },
     model: '',
     finish_reason: '',
     latency_ms: 0,

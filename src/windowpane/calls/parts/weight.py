@@ -1,7 +1,7 @@
 """What each part of a call weighs: its share of the tokens that the provider counted, and of what they cost."""
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -94,7 +94,9 @@ def _costs(
     if rates is None or usage is None:
         return [None] * len(parts)
     costs: list[Decimal | None] = [None] * len(parts)
-    steps = [usage.cache_read_tokens, usage.cache_read_tokens + usage.cache_write_tokens, sum(tokens)]
+    read, written = usage.cache_read_tokens, usage.cache_write_tokens
+    # What is kept for an hour stands before what is kept for minutes.
+    steps = [read, read + usage.cache_write_1h_tokens, read + written, sum(tokens)]
     at = 0
     for place in sorted(range(len(parts)), key=lambda place: (parts[place].rank, parts[place].start)):
         end, cost, begin = at + tokens[place], Decimal(0), 0
@@ -105,21 +107,21 @@ def _costs(
     return costs
 
 
-def _rates(usage: Usage | None, price: Price) -> tuple[Decimal, Decimal, Decimal] | None:
-    """Return what a token costs that was read from the cache, written to it, and neither, in a call of this size."""
+def _rates(usage: Usage | None, price: Price) -> Sequence[Decimal] | None:
+    """Return what a token costs in a call of this size that was read from the cache, written for an hour, written, and
+    neither.
+    """
     if usage is None or not usage.input_tokens:
         return None
     whole = usage.input_tokens
-    asked: Mapping[str, Usage] = {
-        "read": Usage(input_tokens=whole, cache_read_tokens=whole),
-        "written": Usage(input_tokens=whole, cache_write_tokens=whole),
-        "plain": Usage(input_tokens=whole),
-    }
-    told = [price(each) for each in asked.values()]
-    read, written, plain = told
-    if read is None or written is None or plain is None:
-        return None
-    return read / whole, written / whole, plain / whole
+    asked = (
+        Usage(input_tokens=whole, cache_read_tokens=whole),
+        Usage(input_tokens=whole, cache_write_tokens=whole, cache_write_1h_tokens=whole),
+        Usage(input_tokens=whole, cache_write_tokens=whole),
+        Usage(input_tokens=whole),
+    )
+    told = [cost for each in asked if (cost := price(each)) is not None]
+    return [cost / whole for cost in told] if len(told) == len(asked) else None
 
 
 def _sum(costs: Sequence[Decimal | None]) -> Decimal | None:

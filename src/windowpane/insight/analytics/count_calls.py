@@ -106,16 +106,21 @@ class _PricedCall:
 
     factor: float
     read_until: float
+    hour_until: float
     written_until: float
     read: float
+    hour: float
     written: float
     plain: float
 
     def cost(self, start: int, tokens: int) -> float:
         first, last = start * self.factor, (start + tokens) * self.factor
         read = _overlap(first, last, 0, self.read_until)
-        written = _overlap(first, last, self.read_until, self.written_until)
-        return read * self.read + written * self.written + (last - first - read - written) * self.plain
+        # What is kept for an hour stands before what is kept for minutes.
+        hour = _overlap(first, last, self.read_until, self.hour_until)
+        written = _overlap(first, last, self.hour_until, self.written_until)
+        cached = read * self.read + hour * self.hour + written * self.written
+        return cached + (last - first - read - hour - written) * self.plain
 
 
 def _cost(calls: Sequence[_PricedCall], start: int, tokens: int) -> int:
@@ -135,21 +140,21 @@ def _priced_calls(past: PastTurn) -> list[_PricedCall]:
             rates = _rates(call, call.usage, past.context.settings.model)
             if rates is not None:
                 usage, factor = call.usage, call.usage.input_tokens / counted
-                written_until = usage.cache_read_tokens + usage.cache_write_tokens
-                found.append(_PricedCall(factor, usage.cache_read_tokens, written_until, *rates))
+                read, written = usage.cache_read_tokens, usage.cache_write_tokens
+                hour = read + usage.cache_write_1h_tokens
+                found.append(_PricedCall(factor, read, hour, read + written, *rates))
     return found
 
 
-def _rates(call: RecordedCall, usage: Usage, asked: str) -> tuple[float, float, float] | None:
-    """Return what a token of a call cost: one read from the cache, one written to it, another. None: not known.
+def _rates(call: RecordedCall, usage: Usage, asked: str) -> list[float] | None:
+    """Return what a token of a call cost: read from the cache, written for an hour, written, another. None: not known.
 
-    All three are asked for as many tokens as the call had, because some prices rise with the length of the input.
+    All are asked for as many tokens as the call had, because some prices rise with the length of the input.
     """
     whole = usage.input_tokens
-    forms = (Usage(whole, 0, whole), Usage(whole, 0, 0, whole), Usage(whole))
+    forms = (Usage(whole, 0, whole), Usage(whole, 0, 0, whole, whole), Usage(whole, 0, 0, whole), Usage(whole))
     costs = [cost_of(replace(call, usage=form), asked) for form in forms]
-    plain = costs[2]
+    plain = costs[-1]
     if plain is None:
         return None
-    read, written = ((plain if cost is None else cost) for cost in costs[:2])
-    return float(read * NANO / whole), float(written * NANO / whole), float(plain * NANO / whole)
+    return [float((plain if cost is None else cost) * NANO / whole) for cost in costs]

@@ -216,6 +216,7 @@ def _extra_cost(call: SeenCall, tokens: int) -> Decimal | None:
         used.output_tokens,
         used.cache_read_tokens + tokens,
         used.cache_write_tokens - min(tokens, used.cache_write_tokens),
+        used.cache_write_1h_tokens - min(tokens, used.cache_write_1h_tokens),
     )
     paid, would = call.price(used), call.price(cheaper)
     return None if paid is None or would is None else paid - would

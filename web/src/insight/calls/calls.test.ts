@@ -23,6 +23,7 @@ const used = (input: number, output: number, cached = 0): Usage => ({
   output_tokens: output,
   cache_read_tokens: cached,
   cache_write_tokens: 0,
+  cache_write_1h_tokens: 0,
 })
 const listed = (count: number, more: Partial<CallList>): CallList => ({
   calls: Array<CallView>(count),

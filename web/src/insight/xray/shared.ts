@@ -108,6 +108,7 @@ function callsOf({ report }: SharedSession, turn: number): CallList {
       output_tokens: sum(({ output_tokens }) => output_tokens),
       cache_read_tokens: sum(({ cache_read_tokens }) => cache_read_tokens),
       cache_write_tokens: sum(({ cache_write_tokens }) => cache_write_tokens),
+      cache_write_1h_tokens: sum(({ cache_write_1h_tokens }) => cache_write_1h_tokens),
     },
     cost_usd: costs.length ? String(costs.reduce((all, cost) => all + cost, 0)) : null,
     without_usage: calls.filter(({ usage }) => usage === null).length,
