@@ -2,7 +2,13 @@ import { expect, test } from 'vitest'
 import type { AssistantMessage, Step } from '../api/schema.ts'
 import { lastSeen } from './seen.ts'
 
-const usage = { input_tokens: 0, output_tokens: 0, cache_read_tokens: 0, cache_write_tokens: 0, cache_write_1h_tokens: 0 }
+const usage = {
+  input_tokens: 0,
+  output_tokens: 0,
+  cache_read_tokens: 0,
+  cache_write_tokens: 0,
+  cache_write_1h_tokens: 0,
+}
 
 function said(turn: number, tool: string, args: object, content: string, is_error = false): AssistantMessage {
   const step: Step = {

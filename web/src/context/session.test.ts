@@ -30,7 +30,13 @@ const EMPTY: MessagePage = { messages: [], before: null }
 const CALL = { id: 'call_1', offered_name: 'notes__read', arguments: '{}', ref: null }
 
 function step(text: string, more: Partial<Step> = {}): Step {
-  const usage = { input_tokens: 0, output_tokens: 0, cache_read_tokens: 0, cache_write_tokens: 0, cache_write_1h_tokens: 0 }
+  const usage = {
+    input_tokens: 0,
+    output_tokens: 0,
+    cache_read_tokens: 0,
+    cache_write_tokens: 0,
+    cache_write_1h_tokens: 0,
+  }
   return {
     text,
     thinking: '',

@@ -2,7 +2,13 @@ import { expect, test } from 'vitest'
 import type { SharedSession } from '../../api/schema.ts'
 import { answersOf, readFile } from './shared.ts'
 
-const usage = { input_tokens: 10, output_tokens: 1, cache_read_tokens: 2, cache_write_tokens: 0, cache_write_1h_tokens: 0 }
+const usage = {
+  input_tokens: 10,
+  output_tokens: 1,
+  cache_read_tokens: 2,
+  cache_write_tokens: 0,
+  cache_write_1h_tokens: 0,
+}
 const view = (number: number, turn: number | null) => ({ number, turn, usage, cost_usd: '0.5' })
 const part = (kind: string, name: string, tokens: number) => ({ kind, name, tokens })
 const call = (number: number, turn: number | null, same: number, text: string | null, ...said: [object, number][]) => ({
@@ -51,7 +57,13 @@ test('a file answers for its session alone', () => {
   expect(answer('get_session_cache', { path })).toBe('c')
   expect(answer('list_calls', { path: { ...path, turn: 1 } })).toEqual({
     calls: [view(1, 1), { ...view(3, 1), number: 2 }],
-    usage: { input_tokens: 20, output_tokens: 2, cache_read_tokens: 4, cache_write_tokens: 0, cache_write_1h_tokens: 0 },
+    usage: {
+      input_tokens: 20,
+      output_tokens: 2,
+      cache_read_tokens: 4,
+      cache_write_tokens: 0,
+      cache_write_1h_tokens: 0,
+    },
     cost_usd: '1',
     without_usage: 0,
     without_price: 0,
