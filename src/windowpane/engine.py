@@ -284,7 +284,7 @@ class Engine:
         read = {call: await self.read_files(sent) for call, sent in files.items()}
         blobs = {name: text for each in read.values() for name, text in each.blobs.items()}
         # A caller sends files, and cannot name those that the session keeps.
-        results = [replace(r, attachments=read.get(r.call_id, NO_FILES).attachments) for r in results]
+        results = [replace(r, attachments=read.get(r.call_id, NO_FILES).attachments, links=()) for r in results]
         lease = await self._leases.take(session_id)
         try:
             state = await self._states.state(session_id)

@@ -79,7 +79,7 @@ def draw_why(screen: Screen, context: RequestContext | None) -> None:
         screen.line(f"  {item.ref}{_scored(item.evidence)} – {item.reason}")
     if not chosen:
         screen.line("  none")
-    if asked_for := [item for item in context.items if item.found]:
+    if asked_for := [item for item in context.items if item.found and item.include_mode == "agent"]:
         screen.line(f"Asked for by the model ({len(asked_for)}):", "bold")
         for item in asked_for:
             screen.line(f"  {item.ref} – {item.reason}")

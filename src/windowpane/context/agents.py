@@ -51,7 +51,8 @@ class AgentSettings:
     working_context: bool = True
     """Whether the model gets the tools that record what it is working on."""
     finders: bool = True
-    """Whether the model can look for `agent` tools and references that were not sent."""
+    """Whether the model can look for `agent` tools and references that were not sent, and read resources that tools
+    named."""
     strict_tools: bool = False
     """Whether the model may call only the session's tools and those that this message selected, where the provider can
     be told so: OpenAI's `allowed_tools`. Others that entered earlier still stand in the prompt."""

@@ -123,13 +123,17 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """What came back from a tool call, as the text that the model is given, and images and documents beside it."""
+    """What came back from a tool call, as the text that the model is given, and images and documents beside it.
+
+    `links` are the addresses of the server's resources that it named.
+    """
 
     call_id: str
     content: str
     is_error: bool = False
     latency_ms: int = 0
     attachments: tuple[Attachment, ...] = ()
+    links: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -97,6 +97,7 @@ class Evidence:
 class Found:
     """How the model asked for an item in the middle of a turn: in which step, by which finder, with which words.
 
+    The tool that reads resources is not asked for: `finder` is the tool whose result named one, `query` its address.
     `score` is how well the item matched the words; None where it was named. `pages` are those of a reference that were
     read.
     """

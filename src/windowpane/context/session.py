@@ -23,6 +23,7 @@ from windowpane.context.fetched import Fetched
 from windowpane.context.ids import BlobHash, SessionId
 from windowpane.context.items import CLIENT_SERVER, ItemRef
 from windowpane.context.messages import (
+    AssistantMessage,
     Attachment,
     Message,
     Step,
@@ -298,6 +299,22 @@ class SessionState:
     def holds(self, ref: ItemRef) -> bool:
         """Tell whether an item is in the session."""
         return any(item.ref == ref for item in self.context_items)
+
+
+def named_links(state: SessionState) -> dict[str, str]:
+    """Return the resources that results of tools named, in messages that the state holds: the server of each address.
+
+    Of two servers that named one address it is the later one.
+    """
+    replies = (message.model_reply.steps for message in state.recent if isinstance(message, AssistantMessage))
+    steps = [step for reply in replies for step in reply] + list(state.open_turn.steps if state.open_turn else ())
+    found: dict[str, str] = {}
+    for step in steps:
+        for call in step.tool_calls:
+            result = step.result_of(call.id)
+            if result is not None and call.ref is not None and call.ref.server and not is_for_client(call):
+                found |= dict.fromkeys(result.links, call.ref.server)
+    return found
 
 
 def check_answerable(state: SessionState) -> None:

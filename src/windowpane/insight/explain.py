@@ -49,6 +49,7 @@ from windowpane.request.assemble import item_tokens
 from windowpane.request.fit import Piece
 from windowpane.search.select import Decision, DomainSelection
 from windowpane.search.settings import SearchSettings, SelectSettings
+from windowpane.tools.finder_tools import FINDER_REFS
 from windowpane.tools.names import offer
 
 MOST_TOP_N = 1000
@@ -103,7 +104,7 @@ class _Explainer:
 
     def _explain_held(self, item: ContextItem) -> Explanation:
         if item.found is not None:
-            changes = not_asked_for()
+            changes = removal(item) if item.ref in FINDER_REFS else not_asked_for()
         elif item.sent:
             changes = self._ways_out(item)
             if item.status == "truncated":
@@ -218,7 +219,7 @@ class _Explainer:
     def _code_of(self, item: ContextItem) -> str:
         if item.status not in ("used", "truncated"):
             return item.status
-        if item.found is not None:
+        if item.found is not None and item.ref not in FINDER_REFS:
             return "asked_for"
         choice = self._choice(item.ref) if item.selected else None
         return choice.code if choice else item.include_mode

@@ -14,7 +14,7 @@ from windowpane.request.assemble import REPLY_SHARE
 from windowpane.request.fit import CONVERSATION, SHORTENED_TOKENS, Fitted, Piece, fit, granted, in_order
 from windowpane.request.gather import SWITCHED_OFF
 from windowpane.text.tokens import TOOLS_OVERHEAD_TOKENS, family_of
-from windowpane.tools.finder_tools import FINDERS
+from windowpane.tools.finder_tools import FINDERS, READ_RESOURCE
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +122,8 @@ def with_finders(
     """
     if context.finders is None or not TOOLS_OVERHEAD_TOKENS[family_of(context.settings.model)]:
         return tuple(pieces)
-    others = tuple(piece for piece in pieces if piece.tier != "finder")
+    reader = str(READ_RESOURCE.ref)
+    others = tuple(piece for piece in pieces if piece.tier != "finder" or piece.key == reader)
     if not context.finders or any(is_tool(piece.key) for piece in others):
         return others
     codes: dict[ItemType, set[str]] = {}

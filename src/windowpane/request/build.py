@@ -23,7 +23,7 @@ from windowpane.context.ids import BlobHash, new_request_id
 from windowpane.context.items import Item, ItemRef, Tool
 from windowpane.context.messages import Message
 from windowpane.context.request import CallSettings, ReplyOptions, Request
-from windowpane.context.session import SessionState, open_turn
+from windowpane.context.session import SessionState, named_links, open_turn
 from windowpane.fetch.base import SearchEngine
 from windowpane.memory.memory import Memory
 from windowpane.memory.recent import recent_messages
@@ -121,7 +121,7 @@ async def build_request(
     caching = caching_of(agent, session, _rules(services, agent, settings.model), gathered, in_stream=finders)
     choose = partial(_selected, services.selector, session, recent, gathered.candidates)
     selection = await choose(caching.on_entry(search_settings(agent, session)))
-    gathered = _with_finders(gathered, selection, caching) if finders and agent.settings.finders else gathered
+    gathered = _with_finders(gathered, selection, caching, session) if finders and agent.settings.finders else gathered
     history = recent_messages(recent, session.summary)
     recollection = await services.memory.recall(session, turn.message, history)
     catalog = await _compute(items_count, services.catalogs.of, agent, servers)
@@ -151,8 +151,8 @@ async def build_request(
     return BuiltRequest(request=request, added=added, items=items, catalog=catalog, smaller=smaller, carry=carry)
 
 
-def _with_finders(gathered: Gathered, selection: Selection, caching: Caching) -> Gathered:
-    return with_finders(gathered, selection.left_out, stable=caching.stable)
+def _with_finders(gathered: Gathered, selection: Selection, caching: Caching, session: SessionState) -> Gathered:
+    return with_finders(gathered, selection.left_out, stable=caching.stable, links=bool(named_links(session)))
 
 
 async def _put_together(

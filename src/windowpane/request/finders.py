@@ -11,16 +11,17 @@ from typing import Any
 from windowpane.agents.base import Agent
 from windowpane.context.calls import ModelPrice
 from windowpane.context.items import Item, ItemRef, ItemType, Reference, Tool, item_hash
-from windowpane.context.messages import UserMessage
+from windowpane.context.messages import NewFile, UserMessage
 from windowpane.context.request import CallSettings, ContextItem, Found, OfferedTool, Part, Request
-from windowpane.context.session import SessionState
+from windowpane.context.session import SessionState, named_links
+from windowpane.errors import ToolError
 from windowpane.request.assemble import offered_tool
 from windowpane.request.gather import gather
 from windowpane.request.selector import Selector
 from windowpane.request.settings import search_settings
 from windowpane.text.tokens import count, cut_to, family_of, tool_tokens, tools_tokens
 from windowpane.tools.base import Toolbox
-from windowpane.tools.finder_tools import FIND_REFERENCES, FIND_TOOLS, MOST_FOUND
+from windowpane.tools.finder_tools import FIND_REFERENCES, FIND_TOOLS, MOST_FOUND, READ_RESOURCE
 from windowpane.tools.names import name_map
 
 PAGE_TOKENS = 2000
@@ -42,6 +43,7 @@ class FinderAnswer:
 
     text: str
     is_error: bool = False
+    files: tuple[NewFile, ...] = ()
     request: Request | None = None
     items: Mapping[ItemRef, Item] = field(default_factory=dict[ItemRef, Item])
 
@@ -77,6 +79,8 @@ class Finders:
         room_tokens: int,
     ) -> FinderAnswer:
         """Return the answer to a call of the turn's step `step`. `room_tokens` is what the window has left."""
+        if finder == READ_RESOURCE.name:
+            return await self._read_resource(state, arguments)
         if finder not in (FIND_TOOLS.name, FIND_REFERENCES.name):
             return self._read(state, request, arguments, step=step)
         query = arguments.get("query")
@@ -89,6 +93,33 @@ class Finders:
             return FinderAnswer(text=_listed_references(matches, query), request=request if degraded else None)
         room = int(room_tokens * ROOM_SHARE)
         return _with_tools(request, matches, Found(step=step, finder=finder, query=query), room)
+
+    def with_reader(self, request: Request, named: Found, room_tokens: int) -> Request | None:
+        """Return the request with the tool that reads resources, which a result has `named`.
+
+        None: it is there already, there is no room for it, or the agent wants no finders.
+        """
+        if not self._agent.settings.finders or any(tool.ref == READ_RESOURCE.ref for tool in request.tools):
+            return None
+        names = name_map([*(tool.ref for tool in request.tools), READ_RESOURCE.ref]).names
+        offer = offered_tool(READ_RESOURCE, names[READ_RESOURCE.ref])
+        tokens = tool_tokens(offer, family_of(request.context.settings.model))
+        if tokens > room_tokens:
+            return None
+        reason = f"built in: {named.finder} named {named.query} in step {named.step}"
+        item = replace(_found_tool(READ_RESOURCE, offer, named, tokens), include_mode="always", reason=reason)
+        return _with_items(request, [item], [offer])
+
+    async def _read_resource(self, state: SessionState, arguments: Mapping[str, Any]) -> FinderAnswer:
+        uri = arguments.get("uri")
+        server = named_links(state).get(uri) if isinstance(uri, str) else None
+        if server is None or not isinstance(uri, str):
+            return FinderAnswer(text="Only a resource that the result of a tool named can be read.", is_error=True)
+        try:
+            output = await self._toolbox.read(server, uri)
+        except ToolError as error:
+            return FinderAnswer(text=str(error), is_error=True)
+        return FinderAnswer(text=output.content, is_error=output.is_error, files=output.files)
 
     async def _search(
         self, state: SessionState, request: Request, query: str, kind: ItemType

@@ -15,7 +15,7 @@ from windowpane.context.request import Absent, Candidate, ItemStatus
 from windowpane.context.session import SessionState
 from windowpane.tools.base import ServerStatus
 from windowpane.tools.context_tools import CONTEXT_TOOLS
-from windowpane.tools.finder_tools import FINDERS
+from windowpane.tools.finder_tools import FINDERS, READ_RESOURCE
 
 SWITCHED_OFF = ("off", "selection_off")
 """Why a candidate is left out where nothing is searched for."""
@@ -88,10 +88,13 @@ def gather(
     )
 
 
-def with_finders(gathered: Gathered, left_out: Iterable[Candidate], *, stable: bool = False) -> Gathered:
+def with_finders(
+    gathered: Gathered, left_out: Iterable[Candidate], *, stable: bool = False, links: bool = False
+) -> Gathered:
     """Return the same with the finders of every kind of which candidates were left out by a selection that is on.
 
-    `stable`: of every kind that has candidates, so that the finders do not come and go.
+    `stable`: of every kind that has candidates, so that the finders do not come and go. `links`: results of tools have
+    named resources, which can be read.
     """
     left_out = tuple(left_out)
     missing = {candidate.type for candidate in left_out if candidate.code not in SWITCHED_OFF}
@@ -104,7 +107,10 @@ def with_finders(gathered: Gathered, left_out: Iterable[Candidate], *, stable: b
         if kind in missing
         for tool in tools
     )
-    return replace(gathered, built_in=gathered.built_in + finders, finders=True)
+    reader = HeldItem(
+        READ_RESOURCE.ref, "always", READ_RESOURCE, "used", "built in: a result of a tool named resources"
+    )
+    return replace(gathered, built_in=gathered.built_in + finders + ((reader,) if links else ()), finders=True)
 
 
 def always_items(agent: Agent) -> tuple[SessionItem, ...]:

@@ -26,6 +26,7 @@ from windowpane.context.events import (
     RequestBuilt,
     SessionCreated,
     SessionUpdated,
+    ToolReturned,
     TurnStarted,
 )
 from windowpane.context.fold import apply
@@ -86,7 +87,10 @@ def own_copy(
 
 
 def without_permissions(event: Event) -> Event:
-    """Return an event that lets no tool run without asking: calls that were allowed were allowed once."""
+    """Return an event that lets no tool run without asking: calls that were allowed were allowed once.
+
+    Nor does it let a resource be read: no server here has named it.
+    """
     if isinstance(event, SessionCreated) and "tool_permission" in event.settings:
         return replace(event, settings={n: v for n, v in event.settings.items() if n != "tool_permission"})
     if isinstance(event, SessionUpdated) and "tool_permission" in event.changes:
@@ -97,6 +101,8 @@ def without_permissions(event: Event) -> Event:
             for call, decision in event.decisions.items()
         }
         return replace(event, decisions=decisions)
+    if isinstance(event, ToolReturned) and event.result.links:
+        return replace(event, result=replace(event.result, links=()))
     return event
 
 

@@ -83,11 +83,15 @@ class ServerStatus:
 
 @dataclass(frozen=True, slots=True)
 class ToolOutput:
-    """What a tool gave back: the text that the model will read, and images and documents beside it."""
+    """What a tool gave back: the text that the model will read, and images and documents beside it.
+
+    `links` are the addresses of the server's resources that it named.
+    """
 
     content: str
     is_error: bool = False
     files: tuple[NewFile, ...] = ()
+    links: tuple[str, ...] = ()
 
 
 class Toolbox(Protocol):
@@ -112,5 +116,15 @@ class Toolbox(Protocol):
             ToolServerDownError: the server is not connected.
             ToolTimeoutError: no answer within the server's `timeout_s`.
             ToolError: the server answered with something that is not a result.
+        """
+        ...
+
+    async def read(self, server: str, uri: str) -> ToolOutput:
+        """Read a resource of a server, as one text with its files.
+
+        Raises:
+            ToolServerDownError: the server is not connected.
+            ToolTimeoutError: no answer within the server's `timeout_s`.
+            ToolError: the server has no such resource, or answered with something that is not one.
         """
         ...

@@ -5,10 +5,10 @@ newer one sends it to those who subscribed. Either way the list is read again. W
 shows only when it is asked, so it is asked now and then, and at once when a call or a subscription broke.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import anyio
 from mcp import Client
@@ -22,6 +22,7 @@ from mcp_types import (
     CallToolResult,
     Implementation,
     ListRootsResult,
+    ReadResourceResult,
     Root,
     ToolListChangedNotification,
 )
@@ -40,6 +41,7 @@ _LIST_S = 60.0
 _ACKNOWLEDGE_S = 10.0
 _SUBSCRIBE_AGAIN_S = 1.0
 _CHECK_S = 10.0
+_Answer = TypeVar("_Answer")
 _CLIENT = Implementation(name="windowpane", version=version("windowpane"))
 
 
@@ -120,7 +122,22 @@ class McpConnection:
             ToolTimeoutError: no answer in time; the server was told to stop.
             ToolError: the server answered with something that is not a result.
         """
-        name = f"{self._server}:{tool}"
+        return await self._answer(
+            f"{self._server}:{tool}", timeout_s, lambda call: self._called(call, tool, dict(arguments))
+        )
+
+    async def read(self, uri: str, timeout_s: float) -> ReadResourceResult:
+        """Read a resource once.
+
+        Raises:
+            NotDeliveredError: it was not asked for.
+            ToolServerDownError: the connection broke meanwhile.
+            ToolTimeoutError: no answer in time.
+            ToolError: there is no such resource, or the server answered with something that is not one.
+        """
+        return await self._answer(f"{self._server}:{uri}", timeout_s, lambda _: self.client.read_resource(uri))
+
+    async def _answer(self, name: str, timeout_s: float, ask: Callable[[CallUnderWay], Awaitable[_Answer]]) -> _Answer:
         receipt = Receipt()
         try:
             with (
@@ -128,7 +145,7 @@ class McpConnection:
                 anyio.fail_after(timeout_s) as limit,
                 self._questions.of_call(limit, timeout_s) as call,
             ):
-                return await self._called(call, tool, dict(arguments))
+                return await ask(call)
         except TimeoutError:
             raise ToolTimeoutError(name, timeout_s) from None
         except MCPError as error:

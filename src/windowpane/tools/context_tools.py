@@ -92,6 +92,10 @@ class WithContextTools:
             return await _get(self._sets, arguments)
         raise ToolServerDownError(server, f"it has no tool {tool!r}")
 
+    async def read(self, server: str, uri: str) -> ToolOutput:
+        """Read a resource; see `Toolbox.read`."""
+        return await self._toolbox.read(server, uri)
+
 
 def shown(sets: ContextSets, set_name: str | None = None) -> str:
     """Return sets as the model reads them: one of them, also when it is empty, or all there are."""

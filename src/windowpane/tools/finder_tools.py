@@ -1,7 +1,7 @@
-"""The finders: three built-in tools by which a model asks for what was not sent.
+"""The finders: built-in tools by which a model asks for what was not sent.
 
-They are offered when `agent` items were left out of a request. `request/finders.py` answers them: what they find is
-added to the request of the same turn.
+Three are offered when `agent` items were left out of a request, and what they find is added to the request of the same
+turn. `read_resource` is offered when the result of a tool has named a resource. `request/finders.py` answers them.
 """
 
 from typing import Any
@@ -41,5 +41,13 @@ READ_REFERENCE = Tool(
 FINDERS: dict[ItemType, tuple[Tool, ...]] = {"tool": (FIND_TOOLS,), "reference": (FIND_REFERENCES, READ_REFERENCE)}
 """The finders by the kind of item that they find."""
 
-FINDER_REFS = {tool.ref: tool for tools in FINDERS.values() for tool in tools}
+READ_RESOURCE = Tool(
+    server=BUILT_IN_SERVER,
+    name="read_resource",
+    description="Read a resource that the result of a tool named, as [resource <uri> …].",
+    parameters={"type": "object", "properties": {"uri": {"type": "string"}}, "required": ["uri"]},
+    permission="not_required",
+)
+
+FINDER_REFS = {tool.ref: tool for tools in (*FINDERS.values(), (READ_RESOURCE,)) for tool in tools}
 """The finders by their names."""

@@ -10,7 +10,7 @@ from typing import Any, Self
 
 from windowpane.context.items import IncludeMode, Permission, Tool
 from windowpane.context.text import valid_unicode
-from windowpane.errors import ToolServerDownError
+from windowpane.errors import ToolError, ToolServerDownError
 from windowpane.tools.base import ServerConfig, ServerStatus, ToolOutput
 
 
@@ -77,6 +77,10 @@ class FunctionToolbox:
         if not isinstance(output, str):  # pyright: ignore[reportUnnecessaryIsInstance] - types are not checked at run time
             return ToolOutput(f"The tool returned {type(output).__name__}, which is not a text.", is_error=True)
         return ToolOutput(output)
+
+    async def read(self, server: str, uri: str) -> ToolOutput:
+        """Refuse: functions have no resources."""
+        raise ToolError(f"{server} has no resource {uri}")
 
 
 def _tool(server: str, tool: FunctionTool) -> Tool:

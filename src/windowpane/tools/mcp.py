@@ -89,12 +89,26 @@ class McpToolbox:
             ToolTimeoutError: no answer within the server's `timeout_s`.
             ToolError: the server answered with something that is not a result.
         """
-        supervisor = self._supervisors.get(server)
-        if supervisor is None:
-            raise ToolServerDownError(server, "it is not configured")
+        supervisor = self._supervisor(server)
         if fault := _unsendable(arguments):
             raise ToolError(f"{server}:{tool} was not called: {fault}")
         return await supervisor.call(tool, arguments)
+
+    async def read(self, server: str, uri: str) -> ToolOutput:
+        """Read a resource. A server that is away is tried once more first.
+
+        Raises:
+            ToolServerDownError: the server is not connected, or was lost meanwhile.
+            ToolTimeoutError: no answer within the server's `timeout_s`.
+            ToolError: the server has no such resource, or answered with something that is not one.
+        """
+        return await self._supervisor(server).read(uri)
+
+    def _supervisor(self, server: str) -> Supervisor:
+        found = self._supervisors.get(server)
+        if found is None:
+            raise ToolServerDownError(server, "it is not configured")
+        return found
 
     def _open_tasks(self) -> anyio.abc.TaskGroup:
         if self._tasks is None:

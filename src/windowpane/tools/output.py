@@ -19,21 +19,41 @@ from mcp_types import (
     ContentBlock,
     EmbeddedResource,
     ImageContent,
+    ReadResourceResult,
     ResourceLink,
     TextContent,
     TextResourceContents,
 )
 
 from windowpane.context.messages import NewFile
+from windowpane.context.text import valid_unicode
 from windowpane.tools.base import ToolOutput
 
 MAX_CHARACTERS = 100_000
 EMPTY = "(no output)"
+MOST_LINKS, LONGEST_LINK = 100, 2000
+"""Which links of one result can be followed: so many, of so many characters."""
 
 
 def output(result: CallToolResult) -> ToolOutput:
     """Return a tool's result as one text, with its files."""
-    return ToolOutput(_cut(_text(result)), is_error=result.is_error, files=tuple(_files(result.content)))
+    return ToolOutput(
+        _cut(_text(result)),
+        is_error=result.is_error,
+        files=tuple(_files(result.content)),
+        links=_links(result.content),
+    )
+
+
+def read_output(result: ReadResourceResult) -> ToolOutput:
+    """Return a resource that was read as one text, with its files."""
+    content = [EmbeddedResource(resource=resource) for resource in result.contents]
+    return ToolOutput(_cut("\n".join(map(_block, content)) or EMPTY), files=tuple(_files(content)))
+
+
+def _links(content: Sequence[ContentBlock]) -> tuple[str, ...]:
+    uris = dict.fromkeys(str(block.uri) for block in content if isinstance(block, ResourceLink))
+    return tuple(uri for uri in uris if len(uri) <= LONGEST_LINK and uri == valid_unicode(uri))[:MOST_LINKS]
 
 
 def _files(content: Sequence[ContentBlock]) -> Iterator[NewFile]:

@@ -7,11 +7,11 @@ that no caller waits for a server that is down; `connecting` is said only of the
 
 import math
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import anyio
 
@@ -24,10 +24,11 @@ from windowpane.tools.base import ServerConfig, ServerStatus, ToolOutput
 from windowpane.tools.connection import McpConnection, NotDeliveredError
 from windowpane.tools.failure import exited, too_slow, why
 from windowpane.tools.listing import Listing
-from windowpane.tools.output import output
+from windowpane.tools.output import output, read_output
 from windowpane.tools.transports import TransportState
 
 _CLOSE_S = 5.0
+_Answer = TypeVar("_Answer")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,19 +121,26 @@ class Supervisor:
 
     async def call(self, tool: str, arguments: Mapping[str, Any]) -> ToolOutput:
         """Call a tool, after one attempt to bring the server back if it is away."""
+        return output(await self._asked(lambda server: server.call(tool, arguments, self.config.timeout_s)))
+
+    async def read(self, uri: str) -> ToolOutput:
+        """Read a resource, after one attempt to bring the server back if it is away."""
+        return read_output(await self._asked(lambda server: server.read(uri, self.config.timeout_s)))
+
+    async def _asked(self, ask: Callable[[McpConnection], Awaitable[_Answer]]) -> _Answer:
         try:
-            return await self._call_once(tool, arguments)
+            return await self._asked_once(ask)
         except NotDeliveredError:
             pass
         try:
-            return await self._call_once(tool, arguments)
+            return await self._asked_once(ask)
         except NotDeliveredError as again:
             raise ToolServerDownError(self.config.name, str(again)) from None
 
-    async def _call_once(self, tool: str, arguments: Mapping[str, Any]) -> ToolOutput:
+    async def _asked_once(self, ask: Callable[[McpConnection], Awaitable[_Answer]]) -> _Answer:
         connection = await self._connected()
         try:
-            return output(await connection.call(tool, arguments, self.config.timeout_s))
+            return await ask(connection)
         except NotDeliveredError as error:
             self._lose(connection, str(error))
             raise

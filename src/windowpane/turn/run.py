@@ -26,7 +26,7 @@ from windowpane.context.events import (
 from windowpane.context.ids import BlobHash
 from windowpane.context.items import ItemRef
 from windowpane.context.messages import Attachment, ToolCall, ToolCallApproval, ToolResult
-from windowpane.context.request import Request, RequestMessage
+from windowpane.context.request import Found, Request, RequestMessage
 from windowpane.context.session import OpenTurn, SessionState, is_for_client
 from windowpane.context.text import valid_unicode
 from windowpane.errors import ModelStreamBrokenError, ToolError, TooManyModelCallsError
@@ -41,7 +41,7 @@ from windowpane.text.result_files import take_files
 from windowpane.text.tokens import count, counted_tokens, cut_to, message_tokens
 from windowpane.tools.asking import calling
 from windowpane.tools.base import Toolbox, ToolOutput
-from windowpane.tools.finder_tools import FINDER_REFS
+from windowpane.tools.finder_tools import FINDER_REFS, READ_RESOURCE
 from windowpane.tools.permissions import Verdict
 from windowpane.turn.asking.caller import AppendToTurn, TurnCaller, WaitForAnswer
 from windowpane.turn.sources import TurnEnd
@@ -283,15 +283,17 @@ async def _run_tool(turn: TurnRun, state: SessionState, open_turn: OpenTurn, run
                 step=len(open_turn.steps),
                 room_tokens=_room(turn.request, open_turn),
             )
-        output = ToolOutput(found.text, found.is_error)
+        output = ToolOutput(found.text, found.is_error, found.files)
     else:
         output = await _called(turn, state, run_tool)
+    if output.links:
+        found = _followed(turn, open_turn, run_tool.ref, output.links)
     request = found.request or turn.request
     room = _room(request, open_turn)
     files, notes = await take_files(output.files, request.context.settings, room - count(output.content))
     fits = fitted(request, open_turn, valid_unicode(output.content + notes), files.attachments)
     took_ms = round((monotonic() - started) * 1000)
-    result = ToolResult(run_tool.call.id, fits, output.is_error, took_ms, files.attachments)
+    result = ToolResult(run_tool.call.id, fits, output.is_error, took_ms, files.attachments, output.links)
     called, texts = embeddings.release()
     if found.request is None:
         return _Ran(result, request, tuple(called), {**texts, **files.blobs})
@@ -299,7 +301,14 @@ async def _run_tool(turn: TurnRun, state: SessionState, open_turn: OpenTurn, run
     name, blobs = to_blobs(request, found.items)
     step = len(open_turn.steps) + 1
     built = RequestBuilt(turn=turn.number, request=name, catalog=request.context.catalog, step=step, carry=carry)
-    return _Ran(result, request, (*called, built), {**texts, **blobs})
+    return _Ran(result, request, (*called, built), {**texts, **blobs, **files.blobs})
+
+
+def _followed(turn: TurnRun, open_turn: OpenTurn, ref: ItemRef, links: Sequence[str]) -> FinderAnswer:
+    """Return the request with the tool that reads resources, after a result has named some."""
+    named = Found(step=len(open_turn.steps), finder=str(ref), query=links[0])
+    request = turn.finders.with_reader(turn.request, named, _room(turn.request, open_turn))
+    return FinderAnswer(text="", request=request, items={READ_RESOURCE.ref: READ_RESOURCE})
 
 
 async def _called(turn: TurnRun, state: SessionState, run_tool: RunTool) -> ToolOutput:

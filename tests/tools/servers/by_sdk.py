@@ -71,6 +71,40 @@ def shapes(kind: str) -> CallToolResult:
     return CallToolResult(content=contents[kind], structured_content=structured)
 
 
+PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+
+
+@server.tool()
+def search_files(query: str) -> CallToolResult:
+    """Name the files that match."""
+    names = ["notes.txt", "pixel.png", "long.txt", "gone.txt"] if query else []
+    return CallToolResult(content=[ResourceLink(uri=f"memo://{name}", name=name) for name in names])
+
+
+@server.resource("memo://notes.txt")
+def notes() -> str:
+    """Return a text."""
+    return "The door code is 4711."
+
+
+@server.resource("memo://long.txt")
+def long_text() -> str:
+    """Return a text that is longer than a result may be."""
+    return "x" * 3_000_000
+
+
+@server.resource("memo://pixel.png", mime_type="image/png")
+def pixel() -> bytes:
+    """Return an image."""
+    return base64.b64decode(PIXEL)
+
+
+@server.resource("memo://secret.txt")
+def secret() -> str:
+    """Return what no result names."""
+    return "Secret."
+
+
 @server.tool()
 async def sleep(seconds: float, ctx: Context, reports: int = 0) -> str:
     """Sleep."""

@@ -1342,7 +1342,7 @@ export type Fork = {
   name?: string | null
 }
 
-/** How the model asked for an item in the middle of a turn: in which step, by which finder, with which words. `score` is how well the item matched the words; None where it was named. `pages` are those of a reference that were read. */
+/** How the model asked for an item in the middle of a turn: in which step, by which finder, with which words. The tool that reads resources is not asked for: `finder` is the tool whose result named one, `query` its address. `score` is how well the item matched the words; None where it was named. `pages` are those of a reference that were read. */
 export type Found = {
   step: number
   finder: string
@@ -3268,22 +3268,24 @@ export type ToolQuestion = {
   url: string
 }
 
-/** What came back from a tool call, as the text that the model is given, and images and documents beside it. */
+/** What came back from a tool call, as the text that the model is given, and images and documents beside it. `links` are the addresses of the server's resources that it named. */
 export type ToolResultInput = {
   call_id: string
   content: string
   is_error?: boolean
   latency_ms?: number
   attachments?: AttachmentInput[]
+  links?: string[]
 }
 
-/** What came back from a tool call, as the text that the model is given, and images and documents beside it. */
+/** What came back from a tool call, as the text that the model is given, and images and documents beside it. `links` are the addresses of the server's resources that it named. */
 export type ToolResult = {
   call_id: string
   content: string
   is_error: boolean
   latency_ms: number
   attachments: Attachment[]
+  links: string[]
 }
 
 /** One tool call ended, well or not. */

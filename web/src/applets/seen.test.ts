@@ -15,7 +15,7 @@ function said(turn: number, tool: string, args: object, content: string, is_erro
     text: '',
     thinking: '',
     tool_calls: [{ id: 'c', offered_name: tool, arguments: JSON.stringify(args), ref: null }],
-    results: [{ call_id: 'c', content, is_error, latency_ms: 0, attachments: [] }],
+    results: [{ call_id: 'c', content, is_error, latency_ms: 0, attachments: [], links: [] }],
     usage,
     model: '',
     finish_reason: '',

@@ -190,7 +190,7 @@ def carry_change(request: Request, plan: CarryPlan, through_seq: int) -> CarryCh
 
 
 def found_tools(request: Request, before: Carried) -> tuple[Request, CarryChange | None]:
-    """Return the request after the model has asked for tools in the middle of a turn, and what stands from then on.
+    """Return the request after tools were added in the middle of a turn, and what stands from then on.
 
     Where all tools stand in one list, that list is another one now: a re-base. The second is None where nothing is
     carried.
@@ -201,8 +201,8 @@ def found_tools(request: Request, before: Carried) -> tuple[Request, CarryChange
     known = {item.ref for item in before.items}
     new = [item for item in context.items if item.found and item.ref not in known and _enters(item)]
     prefix, rebase = before.prefix, None
-    if new and context.settings.additions is None:
-        rebase = _asked_for(before.prefix)
+    if context.settings.additions is None and len(request.tools) > prefix.tool_count:
+        rebase = _asked_for(before.prefix, "the model asked for tools" if new else "a result named resources")
         rules = CacheRules(read=0.0, write=prefix.rewrite_price, input_usd=prefix.input_usd)
         prefix = prefix_of(built(request), before, rebase, rules, cold=False)
         request = replace(
@@ -218,11 +218,11 @@ def found_tools(request: Request, before: Carried) -> tuple[Request, CarryChange
     )
 
 
-def _asked_for(prefix: SentPrefix) -> Rebase:
+def _asked_for(prefix: SentPrefix, why: str) -> Rebase:
     price = round(prefix.rewrite_price * prefix.tokens, 1)
     return Rebase(
         code="tools",
-        reason="the model asked for tools, and the list of tools changed",
+        reason=f"{why}, and the list of tools changed",
         rewritten_tokens=prefix.tokens,
         price_tokens=price,
         price_usd=None if prefix.input_usd is None else round(price * prefix.input_usd, 8),
