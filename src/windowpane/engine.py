@@ -57,6 +57,7 @@ from windowpane.sessions.items import SessionItems
 from windowpane.sessions.lifecycle import SessionLifecycle
 from windowpane.sessions.past_calls import PastCalls
 from windowpane.sessions.past_requests import PastRequests
+from windowpane.sessions.references import SessionReferences
 from windowpane.sessions.toolboxes import Toolboxes
 from windowpane.sessions.working import WorkingContext
 from windowpane.stores.base import Store
@@ -116,9 +117,8 @@ class Engine:
         self._selector, self._search_engine = selector or NoSelector(), search_engine
         self._states = Sessions(store, touch_every_s=touch_every_s)
         self._toolboxes = Toolboxes(toolbox)
-        self.working = WorkingContext(self._states)
         self._leases, self.costs = Leases(store, lease_s), Costs(store, models, cost_limits or CostLimits())
-        self.fetched = Fetching(self._states, pages, self._leases)
+        self.working, self.fetched = WorkingContext(self._states), Fetching(self._states, pages, self._leases)
         window = partial(memory_window, models)
         self._memory = Memory(self._states, self.costs.open, history, window, models.window_tokens)
         self._own_bus, self.bus, self.admission = bus, bus or store.bus, Admission(max_turns)
@@ -142,6 +142,7 @@ class Engine:
             self._states, agents, self._toolboxes, self._memory, self._runner, self._warm_agent, models.check_name
         )
         self.conversations = Conversations(self._states, agents, self._memory, self._leases)
+        self.references = SessionReferences(self._states, agents, self._leases, limit_bytes=attachment_bytes)
         self.items = SessionItems(self._states, agents, self._toolboxes)
         self.agent_items = AgentItems(self._states, agents, self._toolboxes, self._selector, self._memory)
         self.past = PastRequests(self._states)

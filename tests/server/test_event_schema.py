@@ -37,6 +37,8 @@ from windowpane.context.events import (
     QuestionAnswered,
     QuestionAsked,
     Recorded,
+    ReferenceAdded,
+    ReferenceRemoved,
     RequestBuilt,
     ServerArrived,
     SessionContext,
@@ -52,7 +54,7 @@ from windowpane.context.events import (
 )
 from windowpane.context.fetched import Fetched
 from windowpane.context.ids import BlobHash, SessionId
-from windowpane.context.items import rule_ref, tool_ref
+from windowpane.context.items import OwnReference, rule_ref, tool_ref
 from windowpane.context.messages import Source, Step, ToolCall, ToolQuestion, ToolResult, Usage
 from windowpane.context.summary import Summary
 from windowpane.testing import World
@@ -66,6 +68,10 @@ EVENTS: tuple[Event, ...] = (
     ItemAdded(item=SessionItem(rule_ref("brief"), "manual"), actor="model"),
     ItemRemoved(ref=rule_ref("brief"), actor="user"),
     ItemReadmitted(ref=rule_ref("brief"), actor="user"),
+    ReferenceAdded(
+        reference=OwnReference(name="zoo", file="zoo.txt", blob=BlobHash("c" * 64), characters=4), actor="user"
+    ),
+    ReferenceRemoved(name="zoo", actor="user"),
     ServerArrived(server="notes", items=(SessionItem(tool_ref("notes", "read"), "always"),)),
     MessageAdded(role="user", content="Hello", tokens=1, source="{}"),
     MessageRemoved(seq=6, tokens=1, erased=(BlobHash("b" * 64),), drops_summary=True),

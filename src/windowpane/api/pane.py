@@ -25,6 +25,7 @@ from windowpane.api.sessions import (
     FindView,
     ItemsChange,
     MessagePage,
+    ReferencesApi,
     SessionListView,
     SessionView,
     SetWish,
@@ -55,7 +56,7 @@ from windowpane.context.summary import Summary
 Role = Literal["user", "assistant", "system"]
 
 
-class SessionsApi(CallsApi, Protocol):
+class SessionsApi(CallsApi, ReferencesApi, Protocol):
     """Sessions: begin, list, read, change, delete."""
 
     async def create(

@@ -4,14 +4,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
-from typing import Literal
+from typing import Literal, Protocol
 
 from windowpane.context.calls import Origin
 from windowpane.context.events import Branch, SessionItem
 from windowpane.context.fetched import FetchedKind
 from windowpane.context.ids import BlobHash, SessionId
-from windowpane.context.items import IncludeMode, ItemRef, ItemType
-from windowpane.context.messages import Message, ToolCall, ToolQuestion, Usage
+from windowpane.context.items import IncludeMode, ItemRef, ItemType, OwnReference
+from windowpane.context.messages import Message, NewFile, ToolCall, ToolQuestion, Usage
 from windowpane.context.session import Mode, SessionSettings
 from windowpane.context.sets import ChangeMode, ContextSets
 from windowpane.context.summary import Summary
@@ -70,7 +70,7 @@ class SessionView:
     `title` is its name, or how its conversation begins. `excluded` are items that were removed or excluded by hand, and
     are not selected for its requests. `branch_of` is where a session that was forked began. `origin` is the program
     whose calls were recorded; null: a session of an agent. Turns that were erased are not in `turn_count`; numbers go
-    on after them: `last_turn` is the latest.
+    on after them: `last_turn` is the latest. `own_references` are those that the session made from files.
     """
 
     id: SessionId
@@ -99,6 +99,7 @@ class SessionView:
     updated_at: datetime | None
     open_turn: OpenTurnView | None
     branch_of: Branch | None = None
+    own_references: tuple[OwnReference, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,6 +134,42 @@ class ItemsView:
     """The items of a session, and how each came in."""
 
     items: tuple[SessionItem, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ReferencesView:
+    """The references that a session made from files, in the order in which they came.
+
+    After a removal, `remains` says in plain words what keeps the text.
+    """
+
+    references: tuple[OwnReference, ...]
+    remains: tuple[str, ...] = ()
+
+
+class ReferencesApi(Protocol):
+    """References that a session makes from files. They are selected as the agent's are, for this session alone."""
+
+    async def own_references(self, session_id: str) -> ReferencesView:
+        """Return the references that a session made from files."""
+        ...
+
+    async def add_reference(self, session_id: str, file: NewFile) -> ReferencesView:
+        """Make a reference from the words of a text file, PDF or Word document. The same file again changes nothing.
+
+        Raises:
+            InvalidInputError: the file has no words that can be read, is too large, or there are too many.
+        """
+        ...
+
+    async def remove_reference(self, session_id: str, name: str) -> ReferencesView:
+        """Take such a reference out, and erase its words unless the records of turns keep them; `remains` says which.
+
+        Raises:
+            UnknownItemError: the session has made no such reference.
+            SessionBusyError: a turn is running.
+        """
+        ...
 
 
 @dataclass(frozen=True, slots=True)

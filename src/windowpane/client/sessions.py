@@ -16,6 +16,7 @@ from windowpane.api.sessions import (
     ItemsChange,
     ItemsView,
     MessagePage,
+    ReferencesView,
     SessionListView,
     SessionView,
     SetWish,
@@ -28,6 +29,7 @@ from windowpane.client.connection import Connection, item_path, keyed, matching,
 from windowpane.context.events import SessionItem
 from windowpane.context.fetched import Fetched, FetchedKind
 from windowpane.context.items import ItemRef, as_ref
+from windowpane.context.messages import NewFile, as_text
 from windowpane.context.sets import ChangeMode, ContextSets
 from windowpane.context.summary import Summary
 
@@ -185,6 +187,20 @@ class RemoteSessions:
         ref = as_ref(item)
         path = f"{session_path(session_id)}/excluded/{item_path(ref)}"
         return await self._server.send(ItemsChange, "DELETE", path, params={"server": ref.server})
+
+    async def own_references(self, session_id: str) -> ReferencesView:
+        """Return the references that a session made from files."""
+        return await self._server.get(ReferencesView, f"{session_path(session_id)}/references")
+
+    async def add_reference(self, session_id: str, file: NewFile) -> ReferencesView:
+        """Make a reference from a file."""
+        body = {"name": file.name, "data": as_text(file.data)}
+        return await self._server.send(ReferencesView, "POST", f"{session_path(session_id)}/references", body)
+
+    async def remove_reference(self, session_id: str, name: str) -> ReferencesView:
+        """Take such a reference out."""
+        path = f"{session_path(session_id)}/references/{quote(name, safe='')}"
+        return await self._server.send(ReferencesView, "DELETE", path)
 
     async def context(self, session_id: str) -> ContextSets:
         """Return the working context."""

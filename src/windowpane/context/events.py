@@ -14,7 +14,7 @@ from windowpane.context.calls import CallEnded, CallSent, ModelPrice, Origin, Sm
 from windowpane.context.carried import CarryChange
 from windowpane.context.fetched import Fetched, FetchedKind
 from windowpane.context.ids import Actor, BlobHash, SessionId
-from windowpane.context.items import ItemRef, SessionMode
+from windowpane.context.items import ItemRef, OwnReference, SessionMode
 from windowpane.context.messages import (
     AnswerAction,
     Attachment,
@@ -54,8 +54,7 @@ class Branch:
 class SessionCreated:
     """A session began, with every `always` item of its agent. `servers` are the tool servers that were ready.
 
-    `branch_of` is set for a session that was forked, and `origin` is the program of a recorded session, which has no
-    agent.
+    `branch_of` is set for a forked session, and `origin` is the program of a recorded session, which has no agent.
     """
 
     agent: str
@@ -117,6 +116,24 @@ class ItemReadmitted:
     ref: ItemRef
     actor: Actor
     type: Literal["item.readmitted"] = "item.readmitted"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReferenceAdded:
+    """A file became a reference of this session."""
+
+    reference: OwnReference
+    actor: Actor
+    type: Literal["reference.added"] = "reference.added"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReferenceRemoved:
+    """A reference that the session had made from a file is gone."""
+
+    name: str
+    actor: Actor
+    type: Literal["reference.removed"] = "reference.removed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -393,6 +410,8 @@ Event = (
     | ItemAdded
     | ItemRemoved
     | ItemReadmitted
+    | ReferenceAdded
+    | ReferenceRemoved
     | ServerArrived
     | MessageAdded
     | MessageRemoved

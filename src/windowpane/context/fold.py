@@ -3,13 +3,12 @@
 `apply(state, recorded)` is the only place where events get their meaning.
 """
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields, replace
 from datetime import datetime
 from functools import singledispatch
 from operator import attrgetter
-from typing import Any, cast
+from typing import Any
 
 from windowpane.context.calls import TokenFactor
 from windowpane.context.carried import Carried, CarryChange
@@ -32,6 +31,8 @@ from windowpane.context.events import (
     QuestionAnswered,
     QuestionAsked,
     Recorded,
+    ReferenceAdded,
+    ReferenceRemoved,
     RequestBuilt,
     Sealed,
     ServerArrived,
@@ -45,7 +46,7 @@ from windowpane.context.events import (
     only_looks,
 )
 from windowpane.context.ids import SessionId, is_unlisted, owner_of
-from windowpane.context.items import BUILT_IN_SERVER
+from windowpane.context.items import BUILT_IN_SERVER, reference_ref
 from windowpane.context.messages import (
     ApprovalMessage,
     AssistantMessage,
@@ -66,7 +67,7 @@ from windowpane.context.session import (
     TurnKeys,
     TurnStarts,
 )
-from windowpane.context.sets import MAX_ITEM_CHARACTERS, is_absolute
+from windowpane.context.sets import paths_in
 from windowpane.errors import StoreEncryptedError
 
 RECENT_MESSAGES = 128
@@ -165,6 +166,24 @@ def _(event: ItemRemoved, state: SessionState, recorded: Recorded) -> SessionSta
 @_meaning.register
 def _(event: ItemReadmitted, state: SessionState, recorded: Recorded) -> SessionState:
     return _with(state, removed=state.removed - {event.ref})
+
+
+@_meaning.register
+def _(event: ReferenceAdded, state: SessionState, recorded: Recorded) -> SessionState:
+    others = tuple(own for own in state.own_references if own.name != event.reference.name)
+    removed = state.removed - {event.reference.ref}
+    return _with(state, own_references=(*others, event.reference), removed=removed)
+
+
+@_meaning.register
+def _(event: ReferenceRemoved, state: SessionState, recorded: Recorded) -> SessionState:
+    ref = reference_ref(event.name)
+    return _with(
+        state,
+        own_references=tuple(own for own in state.own_references if own.ref != ref),
+        context_items=tuple(item for item in state.context_items if item.ref != ref),
+        removed=state.removed - {ref},
+    )
 
 
 @_meaning.register
@@ -440,32 +459,6 @@ def _touched(step: Step) -> Iterator[str]:
     for call in step.tool_calls:
         if call.ref is not None and call.ref.server != BUILT_IN_SERVER:
             yield from paths_in(call.arguments)
-
-
-def paths_in(arguments: str) -> tuple[str, ...]:
-    """Return the absolute paths among a tool call's arguments, each once."""
-    try:
-        body: object = json.loads(arguments or "{}")
-        return tuple(dict.fromkeys(_paths(body)))
-    except (ValueError, RecursionError):
-        return ()
-
-
-def _paths(value: object) -> Iterator[str]:
-    if isinstance(value, str):
-        if (
-            "\n" not in value
-            and len(value) <= MAX_ITEM_CHARACTERS
-            and is_absolute(value)
-            and not value.startswith("//")
-        ):
-            yield value
-    elif isinstance(value, dict):
-        for part in cast("dict[str, object]", value).values():
-            yield from _paths(part)
-    elif isinstance(value, list):
-        for part in cast("list[object]", value):
-            yield from _paths(part)
 
 
 def _changed(settings: SessionSettings, changes: Mapping[str, Any]) -> SessionSettings:

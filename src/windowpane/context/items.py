@@ -104,7 +104,10 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """Knowledge that the model may draw upon. `related` names references worth reading next."""
+    """Knowledge that the model may draw upon. `related` names references worth reading next.
+
+    One that is a session's `own` was made from a file there, and is not the agent's.
+    """
 
     name: str
     text: str
@@ -115,6 +118,23 @@ class Reference:
     version: str = ""
     related: tuple[str, ...] = ()
     title: str = ""
+    own: bool = False
+
+    @property
+    def ref(self) -> ItemRef:
+        """Return this reference's name."""
+        return reference_ref(self.name)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnReference:
+    """A reference that one session made from a file. `blob` names its definition, `characters` is how long it is."""
+
+    name: str
+    file: str
+    blob: BlobHash
+    characters: int
+    origin: Literal["this session"] = "this session"
 
     @property
     def ref(self) -> ItemRef:

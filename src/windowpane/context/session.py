@@ -21,7 +21,7 @@ from windowpane.context.events import (
 )
 from windowpane.context.fetched import Fetched
 from windowpane.context.ids import BlobHash, SessionId
-from windowpane.context.items import CLIENT_SERVER, ItemRef
+from windowpane.context.items import CLIENT_SERVER, ItemRef, OwnReference
 from windowpane.context.messages import (
     AssistantMessage,
     Attachment,
@@ -244,6 +244,7 @@ class SessionState:
     settings: SessionSettings = SessionSettings()
     context_items: tuple[SessionItem, ...] = ()
     removed: frozenset[ItemRef] = frozenset()
+    own_references: tuple[OwnReference, ...] = ()
     servers: frozenset[str] = frozenset()
     allowed_tools: frozenset[ItemRef] = frozenset()
     recent: tuple[Message, ...] = ()
@@ -299,6 +300,10 @@ class SessionState:
     def holds(self, ref: ItemRef) -> bool:
         """Tell whether an item is in the session."""
         return any(item.ref == ref for item in self.context_items)
+
+    def owns(self, ref: ItemRef) -> bool:
+        """Tell whether an item is a reference that the session made from a file."""
+        return any(own.ref == ref for own in self.own_references)
 
 
 def named_links(state: SessionState) -> dict[str, str]:

@@ -4,11 +4,12 @@ One function changes them, for the model's tool, the API, the command line and t
 never drops anything silently, and what exceeds the caps changes nothing.
 """
 
+import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath, PureWindowsPath
-from typing import Literal
+from typing import Literal, cast
 
 KNOWN_SETS = ("files", "applet", "endpoints", "ports")
 MAX_PER_SET = 10
@@ -188,3 +189,29 @@ def _warnings(name: str, items: Sequence[str]) -> tuple[str, ...]:
     if name in KNOWN_SETS or not items:
         return ()
     return (f'Unknown set name: "{name}" (typo?) Known: {", ".join(KNOWN_SETS)}.',)
+
+
+def paths_in(arguments: str) -> tuple[str, ...]:
+    """Return the absolute paths among a tool call's arguments, each once."""
+    try:
+        body: object = json.loads(arguments or "{}")
+        return tuple(dict.fromkeys(_paths(body)))
+    except (ValueError, RecursionError):
+        return ()
+
+
+def _paths(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        if (
+            "\n" not in value
+            and len(value) <= MAX_ITEM_CHARACTERS
+            and is_absolute(value)
+            and not value.startswith("//")
+        ):
+            yield value
+    elif isinstance(value, dict):
+        for part in cast("dict[str, object]", value).values():
+            yield from _paths(part)
+    elif isinstance(value, list):
+        for part in cast("list[object]", value):
+            yield from _paths(part)

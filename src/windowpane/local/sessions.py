@@ -13,6 +13,7 @@ from windowpane.api.sessions import (
     FindView,
     ItemsChange,
     MessagePage,
+    ReferencesView,
     SessionListView,
     SessionView,
     SetWish,
@@ -24,6 +25,7 @@ from windowpane.context.events import MessageAdded, SessionCreated, SessionItem
 from windowpane.context.fetched import Fetched, FetchedKind
 from windowpane.context.ids import BlobHash, SessionId, keyed_session_id
 from windowpane.context.items import ItemRef, as_ref
+from windowpane.context.messages import NewFile
 from windowpane.context.session import SessionState
 from windowpane.context.sets import ChangeMode, ContextSets
 from windowpane.context.summary import Summary
@@ -217,6 +219,20 @@ class LocalSessions:
     async def readmit_item(self, session_id: str, item: ItemRef | str) -> ItemsChange:
         """Let an item that was removed or excluded be selected again."""
         return items_change(await self._engine.items.readmit(await self._bound.own(session_id), as_ref(item)))
+
+    async def own_references(self, session_id: str) -> ReferencesView:
+        """Return the references that a session made from files."""
+        return ReferencesView((await self._state(session_id)).own_references)
+
+    async def add_reference(self, session_id: str, file: NewFile) -> ReferencesView:
+        """Make a reference from a file."""
+        state = await self._engine.references.add(await self._bound.own(session_id), file)
+        return ReferencesView(state.own_references)
+
+    async def remove_reference(self, session_id: str, name: str) -> ReferencesView:
+        """Take such a reference out."""
+        erasure = await self._engine.references.remove(await self._bound.own(session_id), name)
+        return ReferencesView(erasure.state.own_references, erasure.remains)
 
     async def context(self, session_id: str) -> ContextSets:
         """Return the working context."""

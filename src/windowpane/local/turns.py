@@ -75,8 +75,9 @@ class LocalTurns:
 
     async def context(self, session_id: str, turn: int) -> PastContext:
         """Return the record of a turn's request, with what has become of its items since."""
-        context = await self._engine.past.context(await self._bound.own(session_id), turn)
-        now = await self._agent_now(context.agent)
+        own = await self._bound.own(session_id)
+        context = await self._engine.past.context(own, turn)
+        now = await self._agent_now(context.agent, own)
         known: dict[str, Any] = {each.name: getattr(context, each.name) for each in fields(context)}
         known["items"] = tuple(now.past_item(item) for item in context.items)
         return PastContext(**known)
@@ -101,7 +102,7 @@ class LocalTurns:
             item=held,
             text=definition.get("text") if definition else None,
             definition=definition,
-            changed_since=(await self._agent_now(context.agent)).since(held),
+            changed_since=(await self._agent_now(context.agent, own)).since(held),
         )
 
     async def explain(self, session_id: str, turn: int, item: ItemRef | str) -> Explanation:
@@ -193,19 +194,21 @@ class LocalTurns:
         except BlobNotFoundError:
             return None
 
-    async def _agent_now(self, agent: str) -> "_AgentNow":
+    async def _agent_now(self, agent: str, session_id: SessionId) -> "_AgentNow":
+        made = {own.ref: own.blob for own in (await self._engine.sessions.get(session_id)).own_references}
         try:
             # Asked first: a server that is ready by the time of the second question has its tools then.
             servers = await self._engine.agent_items.servers(agent)
             away = frozenset(server.name for server in servers if server.state != "ready")
-            return _AgentNow({item.ref: item_hash(item) for item in await self._engine.agent_items.of(agent)}, away)
+            items = await self._engine.agent_items.of(agent)
+            return _AgentNow({item.ref: item_hash(item) for item in items} | made, away)
         except AgentNotFoundError:
-            return _AgentNow({}, frozenset())
+            return _AgentNow(made, frozenset())
 
 
 @dataclass(frozen=True, slots=True)
 class _AgentNow:
-    """What an agent has now, by hash, and which of its tool servers are away. One that was deleted has nothing."""
+    """What an agent and the session have now, by hash, and which tool servers are away. A deleted agent has nothing."""
 
     hashes: Mapping[ItemRef, BlobHash]
     away: frozenset[str]

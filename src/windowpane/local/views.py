@@ -148,6 +148,7 @@ def _facts(state: SessionState) -> dict[str, Any]:
         "updated_at": state.updated_at,
         "open_turn": _open_view(state.open_turn) if state.open_turn else None,
         "branch_of": state.branch_of,
+        "own_references": state.own_references,
     }
 
 

@@ -15,6 +15,7 @@ from windowpane.agents.base import Agent
 from windowpane.context.catalog import Catalog, CatalogEntry, Standing
 from windowpane.context.ids import BlobHash, content_hash
 from windowpane.context.items import AgentText, Item, Reference, Rule, Tool, definition
+from windowpane.request.record import is_own
 from windowpane.tools.base import ServerStatus
 
 KEPT_CATALOGS = 8
@@ -59,7 +60,7 @@ def keep_catalog(agent: Agent, servers: Iterable[ServerStatus]) -> KeptCatalog:
     for item in sorted((*agent.rules, *agent.references, *tools), key=lambda item: item.ref.sort_key):
         text = definition(item)
         name = content_hash(text)
-        blobs[name] = AgentText(text)
+        blobs[name] = text if is_own(item) else AgentText(text)
         entries.append(
             CatalogEntry(
                 type=item.ref.type,

@@ -15,7 +15,7 @@ from pydantic_core import from_json
 from windowpane.context.events import Recorded, RequestBuilt
 from windowpane.context.identity_cache import cached_by_identity
 from windowpane.context.ids import BlobHash, content_hash
-from windowpane.context.items import CLIENT_SERVER, AgentText, Item, ItemRef, definition, item_hash
+from windowpane.context.items import CLIENT_SERVER, AgentText, Item, ItemRef, Reference, definition, item_hash
 from windowpane.context.messages import SentFile, ToolCall
 from windowpane.context.request import OfferedTool, PartKind, Query, Request, RequestContext, RequestMessage, Role
 from windowpane.errors import BlobNotFoundError
@@ -79,10 +79,10 @@ def _reply_options(demands: dict[str, Any]) -> dict[str, Any]:
 
 def to_blobs(request: Request, items: Mapping[ItemRef, Item]) -> tuple[BlobHash, dict[BlobHash, str]]:
     """Return the name of the record and every text that must be stored with it."""
-    body, blobs = _kept_of(request)
+    body, blobs = _kept_of(request, own=any(map(is_own, items.values())))
     for item in (*request.context.items, *request.context.carried):
         if item.hash and (found := items.get(item.ref)) is not None and item_hash(found) == item.hash:
-            blobs[item.hash] = _shared(item.ref, definition(found))
+            blobs[item.hash] = definition(found) if is_own(found) else _shared(item.ref, definition(found))
     text = _KEPT.dump_json(body).decode()
     name = content_hash(text)
     return name, {**blobs, name: text}
@@ -93,7 +93,14 @@ def _shared(ref: ItemRef, text: str) -> str:
     return text if ref.server == CLIENT_SERVER else AgentText(text)
 
 
-def _kept_of(request: Request) -> tuple[_Kept, dict[BlobHash, str]]:
+def is_own(item: Item) -> bool:
+    """Tell whether an item is the session's own: its words are not shared with other sessions."""
+    return isinstance(item, Reference) and item.own
+
+
+def _kept_of(request: Request, *, own: bool = False) -> tuple[_Kept, dict[BlobHash, str]]:
+    """Return what is kept of a request, and its texts. With `own` its references are not the agent's alone."""
+    of_agent = _AGENT_PARTS - {"references"} if own else _AGENT_PARTS
     blobs: dict[BlobHash, str] = {}
 
     def kept(text: str) -> BlobHash:
@@ -111,7 +118,7 @@ def _kept_of(request: Request) -> tuple[_Kept, dict[BlobHash, str]]:
             _KeptMessage(
                 role=message.role,
                 part=message.part,
-                content=kept(AgentText(message.content) if message.part in _AGENT_PARTS else message.content),
+                content=kept(AgentText(message.content) if message.part in of_agent else message.content),
                 name=message.name,
                 tool_calls=message.tool_calls,
                 tool_call_id=message.tool_call_id,

@@ -61,6 +61,7 @@ class Corpus:
         self._starts = np.concatenate(([0], np.cumsum(sizes)[:-1])).astype(np.intp)
         self.texts = [text for _, texts, _ in cut for text in texts]
         self.passage_keys: list[Key] = [key for _, _, keys in cut for key in keys]
+        self._shared = {key for doc, (_, _, keys) in zip(documents, cut, strict=True) if doc.shared for key in keys}
         self._rows: dict[Key, list[int]] = {}
         for row, key in enumerate(self.passage_keys):
             self._rows.setdefault(key, []).append(row)
@@ -106,6 +107,10 @@ class Corpus:
             if self._matrix is not None and row >= 0 and self._known[row]:
                 found[key] = self._matrix[row].astype(np.int16)
         return found
+
+    def to_keep(self, vectors: Mapping[Key, Stored]) -> dict[Key, Stored]:
+        """Return those of the vectors that may be kept on disk: what belongs to one session may not."""
+        return {key: vector for key, vector in vectors.items() if key in self._shared}
 
     def expect(self, dimensions: int) -> None:
         """Forget vectors of another length: whatever made them no longer answers under this name."""

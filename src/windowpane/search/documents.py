@@ -22,12 +22,16 @@ REMEMBERED_DOCUMENTS = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """The searchable side of one item. `body` is its text, or the parameters of a tool, one to a line."""
+    """The searchable side of one item. `body` is its text, or the parameters of a tool, one to a line.
+
+    What is not `shared` belongs to one session: nothing of it is kept on disk.
+    """
 
     key: ItemRef
     name: str
     description: str = ""
     body: str = ""
+    shared: bool = True
 
     @property
     def domain(self) -> Domain:
@@ -55,7 +59,8 @@ def document(item: Item) -> Document:
     if isinstance(item, Tool):
         return Document(item.ref, item.name, item.description, "\n".join(_parameters(item.parameters)))
     description = ". ".join(part for part in (_own_title(item), item.description) if part)
-    return Document(item.ref, item.name, description, item.text)
+    shared = not (isinstance(item, Reference) and item.own)
+    return Document(item.ref, item.name, description, item.text, shared)
 
 
 def _own_title(item: Rule | Reference) -> str:

@@ -280,7 +280,7 @@ class ItemIndex:
                     for other in corpora:
                         other.fill(vectors)
                     if self._cache is not None:
-                        await anyio.to_thread.run_sync(self._cache.write, vectors)
+                        await anyio.to_thread.run_sync(self._cache.write, corpus.to_keep(vectors))
                     self._report(corpora)
 
     async def _embed(self, texts: Sequence[str]) -> Mapping[Key, Stored] | None:

@@ -1,8 +1,9 @@
-"""What routes take from paths and queries, described once."""
+"""What several routes take, described once: from paths and queries, and files in bodies."""
 
 from typing import Annotated
 
 from fastapi import Path, Query
+from pydantic import Base64Bytes, BaseModel, ConfigDict, Field
 
 from windowpane.context.ids import SessionId
 from windowpane.context.items import ItemRef, ItemType
@@ -24,6 +25,17 @@ AlsoIn = Annotated[
     Query(description="An open session of the agent that receives the item as well, as if it was added by hand."),
 ]
 Everyone = Annotated[bool, Query(description="The turns of every owner; it needs the scope `manage`.")]
+
+
+class FileBody(BaseModel):
+    """A file. `data` are its bytes in base64; what it is is found out from them, not from its name."""
+
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, json_schema_extra={"examples": [{"name": "notes.txt", "data": "SGVsbG8="}]}
+    )
+
+    name: Annotated[str, Field(max_length=1000)]
+    data: Base64Bytes
 
 
 def ref_of(kind: ItemType, name: str, server: str | None) -> ItemRef:

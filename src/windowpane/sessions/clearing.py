@@ -23,6 +23,8 @@ from windowpane.context.events import (
     MessageAdded,
     MessageRemoved,
     Recorded,
+    ReferenceAdded,
+    ReferenceRemoved,
     RequestBuilt,
     ServerArrived,
     SessionContext,
@@ -84,6 +86,8 @@ class Clearing:
             # A text may have been sent again since: what later requests and calls name is theirs too.
             later = set(await _texts(self.store, session_id, [entry for entry in events if entry.seq > told.seq]))
             texts |= set(await self._made_of(session_id, told.event, gone)) - later
+        # The references that the session made from files stay, as its other items do.
+        texts -= {own.blob for own in fold(session_id, events).own_references}
         await self.store.erase(session_id, sorted(seqs), blobs=sorted(texts), fence=fence)
 
     async def _made_of(self, session_id: SessionId, told: Event, gone: Sequence[Recorded]) -> Sequence[BlobHash]:
@@ -143,6 +147,8 @@ def _is_conversation(event: Event) -> bool:
         | ItemAdded
         | ItemRemoved
         | ItemReadmitted
+        | ReferenceAdded
+        | ReferenceRemoved
         | ServerArrived
         | SessionContext
         | FetchedAdded

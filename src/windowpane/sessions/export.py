@@ -23,6 +23,7 @@ from windowpane.context.events import (
     FetchedCleared,
     MessageRemoved,
     Recorded,
+    ReferenceAdded,
     RequestBuilt,
     SessionCreated,
     SessionUpdated,
@@ -35,6 +36,7 @@ from windowpane.context.messages import Decision, blobs_of
 from windowpane.context.session import SessionState
 from windowpane.context.sets import replace_all
 from windowpane.errors import BlobNotFoundError, InvalidInputError, InvalidSettingError, TurnNotFoundError
+from windowpane.files.references import MAX_REFERENCES, read_own
 from windowpane.request.catalog import read_catalog
 from windowpane.request.record import messages_of_record, rebuild, texts_of
 from windowpane.request.settings import checked_changes
@@ -82,7 +84,9 @@ def own_copy(
     events = (replace(events[0], event=begins), *events[1:])
     _check_order(events)
     _check_texts(events, document.blobs)
-    _check_state(fold_checked(events))
+    state = fold_checked(events)
+    _check_state(state)
+    _check_references(state, document.blobs)
     return replace(document, events=events)
 
 
@@ -146,6 +150,8 @@ def needed_texts(events: Iterable[ExportedEvent], blobs: Mapping[BlobHash, str])
     names: dict[BlobHash, None] = {}
     for entry in events:
         names |= dict.fromkeys(file_blobs([entry.event]))
+        if isinstance(entry.event, ReferenceAdded):
+            names[entry.event.reference.blob] = None
         if isinstance(entry.event, CallSent):
             names |= dict.fromkeys(_sent_texts(entry.event, blobs))
         if isinstance(entry.event, CallEnded) and entry.event.answer is not None:
@@ -237,6 +243,17 @@ def _check_files(
                 raise InvalidInputError(f"event {entry.seq} needs the file {each.name!r}, which is not there")
         if each.blob in blobs:
             check_attachment(each, blobs[each.blob])
+
+
+def _check_references(state: SessionState, blobs: Mapping[BlobHash, str]) -> None:
+    """Make sure that the references which the session made from files are what it says of them."""
+    if len(state.own_references) > MAX_REFERENCES:
+        raise InvalidInputError(f"the session has more than {MAX_REFERENCES} references of its own")
+    for own in state.own_references:
+        if own.blob in blobs:
+            read_own(own, blobs[own.blob])
+        elif state.branch_of is None:
+            raise InvalidInputError(f"the session needs the reference {own.name!r}, which is not there")
 
 
 def _may_be_erased(events: Sequence[ExportedEvent]) -> Callable[[BlobHash], bool]:

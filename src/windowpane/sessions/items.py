@@ -74,6 +74,6 @@ class SessionItems:
         state = await self._states.state(session_id)
         agent = await self._agents.look(state.agent)
         servers = (await self._toolboxes.of(agent)).servers()
-        if not state.holds(ref) and item_of(agent, servers, ref) is None:
+        if not state.holds(ref) and not state.owns(ref) and item_of(agent, servers, ref) is None:
             known = [str(item.ref) for item in (*agent.rules, *agent.references, *tools_of(servers))]
             raise UnknownItemError(str(ref), tuple(get_close_matches(str(ref), known, n=3)))

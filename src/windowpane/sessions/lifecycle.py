@@ -77,7 +77,9 @@ class _NewAgent:
         kept = tuple(
             item
             for item in state.context_items
-            if item.ref.server in starting or item_of(self.agent, self.servers, item.ref) is not None
+            if item.ref.server in starting
+            or state.owns(item.ref)
+            or item_of(self.agent, self.servers, item.ref) is not None
         )
         held = {item.ref for item in kept} | state.removed
         always = always_items(self.agent) + tuple(item for server in ready for item in always_tools(server))

@@ -13,7 +13,7 @@ from datetime import datetime
 from pydantic import TypeAdapter
 
 from windowpane.context.catalog import Catalog
-from windowpane.context.events import Erased, Recorded, RequestBuilt
+from windowpane.context.events import Erased, Recorded, ReferenceAdded, RequestBuilt
 from windowpane.context.ids import BlobHash, SessionId, content_hash
 from windowpane.context.items import AgentText
 from windowpane.errors import DifferentSessionError, SequenceConflictError, SessionNotFoundError
@@ -159,6 +159,8 @@ async def _texts(
     catalogs = {entry.event.catalog for entry in log if isinstance(entry.event, RequestBuilt) and entry.event.catalog}
     bodies = await source.blobs(session_id, list(catalogs))
     shared = {entry.hash for body in bodies.values() for entry in _CATALOG.validate_json(body).entries} | bodies.keys()
+    whole = _entries(source, session_id)
+    shared -= {entry.event.reference.blob async for entry in whole if isinstance(entry.event, ReferenceAdded)}
     return {name: AgentText(text) if name in shared else text for name, text in texts.items()}
 
 

@@ -27,6 +27,7 @@ from windowpane.request.record import rebuild, texts_of
 from windowpane.request.research import Research, research, searched_before
 from windowpane.request.resume import is_taken_up_again
 from windowpane.request.settings import call_settings
+from windowpane.sessions.references import OwnReferences
 from windowpane.sessions.toolboxes import Toolboxes
 from windowpane.stores.sessions import Changed, Sessions
 from windowpane.tools.base import Toolbox
@@ -58,6 +59,7 @@ class TurnRequests:
         self._settle_s = settle_s
         self._resume_after_s = resume_after_s
         self._started_at = datetime.now(UTC)
+        self.agent_with = OwnReferences(sessions).agent_with
 
     def open(self) -> None:
         """Count from now: a message is the first after a restart when nothing was said since this moment."""
@@ -73,6 +75,7 @@ class TurnRequests:
         """Return the request that a message would make. Nothing is stored, and the web is not searched."""
         toolbox = await self._toolboxes.of(agent)
         await toolbox.settled(self._settle_s)
+        agent = await self.agent_with(agent, state)
         now = datetime.now(UTC)
         opening = opening_events(state, message, files.attachments, resumed=self.resumes(state))
         begun = fold(state.id, (Recorded(state.seq + nth, now, each) for nth, each in enumerate(opening, 1)), state)
@@ -122,6 +125,7 @@ class TurnRequests:
             await toolbox.settled(self._settle_s * FIRST_TIMES if first else self._settle_s)
             # That may have taken seconds: what was changed meanwhile counts.
             state = await patience.retry(partial(self._sessions.state, state.id))
+        agent = await patience.retry(partial(self.agent_with, agent, state))
         earlier = await patience.retry(partial(self.read, state)) if smaller or again else None
         found = searched_before(earlier) if earlier else await self._search(state, agent)
         texts = await patience.retry(partial(self._file_texts, state))

@@ -369,14 +369,14 @@ class Runner:
         sets = self._working.of(task.state.id, actor="model", tell=task.publish, fence=task.lease.fence)
         tools = await self._toolboxes.of(agent)
         toolbox = WithContextTools(tools, PatientSets(sets, self._patience))
-        references = {reference.name: reference for reference in agent.references}
+        agent = await self._patience.retry(partial(self._requests.agent_with, agent, task.state))
         task.model = request.context.settings.model
         task.calls = task.calls or CallRecorder(
             partial(self._append, task), purpose="answer", turn=task.turn, last=self._last_bodies.of(task.state)
         )
         return TurnRun(
             number=task.turn,
-            end=TurnEnd(task.turn, references, task.state.fetched, self._find_used),
+            end=TurnEnd(task.turn, {each.name: each for each in agent.references}, task.state.fetched, self._find_used),
             request=request,
             finders=self._requests.finders(agent, tools),
             # In a thread: a provider's client takes a second to load when it is first asked for.

@@ -639,6 +639,7 @@ export type ChangedSession = {
   updated_at: string | null
   open_turn: OpenTurnView | null
   branch_of: Branch | null
+  own_references: OwnReference[]
   reply: string
   warnings: string[]
 }
@@ -1086,6 +1087,7 @@ export type ErasedSession = {
   updated_at: string | null
   open_turn: OpenTurnView | null
   branch_of: Branch | null
+  own_references: OwnReference[]
   remains: string[]
 }
 
@@ -1160,7 +1162,7 @@ export type ExplanationList = {
 export type ExportedEvent = {
   seq: number
   at: string
-  event: SessionCreated | SessionUpdated | AgentChanged | ItemAdded | ItemRemoved | ItemReadmitted | ServerArrived | MessageAdded | MessageRemoved | TurnStarted | RequestBuilt | CallSent | CallEnded | ModelReplied | ToolReturned | ApprovalRequested | ApprovalDecided | QuestionAsked | QuestionAnswered | ModelSampled | CancelRequested | TurnFinished | SummaryMade | FetchedAdded | FetchedCleared | SessionContext | HistoryCleared | Erased
+  event: SessionCreated | SessionUpdated | AgentChanged | ItemAdded | ItemRemoved | ItemReadmitted | ReferenceAdded | ReferenceRemoved | ServerArrived | MessageAdded | MessageRemoved | TurnStarted | RequestBuilt | CallSent | CallEnded | ModelReplied | ToolReturned | ApprovalRequested | ApprovalDecided | QuestionAsked | QuestionAnswered | ModelSampled | CancelRequested | TurnFinished | SummaryMade | FetchedAdded | FetchedCleared | SessionContext | HistoryCleared | Erased
 }
 
 /** One page or one search result. `content` is at most `MAX_CHARACTERS` long, the mark of a cut included. */
@@ -1977,6 +1979,15 @@ export type Origin = {
   not_told: ("wire" | "system" | "tools" | "messages" | "usage" | "failures")[]
 }
 
+/** A reference that one session made from a file. `blob` names its definition, `characters` is how long it is. */
+export type OwnReference = {
+  name: string
+  file: string
+  blob: string
+  characters: number
+  origin: "this session"
+}
+
 /** A page to fetch. */
 export type PageAddress = {
   url: string
@@ -2379,6 +2390,44 @@ export type RecordingStatus = {
   recorded: number
   lost: Record<string, number>
   waiting_bytes: number
+}
+
+/** A file became a reference of this session. */
+export type ReferenceAdded = {
+  reference: OwnReference
+  actor: "user" | "model" | "system"
+  type: "reference.added"
+}
+
+/** A file became a reference of this session. */
+export type ReferenceAddedEvent = {
+  seq: number
+  at: string
+  reference: OwnReference
+  actor: "user" | "model" | "system"
+  type: "reference.added"
+}
+
+/** A reference that the session had made from a file is gone. */
+export type ReferenceRemoved = {
+  name: string
+  actor: "user" | "model" | "system"
+  type: "reference.removed"
+}
+
+/** A reference that the session had made from a file is gone. */
+export type ReferenceRemovedEvent = {
+  seq: number
+  at: string
+  name: string
+  actor: "user" | "model" | "system"
+  type: "reference.removed"
+}
+
+/** The references that a session made from files, in the order in which they came. After a removal, `remains` says in plain words what keeps the text. */
+export type ReferencesView = {
+  references: OwnReference[]
+  remains: string[]
 }
 
 /** A text that the last call holds more than once. `tokens` are those of the copies after the first. */
@@ -2793,7 +2842,7 @@ export type SessionContextEvent = {
   marks?: Record<string, FileMark>
 }
 
-/** A session began, with every `always` item of its agent. `servers` are the tool servers that were ready. `branch_of` is set for a session that was forked, and `origin` is the program of a recorded session, which has no agent. */
+/** A session began, with every `always` item of its agent. `servers` are the tool servers that were ready. `branch_of` is set for a forked session, and `origin` is the program of a recorded session, which has no agent. */
 export type SessionCreated = {
   agent: string
   owner: string
@@ -2806,7 +2855,7 @@ export type SessionCreated = {
   type: "session.created"
 }
 
-/** A session began, with every `always` item of its agent. `servers` are the tool servers that were ready. `branch_of` is set for a session that was forked, and `origin` is the program of a recorded session, which has no agent. */
+/** A session began, with every `always` item of its agent. `servers` are the tool servers that were ready. `branch_of` is set for a forked session, and `origin` is the program of a recorded session, which has no agent. */
 export type SessionCreatedEvent = {
   seq: number
   at: string
@@ -2889,7 +2938,7 @@ export type SessionUpdatedEvent = {
   type: "session.updated"
 }
 
-/** A session as it is now. `settings` are its own; null: as the agent has it. `title` is its name, or how its conversation begins. `excluded` are items that were removed or excluded by hand, and are not selected for its requests. `branch_of` is where a session that was forked began. `origin` is the program whose calls were recorded; null: a session of an agent. Turns that were erased are not in `turn_count`; numbers go on after them: `last_turn` is the latest. */
+/** A session as it is now. `settings` are its own; null: as the agent has it. `title` is its name, or how its conversation begins. `excluded` are items that were removed or excluded by hand, and are not selected for its requests. `branch_of` is where a session that was forked began. `origin` is the program whose calls were recorded; null: a session of an agent. Turns that were erased are not in `turn_count`; numbers go on after them: `last_turn` is the latest. `own_references` are those that the session made from files. */
 export type SessionView = {
   id: string
   name: string
@@ -2917,6 +2966,7 @@ export type SessionView = {
   updated_at: string | null
   open_turn: OpenTurnView | null
   branch_of: Branch | null
+  own_references: OwnReference[]
 }
 
 /** A change of one set of the working context. No items with mode `replace` clears the set. */
@@ -3086,7 +3136,7 @@ export type Storage = {
 }
 
 /** An event in the log of a session. */
-export type StoredEvent = SessionCreatedEvent | SessionUpdatedEvent | AgentChangedEvent | ItemAddedEvent | ItemRemovedEvent | ItemReadmittedEvent | ServerArrivedEvent | MessageAddedEvent | MessageRemovedEvent | TurnStartedEvent | RequestBuiltEvent | CallSentEvent | CallEndedEvent | ModelRepliedEvent | ToolReturnedEvent | ApprovalRequestedEvent | ApprovalDecidedEvent | QuestionAskedEvent | QuestionAnsweredEvent | ModelSampledEvent | CancelRequestedEvent | TurnFinishedEvent | SummaryMadeEvent | FetchedAddedEvent | FetchedClearedEvent | SessionContextEvent | HistoryClearedEvent | ErasedEvent
+export type StoredEvent = SessionCreatedEvent | SessionUpdatedEvent | AgentChangedEvent | ItemAddedEvent | ItemRemovedEvent | ItemReadmittedEvent | ReferenceAddedEvent | ReferenceRemovedEvent | ServerArrivedEvent | MessageAddedEvent | MessageRemovedEvent | TurnStartedEvent | RequestBuiltEvent | CallSentEvent | CallEndedEvent | ModelRepliedEvent | ToolReturnedEvent | ApprovalRequestedEvent | ApprovalDecidedEvent | QuestionAskedEvent | QuestionAnsweredEvent | ModelSampledEvent | CancelRequestedEvent | TurnFinishedEvent | SummaryMadeEvent | FetchedAddedEvent | FetchedClearedEvent | SessionContextEvent | HistoryClearedEvent | ErasedEvent
 
 /** What is to be streamed beside the answer. */
 export type StreamOptions = {
@@ -3538,7 +3588,7 @@ export type VideoPart = {
 }
 
 /** What a stream of a session sends: stored events, text while it is written, the progress of tools, and news about the stream. `session.context` with reason `load` is not stored and has neither `seq` nor `at`. */
-export type WatchedEvent = SessionCreatedEvent | SessionUpdatedEvent | AgentChangedEvent | ItemAddedEvent | ItemRemovedEvent | ItemReadmittedEvent | ServerArrivedEvent | MessageAddedEvent | MessageRemovedEvent | TurnStartedEvent | RequestBuiltEvent | CallSentEvent | CallEndedEvent | ModelRepliedEvent | ToolReturnedEvent | ApprovalRequestedEvent | ApprovalDecidedEvent | QuestionAskedEvent | QuestionAnsweredEvent | ModelSampledEvent | CancelRequestedEvent | TurnFinishedEvent | SummaryMadeEvent | FetchedAddedEvent | FetchedClearedEvent | SessionContextEvent | HistoryClearedEvent | ErasedEvent | DeltaEvent | ToolProgressEvent | MissedEvent | SessionDeletedEvent
+export type WatchedEvent = SessionCreatedEvent | SessionUpdatedEvent | AgentChangedEvent | ItemAddedEvent | ItemRemovedEvent | ItemReadmittedEvent | ReferenceAddedEvent | ReferenceRemovedEvent | ServerArrivedEvent | MessageAddedEvent | MessageRemovedEvent | TurnStartedEvent | RequestBuiltEvent | CallSentEvent | CallEndedEvent | ModelRepliedEvent | ToolReturnedEvent | ApprovalRequestedEvent | ApprovalDecidedEvent | QuestionAskedEvent | QuestionAnsweredEvent | ModelSampledEvent | CancelRequestedEvent | TurnFinishedEvent | SummaryMadeEvent | FetchedAddedEvent | FetchedClearedEvent | SessionContextEvent | HistoryClearedEvent | ErasedEvent | DeltaEvent | ToolProgressEvent | MissedEvent | SessionDeletedEvent
 
 /** One difference between what was built and what was sent, and what made it. */
 export type WireChange = {
@@ -4135,6 +4185,24 @@ export interface Operations {
     body: Draft
     answer: Request
   }
+  list_own_references: {
+    path: { session_id: string }
+    query: Record<string, never>
+    body: undefined
+    answer: ReferencesView
+  }
+  add_own_reference: {
+    path: { session_id: string }
+    query: Record<string, never>
+    body: FileBody
+    answer: ReferencesView
+  }
+  remove_own_reference: {
+    path: { session_id: string; name: string }
+    query: Record<string, never>
+    body: undefined
+    answer: ReferencesView
+  }
   answer_calls: {
     path: { session_id: string }
     query: Record<string, never>
@@ -4487,6 +4555,9 @@ export const OPERATIONS = {
   push_page: ["POST", "/api/sessions/{session_id}/pages"],
   fetch_page: ["POST", "/api/sessions/{session_id}/pages/fetch"],
   preview: ["POST", "/api/sessions/{session_id}/preview"],
+  list_own_references: ["GET", "/api/sessions/{session_id}/references"],
+  add_own_reference: ["POST", "/api/sessions/{session_id}/references"],
+  remove_own_reference: ["DELETE", "/api/sessions/{session_id}/references/{name}"],
   answer_calls: ["POST", "/api/sessions/{session_id}/results"],
   share_session: ["GET", "/api/sessions/{session_id}/share"],
   find_similar: ["GET", "/api/sessions/{session_id}/similar"],

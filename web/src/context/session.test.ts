@@ -262,3 +262,11 @@ test('an item that is excluded stays out, also when its server arrives, until it
     after([{ seq: 6, at: AT, type: 'item.added', item: { ref, mode: 'manual' }, actor: 'user' }], kept).excluded,
   ).toEqual([])
 })
+
+test('a reference that was made from a file leaves the session when it is removed', () => {
+  const ref = { type: 'reference', name: 'zoo', server: null } as const
+  const held = after([{ seq: 4, at: AT, type: 'item.added', item: { ref, mode: 'manual' }, actor: 'user' }])
+  const gone = after([{ seq: 5, at: AT, type: 'reference.removed', name: 'zoo', actor: 'user' }], held)
+
+  expect([holds(held, ref), holds(gone, ref)]).toEqual([true, false])
+})

@@ -179,6 +179,14 @@ function meaning(state: SessionState, event: Logged): SessionState {
       }
     case 'item.readmitted':
       return { ...state, excluded: without(state.excluded, event.ref) }
+    case 'reference.removed': {
+      const ref = { type: 'reference' as const, name: event.name, server: null }
+      return {
+        ...state,
+        items: state.items.filter((item) => !same(item.ref, ref)),
+        excluded: without(state.excluded, ref),
+      }
+    }
     case 'server.arrived':
       return {
         ...state,

@@ -71,6 +71,7 @@ async def _context(conversation: Conversation, rest: str) -> None:
         draw_context(conversation.screen, None)
         return
     now = {ref: item.hash for ref, item in (await _items(conversation)).items()}
+    now |= {own.ref: own.blob for own in (await _session(conversation)).own_references}
     draw_context(conversation.screen, request.context, changes_since(request.context, now))
 
 
@@ -80,7 +81,7 @@ async def _why(conversation: Conversation, rest: str) -> None:
 
 
 async def _add(conversation: Conversation, rest: str) -> None:
-    ref = find_item(rest, await _items(conversation))
+    ref = find_item(rest, await _refs(conversation))
     change = await conversation.pane.sessions.add_item(conversation.session_id, ref)
     conversation.screen.line(f"Added {ref}." if change.changed else f"{ref} is already in this session.")
 
@@ -93,6 +94,26 @@ async def _attach(conversation: Conversation, rest: str) -> None:
     conversation.screen.line(f"The next message brings {names}.")
 
 
+async def _reference(conversation: Conversation, rest: str) -> None:
+    if not rest:
+        raise InvalidInputError("name a file: /reference FILE")
+    before = (await _session(conversation)).own_references
+    made = await conversation.pane.sessions.add_reference(conversation.session_id, read_from_disk(Path(rest)))
+    new = [own for own in made.references if own not in before]
+    for own in new:
+        conversation.screen.line(f"Made {own.ref}, {own.characters:,} characters. Messages that need it select it.")
+    if not new:
+        conversation.screen.line("This file is a reference of this session already.")
+
+
+async def _forget(conversation: Conversation, rest: str) -> None:
+    ref = find_item(rest, (own.ref for own in (await _session(conversation)).own_references))
+    gone = await conversation.pane.sessions.remove_reference(conversation.session_id, ref.name)
+    conversation.screen.line(f"Removed {ref}.")
+    for remark in gone.remains:
+        conversation.screen.line(f"Note: {remark}.")
+
+
 async def _remove(conversation: Conversation, rest: str) -> None:
     held = await conversation.pane.sessions.items(conversation.session_id)
     ref = find_item(rest, (item.ref for item in held))
@@ -101,7 +122,7 @@ async def _remove(conversation: Conversation, rest: str) -> None:
 
 
 async def _never(conversation: Conversation, rest: str) -> None:
-    ref = find_item(rest, await _items(conversation))
+    ref = find_item(rest, await _refs(conversation))
     change = await conversation.pane.sessions.exclude_item(conversation.session_id, ref)
     conversation.screen.line(f"{ref} will not be used in this session." if change.changed else f"{ref} is excluded.")
 
@@ -115,18 +136,23 @@ async def _readmit(conversation: Conversation, rest: str) -> None:
 async def _list_items(conversation: Conversation, rest: str) -> None:
     screen = conversation.screen
     items = await _items(conversation)
-    held = await conversation.pane.sessions.items(conversation.session_id)
-    modes: dict[ItemRef, IncludeMode] = {item.ref: item.mode for item in held}
+    session = await _session(conversation)
+    modes: dict[ItemRef, IncludeMode] = {item.ref: item.mode for item in session.items}
     screen.line(f"In this session ({len(modes)}):", "bold")
     for ref in sorted(modes, key=lambda ref: _order(ref, items.get(ref))):
         line = item_line(label(ref, _priority(items.get(ref))), ref.name, modes[ref], badge(modes[ref]))
-        screen.line(line if ref in items else line.append(" – no longer available", "yellow"))
-    never = (await _session(conversation)).excluded
+        known = ref in items or any(own.ref == ref for own in session.own_references)
+        screen.line(line if known else line.append(" – no longer available", "yellow"))
+    if session.own_references:
+        screen.line(f"Made from files ({len(session.own_references)}), this session only:", "bold")
+    for own in session.own_references:
+        line = item_line(label(own.ref, None), own.name, "agent", badge("agent"))
+        screen.line(line.append(f" {own.ref} – {own.file}{_kept_out(own.ref, session)}", "dim"))
     others = sorted((ref for ref in items if ref not in modes), key=lambda ref: _order(ref, items[ref]))
     screen.line(f"Not in this session ({len(others)}), use `/add` to add one:", "bold")
     for ref in others:
         line = item_line(label(ref, _priority(items[ref])), ref.name, items[ref].include, badge(items[ref].include))
-        screen.line(line.append(f" {ref}{' – never in this session' if ref in never else ''}", "dim"))
+        screen.line(line.append(f" {ref}{_kept_out(ref, session)}", "dim"))
 
 
 async def _model(conversation: Conversation, rest: str) -> None:
@@ -186,6 +212,8 @@ COMMANDS: Mapping[str, Command] = {
     "why": Command("[TURN]", "show what was selected and what was not, with scores", _why),
     "items": Command("", "list the items of this session, and what else is available", _list_items),
     "attach": Command("FILE", "send a file with the next message", _attach),
+    "reference": Command("FILE", "make a reference of this session from a file", _reference),
+    "forget": Command("reference:NAME", "remove a reference that was made from a file", _forget),
     "add": Command("rule:NAME | reference:NAME | SERVER:TOOL", "add an item to this session", _add),
     "remove": Command("rule:NAME | reference:NAME | SERVER:TOOL", "remove an item from this session", _remove),
     "never": Command("rule:NAME | reference:NAME | SERVER:TOOL", "never use an item in this session", _never),
@@ -214,6 +242,15 @@ async def _items(conversation: Conversation) -> dict[ItemRef, ItemView]:
     agent = (await _session(conversation)).agent
     await conversation.pane.agents.servers(agent, settle_s=SETTLE_S)
     return {ref_of(view): view for view in await all_items(conversation.pane, agent)}
+
+
+async def _refs(conversation: Conversation) -> tuple[ItemRef, ...]:
+    """Return the names of everything that the session can have: of the agent, and made from files."""
+    return (*await _items(conversation), *(own.ref for own in (await _session(conversation)).own_references))
+
+
+def _kept_out(ref: ItemRef, session: SessionView) -> str:
+    return " – never in this session" if ref in session.excluded else ""
 
 
 def _priority(item: ItemView | None) -> int | None:

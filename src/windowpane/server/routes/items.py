@@ -1,11 +1,12 @@
-"""The items of a session: look, add, remove, exclude."""
+"""The items of a session: look, add, remove, exclude; and references made from files."""
 
 from fastapi import APIRouter
 
-from windowpane.api.sessions import ItemsChange, ItemsView
+from windowpane.api.sessions import ItemsChange, ItemsView, ReferencesView
 from windowpane.context.items import ItemRef
+from windowpane.context.messages import NewFile
 from windowpane.server.dependencies import Chatting, Reading
-from windowpane.server.parameters import Id, Kind, Name, Server, ref_of
+from windowpane.server.parameters import FileBody, Id, Kind, Name, Server, ref_of
 from windowpane.server.problems import BODY, problems
 
 router = APIRouter(prefix="/api/sessions/{session_id}", tags=["items"])
@@ -43,3 +44,24 @@ async def readmit_session_item(
 ) -> ItemsChange:
     """Let an item that was removed or excluded be selected again. It does not come into the session by this."""
     return await pane.sessions.readmit_item(session_id, ref_of(kind, name, server))
+
+
+@router.get("/references", summary="List the references made from files", responses=problems(404))
+async def list_own_references(pane: Reading, session_id: Id) -> ReferencesView:
+    """Return the references that the session made from files, in the order in which they came."""
+    return await pane.sessions.own_references(session_id)
+
+
+@router.post("/references", status_code=201, summary="Make a reference from a file", responses=problems(*BODY, 404))
+async def add_own_reference(pane: Chatting, session_id: Id, file: FileBody) -> ReferencesView:
+    """Make a reference of this session from the words of a text file, PDF or Word document.
+
+    It is selected by its passages, as the agent's `agent` references are. The same file again changes nothing.
+    """
+    return await pane.sessions.add_reference(session_id, NewFile(file.name, file.data))
+
+
+@router.delete("/references/{name}", summary="Remove a reference made from a file", responses=problems(404, 409))
+async def remove_own_reference(pane: Chatting, session_id: Id, name: Name) -> ReferencesView:
+    """Take the reference out and erase its words, unless the records of turns keep them: `remains` says which."""
+    return await pane.sessions.remove_reference(session_id, name)

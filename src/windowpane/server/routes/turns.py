@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query
 from fastapi import Request as HttpRequest
-from pydantic import Base64Bytes, BaseModel, ConfigDict, Field, JsonValue
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from windowpane.api.sessions import SessionView
 from windowpane.api.turns import TurnView
@@ -24,7 +24,7 @@ from windowpane.errors import StoreUnavailableError
 from windowpane.files.read import MAX_FILES
 from windowpane.local.pane import LocalPane
 from windowpane.server.dependencies import Chatting, Reading
-from windowpane.server.parameters import Id, TurnNumber
+from windowpane.server.parameters import FileBody, Id, TurnNumber
 from windowpane.server.problems import BODY, problems
 from windowpane.server.revisions import Key
 from windowpane.server.sse import MEDIA_TYPE, EventStream, sent_event, wants_events
@@ -50,17 +50,6 @@ class CallerTool(BaseModel):
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,100}$")]
     description: str = ""
     parameters: dict[str, JsonValue] = Field(default_factory=lambda: {"type": "object", "properties": {}})
-
-
-class FileBody(BaseModel):
-    """A file. `data` are its bytes in base64; what it is is found out from them, not from its name."""
-
-    model_config = ConfigDict(
-        extra="forbid", frozen=True, json_schema_extra={"examples": [{"name": "notes.txt", "data": "SGVsbG8="}]}
-    )
-
-    name: Annotated[str, Field(max_length=1000)]
-    data: Base64Bytes
 
 
 FileBodies = Annotated[tuple[FileBody, ...], Field(max_length=MAX_FILES)]

@@ -55,7 +55,8 @@ async def context(
     request = await find_request(pane, found, turn)
     try:
         # Tools are not compared: that would start every tool server.
-        now = await hashes_now(pane, request.context.agent, ("rule", "reference")) if request else None
+        now = await hashes_now(pane, request.context.agent, ("rule", "reference")) if request else {}
+        now |= {own.ref: own.blob for own in found.own_references}
     except AgentNotFoundError:
         now = None
     print_request(request, now, messages=messages, as_json=as_json)
