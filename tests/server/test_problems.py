@@ -33,6 +33,7 @@ def test_every_error_has_a_status() -> None:
         "stale_revision": 412,
         "unreachable": 500,
         "different_session": 409,
+        "no_question": 409,
         "no_result_awaited": 409,
         "store_rolled_back": 500,
         "agent_error": 422,

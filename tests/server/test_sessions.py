@@ -60,6 +60,7 @@ async def test_a_new_session_holds_the_always_items_of_its_agent(world: World) -
         "excluded": [],
         "rules": ["tone"],
         "references": ["api"],
+        "own_references": [],
         "tools": [{"server": "files", "name": "read"}],
         "context": {},
         "meta": {"context": {}},

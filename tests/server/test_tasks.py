@@ -25,11 +25,13 @@ KEPT = (
     "analytics.count",
     "expiry.sweep",
     "session.watch",
+    "session.words",
     "sessions.index",
     "sqlite.look_out",
     "tokens.watch",
     "turn.cancel",
     "turn.lease",
+    "turn.leases",
     "turn.words",
     "xray.attend",
 )

@@ -275,6 +275,7 @@ async def test_a_tool_call_waits_for_a_decision_and_the_turn_goes_on_after_it(wo
         "is_error": False,
         "latency_ms": 0,
         "attachments": [],
+        "links": [],
     }
     assert done["request_context"] == waiting["request_context"]
 

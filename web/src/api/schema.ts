@@ -2316,7 +2316,7 @@ export type RawFile = {
   raw: string
 }
 
-/** A part of a shared call: its place among the parts of the record, and that of its text among those of the file. */
+/** A part of a shared call: its place among the parts of the record, and that of its text among the file's. */
 export type ReadPart = {
   part: number
   text: number

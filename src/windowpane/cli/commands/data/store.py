@@ -145,6 +145,10 @@ def sweep(as_json: Json = False) -> None:
     A worker that ends in the middle of a write, or a service that is away during a deletion, can leave such objects.
     Sessions may be used meanwhile. Objects of sessions that another store has in the same place are removed as well:
     give each store a prefix of its own.
+
+    \b
+    Example:
+      windowpane store sweep --json
     """
     import anyio
 
