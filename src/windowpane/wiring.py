@@ -109,7 +109,7 @@ def load_shared(settings: Settings) -> None:
     if any(item.include == "agent" for name in agents.names() for item in _written(agents, name)):
         count("ready")
         if settings.embeddings_url is None:
-            # Whoever searches is told what is wrong with the weights.
+            # A search tells its caller what is wrong with the weights.
             with suppress(WeightsMissingError, WeightsDamagedError):
                 _local_model(settings.cache_folder, settings.weights).load()
 
