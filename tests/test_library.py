@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import subprocess
 import sys
@@ -9,8 +10,10 @@ from pathlib import Path
 
 import anyio
 import pytest
+from tests.search.endpoint import Endpoint
 
 import windowpane
+from patience import PATIENCE_S
 from windowpane.api.pane import Pane
 from windowpane.testing import Reply, ScriptedModel, World, serving
 
@@ -51,13 +54,33 @@ async def test_a_pane_is_opened_with_a_folder_and_a_store(tmp_path: Path) -> Non
 async def test_a_pane_that_is_opened_warm_has_its_search_loaded_before_the_first_message(tmp_path: Path) -> None:
     windowpane.init_agent(tmp_path / "agents" / "guide")
     async with windowpane.open(agents=tmp_path / "agents", store="memory:", data=tmp_path, warm=True) as pane:
-        with anyio.fail_after(120):
-            while pane.indexing is None:  # noqa: ASYNC110 (it is not announced)
+        with anyio.fail_after(PATIENCE_S):
+            while pane.indexing is None or pane.indexing[0] < pane.indexing[1]:  # noqa: ASYNC110 (it is not announced)
                 await anyio.sleep(0.05)
         progress = pane.indexing
 
-    assert progress is not None
-    assert progress[0] == progress[1] > 0
+    assert progress[1] > 1
+
+
+async def test_a_warm_pane_indexes_what_every_agent_can_select_before_a_session_is_opened(tmp_path: Path) -> None:
+    for name in ("cook", "gardener"):
+        windowpane.init_agent(tmp_path / "agents" / name)
+        rule = tmp_path / "agents" / name / "rules" / "own.md"
+        rule.write_text(f"---\ninclude: agent\ndescription: What a {name} does\n---\nBe a good {name}.\n")
+    with contextlib.closing(Endpoint()) as endpoint:
+        opened = windowpane.open(
+            agents=tmp_path / "agents",
+            store="memory:",
+            data=tmp_path,
+            warm=True,
+            embeddings_url=endpoint.url,
+            embeddings_model="m",
+        )
+        wanted = {f"own: What a {name} does" for name in ("cook", "gardener")}
+        async with opened:
+            with anyio.fail_after(PATIENCE_S):
+                while not wanted <= set(endpoint.texts):  # noqa: ASYNC110 (another thread fills it)
+                    await anyio.sleep(0.05)
 
 
 async def test_a_warm_pane_indexes_the_tools_of_an_agent_when_a_session_of_it_is_opened(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 import os
 from collections.abc import AsyncIterator, Sequence
+from functools import partial
 from pathlib import Path
 
 import anyio
@@ -17,7 +18,7 @@ from windowpane.search.embedding.base import Vectors
 from windowpane.search.embedding.minilm import MiniLM
 from windowpane.search.embedding.remote import RemoteEmbedder
 from windowpane.search.embedding.vectors import VectorCache, vector_key
-from windowpane.search.index import FIRST_RETRY_S, KEPT_QUERIES, READY, ItemIndex
+from windowpane.search.index import FIRST_RETRY_S, KEPT_QUERIES, READY, TEXTS_IN_A_ROW, ItemIndex
 
 pytestmark = pytest.mark.anyio
 
@@ -236,6 +237,50 @@ async def test_a_message_waits_for_a_model_that_is_being_loaded_and_is_judged_by
 
     assert asked_while_loading == [[READY]]
     assert [selection.degraded for selection in selections] == [()]
+
+
+async def test_the_first_message_waits_for_passages_that_are_not_embedded_yet(
+    endpoint: Endpoint, client: httpx2.AsyncClient
+) -> None:
+    selections: list[Selection] = []
+    before: list[Selection] = []
+    index = ItemIndex(RemoteEmbedder(client, endpoint.url, "m"), loading_s=PATIENCE_S)
+    async with HybridSelector(index) as selector, anyio.create_task_group() as tasks:
+        await selector.select("resize", (), ITEMS[:1], {"deadline_s": 60})
+        endpoint.requests.clear()
+        endpoint.behaviour = "slow"
+
+        async def select() -> None:
+            selections.append(await selector.select("resize", (), ITEMS, {"deadline_s": 0.05}))
+
+        tasks.start_soon(select)
+        while not endpoint.requests:  # noqa: ASYNC110 (another thread fills it)
+            await anyio.sleep(0.01)
+        await anyio.sleep(0.1)
+        before += selections
+        endpoint.behaviour = "good"
+        endpoint.go_on.set()
+
+    assert before == []
+    assert [selection.degraded for selection in selections] == [()]
+
+
+async def test_indexing_many_passages_lets_another_search_have_its_turn(
+    endpoint: Endpoint, client: httpx2.AsyncClient
+) -> None:
+    many = tuple(Rule(f"rule-{n:03}", f"Rule number {n} is about subject {n}.") for n in range(3 * TEXTS_IN_A_ROW))
+    async with ItemIndex(RemoteEmbedder(client, endpoint.url, "m")) as index, anyio.create_task_group() as tasks:
+        await index.search(SearchQuery("resize"), ())
+        endpoint.behaviour = "slow"
+        tasks.start_soon(partial(index.search, SearchQuery("subject"), index.documents(many), deadline_s=PATIENCE_S))
+        tasks.start_soon(partial(index.search, SearchQuery("resize"), index.documents(ITEMS), deadline_s=PATIENCE_S))
+        while not endpoint.requests:  # noqa: ASYNC110 (another thread fills it)
+            await anyio.sleep(0.01)
+        endpoint.behaviour = "good"
+        endpoint.go_on.set()
+
+    last_of_many = max(n for n, text in enumerate(endpoint.texts) if "Rule number" in text)
+    assert endpoint.texts.index("imaging: Working with images") < last_of_many
 
 
 async def test_what_is_not_indexed_in_time_is_judged_by_words_and_indexed_in_the_background(

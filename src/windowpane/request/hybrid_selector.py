@@ -85,7 +85,7 @@ class HybridSelector:
         self, message: str, recent: Sequence[Message], documents: Sequence[Document], wanted: SearchSettings
     ) -> tuple[SearchQuery, SearchResult]:
         """Search for a message by itself and, where it finds little and goes on with the turn before, with that."""
-        await self._index.ready()
+        await self._index.ready(documents)
         ends_at = anyio.current_time() + wanted.deadline_s
         turns = said(recent)
         asked, mixed, by_user = await _queries(message, turns, related(recent))

@@ -42,6 +42,12 @@ DEADLINE_S = 1.0
 TEXTS_AT_ONCE = 16
 """How many passages are embedded between two looks at the clock."""
 
+TEXTS_IN_A_ROW = 64
+"""How many passages one search embeds before another one that waits has its turn."""
+
+SOON_PASSAGES = 500
+"""The first message of a process waits for so many passages: they take some seconds."""
+
 AT_ONCE_PASSAGES = 5_000
 """Up to here a corpus is measured in well under a millisecond."""
 
@@ -70,8 +76,8 @@ class ItemIndex:
     """All that is known about documents, shared by every search of a process.
 
     Entered as a context manager it goes on embedding in the background; otherwise only while a search runs.
-    `progress` is how many passages were embedded, and out of how many, when that was last told. Before the model has
-    answered for the first time it is waited for up to `loading_s`.
+    `progress` is how many passages were embedded, and out of how many, when that was last told. A message waits up to
+    `loading_s` for a model that is being loaded, and for passages that are being embedded where they are few.
     """
 
     def __init__(
@@ -110,11 +116,18 @@ class ItemIndex:
         tasks.cancel_scope.cancel()
         return await tasks.__aexit__(kind, error, trace)
 
-    async def ready(self) -> None:
-        """Wait for the model while it is being loaded, so that the first message is judged by meaning too."""
-        if self._loading_s and not self._answered and self._trouble is None:
-            with anyio.move_on_after(self._loading_s):
+    async def ready(self, documents: Sequence[Document]) -> None:
+        """Wait for a model that is being loaded and for a few passages: the first message is judged by meaning."""
+        if not self._loading_s or self._trouble is not None:
+            return
+        with anyio.move_on_after(self._loading_s):
+            if not self._answered:
                 await self._embed([READY])
+            docs = tuple(documents)
+            corpora = [await self._corpus(domain, docs) for domain in _domains(docs)]
+            missing = sum(corpus.passage_count - corpus.embedded_count for corpus in corpora)
+            if 0 < missing <= SOON_PASSAGES:
+                await self.search(SearchQuery(READY), docs, deadline_s=self._loading_s)
 
     def documents(self, items: Sequence[Item]) -> tuple[Document, ...]:
         """Return the searchable side of items; the same item gives the same document again."""
@@ -269,19 +282,26 @@ class ItemIndex:
         await done.wait()
 
     async def _embed_missing(self, corpora: Sequence[Corpus]) -> None:
+        for corpus in corpora:
+            while await self._embed_some(corpus, corpora):
+                pass
+
+    async def _embed_some(self, corpus: Corpus, corpora: Sequence[Corpus]) -> bool:
+        """Embed some passages of one corpus for all of them; False where none was missing or none could be had."""
         # One at a time: a second search that needs the same passages finds them done when its turn comes.
         async with self._embedding:
-            for corpus in corpora:
-                missing = list(corpus.missing().values())
-                for start in range(0, len(missing), TEXTS_AT_ONCE):
-                    vectors = await self._embed(missing[start : start + TEXTS_AT_ONCE])
-                    if vectors is None:
-                        return
-                    for other in corpora:
-                        other.fill(vectors)
-                    if self._cache is not None:
-                        await anyio.to_thread.run_sync(self._cache.write, corpus.to_keep(vectors))
-                    self._report(corpora)
+            before = corpus.embedded_count
+            missing = list(corpus.missing().values())[:TEXTS_IN_A_ROW]
+            for start in range(0, len(missing), TEXTS_AT_ONCE):
+                vectors = await self._embed(missing[start : start + TEXTS_AT_ONCE])
+                if vectors is None:
+                    return False
+                for other in corpora:
+                    other.fill(vectors)
+                if self._cache is not None:
+                    await anyio.to_thread.run_sync(self._cache.write, corpus.to_keep(vectors))
+                self._report(corpora)
+            return corpus.embedded_count > before
 
     async def _embed(self, texts: Sequence[str]) -> Mapping[Key, Stored] | None:
         """Return vectors by key, or None when that fails or failed a moment ago."""

@@ -1,6 +1,7 @@
 """What an agent makes available now, and which of it a message needs."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import anyio.to_thread
@@ -16,6 +17,7 @@ from windowpane.request.selector import Selection, Selector
 from windowpane.request.settings import search_settings
 from windowpane.sessions.toolboxes import Toolboxes
 from windowpane.stores.sessions import Sessions
+from windowpane.supervise import supervised
 from windowpane.text.tokens import count
 from windowpane.tools.base import ServerStatus
 
@@ -114,17 +116,20 @@ class AgentItems:
             await self._selector.select(WARMING, (), candidates, {**agent.settings.search, "deadline_s": WARM_S})
 
     async def warm(self) -> None:
-        """Load what the first message would wait for: the embedding model and the tokenizer.
+        """Load what the first message would wait for: the tokenizer, the embedding model and the vectors of agents.
 
+        Rules and references that can be selected are indexed; tools are when a session of their agent is opened.
         Nothing is loaded where no agent has a rule or a reference to select. The work is done in threads.
         """
         for name in self._agents.names():
-            agent = await self._agents.look(name)
-            found = next((item for item in (*agent.rules, *agent.references) if item.include == "agent"), None)
-            if found is not None:
-                await anyio.to_thread.run_sync(count, WARMING)
-                await self._selector.select(WARMING, (), (found,), {"deadline_s": WARM_S})
-                return
+            await supervised("search.warm", partial(self._warm_texts, name), agent=name)
+
+    async def _warm_texts(self, agent_name: str) -> None:
+        agent = await self._agents.look(agent_name)
+        texts = [item for item in (*agent.rules, *agent.references) if item.include == "agent"]
+        if texts:
+            await anyio.to_thread.run_sync(count, WARMING)
+            await self._selector.select(WARMING, (), texts, {**agent.settings.search, "deadline_s": WARM_S})
 
     async def get_ready(self, session_id: SessionId, message: str, *, within_s: float) -> None:
         """Give tool servers and the search the time to start, so that the first request of a process lacks nothing.
