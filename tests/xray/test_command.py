@@ -89,6 +89,28 @@ def test_a_program_that_is_killed_or_missing_ends_as_a_shell_would_end_it(tmp_pa
     )
 
 
+def test_what_is_logged_waits_until_the_program_has_ended(tmp_path: Path) -> None:
+    calls = """
+    import os, sys, urllib.request
+    try:
+        urllib.request.urlopen(os.environ["OPENAI_BASE_URL"] + "/chat/completions", b"{}")
+    except urllib.error.HTTPError as error:
+        sys.stderr.write(f"status {error.code}\\nend of the program\\n")
+    """
+    ran = subprocess.run(
+        [*XRAY, "--", sys.executable, "-c", textwrap.dedent(calls)],
+        env={**os.environ, "OPENAI_BASE_URL": f"{ADDRESS}/v1", "WINDOWPANE_DATA": str(tmp_path / "data")},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    lines = ran.stderr.splitlines()
+    assert lines[:2] == ["status 502", "end of the program"]
+    assert json.loads(lines[2])["event"] == "xray.upstream"
+    assert lines[3] == "windowpane: 1 call recorded in 1 session"
+
+
 def test_variables_lead_to_the_proxy_and_the_proxy_to_where_they_led() -> None:
     before = {
         "OPENAI_BASE_URL": "https://gateway.example/llm/v1/",

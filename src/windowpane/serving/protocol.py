@@ -6,6 +6,7 @@ uvicorn has neither limit on this parser: a head of 20 MB is taken, and a body t
 import asyncio
 from typing import Any, Literal
 
+from uvicorn._types import ASGISendEvent
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from websockets.http11 import Request
@@ -141,8 +142,18 @@ MAX_PASSED_MESSAGE_BYTES = 64 * 1024 * 1024
 """Sockets below this path are passed on to a provider, and their messages are whole requests."""
 
 
-class LimitedSocketProtocol(WebSocketsSansIOProtocol):
-    """uvicorn's protocol for sockets, with a limit for messages by path."""
+class SocketProtocol(WebSocketsSansIOProtocol):
+    """uvicorn's protocol for sockets. It takes a refusal for the end of a handshake; uvicorn logs it as an error."""
+
+    async def send(self, message: ASGISendEvent) -> None:
+        """Send what the app says."""
+        await super().send(message)
+        if self.initial_response is not None and self.close_sent:
+            self.handshake_complete = True
+
+
+class LimitedSocketProtocol(SocketProtocol):
+    """A protocol for sockets with a limit for messages by path."""
 
     def handle_connect(self, event: Request) -> None:
         """Begin a socket."""

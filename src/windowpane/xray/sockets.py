@@ -4,12 +4,15 @@ Codex speaks OpenAI's responses protocol over a socket: it sends a request as on
 come back as messages. Each such request is a call.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 
 import anyio
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus
+from websockets.frames import CloseCode
+from websockets.http11 import Response
 from websockets.typing import Subprotocol
 
 from windowpane.calls.protocol import CallKind
@@ -22,6 +25,9 @@ CREATE = b'"response.create"'
 ENDS = (b'"response.completed"', b'"response.incomplete"', b'"response.failed"', b'"type":"error"', b'"type": "error"')
 LOOKED_AT = 200
 """How many bytes at the beginning of a message tell what it is."""
+
+OPEN_TIMEOUT_S = 60.0
+"""How long an upstream may take to open a socket."""
 
 log = get_logger()
 
@@ -42,17 +48,18 @@ class SocketProxy:
         url = f"{scheme}://{upstream.host.decode('ascii')}{path}"
         headers = _to_upstream(scope["headers"])
         try:
-            there = await connect(
+            there = await _Connect(
                 url,
                 additional_headers=headers,
                 user_agent_header=None,
                 subprotocols=[Subprotocol(name) for name in scope.get("subprotocols", ())] or None,
                 max_size=None,
+                open_timeout=OPEN_TIMEOUT_S,
                 ping_interval=None,
             )
         except InvalidStatus as error:
             answer = error.response
-            await _refused(send, answer.status_code, list(answer.headers.raw_items()), bytes(answer.body))
+            await _refused(send, answer.status_code, answer.headers.raw_items(), bytes(answer.body))
             return
         except (OSError, InvalidHandshake) as error:
             log.warning("xray.upstream", provider=upstream.provider, why=said(error))
@@ -68,34 +75,74 @@ class SocketProxy:
             [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers],
         )
         async with there:
-            await send({"type": "websocket.accept", "subprotocol": there.subprotocol})
+            await send(
+                {"type": "websocket.accept", "subprotocol": there.subprotocol, "headers": _accepted(there.response)}
+            )
             await _relay(there, _SocketCalls(head, self._start_tape), receive, send)
 
 
+class _Connect(connect):
+    """Opens a socket at the address that it is given and at no other: a redirect is the client's to follow."""
+
+    def process_redirect(self, exc: Exception) -> Exception | str:
+        return exc
+
+
 async def _relay(there: ClientConnection, calls: "_SocketCalls", receive: Receive, send: Send) -> None:
+    left: Message | None = None
     async with anyio.create_task_group() as tasks:
 
         async def from_client() -> None:
+            nonlocal left
             while (message := await receive())["type"] == "websocket.receive":
                 text: str | None = message.get("text")
                 content: str | bytes = message["bytes"] if text is None else text
                 calls.asked(content)
-                await there.send(content)
-            await there.close(message.get("code") or 1000, message.get("reason") or "")
+                try:
+                    await there.send(content)
+                except ConnectionClosed:
+                    # The other direction hands on what came before, and then says so.
+                    return
+            left = message
             tasks.cancel_scope.cancel()
 
         tasks.start_soon(from_client)
-        try:
+        # OSError: the client has gone.
+        with suppress(ConnectionClosed, OSError):
             async for message in there:
                 calls.answered(message)
                 key = "text" if isinstance(message, str) else "bytes"
                 await send({"type": "websocket.send", key: message})
-        except ConnectionClosed:
-            pass
-        calls.closed()
-        await send({"type": "websocket.close", "code": there.close_code or 1000, "reason": there.close_reason or ""})
         tasks.cancel_scope.cancel()
     calls.closed()
+    if left is not None:
+        await _end_upstream(there, left)
+    else:
+        await _end_client(there, send)
+
+
+async def _end_upstream(there: ClientConnection, left: Message) -> None:
+    """End the socket to the upstream as the client ended its own."""
+    if "reason" in left:
+        await there.close(_code(left["code"]), left["reason"] or "")
+    else:
+        # It went without a word.
+        there.transport.abort()
+
+
+async def _end_client(there: ClientConnection, send: Send) -> None:
+    """End the client's socket as the upstream ended its own."""
+    if there.close_code in (None, CloseCode.ABNORMAL_CLOSURE):
+        there.transport.abort()
+        return
+    with suppress(OSError):
+        code = _code(there.close_code)
+        await send({"type": "websocket.close", "code": code, "reason": there.close_reason or ""})
+
+
+def _code(code: int | None) -> int:
+    """Return the code to close with: one side may give none, which the other is told as an ordinary end."""
+    return CloseCode.NORMAL_CLOSURE if code in (None, CloseCode.NO_STATUS_RCVD) else code
 
 
 class _SocketCalls:
@@ -135,14 +182,20 @@ class _SocketCalls:
             self._tape = None
 
 
-async def _refused(send: Send, status: int, headers: list[tuple[str, str]], body: bytes) -> None:
-    kept = [
-        (name.lower().encode("latin-1"), value.encode("latin-1"))
-        for name, value in headers
-        if name.lower().encode("latin-1") not in HOP_BY_HOP
-    ]
-    await send({"type": "websocket.http.response.start", "status": status, "headers": kept})
+async def _refused(send: Send, status: int, headers: Iterable[tuple[str, str]], body: bytes) -> None:
+    await send({"type": "websocket.http.response.start", "status": status, "headers": _to_client(headers)})
     await send({"type": "websocket.http.response.body", "body": body, "more_body": False})
+
+
+def _accepted(response: Response | None) -> list[tuple[bytes, bytes]]:
+    """Return what the upstream said when it took the socket, without what concerns this connection to it."""
+    headers = _to_client(response.headers.raw_items()) if response is not None else []
+    return [(name, value) for name, value in headers if not name.startswith(b"sec-websocket-")]
+
+
+def _to_client(headers: Iterable[tuple[str, str]]) -> list[tuple[bytes, bytes]]:
+    named = ((name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in headers)
+    return [(name, value) for name, value in named if name not in HOP_BY_HOP]
 
 
 def _to_upstream(headers: Headers) -> list[tuple[str, str]]:

@@ -14,6 +14,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from windowpane.errors import InvalidInputError
+from windowpane.serving.protocol import SocketProtocol
 
 KEEP_ALIVE_S = 120
 """How long an idle connection of a program stays open: not shorter than providers keep theirs."""
@@ -28,7 +29,7 @@ async def serving(app: ASGIApp, listener: socket.socket) -> AsyncGenerator[None]
     config = uvicorn.Config(
         app,
         http="httptools",
-        ws="websockets-sansio",
+        ws=SocketProtocol,
         ws_max_size=2**30,
         ws_ping_interval=None,
         ws_per_message_deflate=False,

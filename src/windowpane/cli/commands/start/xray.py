@@ -1,9 +1,10 @@
 """`windowpane xray`: record what another agent sends to its model, and look at it."""
 
+import io
 import os
 import sys
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, contextmanager, redirect_stderr
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -78,8 +79,9 @@ def run_program(
     """
     import anyio
 
-    settings = local_settings(WHY_LOCAL)
-    raise typer.Exit(anyio.run(_run_program, settings, command, port))
+    with _held_back():
+        settings = local_settings(WHY_LOCAL)
+        raise typer.Exit(anyio.run(_run_program, settings, command, port))
 
 
 @app.command("listen")
@@ -96,6 +98,25 @@ def listen(port: Port = 8471) -> None:
 
     settings = local_settings(WHY_LOCAL)
     anyio.run(_listen, settings, port)
+
+
+class _Held(io.StringIO):
+    """Keeps lines in the form that they would have in the terminal."""
+
+    def isatty(self) -> bool:
+        """Tell whether the lines are for people."""
+        return sys.__stderr__ is not None and sys.__stderr__.isatty()
+
+
+@contextmanager
+def _held_back() -> Generator[None]:
+    """Print what is logged at the end: while the program runs, the terminal is its own."""
+    held = _Held()
+    try:
+        with redirect_stderr(held):
+            yield
+    finally:
+        sys.stderr.write(held.getvalue())
 
 
 async def _run_program(settings: "Settings", command: Sequence[str], port: int) -> int:
