@@ -4,10 +4,10 @@ A record is one small JSON text that names every message and every item by conte
 Texts that do not change from turn to turn have the same hash and are stored once.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import TypeAdapter
 from pydantic_core import from_json
@@ -15,9 +15,29 @@ from pydantic_core import from_json
 from windowpane.context.events import Recorded, RequestBuilt
 from windowpane.context.identity_cache import cached_by_identity
 from windowpane.context.ids import BlobHash, content_hash
-from windowpane.context.items import CLIENT_SERVER, AgentText, Item, ItemRef, Reference, definition, item_hash
+from windowpane.context.items import (
+    CLIENT_SERVER,
+    AgentText,
+    Item,
+    ItemRef,
+    ItemType,
+    Reference,
+    definition,
+    item_hash,
+)
 from windowpane.context.messages import SentFile, ToolCall
-from windowpane.context.request import OfferedTool, PartKind, Query, Request, RequestContext, RequestMessage, Role
+from windowpane.context.request import (
+    Candidate,
+    Evidence,
+    OfferedTool,
+    PartKind,
+    Passage,
+    Query,
+    Request,
+    RequestContext,
+    RequestMessage,
+    Role,
+)
 from windowpane.errors import BlobNotFoundError
 
 
@@ -42,12 +62,33 @@ class _KeptTool:
 
 
 @dataclass(frozen=True, slots=True)
+class _CandidateColumns:
+    """Candidates as one list for each field: they are many and much alike. A list of nothing but None is left out."""
+
+    type: list[ItemType]
+    name: list[str]
+    code: list[str]
+    reason: list[str]
+    server: list[str | None] | None = None
+    score: list[float | None] | None = None
+    meaning: list[float | None] | None = None
+    words: list[float | None] | None = None
+    rank: list[int | None] | None = None
+    passage: list[Passage | None] | None = None
+    cut_off: list[float | None] | None = None
+    floor: list[float | None] | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class _Kept:
+    """A record. Those of earlier versions have their candidates in the context."""
+
     context: RequestContext
     messages: tuple[_KeptMessage, ...]
     tools: tuple[_KeptTool, ...]
     declared: BlobHash | None = None
     query: BlobHash | None = None
+    candidates: _CandidateColumns | None = None
 
 
 _AGENT_PARTS: frozenset[PartKind] = frozenset({"core", "site", "rules", "references"})
@@ -55,6 +96,10 @@ _AGENT_PARTS: frozenset[PartKind] = frozenset({"core", "site", "rules", "referen
 
 ERASED_TEXT = "[erased]"
 """What stands for a message of a past request whose text was erased since."""
+
+_NOTHING = Evidence(0.0)
+
+T = TypeVar("T")
 
 _KEPT: TypeAdapter[_Kept] = TypeAdapter(_Kept)
 _OFFER: TypeAdapter[OfferedTool] = TypeAdapter(OfferedTool)
@@ -69,7 +114,46 @@ def _read(body: str) -> _Kept:
     settings = kept["context"]["settings"]
     if "demands" in settings:
         settings["reply_options"] = _reply_options(settings.pop("demands"))
-    return _KEPT.validate_python(kept)
+    found = _KEPT.validate_python(kept)
+    if found.candidates is None:
+        return found
+    return replace(found, context=replace(found.context, candidates=_rows(found.candidates)), candidates=None)
+
+
+def _columns(candidates: Sequence[Candidate]) -> _CandidateColumns:
+    evidence = [each.evidence or _NOTHING for each in candidates]
+    return _CandidateColumns(
+        type=[each.type for each in candidates],
+        name=[each.name for each in candidates],
+        code=[each.code for each in candidates],
+        reason=[each.reason for each in candidates],
+        server=_unless_empty([each.server for each in candidates]),
+        score=_unless_empty([each.evidence and each.evidence.score for each in candidates]),
+        meaning=_unless_empty([each.meaning for each in evidence]),
+        words=_unless_empty([each.words for each in evidence]),
+        rank=_unless_empty([each.rank for each in evidence]),
+        passage=_unless_empty([each.passage for each in evidence]),
+        cut_off=_unless_empty([each.cut_off for each in evidence]),
+        floor=_unless_empty([each.floor for each in evidence]),
+    )
+
+
+def _unless_empty(column: list[T | None]) -> list[T | None] | None:
+    return None if column.count(None) == len(column) else column
+
+
+def _rows(columns: _CandidateColumns) -> tuple[Candidate, ...]:
+    nothing = [None] * len(columns.name)
+    measured = (columns.meaning, columns.words, columns.rank, columns.passage, columns.cut_off, columns.floor)
+    evidence = [
+        None if score is None else Evidence(score, *rest)
+        for score, *rest in zip(columns.score or nothing, *(each or nothing for each in measured), strict=True)
+    ]
+    about = (columns.type, columns.name, columns.server or nothing, columns.reason, columns.code, evidence)
+    return tuple(
+        Candidate(type=type_, name=name, server=server, reason=reason, code=code, evidence=decided)
+        for type_, name, server, reason, code, decided in zip(*about, strict=True)
+    )
 
 
 def _reply_options(demands: dict[str, Any]) -> dict[str, Any]:
@@ -83,9 +167,16 @@ def to_blobs(request: Request, items: Mapping[ItemRef, Item]) -> tuple[BlobHash,
     for item in (*request.context.items, *request.context.carried):
         if item.hash and (found := items.get(item.ref)) is not None and item_hash(found) == item.hash:
             blobs[item.hash] = definition(found) if is_own(found) else _shared(item.ref, definition(found))
-    text = _KEPT.dump_json(body).decode()
+    text = _KEPT.dump_json(_in_columns(body), exclude_defaults=True).decode()
     name = content_hash(text)
     return name, {**blobs, name: text}
+
+
+def _in_columns(body: _Kept) -> _Kept:
+    candidates = body.context.candidates
+    if not candidates:
+        return body
+    return replace(body, context=replace(body.context, candidates=()), candidates=_columns(candidates))
 
 
 def _shared(ref: ItemRef, text: str) -> str:
