@@ -1,23 +1,61 @@
-"""What an answer's bytes say about the call: the tokens that were reported, and whether it came to its end.
+"""What an answer's bytes say about the call: the tokens that were reported, and how it came to its end.
 
 The bytes are looked at when they have all passed. OpenAI (both protocols), Anthropic, Google and Ollama are known; an
-answer in another form has no usage and is whole when its connection ended well.
+answer in another form has no usage and is whole when its connection ended well. A stream is read event by event: words
+of the answer that look like the end of one are not taken for it.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, cast
 
 import httpx2
 
-from windowpane.calls.documents import objects
+from windowpane.calls.documents import as_map, as_maps, as_text, objects
 from windowpane.calls.encodings import decoded
+from windowpane.context.calls import CallOutcome
 from windowpane.context.messages import Usage
 
 MOST_BYTES = 16 * 1024 * 1024
 """Longer answers are not looked at."""
 
-_ENDS = (b"[DONE]", b"message_stop", b"response.completed", b"response.incomplete", b"response.failed", b"finishReason")
-_MARKS = (b"usage", b"eval_count")
+UNFINISHED = "the stream ended before the answer did"
+"""Why a call is cut whose connection ended well."""
+
+_TELLING = re.compile(
+    rb'usage|eval_count|"(?:finish_reason|finishReason|stop_reason)":\s*"|"error":\s*[{"]|"done":\s*true'
+    rb'|"type":\s*"(?:error|message_start|message_stop|response\.(?:created|completed|incomplete|failed))"'
+)
+"""An event without any of these says nothing but a piece of the answer. With one of them it is read."""
+
+_CLOSING = frozenset(("message_stop", "response.completed", "response.incomplete", "response.failed"))
+_WORD = re.compile(r"[\w.-]{1,60}")
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerEnd:
+    """How an answer came to its end, by its own words.
+
+    `streamed` is True for a stream of a protocol that says when an answer is over. `finished` tells whether this one
+    said so, `closed` whether nothing more was to come. `error` is what kind of error it told of.
+    """
+
+    streamed: bool = False
+    finished: bool = False
+    closed: bool = False
+    error: str = ""
+
+    def outcome(self, heard: CallOutcome, reason: str) -> tuple[CallOutcome, str]:
+        """Return how a call ended and why. `heard` and `reason` are what the connection tells."""
+        if self.error:
+            return "error", f"the answer tells of an error: {self.error}"
+        if heard == "cut" and self.closed:
+            # A client may hang up as soon as it has what it wants.
+            return "complete", ""
+        if heard == "complete" and self.streamed and not self.finished:
+            return "cut", UNFINISHED
+        return heard, reason
 
 
 class WireAnswer:
@@ -34,16 +72,24 @@ class WireAnswer:
         if self._size <= MOST_BYTES:
             self._chunks.append(chunk)
 
-    def read(self) -> tuple[Usage | None, bool]:
-        """Return the usage that was reported, if any was, and whether the answer says that it is whole."""
+    def read(self) -> tuple[Usage | None, AnswerEnd]:
+        """Return the usage that was reported, if any was, and how the answer ended."""
         kept = b"".join(self._chunks) if self._size <= MOST_BYTES else b""
         body = decoded(self._headers.get("content-encoding", ""), kept) or b""
-        return usage_of(body), says_whole(body)
+        return read_answer_bytes(body)
 
 
-def usage_of(body: bytes) -> Usage | None:
-    """Return the usage that an answer reports, or None when it reports none."""
-    return usage_in(_documents(body))
+def read_answer_bytes(body: bytes) -> tuple[Usage | None, AnswerEnd]:
+    """Return the usage that an answer reports, if it reports any, and how it ended."""
+    whole = list(objects(body)) if body.lstrip()[:1] in (b"{", b"[") else []
+    if whole:
+        # One line of Ollama's stream is a document as well.
+        is_line = whole[0].get("done") is False
+        error = next((kind for each in whole if (kind := _error_in(each))), "")
+        return usage_in(whole), AnswerEnd(is_line, not is_line, not is_line, error)
+    lines = [line.removeprefix(b"data:").strip() for line in body.splitlines()]
+    events = list(_events(lines))
+    return usage_in(events), _end_of(events, done=b"[DONE]" in lines)
 
 
 def usage_in(documents: Iterable[Mapping[str, Any]]) -> Usage | None:
@@ -54,18 +100,40 @@ def usage_in(documents: Iterable[Mapping[str, Any]]) -> Usage | None:
     return found
 
 
-def says_whole(body: bytes) -> bool:
-    """Tell whether an answer says that it came to its end."""
-    return any(mark in body for mark in _ENDS)
-
-
-def _documents(body: bytes) -> Iterator[Mapping[str, Any]]:
-    """Yield the JSON documents of an answer that say something about tokens: events of a stream, or all of it."""
-    if body[:1] in (b"{", b"["):
-        yield from objects(body)
-    for line in (line.removeprefix(b"data:").strip() for line in body.splitlines()):
-        if line[:1] == b"{" and any(mark in line for mark in _MARKS) and b'"usage":null' not in line:
+def _events(lines: Iterable[bytes]) -> Iterator[Mapping[str, Any]]:
+    """Yield the events of a stream that say more than a piece of the answer; of the others the first."""
+    first = True
+    for line in lines:
+        if line[:1] == b"{" and (first or _TELLING.search(line)):
+            first = False
             yield from objects(line)
+
+
+def _end_of(events: Iterable[Mapping[str, Any]], *, done: bool) -> AnswerEnd:
+    streamed, finished, closed, error = False, done, done, ""
+    for event in events:
+        kind = as_text(event.get("type"))
+        choices = [*as_maps(event.get("choices")), *as_maps(event.get("candidates"))]
+        stops = as_text(as_map(event.get("delta")).get("stop_reason"))
+        ended = kind in _CLOSING or event.get("done") is True or any(c.get("finishReason") for c in choices)
+        streamed = streamed or kind in _OPENING or not event.keys().isdisjoint(("choices", "candidates", "done"))
+        closed = closed or ended
+        finished = finished or ended or bool(stops) or any(c.get("finish_reason") for c in choices)
+        error = error or _error_in(event)
+    return AnswerEnd(streamed, finished, closed, error)
+
+
+_OPENING = frozenset(("message_start", "response.created"))
+
+
+def _error_in(document: Mapping[str, Any]) -> str:
+    """Return of which kind the error is that a document tells of. What it says may be words of the request."""
+    error = document.get("error") or as_map(document.get("response")).get("error")
+    if not error and document.get("type") != "error":
+        return ""
+    told = as_map(error) or document
+    names = (told.get(name) for name in ("status", "code", "type"))
+    return next((name for name in map(as_text, names) if _WORD.fullmatch(name)), "unknown")
 
 
 def _merged(before: Usage | None, document: Mapping[str, Any]) -> Usage | None:

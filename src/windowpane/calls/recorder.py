@@ -47,6 +47,7 @@ class CallRecorder:
         self._stored: set[BlobHash] = set()
         self._ended: list[Event] = []
         self._unpaid: list[CallEnded] = []
+        self._watched: list[Callable[[], None]] = []
         self.usage = Usage()
         """What the calls used so far, as far as that is known."""
 
@@ -104,6 +105,16 @@ class CallRecorder:
         self._ended.append(whole)
         self._unpaid.append(whole)
         self.usage += whole.usage or Usage()
+
+    def watch(self, stop_reading: Callable[[], None]) -> None:
+        """Keep how a call that is begun is given up; a call that has ended takes no notice."""
+        self._watched.append(stop_reading)
+
+    def stop_reading(self) -> None:
+        """Give up the calls that have not ended."""
+        watched, self._watched = self._watched, []
+        for stop_reading in watched:
+            stop_reading()
 
     def take(self) -> list[Event]:
         """Return the ends that are not stored yet, for an append that the caller makes."""
@@ -191,13 +202,19 @@ def not_recording() -> Generator[None]:
 
 @contextmanager
 def recording(recorder: CallRecorder | None) -> Generator[None]:
-    """Let the calls that are begun in this block be kept by a recorder. With None nothing changes."""
-    token = _current.set(recorder) if recorder is not None else None
+    """Let the calls that are begun in this block be kept by a recorder. With None nothing changes.
+
+    At the end of the block its calls are over, also those whose answer was let go without being closed.
+    """
+    if recorder is None:
+        yield
+        return
+    token = _current.set(recorder)
     try:
         yield
     finally:
-        if token is not None:
-            _current.reset(token)
+        _current.reset(token)
+        recorder.stop_reading()
 
 
 def current_recorder() -> CallRecorder | None:

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator
 import anyio
 import httpx2
 
-from windowpane.calls.answer import WireAnswer
+from windowpane.calls.answer import AnswerEnd, WireAnswer
 from windowpane.calls.recorder import CallRecorder, current_recorder
 from windowpane.context.calls import CallOutcome, WireHead
 from windowpane.context.events import CallEnded
@@ -44,7 +44,7 @@ class RecordingTransport(httpx2.AsyncBaseTransport):
         call = _Call(recorder)
         response = await call.send(transport, request)
         if isinstance(response.stream, httpx2.AsyncByteStream):
-            response.stream = _Watched(response.stream, call, WireAnswer(response.headers))
+            response.stream = _Watched(response.stream, call)
         return response
 
     async def aclose(self) -> None:
@@ -62,7 +62,10 @@ class _Call:
         self._started = time.monotonic()
         self._status: int | None = None
         self._first_byte_ms: int | None = None
+        self._answer: WireAnswer | None = None
         self._over = False
+        # A client that meets an error may let go of an answer without closing it.
+        recorder.watch(self.stop_reading)
 
     async def send(self, transport: httpx2.AsyncBaseTransport, request: httpx2.Request) -> httpx2.Response:
         """Send the request and store it meanwhile; return when both are done."""
@@ -86,7 +89,7 @@ class _Call:
                 with anyio.CancelScope(shield=True):
                     self._id = await self._recorder.sent(head, body)
         except anyio.get_cancelled_exc_class():
-            self.end("cut", None, "given up before the answer came")
+            self.end("cut", "given up before the answer came")
             with anyio.CancelScope(shield=True):
                 for answer in came:
                     if isinstance(answer, httpx2.Response):
@@ -94,22 +97,32 @@ class _Call:
             raise
         response = came[0]
         if isinstance(response, httpx2.HTTPError):
-            self.end("error", None, _said(response))
+            self.end("error", _said(response))
             raise response
         self._status = response.status_code
         self._first_byte_ms = self._since()
+        self._answer = WireAnswer(response.headers)
         return response
 
-    def end(self, outcome: CallOutcome, answer: WireAnswer | None, reason: str = "") -> None:
+    def take(self, chunk: bytes) -> None:
+        """Look at a few more bytes of the answer."""
+        if self._answer is not None:
+            self._answer.take(chunk)
+
+    def stop_reading(self) -> None:
+        """Note that nothing more is read of the answer, if it has not ended."""
+        self.end("cut", "the client stopped reading")
+
+    def end(self, outcome: CallOutcome, reason: str = "") -> None:
         """Note the end of the call, once."""
         if self._over:
             return
         self._over = True
-        usage, whole = answer.read() if answer is not None else (None, False)
+        usage, end = self._answer.read() if self._answer is not None else (None, AnswerEnd())
         if self._status is not None and self._status >= 400:
             outcome, reason = "error", reason or f"status {self._status}"
-        elif outcome == "cut" and whole:
-            outcome, reason = "complete", ""
+        else:
+            outcome, reason = end.outcome(outcome, reason)
         self._recorder.ended(
             CallEnded(
                 id=self._id,
@@ -130,24 +143,23 @@ class _Call:
 class _Watched(httpx2.AsyncByteStream):
     """The bytes of an answer on their way through."""
 
-    def __init__(self, stream: httpx2.AsyncByteStream, call: _Call, answer: WireAnswer) -> None:
+    def __init__(self, stream: httpx2.AsyncByteStream, call: _Call) -> None:
         self._stream = stream
         self._call = call
-        self._answer = answer
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         try:
             async for chunk in self._stream:
-                self._answer.take(chunk)
+                self._call.take(chunk)
                 yield chunk
         except httpx2.HTTPError as error:
-            self._call.end("cut", self._answer, _said(error))
+            self._call.end("cut", _said(error))
             raise
-        self._call.end("complete", self._answer)
+        self._call.end("complete")
 
     async def aclose(self) -> None:
         await self._stream.aclose()
-        self._call.end("cut", self._answer, "the client stopped reading")
+        self._call.stop_reading()
 
 
 def _head(request: httpx2.Request) -> WireHead:

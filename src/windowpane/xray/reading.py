@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import TypeAdapter
 from pydantic_core import from_json
 
-from windowpane.calls.answer import says_whole, usage_of
+from windowpane.calls.answer import read_answer_bytes
 from windowpane.calls.conversation import SentConversation, read_conversation
 from windowpane.calls.documents import as_map
 from windowpane.calls.encodings import decoded
@@ -67,16 +67,16 @@ def read_answer(
     """Return what an answer says."""
     plain = decoded(_by_name(headers).get("content-encoding", ""), body)
     reply = fold_reply(kind.protocol, plain or b"")
+    usage, end = read_answer_bytes(plain or b"")
     if plain is None:
         reason = reason or "the answer could not be read"
-    elif outcome == "cut" and says_whole(plain):
-        # A client may hang up as soon as it has what it wants.
-        outcome, reason = "complete", ""
+    elif not reply.error:
+        outcome, reason = end.outcome(outcome, reason)
     if status is not None and status >= 400:
         outcome, reason = "error", f"status {status}: {redacted(reply.error)}".removesuffix(": ")
     elif reply.error and outcome != "error":
         outcome, reason = "error", redacted(reply.error)
-    return ReadAnswer(reply, usage_of(plain or b""), outcome, reason)
+    return ReadAnswer(reply, usage, outcome, reason)
 
 
 _MODEL_PROVIDERS = {"chatgpt": "openai"}
