@@ -185,7 +185,7 @@ class Engine:
         wait_s: float = 0,
         brought: Sequence[Tool] = (),
         reply_options: ReplyOptions | None = None,
-        files: Sequence[NewFile] = (),
+        files: Sequence[NewFile] | ReadFiles = (),
     ) -> AsyncGenerator[Live]:
         """Answer a message, yielding everything as it happens.
 
@@ -205,9 +205,9 @@ class Engine:
             CostLimitError: the owner's model calls have cost as much as they may.
             WorkerFullError: this worker runs as many turns as it may. Nothing was stored.
         """
-        check_message(message, with_files=bool(files))
-        check_tools(len(brought))
         read = await self.read_files(files)
+        check_message(message, with_files=bool(read.attachments))
+        check_tools(len(brought))
         await load_vocabulary()
         turn: int | None = None
         while turn is None:
@@ -267,7 +267,7 @@ class Engine:
         *,
         brought: Sequence[Tool] = (),
         reply_options: ReplyOptions | None = None,
-        files: Mapping[str, Sequence[NewFile]] = NO_CALLS,
+        files: Mapping[str, Sequence[NewFile] | ReadFiles] = NO_CALLS,
     ) -> AsyncGenerator[Live]:
         """Give the results of tools that the caller brought along, and yield what the turn does then.
 
@@ -335,21 +335,21 @@ class Engine:
         await self._runner.cancel(session_id, open_turn(changed.state).turn)
         return await self.sessions.get(session_id)
 
-    async def preview(self, session_id: SessionId, message: str, files: Sequence[NewFile] = ()) -> Request:
+    async def preview(self, session_id: SessionId, message: str, files: Sequence[NewFile] | ReadFiles = ()) -> Request:
         """Return the request that a message would make, without storing anything or calling a model."""
-        check_message(message, with_files=bool(files))
         read = await self.read_files(files)
+        check_message(message, with_files=bool(read.attachments))
         await load_vocabulary()
         state = await self._states.state(session_id)
         return await self._requests.preview(state, await self.agents.look(state.agent), message, read)
 
-    async def read_files(self, files: Sequence[NewFile]) -> ReadFiles:
-        """Return files as sessions keep them.
+    async def read_files(self, files: Sequence[NewFile] | ReadFiles) -> ReadFiles:
+        """Return files as sessions keep them. Those that were read already are returned as they are.
 
         Raises:
             InvalidInputError: they are too many or too large, or one is nothing that can be attached.
         """
-        return await read_files(files, limit_bytes=self.attachment_bytes)
+        return files if isinstance(files, ReadFiles) else await read_files(files, limit_bytes=self.attachment_bytes)
 
     async def watch(self, session_id: SessionId, *, after: int | None = None) -> AsyncGenerator[WatchEvent]:
         """Yield everything that happens to a session, from every caller, until it is deleted.

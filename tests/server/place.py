@@ -29,7 +29,7 @@ VOLATILE = ("at", "created_at", "updated_at", "timestamp", "latency_ms", "versio
 EVENTS = {"Accept": "text/event-stream"}
 
 
-def engine_of(world: World, pages: Pages | None = None, nearness: Nearness | None = None) -> Engine:
+def engine_of(world: World, pages: Pages | None = None, nearness: Nearness | None = None, **options: Any) -> Engine:
     return Engine(
         store=world.store,
         agents=FolderAgents(world.root),
@@ -38,6 +38,7 @@ def engine_of(world: World, pages: Pages | None = None, nearness: Nearness | Non
         selector=world.selector,
         pages=pages or Pages(),
         nearness=nearness,
+        **options,
     )
 
 

@@ -28,27 +28,31 @@ from windowpane.context.request import ReplyOptions
 from windowpane.context.session import SessionState
 from windowpane.engine import Engine
 from windowpane.errors import AgentNotFoundError, SessionNotFoundError, StoreUnavailableError, UnknownModelError
-from windowpane.files.read import ReadFiles
+from windowpane.files.read import NO_FILES, ReadFiles
 from windowpane.local.pane import LocalPane
 from windowpane.request.settings import call_settings
 from windowpane.server.client_names import session_named
 from windowpane.server.openai.asking import IGNORED, SESSION, TURN
 from windowpane.server.openai.errors import UnsupportedError
 from windowpane.server.openai.one_off import Once
+from windowpane.sessions.conversation import check_message
 from windowpane.sessions.past import Exchange
 from windowpane.tools.names import offered_name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientMessage:
-    """One message, as the client tells it. A tool's message has the id of the call that it answers."""
+    """One message, as the client tells it. A tool's message has the id of the call that it answers.
+
+    `files` are as the client sent them, or read.
+    """
 
     role: Literal["user", "assistant", "tool"]
     text: str = ""
     calls: tuple[ToolCall, ...] = ()
     call_id: str = ""
     is_error: bool = False
-    files: tuple[NewFile, ...] = ()
+    files: tuple[NewFile, ...] | ReadFiles = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,6 +149,7 @@ async def _answering(pane: LocalPane, owner: str, once: Once, asked: ClientReque
     if asked.said[-1].role != "tool" and not (asked.session and asked.key):
         # Before a session is made or its settings are changed. With a key, a turn that runs already may be joined.
         engine.admission.check()
+    asked = await _checked(engine, asked)
     if asked.session is not None:
         state = await session_named(pane, owner, asked.agent, asked.session)
         await _check_form(engine, state, asked)
@@ -168,6 +173,19 @@ async def _answering(pane: LocalPane, owner: str, once: Once, asked: ClientReque
         files={entry.call_id: entry.files for entry in _last_results(asked.said)},
     )
     return await begun(state.id, live, once=True)
+
+
+async def _checked(engine: Engine, asked: ClientRequest) -> ClientRequest:
+    """Return a request with its files read. What no session can take is refused before one is made or changed.
+
+    A session knows its messages: only what it is told now is read.
+    """
+    told = len(_last_results(asked.said)) or 1
+    known = 0 if asked.session is None else len(asked.said) - told
+    read = [replace(entry, files=await engine.read_files(entry.files)) for entry in asked.said[known:]]
+    if (last := read[-1]).role == "user":
+        check_message(last.text, with_files=last.files != NO_FILES)
+    return replace(asked, said=(*asked.said[:known], *read))
 
 
 async def session_for(pane: LocalPane, owner: str, asked: ClientRequest) -> tuple[SessionState, bool]:
@@ -214,7 +232,7 @@ def _results(said: Sequence[ClientMessage]) -> list[ToolResult]:
     return [ToolResult(_split(entry.call_id)[1], entry.text, is_error=entry.is_error) for entry in last]
 
 
-def _result_files(said: Sequence[ClientMessage]) -> dict[str, tuple[NewFile, ...]]:
+def _result_files(said: Sequence[ClientMessage]) -> dict[str, tuple[NewFile, ...] | ReadFiles]:
     """Return the files of those results, by call id."""
     return {_split(entry.call_id)[1]: entry.files for entry in _last_results(said) if entry.files}
 
