@@ -47,7 +47,7 @@ async def open(  # noqa: A001 – `windowpane.open` is how it is written
         InvalidSettingError: there is no such setting.
     """
     chosen = _settings(settings, {"agents": agents, "store_url": store, "data": data, **more})
-    analytics = AnalyticsStore(chosen.analytics_file)
+    analytics = AnalyticsStore(chosen.analytics_place)
     try:
         async with open_engine(chosen, warm=warm) as engine:
             updater = AnalyticsUpdater(engine.store, analytics, engine.nearness)

@@ -46,6 +46,11 @@ class Settings(BaseSettings):
     blobs_from_bytes: int = Field(
         default=65_536, ge=1, description="With `blobs_url`: from what size on a text is kept there, in bytes."
     )
+    analytics_url: str | None = Field(
+        default=None,
+        description="Where turns are counted for all workers together: `postgresql://user@host/database`. Default: a "
+        "file on each machine.",
+    )
     encryption_key: SecretStr | None = Field(
         default=None,
         description="Encrypts what is kept of sessions: 32 random bytes in base64. Several keys, separated by commas: "
@@ -160,10 +165,12 @@ class Settings(BaseSettings):
         return self.data / "cache"
 
     @property
-    def analytics_file(self) -> Path | None:
-        """Return where turns are counted: a file for each store, or None when the store itself is not kept."""
+    def analytics_place(self) -> Path | str | None:
+        """Return where turns are counted: a URL, a file for each store, or None when the store itself is not kept."""
         if self.database_url.startswith("memory:"):
             return None
+        if self.analytics_url:
+            return self.analytics_url
         name = hashlib.sha256(self.database_url.encode()).hexdigest()[:16]
         return self.cache_folder / f"analytics-{name}.db"
 

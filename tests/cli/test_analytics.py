@@ -9,6 +9,7 @@ import anyio
 import pytest
 
 from cli.running import windowpane
+from stores.postgres_server import fresh_database
 from windowpane.agents.init import init_agent
 from windowpane.settings import Settings
 from windowpane.wiring import open_engine
@@ -83,6 +84,20 @@ def test_analytics_are_shown_and_had_as_json_and_csv(data: Path) -> None:
     assert as_csv.splitlines()[0].startswith("item,agent,included,")
     assert [line for line in as_csv.splitlines() if line.startswith("reference:billing,desk,21,")]
     assert len(list((data / "cache").glob("analytics-*.db"))) == 1
+
+
+def test_everything_is_counted_again_on_request_and_not_through_a_server(
+    data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counted = command(data, "analytics", "--csv", "parts")
+    monkeypatch.setenv("WINDOWPANE_ANALYTICS_URL", fresh_database())
+    elsewhere = command(data, "analytics", "--rebuild", "--csv", "parts")
+    again = command(data, "analytics", "--csv", "parts")
+    remote = windowpane(data, "analytics", "--rebuild", "--url", "http://127.0.0.1:1")
+
+    assert counted.count("\n") > 2
+    assert (elsewhere, again) == (counted, counted)
+    assert (remote.code, "run it on the server, without --url" in remote.err) == (1, True)
 
 
 @pytest.mark.spec("S0.93", "S0.94", "S1.108", "S1.111")

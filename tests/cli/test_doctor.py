@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from ports import free_port
+from stores.postgres_server import fresh_database
 from windowpane.cli.doctor.checks import Finding, examine
 from windowpane.cli.doctor.code_words import WORDS, ask_for_code_words
 from windowpane.context.ids import BlobHash
@@ -137,3 +139,18 @@ async def test_doctor_tries_the_place_for_large_texts(tmp_path: Path) -> None:
         "broken",
         "blobs_url: write s3://bucket/prefix?endpoint=https://host&region=name",
     )
+
+
+async def test_the_database_of_the_analytics_is_tried(tmp_path: Path) -> None:
+    async def told(url: str) -> Finding:
+        examined = examine(Settings(data=tmp_path, analytics_url=url), ask=False, wait_s=0)
+        (found,) = [finding async for finding in examined if finding.subject == "analytics"]
+        return found
+
+    good, away, wrong = [
+        await told(url) for url in (fresh_database(), f"postgresql://127.0.0.1:{free_port()}/x", "a:b")
+    ]
+
+    assert (good.health, good.detail.rpartition("; ")[2]) == ("good", "nothing counted yet")
+    assert (away.health, away.advice) == ("doubtful", "chat goes on without; see that the server runs")
+    assert (wrong.health, wrong.advice) == ("broken", "correct this setting")

@@ -10,7 +10,8 @@ from typing import Any
 from windowpane.context.ids import SessionId
 from windowpane.context.messages import Usage
 from windowpane.engine import Engine
-from windowpane.insight.analytics.store import TABLES, AnalyticsStore
+from windowpane.insight.analytics.store import AnalyticsStore
+from windowpane.insight.analytics.tables import TABLES
 from windowpane.insight.analytics.update import AnalyticsUpdater
 from windowpane.request.hybrid_selector import HybridSelector
 from windowpane.search.index import ItemIndex

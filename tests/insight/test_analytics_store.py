@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
 
@@ -10,27 +14,47 @@ import pytest
 
 from insight.counted import PAPER, PAPER_ANSWER, REFUND, ask, counted, everything, talking
 from stores.kinds import KINDS, Kind
+from stores.postgres_server import PostgresServer, fresh_database
 from windowpane.api.analytics import Filters
 from windowpane.context.events import Recorded
 from windowpane.context.ids import SessionId
 from windowpane.context.items import reference_ref, rule_ref
 from windowpane.engine import Engine
+from windowpane.errors import InvalidSettingError, StoreUnavailableError
 from windowpane.insight.analytics.count import Lesson
 from windowpane.insight.analytics.report import dashboard
 from windowpane.insight.analytics.store import AnalyticsStore, Remembered
-from windowpane.insight.analytics.update import AnalyticsUpdater
+from windowpane.insight.analytics.tables import OTHERS, TABLES
+from windowpane.insight.analytics.update import AnalyticsUpdater, Kept
 from windowpane.models.scripted import Call, Reply
 from windowpane.stores.memory import MemoryStore
 from windowpane.testing import World, drain, tool
 
+PLACES = ("file", "postgres")
+
+
+@pytest.fixture(params=PLACES)
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Path | str:
+    """A fresh place of every kind that turns can be counted in."""
+    return tmp_path / "analytics.db" if request.param == "file" else fresh_database()
+
+
+@pytest.fixture
+def analytics(place: Path | str) -> Iterator[AnalyticsStore]:
+    """An empty analytics store of every kind."""
+    with closing(AnalyticsStore(place)) as opened:
+        yield opened
+
+
 BILLING, PRINTING, HIDDEN = reference_ref("billing"), reference_ref("printing"), reference_ref("hidden")
 
 
-@pytest.mark.parametrize("seed", range(8))
-async def test_counting_bit_by_bit_gives_what_counting_at_once_gives(tmp_path: Path, seed: int) -> None:
+@pytest.mark.parametrize("seed", range(6))
+async def test_counting_bit_by_bit_gives_what_counting_at_once_gives(
+    tmp_path: Path, analytics: AnalyticsStore, seed: int
+) -> None:
     random = Random(seed)
     async with talking(tmp_path / "agents") as engine:
-        analytics = AnalyticsStore(tmp_path / "analytics.db")
         sessions = [(await engine.sessions.create(owner=owner)).id for owner in ("ana", "ana", "ben")]
         waiting = None
         for _ in range(25):
@@ -55,7 +79,6 @@ async def test_counting_bit_by_bit_gives_what_counting_at_once_gives(tmp_path: P
                 await counted(engine, analytics)
 
         assert everything(await counted(engine, analytics)) == everything(await counted(engine))
-        analytics.close()
 
 
 @pytest.mark.spec("S0.89")
@@ -76,13 +99,13 @@ async def test_every_store_is_counted_alike(tmp_path: Path, kind: Kind) -> None:
         assert await told(engine) == wanted
 
 
-async def test_two_who_count_at_once_count_nothing_twice(tmp_path: Path) -> None:
+async def test_two_who_count_at_once_count_nothing_twice(tmp_path: Path, place: Path | str) -> None:
     async with talking(tmp_path / "agents") as engine:
         for _ in range(3):
             session = (await engine.sessions.create()).id
             for _ in range(4):
                 await ask(engine, session)
-        stores = [AnalyticsStore(tmp_path / "analytics.db") for _ in range(4)]
+        stores = [AnalyticsStore(place) for _ in range(4)]
         async with anyio.create_task_group() as tasks:
             for analytics in stores:
                 tasks.start_soon(counted, engine, analytics)
@@ -95,14 +118,16 @@ async def test_two_who_count_at_once_count_nothing_twice(tmp_path: Path) -> None
             analytics.close()
 
 
-async def test_a_turn_that_waits_for_a_person_is_counted_when_it_has_finished(tmp_path: Path) -> None:
+async def test_a_turn_that_waits_for_a_person_is_counted_when_it_has_finished(
+    tmp_path: Path, analytics: AnalyticsStore
+) -> None:
     world = World(tmp_path / "agents")
     world.toolbox.put("files", [tool("read")])
     world.says(Reply("Reading.", calls=(Call("files__read", "{}"),)), "Done.")
     async with world.engine() as engine:
         session = (await engine.sessions.create()).id
         await drain(engine.turn(session, "Read it."))
-        analytics = await counted(engine)
+        await counted(engine, analytics)
         before = analytics.rows("SELECT count(*) FROM turn")
         state = await engine.sessions.get(session)
         assert state.open_turn is not None
@@ -117,12 +142,14 @@ async def test_a_turn_that_waits_for_a_person_is_counted_when_it_has_finished(tm
     assert {row.stage for row in found.latency} == {"prepare", "model", "tools"}
 
 
-async def test_what_deleted_sessions_cost_stays_counted_and_what_they_taught_is_forgotten(tmp_path: Path) -> None:
+async def test_what_deleted_sessions_cost_stays_counted_and_what_they_taught_is_forgotten(
+    tmp_path: Path, analytics: AnalyticsStore
+) -> None:
     async with talking(tmp_path / "agents") as engine:
         session, other = [(await engine.sessions.create(owner="ana")).id for _ in range(2)]
         await ask(engine, session)
         await ask(engine, other)
-        analytics = await counted(engine)
+        await counted(engine, analytics)
         taught = analytics.lessons("ana", "pane", limit=10)
         await engine.sessions.delete(session)
         await engine.conversations.clear(other)
@@ -137,12 +164,14 @@ async def test_what_deleted_sessions_cost_stays_counted_and_what_they_taught_is_
     assert (found.storage.sessions, analytics.known()) == (1, {other})
 
 
-async def test_a_session_that_comes_back_is_not_counted_twice_and_a_new_one_of_its_name_is(tmp_path: Path) -> None:
+async def test_a_session_that_comes_back_is_not_counted_twice_and_a_new_one_of_its_name_is(
+    tmp_path: Path, analytics: AnalyticsStore
+) -> None:
     async with talking(tmp_path / "agents") as engine:
         session = (await engine.sessions.create(owner="ana", session_id=SessionId("ses_named"))).id
         for _ in range(3):
             await ask(engine, session)
-        analytics = await counted(engine)
+        await counted(engine, analytics)
         analytics.forget(session)
         gone = analytics.known()
         await ask(engine, session)
@@ -163,13 +192,15 @@ async def test_a_session_that_comes_back_is_not_counted_twice_and_a_new_one_of_i
     assert [entry.lesson.turn for entry in analytics.lessons("ana", "pane", limit=10)] == [1]
 
 
-async def test_lessons_are_what_was_used_and_what_was_added_right_after_the_answer(tmp_path: Path) -> None:
+async def test_lessons_are_what_was_used_and_what_was_added_right_after_the_answer(
+    tmp_path: Path, analytics: AnalyticsStore
+) -> None:
     async with talking(tmp_path / "agents") as engine:
         session = (await engine.sessions.create(owner="ana")).id
         await engine.items.add(session, HIDDEN)
         await engine.items.remove(session, HIDDEN)
         await ask(engine, session)
-        analytics = await counted(engine)
+        await counted(engine, analytics)
         await engine.items.add(session, PRINTING)
         await engine.items.add(session, BILLING)
         await counted(engine, analytics)
@@ -186,23 +217,23 @@ async def test_lessons_are_what_was_used_and_what_was_added_right_after_the_answ
 
 
 @pytest.mark.spec("S0.90", "S1.110")
-async def test_no_word_of_what_was_said_is_in_the_ledger(tmp_path: Path) -> None:
+async def test_no_word_of_what_was_said_is_in_the_analytics_store(tmp_path: Path, analytics: AnalyticsStore) -> None:
     async with talking(tmp_path / "agents") as engine:
         session = (await engine.sessions.create(name="Secret name")).id
         await ask(
             engine, session, "My password is xylophone-9, how long does a refund take?", "Xylophone-9? Five days."
         )
-        analytics = await counted(engine, AnalyticsStore(tmp_path / "analytics.db"))
-        analytics.close()
+        await counted(engine, analytics)
 
-    written = b"".join(file.read_bytes() for file in tmp_path.glob("analytics.db*")).lower()
-    assert b"billing" in written
-    for word in (b"xylophone", b"password", b"secret", b"working days"):
+    files = b"".join(file.read_bytes() for file in tmp_path.glob("analytics.db*")).decode(errors="replace").lower()
+    written = files + str([analytics.rows(f"SELECT * FROM {table}") for table in (*OTHERS, *TABLES)]).lower()
+    assert "billing" in written
+    for word in ("xylophone", "password", "secret", "working days"):
         assert word not in written
 
 
 @pytest.mark.parametrize("damage", ["garbage", "version"])
-async def test_a_ledger_that_cannot_be_used_is_counted_again(tmp_path: Path, damage: str) -> None:
+async def test_a_file_that_cannot_be_used_is_counted_again(tmp_path: Path, damage: str) -> None:
     file = tmp_path / "cache" / "analytics.db"
     async with talking(tmp_path / "agents") as engine:
         await ask(engine, (await engine.sessions.create()).id)
@@ -219,7 +250,7 @@ async def test_a_ledger_that_cannot_be_used_is_counted_again(tmp_path: Path, dam
         again.close()
 
 
-async def test_only_what_is_new_is_read(tmp_path: Path) -> None:
+async def test_only_what_is_new_is_read(tmp_path: Path, analytics: AnalyticsStore) -> None:
     class Watched(MemoryStore):
         def __init__(self) -> None:
             super().__init__()
@@ -234,7 +265,7 @@ async def test_only_what_is_new_is_read(tmp_path: Path) -> None:
         one, two = [(await engine.sessions.create()).id for _ in range(2)]
         await ask(engine, one)
         await ask(engine, two)
-        analytics = await counted(engine)
+        await counted(engine, analytics)
         seq = (await engine.sessions.get(one)).seq
         await ask(engine, one, PAPER, PAPER_ANSWER)
         store.asked.clear()
@@ -245,6 +276,117 @@ async def test_only_what_is_new_is_read(tmp_path: Path) -> None:
 
     assert first == [(one, seq)]
     assert store.asked == []
+
+
+async def test_both_kinds_of_place_answer_every_question_alike(tmp_path: Path) -> None:
+    file, shared = AnalyticsStore(tmp_path / "analytics.db"), AnalyticsStore(fresh_database())
+    with closing(file), closing(shared):
+        async with talking(tmp_path / "agents") as engine:
+            for owner in ("ana", "ben"):
+                session = (await engine.sessions.create(owner=owner)).id
+                await ask(engine, session)
+                await engine.items.add(session, HIDDEN)
+                await ask(engine, session, PAPER, PAPER_ANSWER)
+                await engine.prepared.abandon(await engine.prepared.begin(session, PAPER), "no model")
+            await counted(engine, file)
+            await counted(engine, shared)
+            (row, _) = (await engine.store.sessions(limit=2)).rows
+            day = row.created_at.date()
+
+        kept = Kept(datetime(2026, 1, 1, tzinfo=UTC), 0)
+        for filters in (
+            Filters(),
+            Filters(owner="ana"),
+            Filters(agent="pane", model="gpt-4o", since=day, until=day),
+            Filters(until=day - timedelta(days=1)),
+            Filters(since=day - timedelta(days=70), until=day + timedelta(days=70)),
+            Filters(owner="nobody"),
+        ):
+            one, two = (dashboard(place, filters, kept) for place in (file, shared))
+            assert one.storage.analytics_bytes > 0
+            assert two.storage.analytics_bytes > 0
+            assert replace(two, storage=replace(two.storage, analytics_bytes=one.storage.analytics_bytes)) == one
+        for owner in (None, "ana", "nobody"):
+            assert shared.lessons(owner, "pane", limit=3) == file.lessons(owner, "pane", limit=3)
+
+
+async def test_counting_again_from_nothing_gives_the_same_and_tells_how_far_it_is(
+    tmp_path: Path, analytics: AnalyticsStore
+) -> None:
+    async with talking(tmp_path / "agents") as engine:
+        sessions = [(await engine.sessions.create(owner="ana")).id for _ in range(3)]
+        for session in sessions:
+            await ask(engine, session)
+        whole = everything(await counted(engine, analytics))
+        await engine.sessions.delete(sessions[0])
+        told: list[tuple[int, int]] = []
+        await AnalyticsUpdater(engine.store, analytics).rebuild(lambda done, total: told.append((done, total)))
+        again = everything(analytics)
+        wanted = everything(await counted(engine))
+
+    assert sum(row[5] for row in whole["turn"]) == 3 * 4
+    assert sum(row[5] for row in again["turn"]) == 2 * 4
+    assert again == wanted
+    assert told == [(1, 2), (2, 2)]
+
+
+async def test_a_session_that_another_process_counts_is_left_to_it(tmp_path: Path, analytics: AnalyticsStore) -> None:
+    now = datetime.now(UTC)
+    async with talking(tmp_path / "agents") as engine:
+        session = (await engine.sessions.create()).id
+        await ask(engine, session)
+        others = analytics.claim(session, "another", now + timedelta(minutes=1))
+        mine = analytics.claim(session, "mine", now + timedelta(minutes=1))
+        behind = (await AnalyticsUpdater(engine.store, analytics).update(within_s=0)).behind
+        none = analytics.rows("SELECT count(*) FROM turn")
+        analytics.release(session, "mine")  # not its own
+        still = analytics.claim(session, "mine", now + timedelta(minutes=1))
+        given_up = analytics.claim(session, "another", now - timedelta(minutes=1))
+
+        assert (others, mine, still, given_up) == (True, False, False, True)
+        assert (behind, none) == (1, [(0,)])
+        assert everything(await counted(engine, analytics)) == everything(await counted(engine))
+        assert analytics.rows("SELECT * FROM claim") == []
+
+
+async def test_a_database_that_is_away_is_an_error_and_counting_goes_on_when_it_is_back(tmp_path: Path) -> None:
+    server = PostgresServer(tmp_path)
+    server.start()
+    try:
+        async with talking(tmp_path / "agents") as engine:
+            session = (await engine.sessions.create()).id
+            await ask(engine, session)
+            analytics = await counted(engine, AnalyticsStore(server.place))
+            server.kill()
+            await ask(engine, session)
+            with pytest.raises(
+                StoreUnavailableError, match=f"the analytics store postgresql://127.0.0.1:{server.port}"
+            ):
+                await counted(engine, analytics)
+            server.start()
+
+            assert everything(await counted(engine, analytics)) == everything(await counted(engine))
+            analytics.close()
+    finally:
+        server.stop()
+
+
+async def test_stores_that_share_a_database_have_a_name_each(tmp_path: Path) -> None:
+    url = fresh_database()
+    with closing(AnalyticsStore(f"{url}?name=one")) as one, closing(AnalyticsStore(f"{url}?name=two")) as two:
+        async with talking(tmp_path / "agents") as engine:
+            await ask(engine, (await engine.sessions.create()).id)
+            await counted(engine, one)
+
+        assert [len(place.known()) for place in (one, two)] == [1, 0]
+
+
+@pytest.mark.parametrize(
+    "url", ["mysql://host/x", "postgresql://host/x?name=Robert';--"], ids=["another engine", "a name"]
+)
+def test_a_url_that_cannot_be_used_is_an_invalid_setting(url: str) -> None:
+    with pytest.raises(InvalidSettingError, match="analytics_url"):
+        AnalyticsStore(url)
 
 
 async def test_an_update_without_time_counts_one_turn_and_tells_how_many_sessions_are_left(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,11 @@ import httpx2
 import pytest
 
 from patience import PATIENCE_S
+from ports import free_port
 from server.guests import guarded
 from server.place import new_session, problem_in, served
+from stores.postgres_server import fresh_database
+from windowpane.insight.analytics.store import AnalyticsStore
 from windowpane.request.hybrid_selector import HybridSelector
 from windowpane.search.embedding.minilm import MiniLM
 from windowpane.search.embedding.vectors import VectorCache
@@ -190,15 +194,65 @@ async def test_the_selection_is_evaluated_and_tuned_on_labels_or_on_past_turns(w
     assert unknown.status_code == 404
 
 
-async def test_the_ledger_is_kept_in_a_file_and_read_again(world: World, tmp_path: Path) -> None:
-    file = tmp_path / "cache" / "analytics.db"
-    async with served(world, analytics_file=file) as client:
+@pytest.mark.parametrize("kind", ["file", "postgres"])
+async def test_what_is_counted_is_kept_and_read_again(world: World, tmp_path: Path, kind: str) -> None:
+    place = tmp_path / "cache" / "analytics.db" if kind == "file" else fresh_database()
+    async with served(world, analytics_place=place) as client:
         await talked(client, REFUND)
         await new_session(client)
         first = await answer(await client.get("/api/analytics"))
-    async with served(world, analytics_file=file) as client:
+    async with served(world, analytics_place=place) as client:
         again = await answer(await client.get("/api/analytics"))
 
-    assert file.exists()
     assert again["items"] == first["items"]
     assert (again["spent"]["turns"], again["storage"]["sessions"]) == (1, 2)
+
+
+async def test_two_servers_that_share_their_analytics_count_each_turn_once(world: World) -> None:
+    place = fresh_database()
+    async with served(world, analytics_place=place) as one, served(world, analytics_place=place) as two:
+        await talked(one, REFUND, REFUND)
+        await talked(two, REFUND)
+        found: list[Any] = []
+
+        async def look(client: httpx2.AsyncClient) -> None:
+            found.append(await answer(await client.get("/api/analytics")))
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(look, one)
+            tasks.start_soon(look, two)
+        last = [await answer(await client.get("/api/analytics")) for client in (one, two)]
+
+    assert [told["spent"]["turns"] for told in (*found, *last) if not told["behind"]] == [3, 3, 3, 3]
+    assert last[0]["items"] == last[1]["items"]
+
+
+async def test_what_is_known_of_single_turns_goes_with_the_session_at_once(world: World) -> None:
+    place = fresh_database()
+    async with served(world, analytics_place=place) as client:
+        session = await talked(client, REFUND)
+        before = await answer(await client.get("/api/analytics"))
+        with closing(AnalyticsStore(place)) as analytics:
+            known = len(analytics.known()), len(analytics.lessons(None, "pane", limit=9))
+            gone = await client.delete(session)
+            left = len(analytics.known()), len(analytics.lessons(None, "pane", limit=9))
+        after = await answer(await client.get("/api/analytics"))
+
+    assert gone.status_code == 204
+    assert (known, left) == ((1, 1), (0, 0))
+    assert (before["storage"]["sessions"], after["storage"]["sessions"]) == (1, 0)
+    assert before["spent"] == after["spent"]
+
+
+async def test_chat_goes_on_without_the_database_of_the_analytics(world: World) -> None:
+    away = f"postgresql://ana:s3cret@127.0.0.1:{free_port()}/counts"
+    async with served(world, analytics_place=away) as client:
+        session = await talked(client, REFUND)
+        refused = await client.get("/api/analytics")
+        gone = await client.delete(session)
+
+    problem = problem_in(refused)
+    assert (refused.status_code, problem["code"]) == (503, "store_unavailable")
+    assert "the analytics store postgresql://127.0.0.1:" in problem["detail"]
+    assert "s3cret" not in refused.text
+    assert gone.status_code == 204

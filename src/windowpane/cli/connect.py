@@ -17,6 +17,7 @@ from windowpane.cli.settings import server_url, settings
 if TYPE_CHECKING:
     from windowpane.api.pane import Pane
     from windowpane.cli.lookup import ListSessions
+    from windowpane.local.pane import LocalPane
 
 P = ParamSpec("P")
 
@@ -91,6 +92,15 @@ async def open_pane(
         async with Client(url, token=os.environ.get("WINDOWPANE_TOKEN")) as client:
             yield client
         return
+    async with open_here(store_url=store_url, owner=owner, warm=warm) as pane:
+        yield pane
+
+
+@asynccontextmanager
+async def open_here(
+    *, store_url: str | None = None, owner: str | None = None, warm: bool = False
+) -> "AsyncGenerator[LocalPane]":
+    """Open a pane in this process."""
     from windowpane.cli.progress import show_indexing
     from windowpane.insight.analytics.store import AnalyticsStore
     from windowpane.insight.analytics.update import AnalyticsUpdater
@@ -98,7 +108,7 @@ async def open_pane(
     from windowpane.wiring import open_engine
 
     given = settings(store_url=store_url)
-    with closing(AnalyticsStore(given.analytics_file)) as analytics:
+    with closing(AnalyticsStore(given.analytics_place)) as analytics:
         async with open_engine(given, on_progress=show_indexing, warm=warm) as engine:
             updater = AnalyticsUpdater(engine.store, analytics, engine.nearness)
             yield LocalPane(engine, owner=owner, updater=updater, start_s=START_S)

@@ -1,5 +1,6 @@
 """Many turns of one owner together, in this process."""
 
+from collections.abc import Callable
 from datetime import date
 
 import anyio.to_thread
@@ -33,6 +34,10 @@ class LocalAnalytics:
         updater = self._bound.updater
         kept = await updater.update()
         return await anyio.to_thread.run_sync(dashboard, updater.analytics, filters, kept)
+
+    async def rebuild(self, on_progress: Callable[[int, int], None] | None = None) -> None:
+        """Count every session again. What deleted sessions cost is lost with that."""
+        await self._bound.updater.rebuild(on_progress)
 
     async def csv(
         self,

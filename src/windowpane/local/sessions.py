@@ -134,7 +134,9 @@ class LocalSessions:
 
     async def delete(self, session_id: str) -> None:
         """Delete a session so that nothing of it is left."""
-        await self._engine.sessions.delete(await self._bound.own(session_id))
+        own = await self._bound.own(session_id)
+        await self._engine.sessions.delete(own)
+        await self._bound.updater.forget(own)
 
     async def clear_history(self, session_id: str) -> SessionView:
         """Erase every message and request for good."""

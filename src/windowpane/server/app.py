@@ -140,7 +140,7 @@ def create_app(
     grace_s: float = 0,
     bundle: Path = page.BUNDLE,
     guide_folder: Path = guide.GUIDE,
-    analytics_file: Path | None = None,
+    analytics_place: Path | str | None = None,
     upstreams: Mapping[str, str] | None = None,
     root_path: str = "",
     trust_forwarded_prefix: bool = False,
@@ -151,7 +151,7 @@ def create_app(
     `tokens` are those that callers may show; with `token_needed`, a caller without one is refused. Pages of `origins`
     may do what the server's own page may. `requests_per_minute` is for each caller; None: any number. When the app
     stops, turns may go on for `grace_s`. Files below `roots` may be shown and edited, and those of `offer` if the user
-    shares it. Turns are counted in `analytics_file`, or in memory. `upstreams`: where `/xray/…` leads. `root_path` is
+    shares it. Turns are counted in `analytics_place`, or in memory. `upstreams`: where `/xray/…` leads. `root_path` is
     the path below which a proxy serves all of it; with `trust_forwarded_prefix` the proxy may say it.
     """
     doorkeeper, counters = Doorkeeper(tokens, token_needed=token_needed), Metrics()
@@ -183,7 +183,7 @@ def create_app(
     )
     app.state.engine, app.state.doorkeeper, app.state.metrics = engine, doorkeeper, counters
     app.state.bundle, app.state.guide, app.state.xray, app.state.roots = bundle, guide_folder, xray, Roots(roots, offer)
-    app.state.updater = AnalyticsUpdater(engine.store, AnalyticsStore(analytics_file), engine.nearness)
+    app.state.updater = AnalyticsUpdater(engine.store, AnalyticsStore(analytics_place), engine.nearness)
     _begin(app)
     return app
 

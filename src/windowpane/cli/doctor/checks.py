@@ -2,12 +2,14 @@
 
 import os
 from collections.abc import AsyncIterator, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
 import anyio
+import anyio.to_thread
 import httpx2
 
 from windowpane.agents.agent import CORE
@@ -24,11 +26,13 @@ from windowpane.engine import Engine
 from windowpane.errors import (
     EmbedderError,
     EncryptionKeyError,
+    InvalidSettingError,
     MissingCorePromptError,
     ModelError,
     StoreError,
     WindowpaneError,
 )
+from windowpane.insight.analytics.store import AnalyticsStore
 from windowpane.memory.window import window_of
 from windowpane.models.base import ECHO
 from windowpane.models.setup.environment import OLLAMA_URL, SETUPS
@@ -63,6 +67,8 @@ async def examine(settings: Settings, *, ask: bool, wait_s: float) -> AsyncItera
     yield store
     if settings.bus_url is not None:
         yield await _bus(settings.bus_url)
+    if settings.analytics_url is not None:
+        yield await _analytics(settings.analytics_url)
     yield await _selection(settings)
     # The other checks do not need the store.
     usable = settings if store.health == "good" else settings.model_copy(update=_WITHOUT_STORE)
@@ -128,6 +134,20 @@ async def _bus(url: str) -> Finding:
         return Finding("bus", "good", f"{shown} carries messages")
     why = f"{shown}: {bus.away or 'no answer'}"
     return Finding("bus", "doubtful", why, "workers look from time to time meanwhile; see that the server runs")
+
+
+async def _analytics(url: str) -> Finding:
+    """Open the place that turns are counted in."""
+    shown = without_password(url)
+    try:
+        with closing(AnalyticsStore(url)) as analytics:
+            counted_until = await anyio.to_thread.run_sync(analytics.mark, "counted")
+    except InvalidSettingError as error:
+        return Finding("analytics", "broken", in_one_line(error), "correct this setting")
+    except WindowpaneError as error:
+        return Finding("analytics", "doubtful", in_one_line(error), "chat goes on without; see that the server runs")
+    since = f"last counted {counted_until:%Y-%m-%d %H:%M} UTC" if counted_until else "nothing counted yet"
+    return Finding("analytics", "good", f"{shown} can be used; {since}")
 
 
 async def _selection(settings: Settings) -> Finding:

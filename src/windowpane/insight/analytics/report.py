@@ -37,7 +37,8 @@ from windowpane.context.calls import CallPurpose
 from windowpane.context.items import IncludeMode
 from windowpane.insight.analytics.count import LATENCY_BASE, SCORE_PARTS, SCORE_STEPS
 from windowpane.insight.analytics.count_calls import NANO
-from windowpane.insight.analytics.store import DAY, EVERYONE, MONTH, TABLES, AnalyticsStore, item_ref
+from windowpane.insight.analytics.store import AnalyticsStore, item_ref
+from windowpane.insight.analytics.tables import DAY, EVERYONE, MONTH, TABLES
 from windowpane.insight.analytics.update import Kept
 
 T = TypeVar("T")
@@ -107,7 +108,7 @@ def _read(
         where, wanted = _where(filters)
         clauses.append(f"SELECT * FROM {table} WHERE {where} AND span = {span} AND day BETWEEN {first} AND {last}")  # noqa: S608 – names of ours, and numbers
         values += wanted
-    return analytics.rows(f"SELECT {columns} FROM ({' UNION ALL '.join(clauses)}) {then}", values)  # noqa: S608 – names of ours
+    return analytics.rows(f"SELECT {columns} FROM ({' UNION ALL '.join(clauses)}) AS counted {then}", values)  # noqa: S608 – names of ours
 
 
 def _text(column: str) -> str:
@@ -172,7 +173,7 @@ class _Turns:
         counters = TABLES["turn"].counters
         sums = ", ".join(f"sum(n_{counter})" for counter in counters)
         columns = f"day, {_text('agent')}, {_text('model')}, {sums}"
-        rows = _read(analytics, "turn", filters, columns, "GROUP BY day, agent, model", by_day=True)
+        rows = _read(analytics, "turn", filters, columns, "GROUP BY day, agent, model ORDER BY 1, 2, 3", by_day=True)
         return _Turns(tuple(_TurnRow(day, agent, model, tuple(counts)) for day, agent, model, *counts in rows))
 
     def by(self, key: Callable[[_TurnRow], T]) -> dict[T, Counter[str]]:
@@ -269,7 +270,7 @@ def _most(rows: Iterable[R]) -> tuple[R, ...]:
 def _purpose_rows(analytics: AnalyticsStore, filters: Filters) -> tuple[PurposeRow, ...]:
     counters = TABLES["call"].counters
     columns = f"{_text('purpose')}, {', '.join(f'sum(n_{counter})' for counter in counters)}"
-    rows = _read(analytics, "call", filters, columns, "GROUP BY purpose ORDER BY sum(n_calls) DESC")
+    rows = _read(analytics, "call", filters, columns, "GROUP BY purpose ORDER BY sum(n_calls) DESC, 1")
     return tuple(_purpose_row(purpose, dict(zip(counters, counts, strict=True))) for purpose, *counts in rows)
 
 
@@ -289,7 +290,7 @@ def _purpose_row(purpose: CallPurpose, counts: Mapping[str, int]) -> PurposeRow:
 
 def _part_rows(analytics: AnalyticsStore, filters: Filters) -> tuple[PartRow, ...]:
     columns = f"{_text('kind')}, sum(n_requests), sum(n_tokens), sum(n_cost_nano), sum(n_cut)"
-    rows = _read(analytics, "part", filters, columns, "GROUP BY kind ORDER BY sum(n_tokens) DESC")
+    rows = _read(analytics, "part", filters, columns, "GROUP BY kind ORDER BY sum(n_tokens) DESC, 1")
     whole = sum(row[2] for row in rows)
     return tuple(
         PartRow(
@@ -411,8 +412,8 @@ def _source_rows(analytics: AnalyticsStore, filters: Filters, items: Sequence[It
 
 
 def _tallies(analytics: AnalyticsStore, filters: Filters) -> dict[str, dict[str, int]]:
-    columns = "(SELECT text FROM name WHERE pk = kind), (SELECT name.text FROM name WHERE pk = tallied), sum(n_count)"
-    rows = _read(analytics, "tally", filters, columns, "GROUP BY kind, tallied ORDER BY sum(n_count) DESC")
+    columns = "(SELECT text FROM name WHERE pk = kind), (SELECT text FROM name WHERE pk = tallied), sum(n_count)"
+    rows = _read(analytics, "tally", filters, columns, "GROUP BY kind, tallied ORDER BY sum(n_count) DESC, 1, 2")
     found: dict[str, dict[str, int]] = {}
     for kind, name, times in rows:
         found.setdefault(kind, {})[name] = times
@@ -455,8 +456,8 @@ def _patterns(
 def _of_sessions(filters: Filters) -> tuple[str, list[Any]]:
     """Return those of the filters that mean something for a session as it is now."""
     where, values = _where(Filters(owner=filters.owner, agent=filters.agent))
-    own = where if filters.owner is not None else where.replace(f"owner = {EVERYONE}", "1")
-    return f"NOT gone AND {own}", values
+    own = where if filters.owner is not None else where.replace(f"owner = {EVERYONE}", "1 = 1")
+    return f"gone = 0 AND {own}", values
 
 
 def _storage(analytics: AnalyticsStore, filters: Filters) -> Storage:

@@ -1,155 +1,29 @@
-"""The analytics store: roll-ups of finished turns by owner, day, agent and model, in one SQLite file.
+"""The analytics store: roll-ups of finished turns by owner, day, agent and model, in a file or a shared database.
 
-Each number is added up four times: for its day and for its month, for its owner and for everyone. So any stretch of
-time is a few whole months and the days around them, and everyone's numbers are read as fast as one owner's.
-
-Nothing in it is true by itself: everything can be counted again from the sessions, so a file that is damaged or of
-another version is thrown away. It holds names and numbers, never what was said. Several processes may add to it: what a
-stretch of a session's log adds is taken only if the session stands in the analytics store where the stretch begins.
+Nothing in it is true by itself: everything can be counted again from the sessions. It holds names and numbers, never
+what was said. Several processes may add to it: what a stretch of a session's log adds is taken only if the session
+stands in the analytics store where the stretch begins. So a turn is counted once, no matter how many count.
 """
 
-import sqlite3
-from collections.abc import Generator, Iterable, Mapping, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
-from threading import RLock
 from typing import Any
 
 from windowpane.context.ids import SessionId, content_hash
 from windowpane.context.items import ItemRef
-from windowpane.errors import StoreUnavailableError
-from windowpane.insight.analytics.count import SCORE_STEPS, Counts, Lesson, Progress, item_key
-from windowpane.stores.file_lock import FileLock
-
-VERSION = 4
-BUSY_S = 30.0
+from windowpane.errors import InvalidSettingError
+from windowpane.insight.analytics.count import Counts, Lesson, Progress, item_key
+from windowpane.insight.analytics.database import Database, StatementRunner
+from windowpane.insight.analytics.sqlite import SQLiteDatabase
+from windowpane.insight.analytics.tables import DAY, EVERYONE, MONTH, NAMES, TABLES, adding
 
 KEPT_LESSONS = 20_000
 """How many turns are remembered one by one, over all owners: the latest."""
 
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """A roll-up: what tells its rows apart beside owner, day, agent and model, and what they count.
-
-    Of the counters in `latest` it is also kept on which day they last grew.
-    """
-
-    detail: tuple[str, ...]
-    counters: tuple[str, ...]
-    latest: tuple[str, ...] = ()
-
-    @property
-    def keys(self) -> tuple[str, ...]:
-        """Return the columns that tell rows apart."""
-        return ("owner", "span", "day", "agent", "model", *self.detail)
-
-    @property
-    def adding(self) -> str:
-        """Return how a row is added, with a place for its name to stand."""
-        columns = [*self.keys, *(f"n_{counter}" for counter in self.counters), *(f"d_{name}" for name in self.latest)]
-        sums = [f"n_{counter} = n_{counter} + excluded.n_{counter}" for counter in self.counters]
-        sums += [f"d_{name} = max(d_{name}, excluded.d_{name})" for name in self.latest]
-        return (
-            f"INSERT INTO {{}} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))}) "  # noqa: S608 – names of ours
-            f"ON CONFLICT DO UPDATE SET {', '.join(sums)}"
-        )
-
-
-TABLES: Mapping[str, Table] = {
-    "turn": Table(
-        (),
-        (
-            "turns",
-            "begun",
-            "active",
-            "calls",
-            "request_tokens",
-            "input_tokens",
-            "output_tokens",
-            "cache_read_tokens",
-            "cache_write_tokens",
-            "cost_nano",
-            "turns_without_price",
-            "calls_without_usage",
-            "calls_without_price",
-            "tool_calls",
-            "tool_errors",
-            "selected",
-            "selected_used",
-            "selected_probably",
-            "missed",
-            "compared",
-            "prefix_bytes",
-            "kept_bytes",
-            "rebases",
-            "rebase_nano",
-            "expected_tokens",
-            "expected_read_tokens",
-            "collapses",
-            "missing_tokens",
-            "follow_ups",
-            "small_talk",
-            "degraded",
-        ),
-    ),
-    "call": Table(
-        ("purpose",),
-        (
-            "calls",
-            "input_tokens",
-            "output_tokens",
-            "cache_read_tokens",
-            "cache_write_tokens",
-            "cost_nano",
-            "without_usage",
-            "without_price",
-        ),
-    ),
-    "part": Table(("kind",), ("requests", "tokens", "cost_nano", "cut")),
-    "item": Table(
-        ("item",),
-        (
-            "included",
-            "always",
-            "manual",
-            "agent",
-            "tokens",
-            "cost_nano",
-            "used",
-            "called",
-            "cited",
-            "quoted",
-            "drawn_upon",
-            "probably",
-            "no_trace",
-            "no_trace_tokens",
-            "unused_tokens",
-            "considered",
-            "selected",
-            "not_sent",
-            "added_by_hand",
-            "removed_by_hand",
-            "scores",
-            *(f"{fate}_{step}" for fate in ("selected", "left_out", "used") for step in range(SCORE_STEPS)),
-        ),
-        ("included", "used"),
-    ),
-    "rebase": Table(("kind", "item"), ("rebases", "rewritten_tokens", "cost_nano")),
-    "latency": Table(("stage", "step"), ("count", "total_ms")),
-    "tally": Table(("kind", "tallied"), ("count",)),
-    "site": Table(("site",), ("given", "used")),
-}
-EVERYONE = 0
-"""The owner of what all owners have together."""
-
-DAY, MONTH = 0, 1
-"""What span of time a row is about. That of a month stands at its first day."""
-
-NAMES = ("owner", "agent", "model", "kind", "item", "stage", "tallied", "site", "purpose")
-"""Columns that hold the number of a name."""
+NAMES_AT_ONCE = 10_000
+"""How many values one statement has at most; SQLite takes 32,766."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,34 +47,56 @@ class Remembered:
 
 
 class AnalyticsStore:
-    """The counts in a file, or, without a path, in memory as long as this object lives. Any thread may use it."""
+    """The counts in a file, in the PostgreSQL database that a URL names, or in memory. Any thread may use it."""
 
-    def __init__(self, path: Path | None = None) -> None:
-        self.path = path
-        self._lock = RLock()
-        self._db: sqlite3.Connection | None = None
+    def __init__(self, place: Path | str | None = None) -> None:
+        self._database = _database(place)
 
     def close(self) -> None:
-        """Close the file; the next question opens it again. What was never in a file is lost."""
-        with self._lock:
-            if self._db is not None:
-                self._db.close()
-                self._db = None
+        """Close it; the next question opens it again. What was only in memory is lost."""
+        self._database.close()
+
+    def clear(self) -> None:
+        """Forget everything, as if nothing had been counted yet."""
+        self._database.clear()
 
     def standings(self, sessions: Sequence[SessionId]) -> dict[SessionId, Standing]:
         """Return how far these sessions are counted; those that are not counted at all are not in it."""
-        with self._open() as db:
-            found = {session_id: _row(db, session_id) for session_id in sessions}
+        named = {name: session_id for session_id in sessions for name in _ids(session_id)}
+        if not named:
+            return {}
+        rows = self.rows(
+            f"""SELECT id, created, seq, turn, turn_seq, day, model, record, seen_seq
+            FROM session WHERE id IN ({_places(named)})""",  # noqa: S608 – question marks
+            list(named),
+        )
         return {
-            session_id: Standing(
+            named[name]: Standing(
                 Progress(seq=seq, turn=turn, turn_seq=turn_seq, day=day, model=model, record=record),
                 seen_seq,
                 _EPOCH + timedelta(microseconds=created),
             )
-            for session_id, row in found.items()
-            if row is not None
-            for _, created, seq, turn, turn_seq, day, model, record, seen_seq in (row,)
+            for name, created, seq, turn, turn_seq, day, model, record, seen_seq in rows
         }
+
+    def claim(self, session_id: SessionId, holder: str, until: datetime) -> bool:
+        """Tell whether `holder` may count a session now: no other holder does. A claim ends by itself at `until`."""
+        now = _microseconds(datetime.now(UTC))
+        with self._database.writing() as db:
+            return bool(
+                db.execute(
+                    """INSERT INTO claim (session, holder, until) VALUES (?, ?, ?)
+                    ON CONFLICT (session) DO UPDATE SET holder = excluded.holder, until = excluded.until
+                        WHERE claim.holder = excluded.holder OR claim.until < ?
+                    RETURNING session""",
+                    (content_hash(session_id), holder, _microseconds(until), now),
+                )
+            )
+
+    def release(self, session_id: SessionId, holder: str) -> None:
+        """Let others count a session."""
+        with self._database.writing() as db:
+            db.execute("DELETE FROM claim WHERE session = ? AND holder = ?", (content_hash(session_id), holder))
 
     def add(
         self,
@@ -213,36 +109,20 @@ class AnalyticsStore:
     ) -> bool:
         """Add what a stretch of a session's log adds, if the session stands at `before`; tell whether it was added."""
         created = _microseconds(created_at or _EPOCH)
-        with self._open() as db, _transaction(db):
-            row = _row(db, session_id)
-            same = row is not None and row[1] == created
-            if (row[2] if row is not None and same else 0) != before.seq:
+        with self._database.writing() as db:
+            found = db.execute("SELECT pk, created, seq FROM session WHERE id IN (?, ?)", _ids(session_id))
+            row = found[0] if found and found[0][1] == created else None
+            if (row[2] if row is not None else 0) != before.seq:
                 return False
-            if row is not None and not same:
-                _forget(db, row[0])
-                row = None
-            number = _Numbers(db)
-            progress = made.progress
-            session = row[0] if row is not None else _new_session(db)
+            if found and row is None:
+                _forget(db, found[0][0])
+            number = _numbers(db, _names_in(made))
+            values = _session_values(session_id, created, number, made, seen_seq)
+            session = row[0] if row is not None else _new_session(db, session_id)
+            places = ", ".join(f"{column} = ?" for column in values)
             db.execute(
-                """UPDATE session SET id = ?, gone = 0, created = ?, owner = ?, agent = ?, seq = ?, turn = ?,
-                    turn_seq = ?, day = ?, model = ?, record = ?, seen_seq = ?, texts_bytes = texts_bytes + ?
-                WHERE pk = ?""",
-                (
-                    session_id,
-                    created,
-                    number[made.owner],
-                    number[made.agent],
-                    progress.seq,
-                    progress.turn,
-                    progress.turn_seq,
-                    progress.day,
-                    progress.model,
-                    progress.record,
-                    seen_seq,
-                    made.texts_bytes,
-                    session,
-                ),
+                f"UPDATE session SET {places}, texts_bytes = texts_bytes + ? WHERE pk = ?",  # noqa: S608 – columns of ours
+                (*values.values(), made.texts_bytes, session),
             )
             _add_rows(db, number, made)
             _add_lessons(db, number, session, made)
@@ -253,7 +133,7 @@ class AnalyticsStore:
 
         A fingerprint of its id stays as well, so that nothing is counted twice when it comes back from an archive.
         """
-        with self._open() as db, _transaction(db):
+        with self._database.writing() as db:
             db.execute("DELETE FROM lesson WHERE session IN (SELECT pk FROM session WHERE id = ?)", (session_id,))
             db.execute(
                 "UPDATE session SET id = ?, gone = 1, record = NULL, texts_bytes = 0 WHERE id = ?",
@@ -262,7 +142,7 @@ class AnalyticsStore:
 
     def known(self) -> set[SessionId]:
         """Return every session that is counted and there, as far as is known."""
-        return {SessionId(row[0]) for row in self.rows("SELECT id FROM session WHERE NOT gone")}
+        return {SessionId(row[0]) for row in self.rows("SELECT id FROM session WHERE gone = 0")}
 
     def mark(self, name: str) -> datetime | None:
         """Return a point in time that was noted under a name."""
@@ -271,18 +151,21 @@ class AnalyticsStore:
 
     def set_mark(self, name: str, at: datetime) -> None:
         """Note a point in time."""
-        with self._open() as db:
-            db.execute("INSERT OR REPLACE INTO mark VALUES (?, ?)", (name, _microseconds(at)))
+        with self._database.writing() as db:
+            db.execute(
+                "INSERT INTO mark (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+                (name, _microseconds(at)),
+            )
 
     def lessons(self, owner: str | None, agent: str, *, limit: int) -> list[Remembered]:
         """Return what the latest turns with an agent turned out to need, the latest first."""
+        own = "" if owner is None else "session.owner = (SELECT pk FROM name WHERE text = ?) AND "
         rows = self.rows(
-            """SELECT session.id, lesson.turn, lesson.seq, lesson.day, lesson.used, lesson.added
+            f"""SELECT session.id, lesson.turn, lesson.seq, lesson.day, lesson.used, lesson.added
             FROM lesson JOIN session ON session.pk = lesson.session
-            WHERE (? IS NULL OR session.owner = (SELECT pk FROM name WHERE text = ?))
-                AND session.agent = (SELECT pk FROM name WHERE text = ?)
-            ORDER BY lesson.pk DESC LIMIT ?""",
-            (owner, owner, agent, limit),
+            WHERE {own}session.agent = (SELECT pk FROM name WHERE text = ?)
+            ORDER BY lesson.pk DESC LIMIT ?""",  # noqa: S608 – a clause of ours
+            (*(() if owner is None else (owner,)), agent, limit),
         )
         names = self._names({int(pk) for row in rows for column in (4, 5) for pk in row[column].split()})
         return [
@@ -301,39 +184,37 @@ class AnalyticsStore:
 
     def rows(self, sql: str, values: Sequence[Any] = ()) -> list[Any]:
         """Return what a query gives."""
-        with self._open() as db:
-            return db.execute(sql, values).fetchall()
+        with self._database.reading() as db:
+            return db.execute(sql, values)
 
     def size_bytes(self) -> int:
         """Return how large the analytics store is."""
-        (pages,), (page_bytes,) = self.rows("PRAGMA page_count")[0], self.rows("PRAGMA page_size")[0]
-        return pages * page_bytes
+        return self._database.size_bytes()
 
-    def _names(self, numbers: Iterable[int]) -> dict[int, str]:
+    def _names(self, numbers: set[int]) -> dict[int, str]:
+        if not numbers:
+            return {}
         wanted = ",".join(map(str, numbers))
         return dict(self.rows(f"SELECT pk, text FROM name WHERE pk IN ({wanted})"))  # noqa: S608 – whole numbers
-
-    @contextmanager
-    def _open(self) -> Generator[sqlite3.Connection]:
-        with self._lock:
-            try:
-                if self._db is None:
-                    self._db = _opened(self.path)
-                yield self._db
-            except sqlite3.Error as error:
-                if _is_damage(error):
-                    self.close()
-                raise StoreUnavailableError(f"analytics store {self.path or ''}: {error}") from error
-            except OSError as error:
-                raise StoreUnavailableError(
-                    f"the analytics store {self.path or ''}: {error.strerror or error}"
-                ) from error
 
 
 def item_ref(key: str) -> ItemRef:
     """Return the item that a name in the analytics store means; `item_key` writes it."""
     kind, server, name = key.split("\x1f", 2)
     return ItemRef(kind, name, server or None)  # pyright: ignore[reportArgumentType] – only item_key writes it
+
+
+def _database(place: Path | str | None) -> Database:
+    if not isinstance(place, str):
+        return SQLiteDatabase(place)
+    try:
+        # Its driver is for those who have such a database.
+        from windowpane.insight.analytics.postgres import PostgresDatabase
+    except ModuleNotFoundError:
+        raise InvalidSettingError(
+            "analytics_url", "PostgreSQL needs its driver; install it with `pip install windowpane[postgres]`"
+        ) from None
+    return PostgresDatabase(place)
 
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -343,49 +224,75 @@ def _microseconds(at: datetime) -> int:
     return (at - _EPOCH) // timedelta(microseconds=1)
 
 
-def _row(db: sqlite3.Connection, session_id: SessionId) -> Any:
-    """Return a session's row, also one that was gone; None when it was never counted."""
-    return db.execute(
-        """SELECT pk, created, seq, turn, turn_seq, day, model, record, seen_seq
-        FROM session WHERE id IN (?, ?)""",
-        (session_id, content_hash(session_id)),
-    ).fetchone()
+def _ids(session_id: SessionId) -> tuple[str, str]:
+    """Return what a session may be called here: its id, or the fingerprint that stays when it is gone."""
+    return session_id, content_hash(session_id)
 
 
-def _new_session(db: sqlite3.Connection) -> int:
-    (pk,) = db.execute("SELECT coalesce(max(pk), 0) + 1 FROM session").fetchone()
-    db.execute(
-        """INSERT INTO session VALUES (:pk, '', 0, 0, 0, 0, 0, 0, 0, 0, '', NULL, 0, 0)""",
-        {"pk": pk},
+def _places(values: Iterable[object]) -> str:
+    return ", ".join("?" for _ in values)
+
+
+def _session_values(
+    session_id: SessionId, created: int, number: dict[str, int], made: Counts, seen_seq: int
+) -> dict[str, object]:
+    progress = made.progress
+    return {
+        "id": session_id,
+        "gone": 0,
+        "created": created,
+        "owner": number[made.owner],
+        "agent": number[made.agent],
+        "seq": progress.seq,
+        "turn": progress.turn,
+        "turn_seq": progress.turn_seq,
+        "day": progress.day,
+        "model": progress.model,
+        "record": progress.record,
+        "seen_seq": seen_seq,
+    }
+
+
+def _new_session(db: StatementRunner, session_id: SessionId) -> int:
+    ((pk,),) = db.execute(
+        """INSERT INTO session (id, gone, created, owner, agent, seq, turn, turn_seq, day, model, seen_seq, texts_bytes)
+        VALUES (?, 0, 0, 0, 0, 0, 0, 0, 0, '', 0, 0) RETURNING pk""",
+        (session_id,),
     )
-    return int(pk)
+    return pk
 
 
-def _forget(db: sqlite3.Connection, session: int) -> None:
+def _forget(db: StatementRunner, session: int) -> None:
     db.execute("DELETE FROM lesson WHERE session = ?", (session,))
     db.execute("DELETE FROM session WHERE pk = ?", (session,))
 
 
-def _is_damage(error: sqlite3.Error) -> bool:
-    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-    return code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+def _names_in(made: Counts) -> Iterator[str]:
+    yield from (made.owner, made.agent)
+    for name, owner, _, agent, model, *detail in made.rows:
+        yield from (str(owner), str(agent), str(model))
+        columns = TABLES[str(name)].detail
+        yield from (str(value) for column, value in zip(columns, detail, strict=True) if column in NAMES)
+    for lesson in made.lessons.values():
+        yield from (item_key(ref) for ref in (*lesson.used, *lesson.added))
 
 
-class _Numbers(dict[str, int]):
-    """The numbers of names, given when they are first needed."""
+def _numbers(db: StatementRunner, names: Iterable[str]) -> dict[str, int]:
+    """Return the numbers of names, which are given when they are first needed."""
+    wanted = list(dict.fromkeys(names))
+    found: dict[str, int] = {}
+    for start in range(0, len(wanted), NAMES_AT_ONCE):
+        some = wanted[start : start + NAMES_AT_ONCE]
+        asking = f"SELECT text, pk FROM name WHERE text IN ({_places(some)})"  # noqa: S608 – question marks
+        known = dict(db.execute(asking, some))
+        if new := [(name,) for name in some if name not in known]:
+            db.executemany("INSERT INTO name (text) VALUES (?)", new)
+            known = dict(db.execute(asking, some))
+        found |= known
+    return found
 
-    def __init__(self, db: sqlite3.Connection) -> None:
-        super().__init__()
-        self._db = db
 
-    def __missing__(self, text: str) -> int:
-        self._db.execute("INSERT OR IGNORE INTO name (text) VALUES (?)", (text,))
-        (number,) = self._db.execute("SELECT pk FROM name WHERE text = ?", (text,)).fetchone()
-        self[text] = number
-        return number
-
-
-def _add_rows(db: sqlite3.Connection, number: _Numbers, made: Counts) -> None:
+def _add_rows(db: StatementRunner, number: dict[str, int], made: Counts) -> None:
     by_table: dict[str, list[tuple[object, ...]]] = {}
     for (name, owner, day, agent, model, *detail), counts in made.rows.items():
         table = TABLES[str(name)]
@@ -403,10 +310,10 @@ def _add_rows(db: sqlite3.Connection, number: _Numbers, made: Counts) -> None:
             for span, start in ((DAY, day), (MONTH, month))
         )
     for name, rows in by_table.items():
-        db.executemany(TABLES[name].adding.format(name), rows)
+        db.executemany(adding(name), rows)
 
 
-def _add_lessons(db: sqlite3.Connection, number: _Numbers, session: int, made: Counts) -> None:
+def _add_lessons(db: StatementRunner, number: dict[str, int], session: int, made: Counts) -> None:
     if made.cleared:
         db.execute("DELETE FROM lesson WHERE session = ? AND turn <= ?", (session, made.cleared))
     for lesson in made.lessons.values():
@@ -414,84 +321,9 @@ def _add_lessons(db: sqlite3.Connection, number: _Numbers, session: int, made: C
         db.execute(
             """INSERT INTO lesson (session, turn, seq, day, used, added) VALUES (?, ?, ?, ?, ?, ?)
             ON CONFLICT (session, turn) DO UPDATE SET
-                used = trim(used || ' ' || excluded.used), added = trim(added || ' ' || excluded.added)""",
+                used = trim(lesson.used || ' ' || excluded.used),
+                added = trim(lesson.added || ' ' || excluded.added)""",
             (session, lesson.turn, lesson.seq, lesson.day, used, added),
         )
     if made.lessons:
         db.execute("DELETE FROM lesson WHERE pk <= (SELECT max(pk) FROM lesson) - ?", (KEPT_LESSONS,))
-
-
-@contextmanager
-def _transaction(db: sqlite3.Connection) -> Generator[None]:
-    db.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-    except BaseException:
-        db.execute("ROLLBACK")
-        raise
-    db.execute("COMMIT")
-
-
-def _opened(path: Path | None) -> sqlite3.Connection:
-    if path is None:
-        db = _connected(":memory:")
-        _create(db)
-        return db
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with closing(FileLock(path)) as lock, lock:
-        try:
-            return _current(_connected(path))
-        except sqlite3.DatabaseError as error:
-            if not _is_damage(error):
-                raise
-        # Everything in it can be counted again.
-        for file in (path, path.with_name(path.name + "-wal"), path.with_name(path.name + "-shm")):
-            file.unlink(missing_ok=True)
-        return _current(_connected(path))
-
-
-def _connected(path: Path | str) -> sqlite3.Connection:
-    return sqlite3.connect(path, timeout=BUSY_S, isolation_level=None, check_same_thread=False)
-
-
-def _current(db: sqlite3.Connection) -> sqlite3.Connection:
-    """Return a file's connection when the file has the present form, which it is given if it has not."""
-    try:
-        db.execute("PRAGMA journal_mode = WAL")
-        db.execute("PRAGMA synchronous = NORMAL")
-        with _transaction(db):
-            (version,) = db.execute("PRAGMA user_version").fetchone()
-            if version != VERSION:
-                _create(db)
-    except BaseException:
-        db.close()
-        raise
-    return db
-
-
-def _create(db: sqlite3.Connection) -> None:
-    for (table,) in db.execute(
-        "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
-    ).fetchall():
-        db.execute(f'DROP TABLE IF EXISTS "{table}"')
-    db.execute("CREATE TABLE name (pk INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE)")
-    db.execute("CREATE TABLE mark (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID")
-    db.execute(
-        """CREATE TABLE session (
-            pk INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, gone INTEGER NOT NULL, created INTEGER NOT NULL,
-            owner INTEGER NOT NULL, agent INTEGER NOT NULL, seq INTEGER NOT NULL, turn INTEGER NOT NULL,
-            turn_seq INTEGER NOT NULL, day INTEGER NOT NULL, model TEXT NOT NULL, record TEXT,
-            seen_seq INTEGER NOT NULL, texts_bytes INTEGER NOT NULL)"""
-    )
-    db.execute("CREATE INDEX session_owner ON session (owner, agent)")
-    db.execute(
-        """CREATE TABLE lesson (
-            pk INTEGER PRIMARY KEY AUTOINCREMENT, session INTEGER NOT NULL, turn INTEGER NOT NULL,
-            seq INTEGER NOT NULL, day INTEGER NOT NULL, used TEXT NOT NULL, added TEXT NOT NULL,
-            UNIQUE (session, turn))"""
-    )
-    for name, table in TABLES.items():
-        columns = [*table.keys, *(f"n_{counter}" for counter in table.counters), *(f"d_{c}" for c in table.latest)]
-        whole = ", ".join(f"{column} INTEGER NOT NULL" for column in columns)
-        db.execute(f"CREATE TABLE {name} ({whole}, PRIMARY KEY ({', '.join(table.keys)})) WITHOUT ROWID")
-    db.execute(f"PRAGMA user_version = {VERSION}")

@@ -6,11 +6,12 @@ with the times that they had there, and to forget those that were deleted.
 """
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from math import inf
+from uuid import uuid4
 
 import anyio
 import anyio.from_thread
@@ -28,6 +29,7 @@ from windowpane.insight.use import use
 from windowpane.request.record import texts_of
 from windowpane.search.base import Nearness
 from windowpane.stores.base import SessionRow, Store
+from windowpane.supervise import supervised
 
 WITHIN_S = 2.0
 """About how long a request waits for the analytics store to catch up."""
@@ -42,6 +44,18 @@ MARGIN = timedelta(minutes=2)
 PAGE = 500
 TURNS_AT_ONCE = 25
 """How many turns are counted, and their texts held, at once. An update begins with one and doubles it up to here."""
+
+CLAIM = timedelta(minutes=1)
+"""How long a process that ended keeps others from counting a session that it had begun to count."""
+
+ELSEWHERE_S = 0.05
+"""How long to wait for what another process counts before looking again."""
+
+FORGET_S = 1.0
+"""How long a deletion waits for the analytics store."""
+
+Progressing = Callable[[int, int], None]
+"""Is told of how many sessions are counted, of how many."""
 
 _TOUCHED, _LISTED, _COUNTED = "touched", "listed", "counted"
 
@@ -76,18 +90,43 @@ class AnalyticsUpdater:
         self._lock = anyio.Lock()
         self._listed: _Listed | None = None
         self._behind = anyio.Event()
+        self._me = uuid4().hex
 
-    async def update(self, *, within_s: float | None = WITHIN_S) -> Kept:
+    async def update(self, *, within_s: float | None = WITHIN_S, on_progress: Progressing | None = None) -> Kept:
         """Count what is new, for about so long; None: all of it. At least one turn is counted each time.
 
-        What is left is counted by the next update, or by `keep_counting`.
+        What is left is counted by the next update, or by `keep_counting`. Sessions that another process counts are
+        waited for, for as long.
+
+        Raises:
+            StoreUnavailableError: the store or the analytics store cannot be reached.
         """
         async with self._lock:
-            behind = await self._count_until(inf if within_s is None else anyio.current_time() + within_s)
+            until = inf if within_s is None else anyio.current_time() + within_s
+            behind = await self._count_until(until, on_progress)
             if behind:
                 self._behind.set()
             counted = await _in_thread(self.analytics.mark, _COUNTED)
             return Kept(counted or datetime.now(UTC), behind)
+
+    async def rebuild(self, on_progress: Progressing | None = None) -> None:
+        """Forget all counts, and count every session again. What deleted sessions cost is lost with that."""
+        async with self._lock:
+            await _in_thread(self.analytics.clear)
+            self._listed = None
+        await self.update(within_s=None, on_progress=on_progress)
+
+    async def forget(self, session_id: SessionId) -> None:
+        """Forget what is kept of single turns of a session that was deleted.
+
+        Where the analytics store is away, it is forgotten with the next whole list, at the latest a day later.
+        """
+
+        async def forgotten() -> None:
+            with anyio.move_on_after(FORGET_S):
+                await anyio.to_thread.run_sync(self.analytics.forget, session_id, abandon_on_cancel=True)
+
+        await supervised("analytics.forget", forgotten)
 
     async def keep_counting(self) -> None:
         """Count in the background what updates leave. Between its steps, updates have their turn."""
@@ -96,7 +135,7 @@ class AnalyticsUpdater:
             self._behind = anyio.Event()
             await self.update(within_s=STEP_S)
 
-    async def _count_until(self, deadline: float) -> int:
+    async def _count_until(self, deadline: float, on_progress: Progressing | None = None) -> int:
         """Count what was left and what is new until a deadline has passed; return how many sessions are left."""
         turns = 1
         new = False
@@ -104,11 +143,21 @@ class AnalyticsUpdater:
             if self._listed is None:
                 self._listed, new = await self._list_uncounted(), True
             left = self._listed.left
+            total, elsewhere = len(left), 0
             while left:
-                if await self._count(left[0], turns):
+                done = await self._count_alone(left[0], turns)
+                if done is None:
+                    left.rotate(-1)
+                    elsewhere += 1
+                elif done:
                     left.popleft()
+                if on_progress is not None:
+                    on_progress(total - len(left), total)
                 if left and anyio.current_time() >= deadline:
                     return len(left)
+                if elsewhere >= len(left) > 0:
+                    await anyio.sleep(ELSEWHERE_S)
+                    elsewhere = 0
                 turns = min(2 * turns, TURNS_AT_ONCE)
             await _in_thread(self._note, self._listed, datetime.now(UTC))
             self._listed = None
@@ -149,6 +198,19 @@ class AnalyticsUpdater:
     def _forget_others(self, there: set[SessionId]) -> None:
         for session_id in self.analytics.known() - there:
             self.analytics.forget(session_id)
+
+    async def _count_alone(self, row: SessionRow, turns: int) -> bool | None:
+        """Count so many of a session's new turns, and tell whether no more are left; None: another process counts it.
+
+        Without the claim nothing would be counted twice either, but the work would be done twice.
+        """
+        if not await _in_thread(self.analytics.claim, row.id, self._me, datetime.now(UTC) + CLAIM):
+            return None
+        try:
+            return await self._count(row, turns)
+        finally:
+            with anyio.CancelScope(shield=True):
+                await _in_thread(self.analytics.release, row.id, self._me)
 
     async def _count(self, row: SessionRow, turns: int) -> bool:
         """Count so many of a session's new turns, and tell whether no more are left."""

@@ -89,7 +89,7 @@ async def read_conversation(pane: Reading, conversation_id: str) -> Conversation
 @router.delete("/conversations/{conversation_id}", summary="Delete a conversation", responses=failures(404))
 async def delete_conversation(pane: Chatting, conversation_id: str) -> DeletedConversation:
     """Delete the session, and everything in it."""
-    await pane.engine.sessions.delete((await _state(pane, conversation_id)).id)
+    await pane.sessions.delete((await _state(pane, conversation_id)).id)
     return DeletedConversation(id=conversation_id)
 
 

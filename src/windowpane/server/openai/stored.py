@@ -77,7 +77,7 @@ async def delete_response(pane: Chatting, response_id: str) -> DeletedResponse:
     if found.state.listed:
         why = f"This response is a turn of the session {found.state.id}; delete the session to delete it."
         raise UnsupportedError("response_id", why)
-    await pane.engine.sessions.delete(found.state.id)
+    await pane.sessions.delete(found.state.id)
     return DeletedResponse(id=response_id)
 
 

@@ -32,7 +32,7 @@ def app_for(settings: Settings, engine: Engine, *, token_needed: bool, started_i
         roots=settings.roots,
         offer=_offer(settings, started_in) if started_in and not token_needed else None,
         grace_s=settings.grace_s,
-        analytics_file=settings.analytics_file,
+        analytics_place=settings.analytics_place,
         upstreams=settings.xray_upstreams,
         root_path=settings.root_path,
         trust_forwarded_prefix=settings.trust_forwarded_prefix,

@@ -2,12 +2,14 @@
 
 from collections.abc import Sequence
 from datetime import date
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
 
-from windowpane.cli.connect import with_pane
+from windowpane.cli.connect import open_here, with_pane
 from windowpane.cli.options import ANYWHERE, Json, new_app, where
+from windowpane.cli.progress import show
 from windowpane.cli.settings import server_url
 from windowpane.cli.terminal import Screen, counted
 from windowpane.errors import InvalidInputError
@@ -38,6 +40,13 @@ def analytics(
             help="Print one list as CSV: days, models, agents, parts, items, scores, latency or sources.",
         ),
     ] = None,
+    rebuild: Annotated[
+        bool,
+        typer.Option(
+            "--rebuild",
+            help="First forget all counts and count every session again. What deleted sessions cost is lost with that.",
+        ),
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Show what turns cost and how much of it was used. Lists days, models, parts and items.
@@ -49,6 +58,8 @@ def analytics(
     """
     if owner is not None and server_url():
         raise InvalidInputError("a server shows the turns of the token's owner; remove --owner")
+    if rebuild:
+        _rebuild()
     csv = list_from(listed)
     first, last = _day(since, "--since"), _day(until, "--until")
 
@@ -61,6 +72,19 @@ def analytics(
         screen.json(found) if as_json else draw_dashboard(screen, found)
 
     with_pane(shown, owner=owner)
+
+
+def _rebuild() -> None:
+    import anyio
+
+    if server_url():
+        raise InvalidInputError("--rebuild works on the analytics store itself; run it on the server, without --url")
+
+    async def counted_again() -> None:
+        async with open_here() as pane:
+            await pane.analytics.rebuild(partial(show, "counting", nouns="sessions"))
+
+    anyio.run(counted_again)
 
 
 def draw_dashboard(screen: Screen, found: "Dashboard") -> None:
