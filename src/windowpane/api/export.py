@@ -11,6 +11,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 from windowpane.context.events import Event
 from windowpane.context.ids import BlobHash, SessionId
 from windowpane.errors import InvalidInputError
+from windowpane.errors.faults import first_fault
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +56,5 @@ def read_export(body: Mapping[str, Any]) -> SessionExport:
     except ValueError as error:
         if not isinstance(error, ValidationError):
             raise InvalidInputError(f"this is not an exported session: {error}") from None
-        first = error.errors(include_url=False)[0]
-        where = ": ".join(filter(None, (".".join(map(str, first["loc"])), first["msg"])))
+        where = ": ".join(filter(None, first_fault(error)))
         raise InvalidInputError(f"this is not an exported session: {where}") from None

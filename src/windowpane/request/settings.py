@@ -11,6 +11,7 @@ from windowpane.context.messages import FileKind
 from windowpane.context.request import CallSettings
 from windowpane.context.session import SETTING_NAMES, SessionSettings, SessionState, ToolPermission
 from windowpane.errors import InvalidSettingError
+from windowpane.errors.faults import first_fault
 from windowpane.memory.recent import MemoryWindow
 from windowpane.memory.window import window_of
 from windowpane.models.base import CacheRules, Models
@@ -124,7 +125,7 @@ def _checked(name: str, value: object) -> Any:
     try:
         checked: Any = _TYPES[name].validate_python(value, strict=True)
     except ValidationError as error:
-        raise InvalidSettingError(name, error.errors(include_url=False)[0]["msg"]) from None
+        raise InvalidSettingError(name, first_fault(error)[1]) from None
     if name == "search" and checked is not None:
         parsed_search_settings(checked)
     if name == "time_zone" and checked is not None:

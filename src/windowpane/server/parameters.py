@@ -1,13 +1,25 @@
 """What several routes take, described once: from paths and queries, and files in bodies."""
 
-from typing import Annotated
+from typing import Annotated, Any, Self
 
 from fastapi import Path, Query
-from pydantic import Base64Bytes, BaseModel, ConfigDict, Field
+from pydantic import (
+    Base64Bytes,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ModelWrapValidatorHandler,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+    model_validator,
+)
+from pydantic_core import PydanticCustomError
 
 from windowpane.context.ids import SessionId
 from windowpane.context.items import ItemRef, ItemType
 from windowpane.errors import InvalidInputError
+from windowpane.errors.faults import MOST_FAULTS, many_faults
 
 MAX_QUERY_CHARACTERS = 100_000
 LARGEST_SEQ = 2**53
@@ -27,7 +39,32 @@ AlsoIn = Annotated[
 Everyone = Annotated[bool, Query(description="The turns of every owner; it needs the scope `manage`.")]
 
 
-class FileBody(BaseModel):
+def _few_faults(value: Any, handler: ValidatorFunctionWrapHandler) -> Any:
+    try:
+        return handler(value)
+    except ValidationError as error:
+        if error.error_count() <= MOST_FAULTS:
+            raise
+        raise PydanticCustomError("many_faults", "{what}", {"what": many_faults(error.error_count())}) from None
+
+
+FewFaults = WrapValidator(_few_faults)
+"""Marks a body that is read by another's class: what is wrong with it is told in short when it is very much."""
+
+
+class RequestBody(BaseModel):
+    """The body of a request. What is wrong with it is told in short when it is very much.
+
+    Otherwise a body of a few megabytes with a million wrong parts would keep the server busy for minutes.
+    """
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _told_in_short(cls, value: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        return _few_faults(value, handler)
+
+
+class FileBody(RequestBody):
     """A file. `data` are its bytes in base64; what it is is found out from them, not from its name."""
 
     model_config = ConfigDict(

@@ -36,6 +36,7 @@ from windowpane.context.messages import Decision, blobs_of
 from windowpane.context.session import SessionState
 from windowpane.context.sets import replace_all
 from windowpane.errors import BlobNotFoundError, InvalidInputError, InvalidSettingError, TurnNotFoundError
+from windowpane.errors.faults import first_fault
 from windowpane.files.references import MAX_REFERENCES, read_own
 from windowpane.request.catalog import read_catalog
 from windowpane.request.record import messages_of_record, rebuild, texts_of
@@ -276,6 +277,5 @@ def _check_state(state: SessionState) -> None:
     try:
         decode_state(encode_state(state))
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        where = ".".join(map(str, first["loc"]))
-        raise InvalidInputError(f"the session file has an invalid value: {where}: {first['msg']}") from None
+        where = ": ".join(filter(None, first_fault(error)))
+        raise InvalidInputError(f"the session file has an invalid value: {where}") from None

@@ -21,6 +21,7 @@ from windowpane.server.client_names import session_named
 from windowpane.server.dependencies import Asking, Chatting
 from windowpane.server.openai.asking import Storable, tool_of
 from windowpane.server.openai.conversation import begun
+from windowpane.server.parameters import FewFaults
 from windowpane.server.problems import BODY, problems
 from windowpane.server.sse import MEDIA_TYPE, ByteStream, sent_event
 from windowpane.sessions.conversation import check_tools
@@ -51,7 +52,7 @@ async def run_agent(
     pane: Chatting,
     caller: Asking,
     agent: Annotated[str, Path(description="The agent's name.")],
-    given: Annotated[RunAgentInput, Storable],
+    given: Annotated[RunAgentInput, FewFaults, Storable],
 ) -> ByteStream:
     """Answer the last message of a thread, or go on with the results and decisions that its last run waits for.
 

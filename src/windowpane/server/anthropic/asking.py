@@ -13,6 +13,7 @@ from windowpane.server.openai import asking
 from windowpane.server.openai.conversation import ClientMessage, ClientRequest, call_named
 from windowpane.server.openai.errors import UnsupportedError
 from windowpane.server.openai.files import from_base64
+from windowpane.server.parameters import RequestBody
 from windowpane.sessions.conversation import MAX_CLIENT_TOOLS
 
 FILE_BLOCKS = ("image", "document")
@@ -75,7 +76,7 @@ class AnthropicToolChoice(BaseModel):
     disable_parallel_tool_use: bool | None = None
 
 
-class CountRequest(BaseModel):
+class CountRequest(RequestBody):
     """A conversation to be carried on by an agent. Parameters that are not known here are named as ignored."""
 
     model_config = ConfigDict(extra="allow", frozen=True)

@@ -6,12 +6,13 @@ from typing import Annotated, cast
 
 import anyio.to_thread
 from fastapi import APIRouter, Query, Request, Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
 from windowpane.errors import ConflictError, InvalidInputError
 from windowpane.server.applets.gitdiff import REVISION, Diff, diff
 from windowpane.server.applets.roots import Entry, OpenedFile, Roots
 from windowpane.server.dependencies import Managing
+from windowpane.server.parameters import RequestBody
 from windowpane.server.problems import BODY, problems
 from windowpane.server.revisions import IfMatch, IfNoneMatch, expected_or_new, tag
 
@@ -22,7 +23,7 @@ FilePath = Annotated[
 ]
 
 
-class FileContent(BaseModel):
+class FileContent(RequestBody):
     """The whole text of a file."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, json_schema_extra={"examples": [{"text": "Hello\n"}]})
@@ -62,7 +63,7 @@ async def list_roots(pane: Managing, request: Request) -> RootList:
     return await anyio.to_thread.run_sync(_listed, roots_of(request))
 
 
-class SharedFolder(BaseModel):
+class SharedFolder(RequestBody):
     """Whether the offered folder is shared. It is named, so that no other one is shared by mistake."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)

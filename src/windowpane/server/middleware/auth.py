@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import anyio
 import anyio.to_thread
 from fastapi import APIRouter, Response
-from pydantic import BaseModel, ConfigDict, Field, SecretStr
+from pydantic import ConfigDict, Field, SecretStr
 from starlette.datastructures import Headers
 from starlette.requests import HTTPConnection, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -23,6 +23,7 @@ from windowpane.remarks import get_logger
 from windowpane.server.dependencies import MaybeAsking, set_caller
 from windowpane.server.middleware.root_path import root_of
 from windowpane.server.middleware.xray import passes_through
+from windowpane.server.parameters import RequestBody
 from windowpane.server.problems import BODY, CHALLENGE, problem_of, problems, response_of
 from windowpane.xray.proxy import TOKEN_HEADER
 
@@ -153,7 +154,7 @@ class Entrance:
 router = APIRouter(prefix="/api", tags=["access"])
 
 
-class Login(BaseModel):
+class Login(RequestBody):
     """A token, to be kept in a cookie that scripts cannot read."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)

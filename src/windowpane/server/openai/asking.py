@@ -11,6 +11,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from windowpane.context.items import CLIENT_SERVER, ItemRef, Tool, tool_ref
 from windowpane.context.request import ResponseFormat
 from windowpane.server.openai.errors import UnsupportedError, failures
+from windowpane.server.parameters import RequestBody
 from windowpane.server.sse import MEDIA_TYPE
 from windowpane.tools.schemas import schema_fault
 
@@ -135,7 +136,7 @@ class Function(BaseModel):
         return tool_of(self.name, self.description, self.parameters)
 
 
-class AnyRequest(BaseModel):
+class AnyRequest(RequestBody):
     """What can be asked for either way. Parameters that only advise are taken and passed over."""
 
     model_config = ConfigDict(extra="allow", frozen=True)

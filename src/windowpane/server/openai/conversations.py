@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import ConfigDict, Field, JsonValue
 
 from windowpane.context.events import MessageAdded
 from windowpane.context.messages import AssistantMessage, Message, UserMessage
@@ -14,6 +14,7 @@ from windowpane.server.dependencies import Asking, Chatting, Reading
 from windowpane.server.openai import asking
 from windowpane.server.openai.errors import OpenAIRoute, failures
 from windowpane.server.openai.responses import Item
+from windowpane.server.parameters import RequestBody
 
 router = APIRouter(prefix="/v1", tags=["openai"], route_class=OpenAIRoute)
 
@@ -21,7 +22,7 @@ MOST_ITEMS = 20
 """How many items come with one call, as OpenAI has it."""
 
 
-class NewConversation(BaseModel):
+class NewConversation(RequestBody):
     """A conversation to begin. `metadata.agent` names the agent, `metadata.name` the session."""
 
     model_config = ConfigDict(frozen=True)
@@ -30,7 +31,7 @@ class NewConversation(BaseModel):
     metadata: dict[str, JsonValue] | None = None
 
 
-class NewItems(BaseModel):
+class NewItems(RequestBody):
     """Messages to put into a conversation."""
 
     model_config = ConfigDict(frozen=True)

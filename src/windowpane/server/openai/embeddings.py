@@ -5,12 +5,13 @@ from typing import Annotated, Any, Literal
 
 import anyio.to_thread
 from fastapi import APIRouter
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 from starlette.responses import JSONResponse, Response
 
 from windowpane.errors import EmbedderError
 from windowpane.server.dependencies import Chatting
 from windowpane.server.openai.errors import OpenAIRoute, UnsupportedError, failures
+from windowpane.server.parameters import RequestBody
 from windowpane.text.tokens import count
 
 router = APIRouter(prefix="/v1", tags=["openai"], route_class=OpenAIRoute)
@@ -22,7 +23,7 @@ Text = Annotated[str, Field(min_length=1)]
 Tokens = Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=1)]
 
 
-class EmbeddingRequest(BaseModel):
+class EmbeddingRequest(RequestBody):
     """Texts to embed. Any `model` will do: there is one here, which the answer names."""
 
     model_config = ConfigDict(frozen=True)

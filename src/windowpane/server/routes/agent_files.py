@@ -7,14 +7,14 @@ it cannot be used; then nothing was written. A change says which revision it is 
 from typing import Annotated, Literal, TypeVar
 
 from fastapi import APIRouter, Path, Response
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
 from windowpane.api.agents import FileView, ItemDetail, PromptList
 from windowpane.context.items import DEFAULT_PRIORITY, IncludeMode, ItemRef, Reference, Rule
 from windowpane.context.text import first_heading
 from windowpane.server.dependencies import Managing, Reading
 from windowpane.server.json_numbers import Whole
-from windowpane.server.parameters import AgentName, AlsoIn, Name
+from windowpane.server.parameters import AgentName, AlsoIn, Name, RequestBody
 from windowpane.server.problems import BODY, problems
 from windowpane.server.revisions import IfMatch, IfNoneMatch, Key, expected, expected_or_new, tag
 
@@ -46,7 +46,7 @@ CHANGED = (404, 409, 412, 428)
 T = TypeVar("T")
 
 
-class NewItem(BaseModel):
+class NewItem(RequestBody):
     """A new rule or reference: its settings and its text, or `raw`, the whole file with its front matter."""
 
     model_config = ConfigDict(
@@ -103,7 +103,7 @@ class NewItem(BaseModel):
         )
 
 
-class ItemEdit(BaseModel):
+class ItemEdit(RequestBody):
     """What changes about an item. What is not named stays; null takes a setting away, so that its default counts."""
 
     model_config = ConfigDict(
@@ -120,7 +120,7 @@ class ItemEdit(BaseModel):
     text: str | None = None
 
 
-class RawFile(BaseModel):
+class RawFile(RequestBody):
     """A whole file, as it is to be on disk."""
 
     model_config = ConfigDict(

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Response
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import ConfigDict, Field, JsonValue
 
 from windowpane.api.agents import (
     AgentList,
@@ -19,7 +19,7 @@ from windowpane.api.agents import (
 from windowpane.context.items import Domain, IncludeMode, ItemRef, ItemType
 from windowpane.server.dependencies import Managing, Reading
 from windowpane.server.json_numbers import Whole
-from windowpane.server.parameters import MAX_QUERY_CHARACTERS, AgentName, Kind, Name, Server, ref_of
+from windowpane.server.parameters import MAX_QUERY_CHARACTERS, AgentName, Kind, Name, RequestBody, Server, ref_of
 from windowpane.server.problems import BODY, problems
 from windowpane.server.revisions import tag
 
@@ -32,7 +32,7 @@ async def list_agents(pane: Reading) -> AgentList:
     return AgentList(await pane.agents.list())
 
 
-class NewAgent(BaseModel):
+class NewAgent(RequestBody):
     """A new agent: without items, or a copy of the agent `copy_of`."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -42,7 +42,7 @@ class NewAgent(BaseModel):
     copy_of: str | None = None
 
 
-class AgentChange(BaseModel):
+class AgentChange(RequestBody):
     """The new name of an agent."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -101,7 +101,7 @@ async def read_agent_item(
     return found
 
 
-class Search(BaseModel):
+class Search(RequestBody):
     """What to look for, and among which items; without `items`, among all that the agent has."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -129,7 +129,7 @@ async def search_agent_items(pane: Reading, agent: AgentName, search: Search) ->
     )
 
 
-class DomainChanges(BaseModel):
+class DomainChanges(RequestBody):
     """Search settings by name, for rules and references (`text`) and for tools (`tool`)."""
 
     model_config = ConfigDict(

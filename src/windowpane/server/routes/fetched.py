@@ -3,18 +3,18 @@
 from typing import Annotated
 
 from fastapi import APIRouter, Query
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
 from windowpane.api.sessions import FetchedList
 from windowpane.context.fetched import Fetched, FetchedKind
 from windowpane.server.dependencies import Chatting, Reading
-from windowpane.server.parameters import Id
+from windowpane.server.parameters import Id, RequestBody
 from windowpane.server.problems import BODY, problems
 
 router = APIRouter(prefix="/api/sessions/{session_id}", tags=["fetched"])
 
 
-class PageIn(BaseModel):
+class PageIn(RequestBody):
     """A page that a program, such as a browser, has read: its address, and its text or its HTML."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -25,7 +25,7 @@ class PageIn(BaseModel):
     html: str = ""
 
 
-class PageAddress(BaseModel):
+class PageAddress(RequestBody):
     """A page to fetch."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -51,7 +51,7 @@ async def fetch_page(pane: Chatting, session_id: Id, page: PageAddress) -> Fetch
     return await pane.sessions.fetch_page(session_id, page.url)
 
 
-class FetchedIn(BaseModel):
+class FetchedIn(RequestBody):
     """Pages or search results that were fetched elsewhere."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)

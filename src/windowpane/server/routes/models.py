@@ -3,10 +3,11 @@
 from typing import Annotated
 
 from fastapi import APIRouter, Path
-from pydantic import BaseModel, ConfigDict, Field, SecretStr
+from pydantic import ConfigDict, Field, SecretStr
 
 from windowpane.api.models import KnownModels
 from windowpane.server.dependencies import Managing, Reading
+from windowpane.server.parameters import RequestBody
 from windowpane.server.problems import BODY, problems
 
 router = APIRouter(prefix="/api", tags=["models"])
@@ -29,7 +30,7 @@ async def check_model(
     await pane.models.check(model)
 
 
-class GivenKey(BaseModel):
+class GivenKey(RequestBody):
     """A key of a provider."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)

@@ -18,7 +18,7 @@ from windowpane.errors import (
     WrongSessionError,
 )
 from windowpane.server.dependencies import Chatting, Reading
-from windowpane.server.parameters import Id
+from windowpane.server.parameters import Id, RequestBody
 from windowpane.server.problems import BODY, problems
 from windowpane.server.revisions import IfMatch, Key, expected, tag
 
@@ -40,7 +40,7 @@ Changes = Annotated[
 """Settings by name. What they may be is checked by the engine, which knows; here only that they are JSON."""
 
 
-class NewSession(BaseModel):
+class NewSession(RequestBody):
     """What a new session begins with. Without an agent it gets the first one."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -69,7 +69,7 @@ class SetContext(BaseModel):
     mode: SetMode = "replace"
 
 
-class SessionChange(BaseModel):
+class SessionChange(RequestBody):
     """What changes about a session. What is not named stays; null clears.
 
     With `agent` the session is given another agent; turns before keep what they were given.
@@ -87,7 +87,7 @@ class SessionChange(BaseModel):
     session_id: Annotated[str | None, Field(validation_alias=AliasChoices("sessionId", "session_id"))] = None
 
 
-class Promotion(BaseModel):
+class Promotion(RequestBody):
     """Observed files to take into the working context."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)

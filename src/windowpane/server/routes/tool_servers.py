@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict
 from windowpane.api.agents import ServerDetail
 from windowpane.context.items import IncludeMode, Permission
 from windowpane.server.dependencies import Managing, Reading
-from windowpane.server.parameters import AgentName, AlsoIn
+from windowpane.server.parameters import AgentName, AlsoIn, RequestBody
 from windowpane.server.problems import BODY, problems
 from windowpane.server.revisions import IfMatch, expected, tag
 
@@ -31,7 +31,7 @@ class ToolSetting(BaseModel):
     permission: Permission | None = None
 
 
-class ServerChange(BaseModel):
+class ServerChange(RequestBody):
     """What changes about a tool server. What is not named stays; null takes a setting away, so that its default counts.
 
     A tool that is named has exactly the settings that are given for it.

@@ -9,14 +9,14 @@ from typing import Annotated, Any
 
 import anyio.to_thread
 from fastapi import APIRouter, Body, Query, Response
-from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
+from pydantic import ConfigDict, Field, WithJsonSchema
 
 from windowpane.api.export import EXPORT, SessionExport, read_export
 from windowpane.api.sessions import SessionView
 from windowpane.api.xray import SharedSession
 from windowpane.server.dependencies import Chatting, Reading
 from windowpane.server.json_numbers import Whole
-from windowpane.server.parameters import Id
+from windowpane.server.parameters import Id, RequestBody
 from windowpane.server.problems import BODY, problems
 from windowpane.server.revisions import Key
 
@@ -35,7 +35,7 @@ ExportBody = Annotated[
 """What may be in it is checked where exports are read."""
 
 
-class Fork(BaseModel):
+class Fork(RequestBody):
     """Where to fork: before this turn; without one, after everything that is finished."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)

@@ -24,7 +24,7 @@ from windowpane.errors import StoreUnavailableError
 from windowpane.files.read import MAX_FILES
 from windowpane.local.pane import LocalPane
 from windowpane.server.dependencies import Chatting, Reading
-from windowpane.server.parameters import FileBody, Id, TurnNumber
+from windowpane.server.parameters import FileBody, Id, RequestBody, TurnNumber
 from windowpane.server.problems import BODY, problems
 from windowpane.server.revisions import Key
 from windowpane.server.sse import MEDIA_TYPE, EventStream, sent_event, wants_events
@@ -55,7 +55,7 @@ class CallerTool(BaseModel):
 FileBodies = Annotated[tuple[FileBody, ...], Field(max_length=MAX_FILES)]
 
 
-class NewMessage(BaseModel):
+class NewMessage(RequestBody):
     """What the user says. With `wait_s`, a session that is busy is waited for.
 
     `tools` are tools of the server `client`, which the caller runs itself: the turn waits for their results.
@@ -71,7 +71,7 @@ class NewMessage(BaseModel):
     attachments: FileBodies = ()
 
 
-class Results(BaseModel):
+class Results(RequestBody):
     """What tools of the caller gave, by call id."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -79,7 +79,7 @@ class Results(BaseModel):
     results: tuple[ToolResult, ...]
 
 
-class Decisions(BaseModel):
+class Decisions(RequestBody):
     """What a person decided, by call id."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -87,7 +87,7 @@ class Decisions(BaseModel):
     decisions: dict[str, Decision]
 
 
-class QuestionAnswer(BaseModel):
+class QuestionAnswer(RequestBody):
     """What the user answers to a running tool. `content` are the fields of a form that is accepted."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -97,7 +97,7 @@ class QuestionAnswer(BaseModel):
     content: dict[str, Any] | None = None
 
 
-class Draft(BaseModel):
+class Draft(RequestBody):
     """A message that is not sent."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -106,7 +106,7 @@ class Draft(BaseModel):
     attachments: FileBodies = ()
 
 
-class SaidMessage(BaseModel):
+class SaidMessage(RequestBody):
     """A message that was said elsewhere."""
 
     model_config = ConfigDict(

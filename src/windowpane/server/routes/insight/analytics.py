@@ -20,7 +20,7 @@ from windowpane.callers import Caller
 from windowpane.context.items import ItemRef
 from windowpane.errors import ScopeNeededError
 from windowpane.server.dependencies import Asking, Managing, Reading
-from windowpane.server.parameters import MAX_QUERY_CHARACTERS, AgentName, AlsoIn, Everyone, Id, TurnNumber
+from windowpane.server.parameters import MAX_QUERY_CHARACTERS, AgentName, AlsoIn, Everyone, Id, RequestBody, TurnNumber
 from windowpane.server.problems import BODY, problems
 from windowpane.server.revisions import IfMatch, expected, tag
 
@@ -134,7 +134,7 @@ async def list_suggestions(
     return await pane.agents.suggestions(agent, since=since, everyone=checked_everyone(caller, everyone))
 
 
-class EditBody(BaseModel):
+class EditBody(RequestBody):
     """Settings of an item and what they become: `include` and, but for tools, `enabled`. Null takes one away."""
 
     model_config = ConfigDict(
@@ -183,7 +183,7 @@ class LabelBody(BaseModel):
     name: Annotated[str, Field(max_length=1000)] = ""
 
 
-class LabelsBody(BaseModel):
+class LabelsBody(RequestBody):
     """Labelled questions. Without any, labels are what your past turns with the agent made use of."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)

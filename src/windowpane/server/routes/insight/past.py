@@ -24,6 +24,7 @@ from windowpane.server.parameters import (
     Id,
     Kind,
     Name,
+    RequestBody,
     Server,
     SessionCallNumber,
     TurnNumber,
@@ -127,7 +128,7 @@ class ItemText(BaseModel):
     description: Annotated[str | None, Field(max_length=10_000)] = None
 
 
-class Difference(BaseModel):
+class Difference(RequestBody):
     """What is to be different. With nothing in it, the selection is run again as it was."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -158,7 +159,7 @@ async def replay_turn(pane: Reading, session_id: Id, turn: TurnNumber, differenc
     return await pane.turns.replay(session_id, turn, what_if)
 
 
-class NewTest(BaseModel):
+class NewTest(RequestBody):
     """How the test is to be named. Without a name it gets the beginning of the message."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
