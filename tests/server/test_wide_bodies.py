@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from itertools import pairwise
-from typing import Any
+from typing import Any, cast
 
 import httpx2
 import pytest
@@ -140,9 +140,11 @@ def test_values_are_counted_the_same_however_the_text_arrives(value: Any, cuts: 
 
 def _counted(value: Any) -> int:
     """Count the lists, the objects and the commas of a value."""
-    if not isinstance(value, list | dict):
+    if isinstance(value, dict):
+        value = list(cast("dict[str, Any]", value).values())
+    if not isinstance(value, list):
         return 0
-    inner: list[Any] = list(value.values()) if isinstance(value, dict) else value
+    inner = cast("list[Any]", value)
     return 1 + max(0, len(inner) - 1) + sum(map(_counted, inner))
 
 
