@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from windowpane.bus.feed import Feed
 from windowpane.context.events import (
     Delta,
     Event,
@@ -31,7 +32,7 @@ from windowpane.context.events import (
 from windowpane.context.ids import SessionId
 from windowpane.context.messages import Step
 from windowpane.errors import StoreUnavailableError
-from windowpane.live import Feed, Hub, SessionHubs
+from windowpane.live import Hub, SessionHubs
 from windowpane.stores.memory import MemoryStore
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
@@ -345,29 +346,27 @@ def _type(event: WatchEvent) -> str:
 
 
 async def test_a_turn_is_heard_as_it_speaks_by_those_who_were_there_and_those_who_come() -> None:
-    feed = Feed()
     async with audience() as (watching, store):
         early = watching.watch(S, 1, {}, None)
         await anext(early)
         started = await store.append(S, [TurnStarted(turn=1, message="Hi")])
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(watching.relay, S, feed.listen())
-            says: list[Live] = [Recorded(started.last_seq, started.at, TurnStarted(turn=1, message="Hi"))]
-            for event in (*says, Delta(1, "He"), Delta(1, "llo")):
-                feed.publish(event)
-            there = [await anext(early) for _ in range(3)]
-            await early.aclose()
-            late = watching.watch(S, 2, {}, None)
-            comes = [await anext(late) for _ in range(2)]
-            done = await store.append(S, [replied("Hello")])
-            feed.publish(Recorded(done.last_seq, done.at, replied("Hello")))
-            feed.close()
-            last = await anext(late)
-            await late.aclose()
+        feed = Feed(watching.relay(S))
+        says: list[Live] = [Recorded(started.last_seq, started.at, TurnStarted(turn=1, message="Hi"))]
+        for event in (*says, Delta(1, "He"), Delta(1, "llo")):
+            feed.publish(event)
+        there = [await anext(early) for _ in range(3)]
+        await early.aclose()
+        late = watching.watch(S, 2, {}, None)
+        comes = [await anext(late) for _ in range(2)]
+        done = await store.append(S, [replied("Hello")])
+        feed.publish(Recorded(done.last_seq, done.at, replied("Hello")))
+        feed.close()
+        last = await anext(late)
+        await late.aclose()
 
-            assert there == [*says, Delta(1, "He"), Delta(1, "llo")]
-            assert comes == [LOAD, Delta(1, "Hello")]
-            assert last == Recorded(3, done.at, replied("Hello"))
+    assert there == [*says, Delta(1, "He"), Delta(1, "llo")]
+    assert comes == [LOAD, Delta(1, "Hello")]
+    assert last == Recorded(3, done.at, replied("Hello"))
 
 
 async def test_a_listener_that_never_reads_holds_nothing_up_and_loses_nothing_recorded() -> None:
@@ -418,3 +417,37 @@ async def test_an_audience_that_is_closed_lets_everybody_go_and_nobody_in() -> N
 
         assert [event async for event in there] == []
         assert [event async for event in watching.watch(S, 1, {}, 0)] == []
+
+
+async def test_words_that_come_before_a_follower_looks_are_told_together_and_none_is_lost() -> None:
+    feed = Feed()
+    heard: list[Live] = []
+
+    async def follow() -> None:
+        heard.extend([event async for event in feed.listen()])
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(follow)
+        await anyio.wait_all_tasks_blocked()
+        for word in ("one ", "two ", "three"):
+            feed.publish(Delta(1, word))
+        feed.publish(Delta(1, "So.", "thinking"))
+        feed.publish(at(2))
+        feed.publish(Delta(1, "four"))
+        feed.close()
+
+    assert heard == [Delta(1, "one two three"), Delta(1, "So.", "thinking"), at(2), Delta(1, "four")]
+
+
+async def test_a_word_alone_is_told_without_another_event() -> None:
+    feed = Feed()
+    listener = aiter(feed.listen())
+    for word in ("one ", "two ", "three"):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(_publish_when_all_wait, feed, Delta(1, word))
+            assert await anext(listener) == Delta(1, word)
+
+
+async def _publish_when_all_wait(feed: Feed, event: Live) -> None:
+    await anyio.wait_all_tasks_blocked()
+    feed.publish(event)

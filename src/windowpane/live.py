@@ -1,9 +1,8 @@
-"""What happens, to those who watch: one feed per running turn, one hub per watched session.
+"""What happens, to those who watch: one hub per watched session.
 
-A feed keeps everything its turn has said so far, so a follower of the turn misses nothing. A hub is for any number
-of listeners, who may stay for days: it takes the session's log as the store tells it, puts the text that is being
-written in between, and keeps only the latest of both. A listener who falls behind is told so and goes on from the log
-at its own pace. A listener never holds anything up.
+A hub is for any number of listeners, who may stay for days: it takes the session's log as the store tells it, puts the
+text that is being written in between, and keeps only the latest of both. A listener who falls behind is told so and
+goes on from the log at its own pace. A listener never holds anything up.
 
 The text that another worker writes comes over the bus (`bus/words.py`). Where no worker answers there, the words that
 are kept beside the log are read now and then.
@@ -11,7 +10,7 @@ are kept beside the log are read now and then.
 
 import json
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -21,6 +20,7 @@ import anyio
 import anyio.abc
 
 from windowpane.bus.base import Bus
+from windowpane.bus.wakeup import Wakeup
 from windowpane.bus.words import (
     ASK_EVERY_S,
     ASKED_FOR_S,
@@ -88,48 +88,6 @@ class Log(Protocol):
         ...
 
 
-class Feed:
-    """Everything one running turn has emitted, in order."""
-
-    def __init__(self) -> None:
-        self._seen: list[Live] = []
-        self._closed = False
-        self._error: WindowpaneError | None = None
-        self._news = anyio.Event()
-
-    def publish(self, event: Live) -> None:
-        """Add an event and wake the listeners."""
-        self._seen.append(event)
-        self._ring()
-
-    def close(self, error: WindowpaneError | None = None) -> None:
-        """End the feed for everyone who has read all of it; with an error when the turn has no recorded end."""
-        self._closed = True
-        self._error = error
-        self._ring()
-
-    async def listen(self) -> AsyncIterator[Live]:
-        """Yield everything from the beginning, then what comes, until the feed closes.
-
-        Raises:
-            WindowpaneError: the end of the turn could not be recorded.
-        """
-        position = 0
-        while True:
-            while position < len(self._seen):
-                yield self._seen[position]
-                position += 1
-            if self._closed:
-                if self._error is not None:
-                    raise self._error
-                return
-            await self._news.wait()
-
-    def _ring(self) -> None:
-        self._news.set()
-        self._news = anyio.Event()
-
-
 class Hub:
     """One session as it happens, in one order for all who listen: the log's, with the deltas in their places.
 
@@ -149,7 +107,7 @@ class Hub:
         self._said = lengths(())
         self._early: deque[tuple[int, Delta, int | None]] = deque(maxlen=kept)
         self._end: Literal["open", "closed", "deleted", "failed"] = "open"
-        self._news = anyio.Event()
+        self._news = Wakeup()
 
     def record(self, entry: Recorded) -> None:
         """Tell the next event of the log."""
@@ -222,7 +180,7 @@ class Hub:
         """Let each listener go that has heard all of it."""
         if self._end == "open":
             self._end = why
-            self._ring()
+            self._news.now()
 
     async def listen(self, read: Read, after: int | None = None) -> AsyncGenerator[WatchEvent]:
         """Yield what stands in the log after `after`, the working context as it is then, and what comes.
@@ -279,11 +237,10 @@ class Hub:
     def _tell(self, live: Live) -> None:
         self._kept.append(live)
         self._told += 1
-        self._ring()
-
-    def _ring(self) -> None:
-        self._news.set()
-        self._news = anyio.Event()
+        if isinstance(live, Delta):
+            self._news.soon()
+        else:
+            self._news.now()
 
 
 @dataclass(slots=True)
@@ -366,33 +323,20 @@ class SessionHubs:
                 watched.scope.cancel()
                 self._forget(session_id, watched)
 
-    async def relay(self, session_id: SessionId, events: AsyncIterable[Live]) -> None:
-        """Pass on what a turn of this process is saying, as it says it. The log has the rest."""
+    def relay(self, session_id: SessionId) -> "SessionRelay":
+        """Return what passes on what a turn of this process says, to those who watch its session."""
         voice = self._voices[session_id] = _Voice()
-        speaker = Speaker(self._bus, session_id) if self._bus is not None else None
-        try:
-            async for event in events:
-                if isinstance(event, Delta):
-                    if speaker is not None:
-                        speaker.say(voice.after, event)
-                    voice.deltas.append(event)
-                    if watched := self._sessions.get(session_id):
-                        watched.hub.speak(voice.after, event)
-                    continue
-                if isinstance(event, ToolProgress):
-                    if watched := self._sessions.get(session_id):
-                        watched.hub.report(event)
-                    continue
-                voice.after = event.seq
-                if isinstance(event.event, ModelReplied | TurnFinished):
-                    voice.deltas.clear()
-                    if speaker is not None:
-                        speaker.end()
-        finally:
-            if speaker is not None:
-                speaker.close()
-            if self._voices.get(session_id) is voice:
-                del self._voices[session_id]
+        return SessionRelay(self, session_id, voice, Speaker(self._bus, session_id) if self._bus is not None else None)
+
+    def hub(self, session_id: SessionId) -> Hub | None:
+        """Return the hub of a session that is watched."""
+        watched = self._sessions.get(session_id)
+        return watched.hub if watched is not None else None
+
+    def silence(self, session_id: SessionId, voice: _Voice) -> None:
+        """Forget what a turn was saying, when it has ended."""
+        if self._voices.get(session_id) is voice:
+            del self._voices[session_id]
 
     def _open(self, session_id: SessionId, seq: int, sets: ContextSets, turn: OpenTurn | None) -> _Watched:
         watched = self._sessions[session_id] = _Watched(Hub(seq, sets, self._kept, turn))
@@ -475,3 +419,37 @@ class SessionHubs:
     def _forget(self, session_id: SessionId, watched: _Watched) -> None:
         if self._sessions.get(session_id) is watched:
             del self._sessions[session_id]
+
+
+@dataclass(frozen=True, slots=True)
+class SessionRelay:
+    """Passes on what one turn of this process says, as it says it. The log has the rest."""
+
+    hubs: SessionHubs
+    session_id: SessionId
+    voice: _Voice
+    speaker: Speaker | None
+
+    def tell(self, event: Live) -> None:
+        """Pass an event on."""
+        if isinstance(event, Delta):
+            if self.speaker is not None:
+                self.speaker.say(self.voice.after, event)
+            self.voice.deltas.append(event)
+            if hub := self.hubs.hub(self.session_id):
+                hub.speak(self.voice.after, event)
+        elif isinstance(event, ToolProgress):
+            if hub := self.hubs.hub(self.session_id):
+                hub.report(event)
+        else:
+            self.voice.after = event.seq
+            if isinstance(event.event, ModelReplied | TurnFinished):
+                self.voice.deltas.clear()
+                if self.speaker is not None:
+                    self.speaker.end()
+
+    def close(self) -> None:
+        """Say no more."""
+        if self.speaker is not None:
+            self.speaker.close()
+        self.hubs.silence(self.session_id, self.voice)

@@ -37,7 +37,7 @@ KEPT = (
 )
 """Tasks that begin again when they fail, or when they are needed next."""
 
-OF_THE_TURN = ("turn.relay", "turn.run")
+OF_THE_TURN = ("turn.run",)
 """Tasks whose failure ends their turn at most."""
 
 

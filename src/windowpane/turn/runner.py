@@ -17,6 +17,7 @@ import anyio.to_thread
 
 from windowpane import telemetry
 from windowpane.agents.base import Agent, Agents
+from windowpane.bus.feed import Feed
 from windowpane.calls.last_bodies import LastBodies
 from windowpane.calls.recorder import CallRecorder, HeldCalls, recording
 from windowpane.context.calls import ModelPrice, SmallerWindow
@@ -198,10 +199,10 @@ class Runner:
         `recorded` is what has just been stored of it. `agent` None: as its folder says it now. `brought` are tools that
         the client runs itself, `reply_options` what it asks of the answer.
         """
-        task = TurnTask(open_turn(state).turn, state, lease, agent, brought, reply_options)
+        feed = Feed(self._audience.relay(state.id))
+        task = TurnTask(open_turn(state).turn, state, lease, agent, brought, reply_options, feed)
         self._running[state.id] = task
         task.publish(recorded)
-        self._tasks.start_soon(supervised, "turn.relay", partial(self._relay, task))
         self._tasks.start_soon(supervised, "turn.run", partial(self._run_measured, task))
         return task.turn
 
@@ -259,12 +260,6 @@ class Runner:
             return decide(permission, tool_permission(agent, state), allowed_for_session=allowed)
 
         return verdict
-
-    async def _relay(self, task: TurnTask) -> None:
-        """Let those who watch the session see what the turn says."""
-        # Those who follow the turn are told when its end cannot be recorded.
-        with suppress(WindowpaneError):
-            await self._audience.relay(task.state.id, task.feed.listen())
 
     async def _run_measured(self, task: TurnTask) -> None:
         """Run a turn to its end, measure it, and sum the conversation up afterwards."""

@@ -7,6 +7,7 @@ from typing import Literal
 import anyio
 
 from windowpane.agents.base import Agent
+from windowpane.bus.feed import Feed
 from windowpane.calls.recorder import CallRecorder
 from windowpane.context.events import Delta, Recorded, ToolProgress, TurnFinished
 from windowpane.context.items import Tool
@@ -14,7 +15,6 @@ from windowpane.context.messages import Outcome
 from windowpane.context.request import ReplyOptions
 from windowpane.context.session import SessionState
 from windowpane.errors import LeaseLostError, WindowpaneError
-from windowpane.live import Feed
 from windowpane.remarks import get_logger
 from windowpane.stores.base import Lease
 
