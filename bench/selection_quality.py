@@ -74,7 +74,7 @@ class BenchPool:
         self.name = name
         self.documents = documents
         self._texts = texts
-        self.corpus = Corpus(documents[0].domain, documents, texts.model)
+        self.corpus = Corpus.whole(documents[0].domain, documents, texts.model)
         self.corpus.fill(texts.load(self.corpus.texts))
 
     def measure(self, search: SearchQuery) -> Measurements:

@@ -15,11 +15,12 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import anyio
 import numpy as np
+from numpy.typing import NDArray
 
 from windowpane.context.items import Reference, reference_ref
 from windowpane.search.base import SearchQuery
@@ -103,7 +104,7 @@ def compare_sizes() -> None:
     rng = np.random.default_rng(0)
     for count in (100, 1_000, 10_000, 100_000):
         start = time.perf_counter()
-        corpus = Corpus("text", tuple(_document(i) for i in range(count // PASSAGES)), "bench")
+        corpus = Corpus.whole("text", tuple(_document(i) for i in range(count // PASSAGES)), "bench")
         made_s = time.perf_counter() - start
         vectors = rng.standard_normal((corpus.passage_count, 384), np.float32)
         vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
@@ -117,6 +118,44 @@ def compare_sizes() -> None:
         ]
         size_mb = corpus.passage_count * 384 * 4 / 1e6
         print(f"| {count:,} | {made_s:.2f} | {times[0]:.2f} | {times[1]:.2f} | {size_mb:.0f} |")
+
+
+class Anything:
+    """An embedder that takes no time: vectors by chance."""
+
+    model, language = "anything", None
+
+    async def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        vectors = np.random.default_rng(0).standard_normal((len(texts), 384), np.float32)
+        return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+    async def vocabulary(self) -> dict[str, int]:
+        return {"the": 1}
+
+
+async def _sets(count: int, sets: int) -> list[float]:
+    """Return the processor time in ms of each search, sessions that hold three items each taking turns."""
+    items = [Reference(f"note-{i}", _document(i).body) for i in range(count)]
+    index = ItemIndex(Anything())
+    await index.search(SearchQuery("the archive"), index.documents(items), deadline_s=600)
+    spent: list[float] = []
+    for number in range(2 * sets):
+        held = {(number % sets * 3 + k) % count for k in range(3)}
+        candidates = [item for i, item in enumerate(items) if i not in held]
+        before = time.process_time()
+        documents = index.documents(candidates)
+        await index.mended("rename the archive of last year", documents)
+        await index.search(SearchQuery("rename the archive of last year"), documents)
+        spent.append(1000 * (time.process_time() - before))
+    return spent[sets:]
+
+
+def compare_sets() -> None:
+    """Print what a search costs where sessions hold different items, by how many different sets there are."""
+    print("\n| items | 1 set, ms | 8 sets | 100 sets |\n|---|---|---|---|")
+    for count in (100, 1_000):
+        spent = [statistics.median(anyio.run(_sets, count, sets)) for sets in (1, 8, 100)]
+        print(f"| {count:,} | {' | '.join(f'{ms:.2f}' for ms in spent)} |")
 
 
 WORDS = ("archive", "year", "mail", "image", "report", "file", "user", "ticket", "page", "search", "rename", "send")
@@ -168,6 +207,8 @@ def main() -> None:
     match sys.argv[1:]:
         case ["--embed", cache, file]:
             embed_here(cache, file)
+        case ["--sets"]:
+            compare_sets()
         case ["--search", cache]:
             print(json.dumps({"search_s": anyio.run(_search, Path(cache))}))
         case _:
@@ -175,6 +216,7 @@ def main() -> None:
                 compare_embedding(Path(folder))
                 compare_starts(Path(folder))
             compare_sizes()
+            compare_sets()
 
 
 if __name__ == "__main__":

@@ -8,11 +8,11 @@ import pytest
 
 from windowpane.context.items import Item, Reference, Rule, Tool
 from windowpane.search.documents import document
-from windowpane.search.words import Words, words
+from windowpane.search.words import WordPool, Words, words
 
 
 def scores(query: str, *items: Item) -> list[float]:
-    return Words([document(item) for item in items]).scores([(query, 1.0)]).tolist()
+    return Words(WordPool([document(item) for item in items])).scores([(query, 1.0)]).tolist()
 
 
 @pytest.mark.parametrize(

@@ -1,24 +1,23 @@
-"""The documents of one search, ready to be measured against any query.
+"""A set of candidates, ready to be measured against any query.
 
-Making a corpus cuts and counts; measuring is arithmetic on arrays. A corpus is kept as long as
-its documents stay the same, so that the second search of a conversation costs almost nothing.
+What belongs to a document was cut, counted and embedded in its pool; a corpus is which documents of it are meant, and
+what depends on that. Measuring is arithmetic on arrays.
 """
 
-import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from windowpane.context.items import Domain
 from windowpane.search.base import Floats, Measurements, PassageFinder, SearchQuery
-from windowpane.search.chunks import Chunk
-from windowpane.search.documents import REMEMBERED_DOCUMENTS, Document, embedded_text, passages, spelled_out
-from windowpane.search.embedding.vectors import SCALE, Key, Stored, vector_key
-from windowpane.search.words import Words, document_languages
+from windowpane.search.documents import Document
+from windowpane.search.embedding.vectors import SCALE, Key, Stored
+from windowpane.search.pool import Matrix, Pool, Vocabulary
+from windowpane.search.words import Words, known_languages
 
 CLAUSE_SHARE = 0.3
 """How much of an item's nearness is that to the nearest clause, where a message has several."""
@@ -41,42 +40,67 @@ _ROWS_AT_ONCE = 1024
 _UNKNOWN = np.float32(-2.0)
 """Below every cosine: the nearness of a passage that is not embedded."""
 
-_WRITTEN = re.compile(r"[^\W\d_]+")
-
-Matrix = NDArray[np.float32]
-
 
 class Corpus:
-    """The documents of one domain, cut and counted, with as many vectors as there are so far."""
+    """Some documents of a pool, or all of them, judged as if there were no others.
 
-    def __init__(
-        self, domain: Domain, documents: tuple[Document, ...], model: str, language: str | None = None
-    ) -> None:
-        """Cut and count; with a `language`, what is in another one is judged by its words and never embedded."""
-        self.domain: Domain = domain
+    Every number is the one that these documents alone would give, to the last bit.
+    """
+
+    def __init__(self, pool: Pool, documents: tuple[Document, ...], positions: NDArray[np.intp]) -> None:
+        self.pool = pool
+        self.domain: Domain = pool.domain
         self.documents = documents
-        cut = [_cut(doc, model) for doc in documents]
-        self._passages = tuple(chunks for chunks, _, _ in cut)
-        sizes = [len(chunks) for chunks in self._passages]
+        sizes = pool.sizes[positions]
         self._starts = np.concatenate(([0], np.cumsum(sizes)[:-1])).astype(np.intp)
-        self.texts = [text for _, texts, _ in cut for text in texts]
-        self.passage_keys: list[Key] = [key for _, _, keys in cut for key in keys]
-        self._shared = {key for doc, (_, _, keys) in zip(documents, cut, strict=True) if doc.shared for key in keys}
-        self._rows: dict[Key, list[int]] = {}
-        for row, key in enumerate(self.passage_keys):
-            self._rows.setdefault(key, []).append(row)
-        self._known = np.zeros(len(self.texts), bool)
-        self._matrix: Matrix | None = None
-        self._words = Words(documents)
-        shown = document_languages(documents)
-        self.foreign = Counter(one for one in shown if language not in (None, one))
-        readable = np.array([language in (None, one) for one in shown], bool)
-        self._readable = np.repeat(readable, sizes)
-        self._keys = tuple(doc.key for doc in documents)
-        by_name = sorted(range(len(documents)), key=lambda i: self._keys[i].sort_key)
-        self._name_ranks = np.empty(len(documents), np.intp)
-        self._name_ranks[by_name] = np.arange(len(documents))
-        self._servers = _servers([doc.server for doc in documents]) if domain == "tool" else None
+        whole = np.array_equal(positions, np.arange(len(pool.documents)))
+        offsets = np.repeat(pool.starts[positions] - self._starts[: len(sizes)], sizes)
+        self._rows = slice(None) if whole else offsets + np.arange(int(sizes.sum()))
+        places: list[int] = positions.tolist()
+        self._passages = pool.passages if whole else tuple(pool.passages[place] for place in places)
+        self._keys = pool.keys if whole else tuple(pool.keys[place] for place in places)
+        self._name_ranks = pool.name_ranks if whole else np.argsort(np.argsort(pool.name_ranks[positions]))
+        self._words = Words(pool.words, positions)
+        shown = (pool.words.languages[place] for place in places)
+        self.foreign = Counter(one for one in shown if pool.language not in (None, one))
+        self._readable = pool.readable[self._rows]
+        self._servers = _servers([doc.server for doc in documents]) if self.domain == "tool" else None
+        inside = np.zeros(len(pool.documents), bool)
+        inside[positions] = True
+        self._inside = inside
+
+    @classmethod
+    def whole(
+        cls, domain: Domain, documents: tuple[Document, ...], model: str, language: str | None = None
+    ) -> "Corpus":
+        """Return all documents of a pool of their own; see `Pool`."""
+        return cls(Pool(domain, documents, model, language), documents, np.arange(len(documents)))
+
+    @classmethod
+    def part(cls, pool: Pool, documents: tuple[Document, ...]) -> "Corpus | None":
+        """Return documents as a part of a pool; None where they are none, or would be read in another language."""
+        positions = pool.positions(documents)
+        if positions is None:
+            return None
+        places: list[int] = positions.tolist()
+        alone = known_languages([pool.words.shown[place] for place in places])
+        if alone != [pool.words.languages[place] for place in places]:
+            return None
+        return cls(pool, documents, positions)
+
+    @property
+    def texts(self) -> list[str]:
+        """Return what is embedded for each passage."""
+        return [self.pool.texts[row] for row in self._row_numbers.tolist()]
+
+    @property
+    def passage_keys(self) -> list[Key]:
+        """Return the keys of the passages' vectors."""
+        return [self.pool.passage_keys[row] for row in self._row_numbers.tolist()]
+
+    @property
+    def _row_numbers(self) -> NDArray[np.intp]:
+        return np.arange(len(self.pool.texts))[self._rows]
 
     @property
     def passage_count(self) -> int:
@@ -86,49 +110,30 @@ class Corpus:
     @property
     def embedded_count(self) -> int:
         """Return how many passages have their vector."""
-        return int(self._known.sum())
+        return int(self.pool.known[self._rows].sum())
 
     @cached_property
-    def vocabulary(self) -> Counter[str]:
+    def vocabulary(self) -> Vocabulary:
         """Return the words of the documents as they are written, in lower case, and how often each occurs."""
-        texts = (f"{spelled_out(doc.name)} {doc.text} {doc.server}" for doc in self.documents)
-        return Counter(word.lower() for text in texts for word in _WRITTEN.findall(text))
+        return Vocabulary(self.pool, self._inside)
 
     def missing(self) -> dict[Key, str]:
         """Return the texts that still need a vector, shortest first, so that the most items are judged soonest."""
-        found = {self.passage_keys[row]: self.texts[row] for row in np.flatnonzero(self._readable & ~self._known)}
+        rows: list[int] = self._row_numbers[self._readable & ~self.pool.known[self._rows]].tolist()
+        found = {self.pool.passage_keys[row]: self.pool.texts[row] for row in rows}
         return dict(sorted(found.items(), key=lambda pair: (len(pair[1]), pair[1])))
-
-    def vectors(self, keys: Iterable[Key]) -> dict[Key, Stored]:
-        """Return the vectors that are known among these."""
-        found: dict[Key, Stored] = {}
-        for key in keys:
-            row = self._rows.get(key, (-1,))[0]
-            if self._matrix is not None and row >= 0 and self._known[row]:
-                found[key] = self._matrix[row].astype(np.int16)
-        return found
 
     def to_keep(self, vectors: Mapping[Key, Stored]) -> dict[Key, Stored]:
         """Return those of the vectors that may be kept on disk: what belongs to one session may not."""
-        return {key: vector for key, vector in vectors.items() if key in self._shared}
+        return {key: vector for key, vector in vectors.items() if key in self.pool.shared}
 
     def expect(self, dimensions: int) -> None:
-        """Forget vectors of another length: whatever made them no longer answers under this name."""
-        if self._matrix is not None and self._matrix.shape[1] != dimensions:
-            self._matrix = np.zeros((len(self.texts), dimensions), np.float32)
-            self._known[:] = False
+        """Forget vectors of another length; see `Pool.expect`."""
+        self.pool.expect(dimensions)
 
     def fill(self, vectors: Mapping[Key, Stored]) -> None:
-        """Take in the vectors that belong to this corpus."""
-        for key, vector in vectors.items():
-            for row in self._rows.get(key, ()):
-                if not self._readable[row]:
-                    continue
-                if self._matrix is None:
-                    self._matrix = np.zeros((len(self.texts), len(vector)), np.float32)
-                if len(vector) == self._matrix.shape[1]:
-                    self._matrix[row] = vector
-                    self._known[row] = True
+        """Take in the vectors that belong to the documents of the pool."""
+        self.pool.fill(vectors)
 
     def measure(self, query: SearchQuery, vectors: Sequence[Stored]) -> Measurements:
         """Measure every document against a query; `vectors` are those of `query.texts`, or none."""
@@ -145,36 +150,29 @@ class Corpus:
 
     def _nearness(self, query: SearchQuery, vectors: Sequence[Stored]) -> list[Matrix]:
         """Return the nearness of all passages to the message, then to each clause and cue."""
-        if not vectors or self._matrix is None or len(vectors[0]) != self._matrix.shape[1]:
-            return [np.full(len(self.texts), _UNKNOWN)]
+        matrix, known = self.pool.matrix, self.pool.known[self._rows]
+        if not vectors or matrix is None or len(vectors[0]) != matrix.shape[1]:
+            return [np.full(len(known), _UNKNOWN)]
         wanted = [vector.astype(np.float32) for vector in vectors]
         if query.context_share:
             # Rounded to whole components again, so that sums stay exact in any order.
             mixed = np.rint((1 - query.context_share) * wanted[0] + query.context_share * wanted[1])
             wanted = [mixed, *wanted[2:]]
-        if len(self.texts) >= MANY_PASSAGES:
+        # Of the whole pool: what a set leaves out is a small part of it, and to copy the rest would take longer.
+        if len(matrix) >= MANY_PASSAGES:
             # Worth every core; whole components make the sums exact in whatever order they are added.
-            near = np.ascontiguousarray((self._matrix @ np.stack(wanted).T).T)
+            near = np.ascontiguousarray((matrix @ np.stack(wanted).T).T)
         else:
-            near = self._row_by_row(self._matrix, wanted)
+            near = _row_by_row(matrix, wanted)
+        near = near[:, self._rows]
         near /= np.float32(SCALE * SCALE)
-        if not self._known.all():
-            near[:, ~self._known] = _UNKNOWN
+        if not known.all():
+            near[:, ~known] = _UNKNOWN
         return list(near)
-
-    def _row_by_row(self, matrix: Matrix, wanted: Sequence[Matrix]) -> Matrix:
-        near = np.empty((len(wanted), len(self.texts)), np.float32)
-        for start in range(0, len(self.texts), _ROWS_AT_ONCE):
-            # A block stays in the processor's cache while every vector passes over it.
-            block = matrix[start : start + _ROWS_AT_ONCE]
-            for number, vector in enumerate(wanted):
-                # Row by row: a matrix product would wake a thread for each core and, on a busy machine, wait for them.
-                near[number, start : start + _ROWS_AT_ONCE] = np.vecdot(block, vector)
-        return near
 
     def _meaning(self, nearness: Sequence[Matrix], cues: int) -> NDArray[np.float64]:
         """Return the nearness of each document: that of its best passage, clauses, cues and server counted in."""
-        if not len(self.texts):
+        if not self.documents:
             return np.zeros(0)
         best = [np.maximum.reduceat(near, self._starts).astype(np.float64) for near in nearness]
         unknown = best[0] <= -1
@@ -194,13 +192,15 @@ class Corpus:
         return meaning
 
 
-# Remembered: sessions that hold different items have different candidates, and almost all documents in common.
-@lru_cache(maxsize=REMEMBERED_DOCUMENTS)
-def _cut(doc: Document, model: str) -> tuple[tuple[Chunk, ...], tuple[str, ...], tuple[Key, ...]]:
-    """Return a document's passages, what is embedded for each, and the keys of their vectors."""
-    found = passages(doc)
-    texts = tuple(embedded_text(doc, passage) for passage in found)
-    return found, texts, tuple(vector_key(model, text) for text in texts)
+def _row_by_row(matrix: Matrix, wanted: Sequence[Matrix]) -> Matrix:
+    near = np.empty((len(wanted), len(matrix)), np.float32)
+    for start in range(0, len(matrix), _ROWS_AT_ONCE):
+        # A block stays in the processor's cache while every vector passes over it.
+        block = matrix[start : start + _ROWS_AT_ONCE]
+        for number, vector in enumerate(wanted):
+            # Row by row: a matrix product would wake a thread for each core and, on a busy machine, wait for them.
+            near[number, start : start + _ROWS_AT_ONCE] = np.vecdot(block, vector)
+    return near
 
 
 @dataclass(frozen=True, slots=True)

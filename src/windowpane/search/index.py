@@ -10,7 +10,7 @@ from collections import ChainMap, Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Self
+from typing import Self, cast
 
 import anyio
 import anyio.abc
@@ -29,6 +29,7 @@ from windowpane.search.embedding.base import Embedder
 from windowpane.search.embedding.vectors import SCALE, Key, Stored, VectorCache, stored, vector_key
 from windowpane.search.languages import ENGLISH, language_of
 from windowpane.search.mend import Mended, mend
+from windowpane.search.pool import Pool
 from windowpane.supervise import supervised
 
 log = get_logger()
@@ -60,10 +61,12 @@ MULTILINGUAL = "`embeddings_url` or `weights` (docs/selection.md)"
 FIRST_RETRY_S = 2.0
 LAST_RETRY_S = 300.0
 KEPT_CORPORA = 64
-KEPT_PASSAGES = 20_000
-"""How many sets of candidates are kept ready, and how many passages over all of them, some 1.5 kB each."""
+"""How many sets of candidates are kept ready. Another set of known documents is ready in a moment, too."""
 
-FEWEST_CORPORA = 8
+KEPT_PASSAGES = 20_000
+"""How many passages of pools are kept, some 1.5 kB each; `FEWEST_POOLS` are kept however many they have."""
+
+FEWEST_POOLS = 8
 KEPT_QUERIES = 256
 
 Progress = Callable[[int, int], None]
@@ -96,6 +99,8 @@ class ItemIndex:
         self._clock = clock
         self._documents: dict[int, tuple[Item, Document]] = {}
         self._corpora: dict[Domain, list[Corpus]] = {"text": [], "tool": []}
+        self._pools: dict[Domain, list[Pool]] = {"text": [], "tool": []}
+        self._split: tuple[tuple[Document, ...], list[Corpus]] = ((), [])
         self._queries: dict[Key, Stored] = {}
         self._tasks: anyio.abc.TaskGroup | None = None
         self._embedding = anyio.Lock()
@@ -131,13 +136,16 @@ class ItemIndex:
 
     def documents(self, items: Sequence[Item]) -> tuple[Document, ...]:
         """Return the searchable side of items; the same item gives the same document again."""
-        kept: dict[int, tuple[Item, Document]] = {}
+        if len(self._documents) > 4 * len(items) + 10_000:
+            # Grown far beyond what is in use: started afresh.
+            self._documents = {}
+        found: list[Document] = []
         for item in items:
             known = self._documents.get(id(item))
-            kept[id(item)] = known if known is not None and known[0] is item else (item, document(item))
-        # Added to what other agents use, and started afresh when that has grown far beyond what is in use.
-        self._documents = kept if len(self._documents) > 4 * len(kept) + 10_000 else self._documents | kept
-        return tuple(doc for _, doc in kept.values())
+            if known is None or known[0] is not item:
+                known = self._documents[id(item)] = (item, document(item))
+            found.append(known[1])
+        return tuple(found)
 
     async def search(
         self, query: SearchQuery, documents: Sequence[Document], *, deadline_s: float = DEADLINE_S
@@ -146,8 +154,7 @@ class ItemIndex:
 
         Never raises for want of a model: what is amiss is in `degraded`.
         """
-        docs = tuple(documents)
-        corpora = [await self._corpus(domain, docs) for domain in _domains(docs)]
+        corpora = await self._corpora_of(tuple(documents))
         vectors: Sequence[Stored] = ()
         with anyio.move_on_after(deadline_s):
             vectors = await self._query_vectors(query)
@@ -166,9 +173,10 @@ class ItemIndex:
         model: Mapping[str, int] = await self._embedder.vocabulary() if self._embedder is not None else {}
         if not model or language_of(text) not in (None, ENGLISH):
             return Mended(text)
-        docs = tuple(documents)
-        corpora = [await self._corpus(domain, docs) for domain in _domains(docs)]
-        return mend(text, ChainMap(*(corpus.vocabulary for corpus in corpora)), model)
+        corpora = await self._corpora_of(tuple(documents))
+        # A chain asks for dictionaries, to write to the first; it is only read here.
+        known = [cast("dict[str, int]", corpus.vocabulary) for corpus in corpora]
+        return mend(text, ChainMap(*known), model)
 
     async def nearness(self, text: str, other: str, *, deadline_s: float = DEADLINE_S) -> float | None:
         """Return the cosine between two texts, or None when it cannot be measured in time."""
@@ -217,28 +225,43 @@ class ItemIndex:
                 await anyio.to_thread.run_sync(cache.write, made)
         return {text: found[key] for key, text in keys.items() if key in found}
 
+    async def _corpora_of(self, docs: tuple[Document, ...]) -> list[Corpus]:
+        """Return the corpus of each domain. A turn asks several times for the same documents."""
+        latest, corpora = self._split
+        if latest is not docs:
+            corpora = [await self._corpus(domain, docs) for domain in _domains(docs)]
+            self._split = (docs, corpora)
+        return corpora
+
     async def _corpus(self, domain: Domain, docs: tuple[Document, ...]) -> Corpus:
         """Return the corpus of one domain, made only when its documents are not those of an earlier search."""
         chosen = tuple(doc for doc in docs if doc.domain == domain)
-        kept = self._corpora[domain]
+        kept, pools = self._corpora[domain], self._pools[domain]
         if (known := _taken(kept, chosen)) is not None:
             return known
-        model = self._embedder.model if self._embedder is not None else ""
-        corpus = await anyio.to_thread.run_sync(self._made, domain, chosen, model, tuple(kept))
+        corpus = await anyio.to_thread.run_sync(self._made, domain, chosen, tuple(pools))
         if (known := _taken(kept, chosen)) is not None:
             # Another search made the same one meanwhile, and may be embedding it.
             return known
         kept.insert(0, corpus)
-        while len(kept) > FEWEST_CORPORA and (len(kept) > KEPT_CORPORA or _passages_of(kept) > KEPT_PASSAGES):
-            kept.pop()
+        del kept[KEPT_CORPORA:]
+        pools[:] = [corpus.pool, *(pool for pool in pools if pool is not corpus.pool)]
+        while len(pools) > FEWEST_POOLS and sum(len(pool.texts) for pool in pools) > KEPT_PASSAGES:
+            gone = pools.pop()
+            kept[:] = [other for other in kept if other.pool is not gone]
         return corpus
 
-    def _made(self, domain: Domain, docs: tuple[Document, ...], model: str, earlier: Sequence[Corpus]) -> Corpus:
-        """Make a corpus with every vector that is known already, from earlier ones or from disk."""
-        corpus = Corpus(domain, docs, model, self._language)
+    def _made(self, domain: Domain, docs: tuple[Document, ...], pools: Sequence[Pool]) -> Corpus:
+        """Return documents as a part of a pool, or make one, with every vector that is known already."""
+        for pool in pools:
+            if (part := Corpus.part(pool, docs)) is not None:
+                return part
+        model = self._embedder.model if self._embedder is not None else ""
+        pool = Pool(domain, _together(pools, docs), model, self._language)
+        corpus = Corpus.part(pool, docs) or Corpus.whole(domain, docs, model, self._language)
         if self._embedder is None:
             return corpus
-        for other in earlier:
+        for other in pools:
             if not (missing := corpus.missing()):
                 break
             corpus.fill(other.vectors(missing))
@@ -402,8 +425,17 @@ def _cosine(own: Sequence[str], theirs: Sequence[str], vectors: Mapping[str, Sto
     return round(float((first @ second.T).max()) / (SCALE * SCALE), DECIMALS)
 
 
-def _passages_of(kept: Sequence[Corpus]) -> int:
-    return sum(len(corpus.texts) for corpus in kept)
+def _together(pools: Sequence[Pool], docs: tuple[Document, ...]) -> tuple[Document, ...]:
+    """Return what a new pool is made of: documents, and those of the latest pool if they are mostly the same.
+
+    So sets that differ in what their sessions hold end up in one pool. Documents of one session stay apart.
+    """
+    if not pools or not all(doc.shared for doc in docs):
+        return docs
+    given = set(map(id, docs))
+    others = [doc for doc in pools[0].documents if id(doc) not in given]
+    common = len(pools[0].documents) - len(others)
+    return (*docs, *others) if all(doc.shared for doc in others) and common >= len(docs) / 2 > len(others) / 2 else docs
 
 
 def _taken(kept: list[Corpus], documents: tuple[Document, ...]) -> Corpus | None:

@@ -16,6 +16,7 @@ import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cache, lru_cache, partial
 from importlib import import_module
 from itertools import chain, islice, takewhile
@@ -57,6 +58,10 @@ SHORTEST_PART = 5
 LONGEST_WORD = 64
 """What is longer is no word of a language that has stems, and nothing to remember."""
 
+_FIELDS: dict[Field, int] = {field: place for place, field in enumerate(FIELD_WEIGHT)}
+_FIELD_WEIGHTS = np.array(list(FIELD_WEIGHT.values()))
+_LENGTH_WEIGHTS = np.array([LENGTH_WEIGHT[field] for field in FIELD_WEIGHT])
+
 Floats = NDArray[np.float64]
 
 
@@ -64,24 +69,49 @@ class _Stemmer(Protocol):
     def stemWord(self, word: str, /) -> str: ...  # noqa: N802 (the name is the library's)
 
 
-class Words:
-    """The words of a fixed sequence of documents."""
+class WordPool:
+    """The words of documents, counted once for every set of them that is judged."""
 
     def __init__(self, documents: Sequence[Document]) -> None:
-        languages = document_languages(documents)
-        counts = [_field_words(doc, language) for doc, language in zip(documents, languages, strict=True)]
-        self._languages = sorted(set(languages)) or [ENGLISH]
-        foreign = [fields for fields, language in zip(counts, languages, strict=True) if language != ENGLISH]
-        found = (word for fields in foreign for counter in fields.values() for word in counter)
-        self._compounds = _Compounds(found) if foreign else None
-        self._size = len(documents)
-        self._weights: dict[str, tuple[NDArray[np.intp], Floats]] = {}
-        self._rarity: dict[str, float] = {}
-        for word, (where, occurrences) in _postings(counts).items():
-            tf = np.array(occurrences)
-            self._weights[word] = (np.array(where, np.intp), tf / (tf + SATURATION))
-            others = max(self._size, USUAL_DOCUMENTS) - len(where)
-            self._rarity[word] = log(1 + (others + 0.5) / (len(where) + 0.5))
+        self.shown = [_shown_language(doc) for doc in documents]
+        self.languages = known_languages(self.shown)
+        counts = [_field_words(doc, language) for doc, language in zip(documents, self.languages, strict=True)]
+        self.foreign = np.array([language != ENGLISH for language in self.languages], bool)
+        abroad = (fields for fields, foreign in zip(counts, self.foreign, strict=True) if foreign)
+        found = (word for fields in abroad for counter in fields.values() for word in counter)
+        self.compounds = _Compounds(found) if self.foreign.any() else None
+        self.lengths = np.zeros((len(_FIELDS), len(documents)))
+        self._postings: dict[str, list[int]] = {}
+        for number, fields in enumerate(counts):
+            for field, counter in fields.items():
+                place = _FIELDS[field]
+                self.lengths[place, number] = counter.total()
+                for word, count in counter.items():
+                    self._postings.setdefault(word, []).extend((number, place, count))
+
+    def occurrences(self, word: str) -> NDArray[np.intp]:
+        """Return where a word occurs, in the order of the documents: document, field, how often."""
+        return np.array(self._postings.get(word, ()), np.intp).reshape(-1, 3)
+
+
+class Words:
+    """The words of a fixed sequence of documents, some of a pool or all of it: `positions` are theirs in it.
+
+    Each set is judged as if there were no other documents: how rare a word is and how long its texts usually are depend
+    on the set.
+    """
+
+    def __init__(self, pool: WordPool, positions: NDArray[np.intp] | None = None) -> None:
+        self._pool = pool
+        chosen = np.arange(len(pool.languages)) if positions is None else positions
+        self._size = len(chosen)
+        self._number = np.full(len(pool.languages), -1)
+        self._number[chosen] = np.arange(self._size)
+        self._languages = sorted({pool.languages[position] for position in chosen.tolist()}) or [ENGLISH]
+        self._has_foreign = bool(pool.foreign[chosen].any())
+        # The mean is over all documents, also those without the field.
+        self._means = [max(total / max(self._size, 1), 1e-9) for total in pool.lengths[:, chosen].sum(axis=1).tolist()]
+        self._known: dict[str, _Occurrence | None] = {}
 
     def scores(self, weighted_texts: Sequence[tuple[str, float]]) -> Floats:
         """Return a score for each document, in their order, against texts that count as their weights say."""
@@ -91,9 +121,9 @@ class Words:
                 wanted[word] = wanted.get(word, 0.0) + weight * share
         evidence = np.zeros(self._size)
         # Sorted: floating point sums depend on their order, and sets have none.
-        for word in sorted(wanted.keys() & self._rarity.keys()):
-            where, weights = self._weights[word]
-            evidence[where] += wanted[word] * self._rarity[word] * weights
+        for word in sorted(wanted):
+            if (found := self._occurrence(word)) is not None:
+                evidence[found.where] += wanted[word] * found.rarity * found.weights
         half_way = HALF_WAY if {language_of(text) for text, _ in weighted_texts} <= {None, ENGLISH} else OTHER_HALF_WAY
         return evidence / (evidence + half_way)
 
@@ -105,11 +135,45 @@ class Words:
     def _wanted(self, text: str) -> dict[str, float]:
         """Return the words of a text and how much each counts: compounds that share a part with one count less."""
         wanted = dict.fromkeys(self.words(text), 1.0)
-        if self._compounds is not None:
+        if self._has_foreign and self._pool.compounds is not None:
             for word in tuple(wanted):
-                for other in self._compounds.alike(word):
-                    wanted.setdefault(other, PART_SHARE)
+                for other in self._pool.compounds.alike(word):
+                    if other not in wanted and self._in_foreign(other):
+                        wanted[other] = PART_SHARE
         return wanted
+
+    def _in_foreign(self, word: str) -> bool:
+        where = self._pool.occurrences(word)[:, 0]
+        return bool((self._pool.foreign[where] & (self._number[where] >= 0)).any())
+
+    def _occurrence(self, word: str) -> "_Occurrence | None":
+        """Return how a word occurs in these documents; None where it does not."""
+        if word in self._known:
+            return self._known[word]
+        found = self._pool.occurrences(word)
+        found = found[self._number[found[:, 0]] >= 0]
+        known = self._known[word] = self._counted(found) if len(found) else None
+        return known
+
+    def _counted(self, found: NDArray[np.intp]) -> "_Occurrence":
+        documents, fields, counts = found.T
+        b, mean = _LENGTH_WEIGHTS[fields], np.array(self._means)[fields]
+        scale = _FIELD_WEIGHTS[fields] / (1 - b + b * self._pool.lengths[fields, documents] / mean)
+        # Field by field in their order, because floating point sums depend on it; `bincount` adds one after the other.
+        first = np.concatenate(([True], documents[1:] != documents[:-1]))
+        tf = np.bincount(np.cumsum(first) - 1, weights=scale * counts)
+        where = self._number[documents[first]]
+        others = max(self._size, USUAL_DOCUMENTS) - len(where)
+        return _Occurrence(where, tf / (tf + SATURATION), log(1 + (others + 0.5) / (len(where) + 0.5)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Occurrence:
+    """The documents that have a word, how much it counts in each, and how rare it is."""
+
+    where: NDArray[np.intp]
+    weights: Floats
+    rarity: float
 
 
 class _Compounds:
@@ -138,9 +202,8 @@ def _beginning_with(word: str, ordered: Sequence[str]) -> Iterator[str]:
     return takewhile(lambda other: other.startswith(word), islice(ordered, bisect_left(ordered, word), None))
 
 
-def document_languages(documents: Sequence[Document]) -> list[str]:
+def known_languages(shown: Sequence[str | None]) -> list[str]:
     """Return the language of each document; of one that does not show it, the one that most of them have."""
-    shown = [_shown_language(doc) for doc in documents]
     known = Counter(language for language in shown if language is not None)
     usual = max(known, key=lambda language: (known[language], language), default=ENGLISH)
     return [language or usual for language in shown]
@@ -233,29 +296,6 @@ def _field_words(doc: Document, language: str) -> dict[Field, Counter[str]]:
     body: Field = "parameters" if doc.domain == "tool" else "text"
     texts: dict[Field, str] = {"name": doc.name, "description": doc.description, body: doc.body, "server": doc.server}
     return {field: Counter(words(text, language)) for field, text in texts.items() if text}
-
-
-def _postings(counts: Sequence[dict[Field, Counter[str]]]) -> dict[str, tuple[list[int], list[float]]]:
-    """Return for every word the documents that have it and how much it occurs there, weighted by field."""
-    lengths: dict[Field, list[int]] = {}
-    for fields in counts:
-        for field, counter in fields.items():
-            lengths.setdefault(field, []).append(counter.total())
-    # The mean is over all documents, also those without the field.
-    mean = {field: max(sum(found) / len(counts), 1e-9) for field, found in lengths.items()}
-    postings: dict[str, tuple[list[int], list[float]]] = {}
-    for number, fields in enumerate(counts):
-        occurrences: dict[str, float] = {}
-        for field, counter in fields.items():
-            b = LENGTH_WEIGHT[field]
-            scale = FIELD_WEIGHT[field] / (1 - b + b * counter.total() / mean[field])
-            for word, count in counter.items():
-                occurrences[word] = occurrences.get(word, 0.0) + scale * count
-        for word, weighted in occurrences.items():
-            where, how_much = postings.setdefault(word, ([], []))
-            where.append(number)
-            how_much.append(weighted)
-    return postings
 
 
 STOP_WORDS = LITTLE_WORDS[ENGLISH]
