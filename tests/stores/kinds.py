@@ -1,6 +1,6 @@
 """Every store that keeps the contract. Another store joins by adding one entry to `KINDS`."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
@@ -8,7 +8,8 @@ from typing import Protocol
 from stores.postgres_server import PostgresServer, fresh_database
 from stores.redis_server import RedisServer, fresh_cluster_url, fresh_url
 from windowpane.context.events import Event, MessageAdded, Recorded, SessionCreated
-from windowpane.context.ids import SessionId, new_session_id
+from windowpane.context.ids import BlobHash, SessionId, content_hash, new_session_id
+from windowpane.context.items import bundled
 from windowpane.stores.base import Store
 from windowpane.stores.encrypted.keys import KeyRing
 from windowpane.stores.encrypted.store import EncryptedStore
@@ -148,6 +149,22 @@ def said(content: str) -> MessageAdded:
 async def begin(store: Store, owner: str = "ana", agent: str = "pane") -> SessionId:
     session = new_session_id()
     await store.append(session, [created(owner, agent)], expected_seq=0)
+    return session
+
+
+def texts_of(*texts: str) -> dict[BlobHash, str]:
+    return {content_hash(text): text for text in texts}
+
+
+BUNDLES = (texts_of("a rule", "a reference", "the list of both"), texts_of("a rule", "another reference", "their list"))
+"""What an agent brings, and what it brings after one of its files was changed."""
+
+
+async def begin_with(
+    store: Store, *bundles: Mapping[BlobHash, str], own: Mapping[BlobHash, str] | None = None
+) -> SessionId:
+    session = new_session_id()
+    await store.append(session, [created()], expected_seq=0, blobs={**(own or {}), **bundled(*bundles)})
     return session
 
 

@@ -8,7 +8,7 @@ import os
 import resource
 import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from itertools import count
 
@@ -18,10 +18,10 @@ from anyio.streams.buffered import BufferedByteReceiveStream
 
 from forked import Talking, talking
 from stores.checker import Try
-from stores.kinds import KINDS, Kind, contents, said
+from stores.kinds import BUNDLES, KINDS, Kind, begin_with, contents, said
 from stores.skewed import set_clock
 from windowpane.context.ids import SessionId
-from windowpane.errors import StoreError, StoreUnavailableError
+from windowpane.errors import SessionNotFoundError, StoreError, StoreUnavailableError
 from windowpane.serving.logs import configure_logging
 from windowpane.stores.base import Store
 
@@ -168,8 +168,17 @@ async def fill(store: Store, session: str, file_bytes: str) -> None:
     await store.append(SessionId(session), [said("there is room again")])
 
 
+async def come_and_go(store: Store) -> None:
+    """Begin sessions that have the same texts and delete them again, and say so, for as long as it is let."""
+    while True:
+        say(await begin_with(store, *BUNDLES))
+        for row in (await store.sessions(limit=2)).rows:
+            with suppress(SessionNotFoundError):
+                await store.delete(row.id)
+
+
 WORK: Mapping[str, Callable[..., Awaitable[None]]] = {
-    work.__name__: work for work in (append, write_until_told, list_until_told, watch, hold, fill)
+    work.__name__: work for work in (append, write_until_told, list_until_told, watch, hold, fill, come_and_go)
 }
 
 

@@ -5,9 +5,9 @@ the texts live with the agent, and, once sent, in blobs named by their content h
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from windowpane.context.identity_cache import cached_by_identity
 from windowpane.context.ids import BlobHash, content_hash
@@ -167,6 +167,34 @@ class AgentText(str):
     """A text that its agent brought and that sessions therefore share, as opposed to what was said in one of them."""
 
     __slots__ = ()
+
+
+class BundledText(AgentText):
+    """One of the texts that an agent brings together: a session has a whole bundle or none. `bundles` are its own."""
+
+    __slots__ = ("bundles",)
+    bundles: tuple[str, ...]
+
+    def __new__(cls, text: str, bundles: tuple[str, ...]) -> Self:
+        """Return a text of these bundles."""
+        found = super().__new__(cls, text)
+        found.bundles = bundles
+        return found
+
+
+def bundled(*bundles: Mapping[BlobHash, str]) -> dict[BlobHash, str]:
+    """Return the texts of these bundles, each marked with the names of those that it is in."""
+    named = [(bundle_name(texts), texts) for texts in bundles]
+    return {
+        blob_hash: BundledText(text, tuple(name for name, others in named if blob_hash in others))
+        for _, texts in named
+        for blob_hash, text in texts.items()
+    }
+
+
+def bundle_name(names: Iterable[BlobHash]) -> str:
+    """Return the name of the bundle of the texts with these names."""
+    return content_hash(" ".join(sorted(names)))
 
 
 def definition(item: Item) -> str:

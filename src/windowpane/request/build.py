@@ -74,6 +74,8 @@ class BuiltRequest:
     def to_append(self, session: SessionState) -> tuple[tuple[Event, ...], dict[BlobHash, str]]:
         """Return the events and the blobs that keep the request in the log of its session."""
         name, blobs = to_blobs(self.request, self.items)
+        # What the catalog has is there since the first turn with it, or comes with this one.
+        blobs = {each: text for each, text in blobs.items() if each not in self.catalog.blobs}
         if session.catalog != self.catalog.name:
             blobs |= self.catalog.blobs
         turn = self.request.context.turn

@@ -14,7 +14,7 @@ from pydantic import TypeAdapter
 from windowpane.agents.base import Agent
 from windowpane.context.catalog import Catalog, CatalogEntry, Standing
 from windowpane.context.ids import BlobHash, content_hash
-from windowpane.context.items import AgentText, Item, Reference, Rule, Tool, definition
+from windowpane.context.items import Item, Reference, Rule, Tool, bundled, definition
 from windowpane.request.record import is_own
 from windowpane.tools.base import ServerStatus
 
@@ -56,11 +56,13 @@ def keep_catalog(agent: Agent, servers: Iterable[ServerStatus]) -> KeptCatalog:
     }
     tools = tuple(tool for server in servers for tool in server.tools)
     blobs: dict[BlobHash, str] = {}
+    own: set[BlobHash] = set()
     entries: list[CatalogEntry] = []
     for item in sorted((*agent.rules, *agent.references, *tools), key=lambda item: item.ref.sort_key):
         text = definition(item)
         name = content_hash(text)
-        blobs[name] = text if is_own(item) else AgentText(text)
+        blobs[name] = text
+        own |= {name} if is_own(item) else set()
         entries.append(
             CatalogEntry(
                 type=item.ref.type,
@@ -74,7 +76,10 @@ def keep_catalog(agent: Agent, servers: Iterable[ServerStatus]) -> KeptCatalog:
         )
     body = _CATALOG.dump_json(Catalog(tuple(entries))).decode()
     name = content_hash(body)
-    return KeptCatalog(name, {**blobs, name: AgentText(body)})
+    # A list that names references of one session is that session's.
+    blobs[name] = body
+    own |= {name} if own else set()
+    return KeptCatalog(name, {**blobs, **bundled({each: text for each, text in blobs.items() if each not in own})})
 
 
 def read_catalog(body: str) -> Catalog:

@@ -40,6 +40,7 @@ from windowpane.sessions.past import Exchange, past_blobs, past_events
 from windowpane.sessions.toolboxes import Toolboxes
 from windowpane.sessions.working import change_events, warn_of_unknown
 from windowpane.stores.append import OriginalTimes
+from windowpane.stores.session_copy import bundled_catalogs
 from windowpane.stores.sessions import Sessions
 from windowpane.tools.base import ServerStatus
 
@@ -323,7 +324,8 @@ class SessionLifecycle:
         new_id = session_id or new_session_id()
         moved = OriginalTimes(tuple(entry.at for entry in wanted.events), datetime.now(UTC))
         events = [entry.event for entry in wanted.events]
-        await self._store.append(new_id, events, expected_seq=0, blobs=wanted.blobs, original_times=moved)
+        blobs = {**wanted.blobs, **bundled_catalogs(events, wanted.blobs)}
+        await self._store.append(new_id, events, expected_seq=0, blobs=blobs, original_times=moved)
         return await self.get(new_id)
 
     async def fork(

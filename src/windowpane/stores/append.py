@@ -4,11 +4,12 @@ What is refused here is refused alike by every store, and before anything is wri
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from windowpane.context.events import Event, SessionCreated, only_looks
 from windowpane.context.ids import BlobHash, SessionId, content_hash
+from windowpane.context.items import BundledText, bundle_name
 from windowpane.errors import InvalidInputError
 from windowpane.stores.clock import to_us
 from windowpane.stores.codec import encode_event
@@ -38,6 +39,8 @@ class Append:
     the lease that the writer holds; None for one who needs no lease, or who takes it with this append (`take`).
     `release` is the holder whose lease is given back with it. One that is `quiet` is no use of the session: it stays
     where it is in the list. One that is not `lasting` need not survive a power cut before the session's next does.
+    `bundles` are texts that many sessions have, by the name of their bundle: a store keeps each bundle once, for as
+    long as a session has it. `blobs` are the others.
     """
 
     session_id: SessionId
@@ -52,6 +55,7 @@ class Append:
     take: TakeLease | None = None
     release: str | None = None
     lasting: bool = True
+    bundles: Mapping[str, Mapping[BlobHash, str]] = field(default_factory=dict[str, Mapping[BlobHash, str]])
 
     def times(self, now: int) -> tuple[int, ...]:
         """Return when each event happened, in microseconds, when it is `now`."""
@@ -110,20 +114,36 @@ def checked_append(
         if content_hash(text) != blob_hash:
             raise InvalidInputError(f"the text given for hash {blob_hash[:12]!r} has another hash")
     first = events[0]
+    own, bundles = _apart(blobs or {})
     return Append(
         session_id=session_id,
         bodies=tuple(encode_event(event) for event in events),
         begins=first if isinstance(first, SessionCreated) and expected_seq == 0 else None,
         expected_seq=expected_seq,
         key=key,
-        blobs=blobs or {},
+        blobs=own,
         original_times=original_times,
         fence=fence,
         quiet=all(map(only_looks, events)),
         take=take,
         release=release,
         lasting=lasting,
+        bundles=bundles,
     )
+
+
+def _apart(
+    texts: Mapping[BlobHash, str],
+) -> tuple[Mapping[BlobHash, str], Mapping[str, Mapping[BlobHash, str]]]:
+    """Return the texts that are the session's alone, and the bundles. A bundle that is not whole is none."""
+    marked: dict[str, dict[BlobHash, str]] = {}
+    for blob_hash, text in texts.items():
+        if isinstance(text, BundledText):
+            for name in text.bundles:
+                marked.setdefault(name, {})[blob_hash] = text
+    bundles = {name: inside for name, inside in marked.items() if bundle_name(inside) == name}
+    shared = {blob_hash for inside in bundles.values() for blob_hash in inside}
+    return {name: text for name, text in texts.items() if name not in shared} if shared else texts, bundles
 
 
 def check_name(name: str) -> None:

@@ -114,6 +114,8 @@ class Store(Protocol):
     ) -> Appended:
         """Add events to the end of the log, all or none, durable when this returns, `blobs` with them.
 
+        Texts that are marked as one bundle (`context.items.bundled`) are kept once for all sessions that have it.
+
         The first event of a session is `session.created`, appended with `expected_seq=0`; without it a session does
         not exist. With `expected_seq` the log must stand exactly there. With `key` a repeated call stores nothing and
         returns where the first call stored; the key belongs to the session. With `fence`, the number of a lease, no

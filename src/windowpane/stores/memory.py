@@ -79,7 +79,8 @@ class MemoryStore(Store):
         session.log += zip(times, append.bodies, strict=True)
         touched_at = max(touched_at, session.row.touched_at)
         session.row = replace(session.row, last_seq=appended.last_seq, touched_at=touched_at)
-        session.blobs |= append.blobs
+        for texts in (append.blobs, *append.bundles.values()):
+            session.blobs |= texts
         if append.key is not None:
             session.keys[append.key] = replace(appended, fence=None)
         if append.release is not None:

@@ -6,16 +6,16 @@ whether the session grows meanwhile, and a copy that turns out to be another ses
 """
 
 import hashlib
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from pydantic import TypeAdapter
 
 from windowpane.context.catalog import Catalog
-from windowpane.context.events import Erased, Recorded, ReferenceAdded, RequestBuilt
+from windowpane.context.events import Erased, Event, Recorded, ReferenceAdded, RequestBuilt
 from windowpane.context.ids import BlobHash, SessionId, content_hash
-from windowpane.context.items import AgentText
+from windowpane.context.items import bundled
 from windowpane.errors import DifferentSessionError, SequenceConflictError, SessionNotFoundError
 from windowpane.stores.append import OriginalTimes
 from windowpane.stores.base import SessionRow, Store
@@ -64,7 +64,8 @@ async def copy_new_session(source: Store, target: Store, session_id: SessionId, 
         SessionNotFoundError: the source has no such session.
     """
     log = await source.read(session_id)
-    blobs = await _texts(source, target, session_id, await source.blob_hashes(session_id), log)
+    texts = await source.blobs(session_id, await source.blob_hashes(session_id))
+    blobs = {**texts, **bundled_catalogs([entry.event for entry in log], texts)}
     moved = OriginalTimes(tuple(entry.at for entry in log), touched_at)
     try:
         await target.append(
@@ -140,28 +141,44 @@ async def _add(source: Store, target: Store, session_id: SessionId, last_seq: in
         if missing and (await source.row(session_id)).last_seq == last_seq:
             raise DifferentSessionError(session_id, f"it lacks {len(missing)} of its texts")
         return 0
+    bundles = await _bundles(source, session_id, rest, missing)
+    others = [blob_hash for blob_hash in missing if blob_hash not in bundles]
     pages = -(-max(row.last_seq - last_seq, len(rest)) // PAGE)
-    share = missing[: -(-len(missing) // pages)]
-    blobs = await _texts(source, target, session_id, share, rest)
+    blobs = {**await source.blobs(session_id, others[: -(-len(others) // pages)]), **bundles}
     moved = OriginalTimes(tuple(entry.at for entry in rest), row.touched_at)
     events = [entry.event for entry in rest]
     await target.append(session_id, events, expected_seq=last_seq, blobs=blobs, original_times=moved)
     return len(rest)
 
 
-async def _texts(
-    source: Store, target: Store, session_id: SessionId, hashes: Sequence[BlobHash], log: Sequence[Recorded]
+async def _bundles(
+    source: Store, session_id: SessionId, page: Sequence[Recorded], missing: Sequence[BlobHash]
 ) -> dict[BlobHash, str]:
-    """Return texts of a session. A plain store does not know which are the agent's: the catalogs of its turns do."""
-    texts = await source.blobs(session_id, hashes)
-    if source.encrypted or not target.encrypted:
-        return texts
-    catalogs = {entry.event.catalog for entry in log if isinstance(entry.event, RequestBuilt) and entry.event.catalog}
-    bodies = await source.blobs(session_id, list(catalogs))
-    shared = {entry.hash for body in bodies.values() for entry in _CATALOG.validate_json(body).entries} | bodies.keys()
-    whole = _entries(source, session_id)
-    shared -= {entry.event.reference.blob async for entry in whole if isinstance(entry.event, ReferenceAdded)}
-    return {name: AgentText(text) if name in shared else text for name, text in texts.items()}
+    """Return the texts of the catalogs that these events are the first to name, marked as bundles."""
+    events = [entry.event for entry in page if isinstance(entry.event, RequestBuilt)]
+    new = [event for event in events if event.catalog in missing]
+    if not new:
+        return {}
+    bodies = await source.blobs(session_id, [event.catalog for event in new if event.catalog])
+    names = {entry.hash for body in bodies.values() for entry in _CATALOG.validate_json(body).entries}
+    own = [entry.event async for entry in _entries(source, session_id) if isinstance(entry.event, ReferenceAdded)]
+    return bundled_catalogs([*own, *new], {**bodies, **await source.blobs(session_id, sorted(names))})
+
+
+def bundled_catalogs(events: Iterable[Event], texts: Mapping[BlobHash, str]) -> dict[BlobHash, str]:
+    """Return those of the texts that the catalogs of these turns are made of, marked as bundles.
+
+    Only catalogs know which texts are the agent's. References that the session made from files are not.
+    """
+    events = list(events)
+    own = {event.reference.blob for event in events if isinstance(event, ReferenceAdded)}
+    catalogs = {event.catalog for event in events if isinstance(event, RequestBuilt) and event.catalog in texts}
+    bundles: list[dict[BlobHash, str]] = []
+    for catalog in filter(None, catalogs):
+        names = {entry.hash for entry in _CATALOG.validate_json(texts[catalog]).entries}
+        shared = names - own if names & own else {catalog, *names}
+        bundles.append({name: texts[name] for name in shared if name in texts})
+    return bundled(*bundles)
 
 
 async def find_row(store: Store, session_id: SessionId) -> SessionRow | None:

@@ -22,7 +22,7 @@ import anyio.to_thread
 from windowpane.bus.sealed import SealedBus
 from windowpane.context.events import Erased, Recorded, Sealed
 from windowpane.context.ids import BlobHash, SessionId
-from windowpane.context.items import AgentText
+from windowpane.context.items import AgentText, bundle_name
 from windowpane.errors import (
     SequenceConflictError,
     SessionNotFoundError,
@@ -132,8 +132,10 @@ class EncryptedStore(Store):
             sum(map(len, append.bodies)),
         )
         blobs = {**await self._sealed_texts(key, session_id, append.blobs), key_name(key.id): key.wrapped}
+        sealed = [await self._sealed_texts(key, session_id, texts) for texts in append.bundles.values()]
+        bundles = {bundle_name(texts): texts for texts in sealed}
         appended = await self.inner.add(
-            replace(append, bodies=bodies, expected_seq=last_seq, key=append_key, blobs=blobs)
+            replace(append, bodies=bodies, expected_seq=last_seq, key=append_key, blobs=blobs, bundles=bundles)
         )
         if not appended.repeated:
             self._remember(session_id, key)

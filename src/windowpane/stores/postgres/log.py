@@ -155,7 +155,9 @@ async def erase(
 async def blobs(db: DriverConnection, session_id: SessionId, hashes: Sequence[BlobHash]) -> dict[BlobHash, str]:
     """Return those of the texts that are stored with the session."""
     found: list[tuple[BlobHash, bytes]] = await db.fetch(
-        "SELECT hash, body FROM windowpane.blob WHERE session = $1 AND hash = ANY ($2::text[])",
+        """SELECT hash, body FROM windowpane.blob WHERE session = $1 AND hash = ANY ($2::text[])
+           UNION ALL SELECT hash, body FROM windowpane.session_bundle JOIN windowpane.bundle_text USING (bundle)
+           WHERE session = $1 AND hash = ANY ($2::text[])""",
         name_in_sql(session_id),
         [name_in_sql(blob_hash) for blob_hash in hashes],
     )
@@ -165,8 +167,11 @@ async def blobs(db: DriverConnection, session_id: SessionId, hashes: Sequence[Bl
 async def blob_hashes(db: DriverConnection, session_id: SessionId) -> list[BlobHash] | None:
     """Return the hashes of all texts that are stored with the session."""
     return await db.fetchval(
-        """SELECT ARRAY(SELECT hash FROM windowpane.blob WHERE session = $1 ORDER BY hash)
-           FROM windowpane.session WHERE id = $1""",
+        """SELECT ARRAY(
+               SELECT hash FROM windowpane.blob WHERE session = $1
+               UNION SELECT hash FROM windowpane.session_bundle JOIN windowpane.bundle_text USING (bundle)
+               WHERE session = $1 ORDER BY hash
+           ) FROM windowpane.session WHERE id = $1""",
         name_in_sql(session_id),
     )
 

@@ -27,6 +27,7 @@ from windowpane.stores.append import Append
 from windowpane.stores.base import Appended
 from windowpane.stores.clock import from_us
 from windowpane.stores.packing import pack
+from windowpane.stores.postgres.bundles import PackedBundles
 from windowpane.stores.postgres.connections import (
     REFUSED,
     ConnectionPool,
@@ -45,7 +46,8 @@ _APPEND = """SELECT outcomes, first_seqs, last_seqs, ats, taken FROM windowpane.
     $9::timestamptz[], $10::timestamptz[], $11::timestamptz[],
     $12::text[], $13::integer[], $14::integer[], $15::timestamptz[],
     $16::integer[], $17::text[], $18::bytea[], $19::bigint[],
-    $20::text[], $21::double precision[], $22::text[], $23::boolean)"""
+    $20::text[], $21::double precision[], $22::text[], $23::boolean,
+    $24::integer[], $25::text[], $26::text[], $27::text[], $28::bytea[])"""
 
 Answers = tuple[list[str], list[int], list[int], list[datetime], list[int | None]]
 """For each append what became of it, where it went and when, and the fence of the lease that was taken with it."""
@@ -84,6 +86,7 @@ class PostgresWriter:
         self._taken: Sequence[PendingAppend] = ()
         self._filled = asyncio.Event()
         self._settled = asyncio.Event()
+        self._bundles = PackedBundles()
         self._closing = False
         self._connection: DriverConnection | None = None
         self._task = asyncio.create_task(self._serve())
@@ -178,7 +181,13 @@ class PostgresWriter:
         # All writers lock sessions in the same order. Sorting is stable: a caller's appends stay in theirs.
         ordered = sorted(jobs, key=lambda job: job.append.session_id)
         lasting = any(job.append.lasting for job in ordered)
-        arguments = (self._id, self._number, *_arrays(ordered), lasting)
+        arguments = (
+            self._id,
+            self._number,
+            *_arrays(ordered),
+            lasting,
+            *self._bundles.arrays([job.append for job in ordered]),
+        )
         found = await self._connections.retry(lambda: self._ask(arguments))
         for job, *answer in zip(ordered, *found, strict=True):
             self._settle(job, *answer)

@@ -5,10 +5,16 @@ together:
 
     prefix:{s:id}            a hash: owner, agent, where the log stands, when it was used, who holds the lease,
                              and under which number (fence), where each append with an idempotency
-                             key stands, and the words of an incomplete reply (partial)
+                             key stands, the bundles of texts, and the words of an incomplete reply (partial)
     prefix:{s:id}:log        the stream of events
     prefix:{s:id}:blobs      a hash: texts by their hash
     prefix:{s:id}:snapshot   a hash: the folded state and where it stands, and the vectors of messages (v7 of event 7)
+
+Texts that many sessions have stand in bundles, which all carry one tag of their own; rows name their bundles:
+
+    prefix:{texts}:of:name   a hash: the texts of a bundle by their hash
+    prefix:{texts}:held      a sorted set: every reference of a session to a bundle, by when it was last looked at
+    prefix:{texts}:counts    a hash: how many references there are to each bundle
 
 What an owner's model calls cost in a month stands in a hash of its own, `prefix:cost:2026-11:owner`.
 
@@ -48,6 +54,11 @@ class RedisKeys:
 
     def snapshot(self, row: bytes) -> bytes:
         return row + b":snapshot"
+
+    def of_bundle(self, bundle: str) -> tuple[bytes, bytes, bytes]:
+        """Return the key of a bundle's texts, of all references, and of how many there are."""
+        before = self._prefix + b":{texts}:"
+        return before + b"of:" + bundle.encode(), before + b"held", before + b"counts"
 
     def costs(self, owner: str, day: date) -> bytes:
         """Return the key of what an owner's model calls cost in the month of a day."""

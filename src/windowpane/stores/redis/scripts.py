@@ -14,6 +14,9 @@ from importlib.resources import files
 LISTED_EVERY_US = 1_000_000
 """A session's entry in the index is at most this much older than its last use."""
 
+HOLD_OLD_S = 3600
+"""A reference to a bundle that was noted longer ago is looked at. An append takes no more than half of it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Script:
@@ -33,7 +36,7 @@ def _lua(name: str) -> str:
     return (_LUA / f"{name}.lua").read_text(encoding="utf-8")
 
 
-_COMMON = _lua("common").replace("LISTED_EVERY_US", str(LISTED_EVERY_US))
+_COMMON = _lua("common").replace("LISTED_EVERY_US", str(LISTED_EVERY_US)).replace("HOLD_S", str(HOLD_OLD_S // 2))
 
 
 def _about_session(name: str) -> Script:
@@ -51,9 +54,14 @@ ACQUIRE = _about_session("acquire")
 RENEW = _about_session("renew")
 RELEASE = _about_session("release")
 DROP = Script(_lua("drop").encode())
+HOLD = Script(_lua("hold").encode())
+LET_GO = Script(_lua("let_go").encode())
 
 BODIES = {
     one.sha: one.body
-    for one in (APPEND, TOUCH, DELETE, ERASE, PUT_SNAPSHOT, PUT_PARTIAL, PUT_VECTORS, ACQUIRE, RENEW, RELEASE, DROP)
+    for one in (
+        *(APPEND, TOUCH, DELETE, ERASE, PUT_SNAPSHOT, PUT_PARTIAL, PUT_VECTORS, ACQUIRE, RENEW, RELEASE, DROP),
+        *(HOLD, LET_GO),
+    )
 }
 """Every script by its name."""

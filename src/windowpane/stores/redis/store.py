@@ -35,7 +35,6 @@ from windowpane.stores.base import Appended, Cost, SessionPage, SessionRow, Snap
 from windowpane.stores.clock import from_us, to_us
 from windowpane.stores.codec import encode_event
 from windowpane.stores.cursor import check_limit, parse_cursor
-from windowpane.stores.packing import unpack
 from windowpane.stores.redis import scripts
 from windowpane.stores.redis.beside import BesideLog
 from windowpane.stores.redis.bus import RedisBus
@@ -48,6 +47,8 @@ from windowpane.stores.redis.nodes import Commands, Nodes
 from windowpane.stores.redis.pipeline import Command, Reply
 from windowpane.stores.redis.positions import SeenPositions, ServerClock
 from windowpane.stores.redis.rewrite import AofRewrite
+from windowpane.stores.redis.texts.bundles import Held, read_held, write_held
+from windowpane.stores.redis.texts.texts import Texts
 from windowpane.stores.redis.url import parse_redis_url
 from windowpane.stores.redis.wakeups import CHECK_EVERY_S, Wakeups
 from windowpane.stores.redis.wording import append_words, recorded, stored
@@ -113,6 +114,7 @@ class RedisStore(Store):
         self._nodes = nodes
         self._watchers = Watchers()
         self._index = SessionIndex(nodes, self._keys, on_other_servers=self._url.is_cluster)
+        self._texts = Texts(nodes, self._keys)
         self._rewrite = AofRewrite(nodes)
         self._wakeups = Wakeups(
             connector,
@@ -145,10 +147,15 @@ class RedisStore(Store):
             await self._index.announce(session_id, owner, agent, append.touched(self._server_clock.now()))
         operation = b"%b.%x" % (self._writer, next(self._numbers))
         seen_at = None if expected_seq is None else self._positions.at(session_id, expected_seq)
-        commands = self._append_commands(append, operation, seen_at)
+        bundles = self._texts.bundles
+        held, held_s = await bundles.hold(session_id, operation.decode(), append.bundles)
+        commands = self._append_commands(append, operation, append_words(append, seen_at, write_held(held), held_s))
         (reply,) = await self._open_nodes().run(self._keys.row(session_id), commands)
+        spare = _spare(reply, operation, held)
+        if spare:
+            await bundles.let_go(session_id, spare)
         match reply:
-            case [b"appended" | b"found", bytes(where), bytes(fence), *unlisted]:
+            case [b"appended" | b"found", bytes(where), bytes(fence), bytes(), *unlisted]:
                 first, last, at, by = stored(where)
                 # Found by another attempt of the same call, it is not repeated.
                 repeated = by != operation
@@ -156,6 +163,8 @@ class RedisStore(Store):
                 appended = Appended(first, last, from_us(at), repeated, taken)
             case [b"held"]:
                 raise SessionBusyError(session_id)
+            case [b"late"]:
+                raise StoreUnavailableError("the append came too late; nothing was stored")
             case [b"fenced"]:
                 raise LeaseLostError(session_id)
             case [b"conflict", int(actual)] if seen_at is not None and actual < (expected_seq or 0):
@@ -273,40 +282,34 @@ class RedisStore(Store):
         for name in blobs:
             check_name(name)
         held = b"" if fence is None else b"%d" % fence
-        words = (b"%d" % len(seqs), *(b"%d" % seq for seq in seqs), *(name.encode() for name in blobs))
-        reply = await self._beside.change(scripts.ERASE, session_id, _ERASED, held, *words)
+        while True:
+            had, has, rest = await self._texts.without(session_id, blobs)
+            words = (b"%d" % len(seqs), had, has, b"%d" % len(rest), *(b"%d" % seq for seq in seqs), *rest)
+            names = (name.encode() for name in blobs)
+            reply = await self._beside.change(scripts.ERASE, session_id, _ERASED, held, *words, *names)
+            # The session was given a bundle meanwhile: look again what is in it.
+            if reply != [b"changed"]:
+                break
         if reply == [b"fenced"]:
             raise LeaseLostError(session_id)
         if reply != [b"erased"]:
             raise self._refused(session_id, reply)
+        gone = {bundle: token for bundle, token in read_held(had).items() if bundle not in read_held(has)}
+        await self._texts.bundles.let_go(session_id, gone)
         self._rewrite.ask()
 
     async def blobs(self, session_id: SessionId, hashes: Sequence[BlobHash]) -> dict[BlobHash, str]:
         """Return those of the texts that are stored with the session; see `Store.blobs`."""
         for name in (session_id, *hashes):
             check_name(name)
-        nodes = self._open_nodes()
-        if not hashes:
-            return {}
-        row = self._keys.row(session_id)
-        (found,) = await nodes.run(
-            row, (b"HMGET", self._keys.blobs(row), *(name.encode() for name in hashes)), reads=True
-        )
-        if not isinstance(found, list):
-            raise self._unexpected(found)
-        texts = zip(hashes, found, strict=True)
-        return {name: unpack(body).decode("utf-8", "surrogatepass") for name, body in texts if isinstance(body, bytes)}
+        self._open_nodes()
+        return await self._texts.read(session_id, hashes)
 
     async def blob_hashes(self, session_id: SessionId) -> list[BlobHash]:
         """Return the hashes of all texts that are stored with the session; see `Store.blob_hashes`."""
         check_name(session_id)
-        row = self._keys.row(session_id)
-        names, there = await self._open_nodes().run(
-            row, lambda _: [(b"HKEYS", self._keys.blobs(row)), (b"EXISTS", row)], reads=True
-        )
-        if not there or not isinstance(names, list):
-            raise SessionNotFoundError(session_id)
-        return sorted(BlobHash(name.decode()) for name in names if isinstance(name, bytes))
+        self._open_nodes()
+        return await self._texts.names(session_id)
 
     async def put_snapshot(self, session_id: SessionId, snapshot: Snapshot) -> None:
         """Keep a folded state, unless a later one is kept already; see `Store.put_snapshot`."""
@@ -402,7 +405,8 @@ class RedisStore(Store):
         row = self._keys.row(session_id)
         (reply,) = await self._open_nodes().run(row, commands)
         match reply:
-            case [b"deleted", bytes(owner), bytes(agent)]:
+            case [b"deleted", bytes(owner), bytes(agent), bytes(held)]:
+                await self._texts.bundles.let_go(session_id, read_held(held))
                 if self._url.is_cluster:
                     await self._index.remove(session_id, owner, agent)
             case [b"missing"] if again:
@@ -417,7 +421,7 @@ class RedisStore(Store):
         self._rewrite.ask()
         return True
 
-    def _append_commands(self, append: Append, operation: bytes, seen_at: int | None) -> Commands:
+    def _append_commands(self, append: Append, operation: bytes, words: tuple[bytes, ...]) -> Commands:
         """Return what to send the first time, and what to send when an attempt may have been done already.
 
         With an idempotency key, the earlier attempt is found by the key. Without one, the script looks for the
@@ -426,7 +430,6 @@ class RedisStore(Store):
         """
         mark = b"op:" + operation if append.key is None else b"key:" + append.key.encode()
         since = b"%d" % (self._server_clock.now() - _CLOCKS_APART_US)
-        words = append_words(append, seen_at)
         row = self._keys.row(append.session_id)
 
         def commands(attempted: bool) -> list[Command]:
@@ -462,6 +465,17 @@ class RedisStore(Store):
 
     def _unexpected(self, reply: Reply) -> StoreCorruptError:
         return StoreCorruptError(f"Redis at {self._url}", f"it answered {reply!r:.100}")
+
+
+def _spare(reply: Reply, operation: bytes, held: Held) -> Held:
+    """Return the references that an append has noted and that its session was not given."""
+    match reply:
+        case [b"appended", bytes(), bytes(), bytes(spare), *_]:
+            return read_held(spare)
+        case [b"found", bytes(where), *_] if stored(where)[3] == operation:
+            return {}
+        case _:
+            return held
 
 
 async def _server_us(nodes: Nodes) -> int:

@@ -9,8 +9,8 @@ from windowpane.stores.packing import pack
 from windowpane.stores.redis.pipeline import Reply
 
 
-def append_words(append: Append, seen_at: int | None) -> tuple[bytes, ...]:
-    """Return what `lua/append.lua` is given about the append itself."""
+def append_words(append: Append, seen_at: int | None, held: bytes, held_s: int) -> tuple[bytes, ...]:
+    """Return what `lua/append.lua` is given about the append itself, and which bundles it is given since when."""
     begins, moved = append.begins, append.original_times is not None
     return (
         b"" if append.fence is None else b"%d" % append.fence,
@@ -24,9 +24,11 @@ def append_words(append: Append, seen_at: int | None) -> tuple[bytes, ...]:
         b"" if append.take is None else append.take.holder.encode(),
         b"" if append.take is None else b"%d" % round(append.take.ttl_s * 1_000_000),
         b"" if append.release is None else append.release.encode(),
+        held,
+        b"%d" % held_s,
         *append.bodies,
         *((b"%d" % at for at in append.times(0)) if moved else ()),
-        *(word for name, text in append.blobs.items() for word in (name.encode(), _packed(text))),
+        *(word for name, text in append.blobs.items() for word in (name.encode(), packed(text))),
     )
 
 
@@ -36,7 +38,8 @@ def stored(where: bytes) -> tuple[int, int, int, bytes]:
     return int(first), int(last), int(at), by
 
 
-def _packed(text: str) -> bytes:
+def packed(text: str) -> bytes:
+    """Return a text as it is kept."""
     return pack(text.encode("utf-8", "surrogatepass"))
 
 

@@ -94,6 +94,19 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             DELETE FROM document WHERE session = old.pk;
         END""",
     ),
+    (
+        "CREATE TABLE bundle (pk INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE)",
+        """CREATE TABLE bundle_blob (
+            bundle INTEGER NOT NULL, hash TEXT NOT NULL, PRIMARY KEY (bundle, hash)) WITHOUT ROWID""",
+        "CREATE INDEX bundle_blob_hash ON bundle_blob (hash)",
+        """CREATE TABLE session_bundle (
+            session INTEGER NOT NULL, bundle INTEGER NOT NULL, PRIMARY KEY (session, bundle)) WITHOUT ROWID""",
+        "CREATE INDEX session_bundle_of ON session_bundle (bundle)",
+        # A process of the version before does not know of bundles, and the number of a session may be given again.
+        """CREATE TRIGGER session_bundles_removed AFTER DELETE ON session BEGIN
+            DELETE FROM session_bundle WHERE session = old.pk;
+        END""",
+    ),
 )
 SCHEMA = len(MIGRATIONS)
 

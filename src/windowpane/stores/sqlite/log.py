@@ -17,6 +17,7 @@ from windowpane.stores.clock import from_us, next_fence, now_us, to_us
 from windowpane.stores.codec import decode_event
 from windowpane.stores.cursor import ListPosition, page
 from windowpane.stores.packing import pack, unpack
+from windowpane.stores.sqlite import texts
 from windowpane.stores.sqlite.file import PAGE_BYTES
 
 Row = tuple[str, str, str, int, int, int]
@@ -53,16 +54,14 @@ def append(db: sqlite3.Connection, append: Append) -> Appended:
     last = before
     for at, body in zip(times, append.bodies, strict=True):
         last += 1
-        text = _add_text(db, body.decode())
-        db.execute("INSERT INTO event VALUES (?, ?, ?, ?)", (session, last, at, text))
+        db.execute("INSERT INTO event VALUES (?, ?, ?, ?)", (session, last, at, texts.add_text(db, body.decode())))
     db.execute(
         "UPDATE session SET last_seq = ?, touched_at = max(touched_at, ?) WHERE pk = ?",
         (last, touched_at, session),
     )
     if append.key is not None:
         db.execute("INSERT INTO append_key VALUES (?, ?, ?, ?, ?)", (session, append.key, before + 1, last, times[-1]))
-    for blob_hash, blob in append.blobs.items():
-        _add_blob(db, session, blob_hash, blob)
+    texts.add(db, session, append)
     if append.release is not None:
         release(db, append.session_id, append.release)
     return Appended(before + 1, last, from_us(times[-1]), fence=taken)
@@ -83,17 +82,6 @@ def _appended_before(db: sqlite3.Connection, session: int, key: str) -> Appended
         "SELECT first_seq, last_seq, at FROM append_key WHERE session = ? AND key = ?", (session, key)
     ).fetchone()
     return found and Appended(found[0], found[1], from_us(found[2]), repeated=True)
-
-
-def _add_text(db: sqlite3.Connection, body: str | bytes) -> int:
-    return db.execute("INSERT INTO text (live, body) VALUES (1, ?)", (body,)).lastrowid or 0
-
-
-def _add_blob(db: sqlite3.Connection, session: int, blob_hash: BlobHash, blob: str) -> None:
-    if db.execute("SELECT 1 FROM blob WHERE hash = ?", (blob_hash,)).fetchone() is None:
-        text = _add_text(db, pack(blob.encode("utf-8", "surrogatepass")))
-        db.execute("INSERT INTO blob VALUES (?, ?)", (blob_hash, text))
-    db.execute("INSERT OR IGNORE INTO session_blob VALUES (?, ?)", (session, blob_hash))
 
 
 def read(db: sqlite3.Connection, session_id: SessionId, after: int, limit: int | None) -> list[Recorded]:
@@ -162,9 +150,8 @@ def touch(db: sqlite3.Connection, session_id: SessionId) -> None:
 def delete(db: sqlite3.Connection, session_id: SessionId) -> None:
     """Remove everything of a session."""
     session = _session(db, session_id)
-    _wipe(db, "SELECT text FROM event WHERE session = ?", session)
-    hashes: list[tuple[BlobHash]] = db.execute("SELECT hash FROM session_blob WHERE session = ?", (session,)).fetchall()
-    _forget_blobs(db, session, [blob_hash for (blob_hash,) in hashes])
+    texts.wipe(db, "SELECT text FROM event WHERE session = ?", session)
+    texts.forget_all(db, session)
     _forget_vectors(db, session)
     for statement in (
         "DELETE FROM event WHERE session = ?",
@@ -205,60 +192,23 @@ def erase(
         raise LeaseLostError(session_id)
     kept: set[int] = {seq for (seq,) in db.execute("SELECT seq FROM event WHERE session = ?", (session,))}
     for seq in kept.intersection(seqs):
-        _wipe(db, "SELECT text FROM event WHERE session = ? AND seq = ?", session, seq)
+        texts.wipe(db, "SELECT text FROM event WHERE session = ? AND seq = ?", session, seq)
         db.execute("UPDATE event SET text = NULL WHERE session = ? AND seq = ?", (session, seq))
-    _forget_blobs(db, session, blobs)
+    texts.forget(db, session, blobs)
     _forget_vectors(db, session)
     db.execute("DELETE FROM snapshot WHERE session = ?", (session,))
     db.execute("DELETE FROM partial WHERE session = ?", (session,))
     db.execute("UPDATE session SET erased_seq = last_seq WHERE pk = ?", (session,))
 
 
-def _forget_blobs(db: sqlite3.Connection, session: int, hashes: Sequence[BlobHash]) -> None:
-    for blob_hash in hashes:
-        db.execute("DELETE FROM session_blob WHERE session = ? AND hash = ?", (session, blob_hash))
-        if db.execute("SELECT 1 FROM session_blob WHERE hash = ?", (blob_hash,)).fetchone() is None:
-            _wipe(db, "SELECT text FROM blob WHERE hash = ?", blob_hash)
-            db.execute("DELETE FROM blob WHERE hash = ?", (blob_hash,))
-
-
 def _forget_vectors(db: sqlite3.Connection, session: int) -> None:
-    _wipe(db, "SELECT text FROM vector WHERE session = ?", session)
+    texts.wipe(db, "SELECT text FROM vector WHERE session = ?", session)
     db.execute("DELETE FROM vector WHERE session = ?", (session,))
-
-
-def _wipe(db: sqlite3.Connection, which: str, *values: int | str) -> None:
-    """Overwrite texts where they stand: the new body has the size of the old one, so the row does not move."""
-    texts = f"FROM text WHERE pk IN ({which})"
-    db.execute(f"UPDATE wiped SET bytes = bytes + (SELECT total(length(CAST(body AS BLOB))) {texts})", values)  # noqa: S608
-    db.execute(
-        f"UPDATE text SET live = 0, body = zeroblob(length(CAST(body AS BLOB))) WHERE pk IN ({which})",  # noqa: S608
-        values,
-    )
-
-
-def blobs(db: sqlite3.Connection, session_id: SessionId, hashes: Sequence[BlobHash]) -> dict[BlobHash, str]:
-    """Return those of the texts that are stored with the session."""
-    found: dict[BlobHash, str] = {}
-    for blob_hash in hashes:
-        kept: tuple[bytes] | None = db.execute(
-            """SELECT text.body
-               FROM session JOIN session_blob ON session_blob.session = session.pk
-               JOIN blob ON blob.hash = session_blob.hash JOIN text ON text.pk = blob.text
-               WHERE session.id = ? AND session_blob.hash = ?""",
-            (session_id, blob_hash),
-        ).fetchone()
-        if kept is not None:
-            found[blob_hash] = unpack(kept[0]).decode("utf-8", "surrogatepass")
-    return found
 
 
 def blob_hashes(db: sqlite3.Connection, session_id: SessionId) -> list[BlobHash]:
     """Return the hashes of all texts that are stored with the session."""
-    found: list[tuple[BlobHash]] = db.execute(
-        "SELECT hash FROM session_blob WHERE session = ? ORDER BY hash", (_session(db, session_id),)
-    ).fetchall()
-    return [blob_hash for (blob_hash,) in found]
+    return texts.blob_hashes(db, _session(db, session_id))
 
 
 def put_snapshot(db: sqlite3.Connection, session_id: SessionId, snapshot: Snapshot) -> None:
@@ -302,8 +252,8 @@ def put_vectors(db: sqlite3.Connection, session_id: SessionId, vectors: Mapping[
     ).fetchone()
     for seq, body in vectors.items() if found else ():
         place = (*(found or ()), seq)
-        _wipe(db, "SELECT text FROM vector WHERE session = ? AND seq = ?", *place)
-        db.execute("REPLACE INTO vector VALUES (?, ?, ?)", (*place, _add_text(db, body)))
+        texts.wipe(db, "SELECT text FROM vector WHERE session = ? AND seq = ?", *place)
+        db.execute("REPLACE INTO vector VALUES (?, ?, ?)", (*place, texts.add_text(db, body)))
 
 
 def vectors(db: sqlite3.Connection, session_id: SessionId) -> dict[int, bytes]:

@@ -23,7 +23,7 @@ from windowpane.stores.append import Append, check_name
 from windowpane.stores.base import Appended, Cost, SessionPage, SessionRow, Snapshot, Store
 from windowpane.stores.clock import from_us, now_us
 from windowpane.stores.cursor import check_limit, parse_cursor
-from windowpane.stores.sqlite import log
+from windowpane.stores.sqlite import log, texts
 from windowpane.stores.sqlite.file import DatabaseFile, Synchronous, connect, open_file, translated_errors
 from windowpane.stores.sqlite.finding import SQLiteIndex
 from windowpane.stores.sqlite.writer import SQLiteWriter
@@ -161,7 +161,7 @@ class SQLiteStore(Store):
 
     async def blobs(self, session_id: SessionId, hashes: Sequence[BlobHash]) -> dict[BlobHash, str]:
         """Return those of the texts that are stored with the session; see `Store.blobs`."""
-        return await self._read(lambda db: log.blobs(db, session_id, hashes), session_id, *hashes)
+        return await self._read(lambda db: texts.blobs(db, session_id, hashes), session_id, *hashes)
 
     async def blob_hashes(self, session_id: SessionId) -> list[BlobHash]:
         """Return the hashes of all texts that are stored with the session; see `Store.blob_hashes`."""

@@ -1,14 +1,14 @@
 -- Add events to the end of the log, unless this append was done before.
 local op, mark, since, fence, expected, expected_at, begins, owner, agent, moved, count = unpack(ARGV, 5, 15)
-local taker, ttl_us, giver = unpack(ARGV, 16, 18)
-local known = redis.call('HMGET', row, 'seq', 'at', 'touched', 'listed', mark, 'fence', 'holder', 'until')
+local taker, ttl_us, giver, held, held_s = unpack(ARGV, 16, 20)
+local known = redis.call('HMGET', row, 'seq', 'at', 'touched', 'listed', mark, 'fence', 'holder', 'until', 'bundles')
 local seq = tonumber(known[1] or 0)
 if not known[1] and begins == '' then
   return {'missing'}
 end
 -- Also without a key: an earlier attempt can arrive after a later one, when its connection was slow to die.
 if known[5] then
-  return {'found', known[5], taker ~= '' and known[7] == taker and known[6] or ''}
+  return {'found', known[5], taker ~= '' and known[7] == taker and known[6] or '', ''}
 end
 if since ~= '' then
   local moved_to = tonumber(redis.call('HGET', row, 'moved') or 0)
@@ -26,7 +26,7 @@ if since ~= '' then
       last = last or place
       if of == op then
         local found = place .. ' ' .. last .. ' ' .. at .. ' ' .. op
-        return {'found', found, taker ~= '' and known[7] == taker and known[6] or ''}
+        return {'found', found, taker ~= '' and known[7] == taker and known[6] or '', ''}
       elseif of ~= '' then
         last = nil
       end
@@ -44,6 +44,10 @@ if expected ~= '' and tonumber(expected) ~= seq then
 end
 if expected_at ~= '' and known[2] ~= expected_at then
   return {'rewritten', seq}
+end
+-- The references to its bundles were noted so long ago that they may have been crossed out.
+if held ~= '' and tonumber(redis.call('TIME')[1]) - tonumber(held_s) > hold_s then
+  return {'late'}
 end
 -- Take the lease in the same step, as acquire.lua does.
 local taken = ''
@@ -65,7 +69,7 @@ if moved == 'quiet' then
   moved = ''
 end
 count = tonumber(count)
-local bodies, times = 18, 18 + count
+local bodies, times = 20, 20 + count
 local touched = moved == '' and now(known[3]) or moved
 local at, last = touched, tostring(seq + count)
 for number = 1, count do
@@ -92,8 +96,20 @@ end
 for number = times + (moved == '' and 0 or count) + 1, #ARGV, 2 do
   redis.call('HSETNX', blobs, ARGV[number], ARGV[number + 1])
 end
+-- A bundle that it has already it keeps, and the new reference is to be crossed out.
+local spare, names, has = {}, {known[9] or nil}, bundles_of(known[9] or '')
+for bundle, token in pairs(bundles_of(held)) do
+  if has[bundle] and has[bundle] ~= token then
+    table.insert(spare, bundle .. ' ' .. token)
+  elseif not has[bundle] then
+    table.insert(names, bundle .. ' ' .. token)
+  end
+end
+if held ~= '' then
+  redis.call('HSET', row, 'bundles', table.concat(names, ' '))
+end
 if giver ~= '' and (taker ~= '' and taker or known[7]) == giver then
   redis.call('HDEL', row, 'holder', 'until')
 end
 redis.call(wake, row, last)
-return used({'appended', place, taken}, touched, known[4])
+return used({'appended', place, taken, table.concat(spare, ' ')}, touched, known[4])

@@ -41,6 +41,18 @@ local function used(answer, at, listed)
   return answer
 end
 
+-- How many seconds after it was noted a reference to a bundle may be used.
+local hold_s = HOLD_S
+
+-- Return bundles as a row names them, as a table.
+local function bundles_of(words)
+  local found = {}
+  for bundle, token in string.gmatch(words, '(%S+) (%S+)') do
+    found[bundle] = token
+  end
+  return found
+end
+
 local function as_long_as_the_row(key)
   local left = redis.call('PTTL', row)
   if left > 0 then

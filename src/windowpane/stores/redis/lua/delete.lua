@@ -1,6 +1,6 @@
 -- Remove a session; with conditions only while it is idle.
 local only_idle, seq, touched, holder = unpack(ARGV, 5, 8)
-local known = redis.call('HMGET', row, 'owner', 'agent', 'seq', 'touched', 'holder', 'until')
+local known = redis.call('HMGET', row, 'owner', 'agent', 'seq', 'touched', 'holder', 'until', 'bundles')
 if not known[1] then
   return {'missing'}
 end
@@ -15,4 +15,4 @@ if index ~= '' then
   redis.call('ZREM', index .. 'agent:' .. known[2], id)
 end
 redis.call(wake, row, '')
-return {'deleted', known[1], known[2]}
+return {'deleted', known[1], known[2], known[7] or ''}

@@ -1,0 +1,1 @@
+"""The texts of sessions: their own, and those that they share."""
