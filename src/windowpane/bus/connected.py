@@ -31,6 +31,9 @@ PAUSE_S = 0.005
 CHECK_EVERY_S = 2.0
 """How often to see that the connection is alive."""
 
+LINGER_S = 60.0
+"""How long a topic is still subscribed to when none hears it any more. A conversation has its next turn soon."""
+
 ANSWER_S = 5.0
 CLOSE_S = 1.0
 
@@ -67,6 +70,7 @@ class ConnectedBus(Bus):
         self._shown = shown
         self._hearing: dict[str, list[Hear]] = {}
         self._confirmed: set[str] = set()
+        self._left: dict[str, float] = {}
         self._outbox: deque[tuple[str, bytes]] = deque(maxlen=WAITING)
         self._news = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -105,6 +109,7 @@ class ConnectedBus(Bus):
         topic = topic_of(session_id)
         hearing = self._hearing.setdefault(topic, [])
         hearing.append(hear)
+        self._left.pop(topic, None)
         if topic in self._confirmed:
             asyncio.get_running_loop().call_soon(hear, b"")
         self._work()
@@ -114,7 +119,9 @@ class ConnectedBus(Bus):
                 hearing.remove(hear)
             if not hearing and self._hearing.get(topic) is hearing:
                 del self._hearing[topic]
-                self._work()
+                now = asyncio.get_running_loop().time()
+                self._forget_left(now - LINGER_S)
+                self._left[topic] = now
 
         return end
 
@@ -163,7 +170,8 @@ class ConnectedBus(Bus):
         loop = asyncio.get_running_loop()
         while not link.lost:
             self._news.clear()
-            wanted = set(self._hearing)
+            self._forget_left(loop.time() - LINGER_S)
+            wanted = set(self._hearing) | self._confirmed & set(self._left)
             begin, end = wanted - self._confirmed, self._confirmed - wanted
             messages = [self._outbox.popleft() for _ in range(min(TOGETHER, len(self._outbox)))]
             async with asyncio.timeout(ANSWER_S):
@@ -185,6 +193,11 @@ class ConnectedBus(Bus):
                     async with asyncio.timeout(CHECK_EVERY_S):
                         await self._news.wait()
         raise LinkLostError("the connection broke")
+
+    def _forget_left(self, before: float) -> None:
+        """Forget the topics that none has heard since some time; the first that were left come first."""
+        while self._left and next(iter(self._left.values())) < before:
+            del self._left[next(iter(self._left))]
 
     def _back(self) -> None:
         if self._away:

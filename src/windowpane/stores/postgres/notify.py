@@ -18,6 +18,9 @@ from windowpane.stores.postgres.connections import ConnectionPool
 from windowpane.stores.watch import Watchers
 from windowpane.supervise import keep_running
 
+HOLD_S = 0.25
+"""How long a wake-up that another will soon follow waits for it, so that one message serves for both."""
+
 _HEARD_WITHIN_S = 0.25
 _LOOK_OFTEN_S = 0.05
 _LOOK_RARELY_S = 2.0
@@ -33,9 +36,17 @@ class Notifier:
         self._watchers = watchers
         self._bus = bus
         self._looking: asyncio.Task[None] | None = None
+        self._held: dict[SessionId, asyncio.TimerHandle] = {}
 
-    def tell(self, session_id: SessionId) -> None:
-        """Let others know, soon, that a session changed."""
+    def tell(self, session_id: SessionId, *, more_follows: bool = False) -> None:
+        """Let others know, soon, that a session changed; a little later where the next change will tell it."""
+        if more_follows:
+            if session_id not in self._held:
+                later = asyncio.get_running_loop().call_later(HOLD_S, self.tell, session_id)
+                self._held[session_id] = later
+            return
+        if held := self._held.pop(session_id, None):
+            held.cancel()
         self._bus.publish(session_id, self._message)
 
     @asynccontextmanager
@@ -69,7 +80,9 @@ class Notifier:
             self._looking = asyncio.create_task(keep_running("postgres.look", self._look))
 
     async def close(self) -> None:
-        """Look no more."""
+        """Say what is left to say, and look no more."""
+        for session_id in tuple(self._held):
+            self.tell(session_id)
         if self._looking is not None:
             self._looking.cancel()
             await asyncio.wait([self._looking])

@@ -210,7 +210,8 @@ class PostgresStore(Store):
 
     def _stored(self, append: Append, appended: Appended) -> None:
         self._watchers.tell(append, appended)
-        self._notifier.tell(append.session_id)
+        # The first append of a turn does not wait for the disk: the next one, which does, comes at once.
+        self._notifier.tell(append.session_id, more_follows=not append.lasting)
 
     async def _run(self, work: Callable[[DriverConnection], Coroutine[Any, Any, T]], *names: str) -> T:
         for name in names:
