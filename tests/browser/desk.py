@@ -50,8 +50,6 @@ def settings(place: Place, gate: Path | None = None) -> str:
     args = [server] if gate is None else ["-c", f"{waiting}runpy.run_path('{server}', run_name='__main__')"]
     return f"""description: Looks after photos.
 model: {MODEL}
-cache: fresh
-memory: {{messages: 8}}
 working_context: false
 finders: false
 search: {{text: {{floor: 0, share_of_best: 0, top_n: 4, include_score: 1}}}}

@@ -242,8 +242,6 @@ def write_agents(folder: Path) -> None:
     files = {
         "agent.yaml": f"""description: Answers questions about photos, and keeps notes.
 model: {MODEL}
-cache: fresh
-memory: {{messages: 8}}
 mcpServers:
   notes:
     command: ${{WINDOWPANE_PYTHON}}

@@ -23,7 +23,7 @@ def memory(page: Page) -> Locator:
 @pytest.mark.spec("S3.46-S3.51", "S3.55", "S3.56", "S3.58-S3.62", "S3.44", "S3.45", "S3.65", "S3.66")
 def test_a_turn_shows_what_its_model_remembered_and_leads_on(phone: Sight, place: Place) -> None:
     # Of so few references all would be sent, and what is sent is a source and no related topic.
-    session = place.new_session("Photos", search={"text": {"share_of_best": 0.6}})
+    session = place.new_session("Photos", search={"text": {"share_of_best": 0.6}}, cache="fresh")
     place.ask(session, UPLOAD, "With the button at the top.")
     place.ask(session, RESIZE, "In the editor.")
     page = phone.page

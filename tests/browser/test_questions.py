@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import time
 from collections.abc import Generator
@@ -77,8 +78,14 @@ def test_a_tool_asks_in_a_form_that_outlives_a_reload_and_the_turn_goes_on_with_
     page = sight.page
     expect(form(page)).to_contain_text("Which size of tea?")
     expect(form(page)).to_be_in_viewport()
+    expect(page.get_by_role("log").locator("details", has_text="order").first).to_contain_text("Waits for you")
     if not sight.narrow:
         expect(page.get_by_text("Waiting for your answer to a tool.")).to_be_visible()
+        entry = page.get_by_role("link", name=re.compile("^Orders"))
+        expect(entry).to_contain_text("A tool waits for you")
+        expect(page.get_by_role("textbox", name="Message", exact=True)).to_have_attribute(
+            "placeholder", "Answer the tool first"
+        )
     sight.shoot("question")
     sight.check_access()
     page.reload()
@@ -99,6 +106,7 @@ def test_a_tool_asks_in_a_form_that_outlives_a_reload_and_the_turn_goes_on_with_
 
     expect(page.get_by_text("Your tea is ordered.")).to_be_visible()
     expect(form(page)).to_have_count(0)
+    expect(page.get_by_text("A tool waits for you")).to_have_count(0)
     expect(result(page)).to_contain_text("large tea, 2 sugar")
 
 

@@ -13,6 +13,7 @@ from browser.sight import Sight
 
 SUMMARY = "5 rules (3 agent, 2 always), 2 references (1 agent, 1 manual), 3 tools (all manual)"
 RULES = ["authentication-rules", "house-style", "photo-size", "photo-names", "photo-rights"]
+CHEESE = "How does Gouda cheese ripen in a cellar?"
 QUESTION = "How are photos uploaded, how large may they be and how are they named?"
 
 
@@ -166,7 +167,7 @@ def test_a_turn_tells_its_parts_what_was_left_out_what_differs_and_what_could_ha
     session = desk.at_desk(place, "Looking back")
     place.ask(session, QUESTION, "With the button.")
     place.call("DELETE", f"/api/sessions/{session}/items/reference/albums")
-    place.ask(session, "How does Gouda cheese ripen in a cellar?", "Slowly.")
+    place.ask(session, CHEESE, "Slowly.")
     page = phone.page
     phone.goto(f"/s/{session}/t/2")
     parts = section(page, "Parts and tokens")
@@ -189,6 +190,24 @@ def test_a_turn_tells_its_parts_what_was_left_out_what_differs_and_what_could_ha
     expect(albums).to_contain_text("never in this session: it was removed by hand")
     expect(albums).to_contain_text("add it by hand")
     expect(albums.locator(".badge")).to_have_class(re.compile(r"\bout\b"))
+    # What came in with the first message and is not selected for this one still stands in the conversation.
+    expect(out.get_by_role("listitem").filter(has_text="at most 4 are included")).to_have_count(0)
+    page.get_by_role("heading", name="From earlier turns (1):").click()
+    earlier = page.get_by_role("list", name="From earlier turns (1):").get_by_role("listitem")
+    expect(earlier).to_contain_text("photo-rights")
+    expect(earlier).to_contain_text("Here since turn 1: good match")
+    phone.shoot("view-context-earlier")
+    phone.check_access("dialog")
+    sent = section(page, "Everything sent").get_by_role("row", name=re.compile("^photo-rights"))
+    expect(sent).to_contain_text("since turn 1")
+    earlier.get_by_role("link", name="photo-rights").click()
+    expect(page.get_by_role("dialog")).to_contain_text("Sent to the model in turn 2, since turn 1")
+    expect(page.get_by_label("Text sent")).to_contain_text("Only upload photos that you took yourself.")
+    page.get_by_role("link", name="All of turn 2").click()
+
+    page.get_by_role("link", name="Context of turn 1").click()
+    expect(page).to_have_url(re.compile(r"/t/1$"))
+    expect(page.get_by_text(SUMMARY)).to_be_visible()
     left = out.get_by_role("listitem").filter(has_text="at most 4 are included").first
     left.get_by_text("What would have included it").click()
     left.scroll_into_view_if_needed()
@@ -198,23 +217,21 @@ def test_a_turn_tells_its_parts_what_was_left_out_what_differs_and_what_could_ha
     expect(what_if.get_by_role("spinbutton", name=re.compile("^At most"))).to_have_value("5")
     expect(what_if.get_by_role("status")).to_contain_text("1 would have been added.")
     what_if.get_by_role("button", name="As it was").click()
-    expect(what_if.get_by_role("textbox", name="Message")).to_have_value("How does Gouda cheese ripen in a cellar?")
-    what_if.get_by_role("textbox", name="Message").fill(QUESTION)
+    expect(what_if.get_by_role("textbox", name="Message")).to_have_value(QUESTION)
+    what_if.get_by_role("textbox", name="Message").fill(CHEESE)
     what_if.get_by_role("spinbutton", name=re.compile("^At most")).fill("1")
     what_if.get_by_role("button", name="Run the selection again").click()
     expect(what_if.get_by_role("status")).to_contain_text("Scores were computed again.")
-    expect(what_if.get_by_label("Outcome").get_by_role("listitem").filter(has_text="cheese")).to_contain_text("Removed")
+    expect(what_if.get_by_label("Outcome").get_by_role("listitem").filter(has_text="photo-upload")).to_contain_text(
+        "Removed"
+    )
     what_if.get_by_label("Outcome").scroll_into_view_if_needed()
     phone.shoot("view-context-what-if")
 
     kept = section(page, "Context test")
-    kept.get_by_role("textbox", name="Name").fill("Gouda")
+    kept.get_by_role("textbox", name="Name").fill("Photos")
     kept.get_by_role("button", name="Make a context test of this turn").click()
-    expect(kept.get_by_label(re.compile("^Context test"))).to_contain_text("reference:cheese")
-
-    page.get_by_role("link", name="Context of turn 1").click()
-    expect(page).to_have_url(re.compile(r"/t/1$"))
-    expect(page.get_by_text(SUMMARY)).to_be_visible()
+    expect(kept.get_by_label(re.compile("^Context test"))).to_contain_text("reference:photo-upload")
 
 
 def test_every_call_of_a_turn_is_shown_as_built_and_as_sent(desktop: Sight, place: Place) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -10,6 +10,7 @@ import pytest
 from files.samples import docx, pdf, png
 from stores.kinds import KEY
 from windowpane.api.replay import WhatIf
+from windowpane.api.sessions import OwnReferenceView
 from windowpane.context.events import ReferenceAdded
 from windowpane.context.ids import SessionId, content_hash
 from windowpane.context.items import AgentText, Reference, definition, reference_ref
@@ -127,7 +128,9 @@ async def test_a_reference_that_no_turn_had_is_erased_when_it_is_removed(world: 
         held = await texts(pane, session)
         removed = await pane.sessions.remove_reference(session, "Zoo-notes")
 
-        assert added.references == (OWN,)
+        [view] = added.references
+        assert view == OwnReferenceView(**asdict(OWN), title="The zoo", tokens=view.tokens)
+        assert view.tokens > len(WORDS.split())
         assert len(held) == 1
         assert (removed.references, removed.remains) == ((), ())
         assert await pane.sessions.items(session) == ()

@@ -391,3 +391,27 @@ def _is_lawful(request: Request, message: str) -> None:
     assert not standing & {item.ref for item in entering if item.sent}
     roles = [m.role for m in request.messages if not m.tools_added]
     assert "system" not in roles[roles.count("system") :]
+
+
+async def test_what_stands_in_the_prompt_since_an_earlier_turn_is_told_apart_and_read_like_what_was_selected(
+    tmp_path: Path,
+) -> None:
+    world = stable_world(tmp_path)
+    world.reference("gouda", "Gouda ripens in a cellar for thirty months.", include="agent")
+    world.selector = FixedSelector({"How does it ripen?": {"reference:gouda": 0.9}})
+    replies = [Reply("In a cellar."), Reply("As I said: it ripens in a cellar for thirty months.")]
+    world.model = ScriptedModel("test", replies, cache_rules=CacheRules(read=0.1, write=1.25))
+    async with world.pane() as pane:
+        session = (await pane.sessions.create()).id
+        await pane.ask(session, "How does it ripen?")
+        await pane.ask(session, "Hm?")
+        receipts = await pane.turns.receipts(session)
+        sent = await pane.turns.item(session, 2, "reference:gouda")
+        uses = await pane.turns.use(session, 2)
+
+    told = [[(item.name, item.sent, item.carried) for item in receipt.items] for receipt in receipts.turns]
+    assert told == [[("gouda", True, False)], [("gouda", True, True)]]
+    assert receipts.turns[1].left_out == 0
+    assert sent.text == "Gouda ripens in a cellar for thirty months."
+    assert (sent.item.since, sent.item.reason) == (1, "here since turn 1: named by the table")
+    assert [(str(use.ref), use.verdict, use.how) for use in uses] == [("reference:gouda", "used", "quoted")]

@@ -68,12 +68,12 @@ def test_what_is_always_there_and_seldom_used_is_to_be_demoted(world: World) -> 
     assert billing.edit == Edit(ref=reference_ref("billing"), settings={"include": "agent"})
     assert billing.why == (
         "In 100 requests, there was no trace of it in the answers, at 100 tokens each time. With include mode "
-        "`agent` it is sent only when needed. That no trace was found does not prove that it is of no use."
+        "agent, it is sent only when needed. That no trace was found does not prove that it is of no use."
     )
     assert (pay.kind, pay.edit) == ("demote", Edit(ref=PAY.ref, settings={"include": "agent"}))
     assert pay.why == (
         "In 100 requests, there was no call of it in the answers, at 50 tokens each time. With include mode "
-        "`agent` it is sent only when needed."
+        "agent, it is sent only when needed."
     )
 
 

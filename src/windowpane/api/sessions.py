@@ -136,6 +136,14 @@ class ItemsView:
     items: tuple[SessionItem, ...]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnReferenceView(OwnReference):
+    """A reference that a session made from a file. `tokens` is what sending all of it takes; 0: its words are gone."""
+
+    title: str
+    tokens: int
+
+
 @dataclass(frozen=True, slots=True)
 class ReferencesView:
     """The references that a session made from files, in the order in which they came.
@@ -143,7 +151,7 @@ class ReferencesView:
     After a removal, `remains` says in plain words what keeps the text.
     """
 
-    references: tuple[OwnReference, ...]
+    references: tuple[OwnReferenceView, ...]
     remains: tuple[str, ...] = ()
 
 

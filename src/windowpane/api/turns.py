@@ -227,7 +227,10 @@ class CallList:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReceiptItem:
-    """An item of a turn's request in brief. `sent` is false when the model was not given it."""
+    """An item of a turn's request in brief. `sent` is false when the model was not given it.
+
+    `carried` tells that this message did not select it: it stands in the prompt since an earlier turn.
+    """
 
     type: ItemType
     name: str
@@ -236,6 +239,7 @@ class ReceiptItem:
     score: float | None
     tokens: int
     sent: bool
+    carried: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -345,6 +345,27 @@ class RequestContext:
         """Return the request's record of one item, or None when the item is not in it."""
         return next((item for item in self.items if item.ref == ref), None)
 
+    @property
+    def standing(self) -> tuple[ContextItem, ...]:
+        """Return what the model was given although this message did not select it: it stands there since earlier."""
+        sent = {item.ref for item in self.items if item.sent}
+        return tuple(_standing(item) for item in self.carried if item.ref not in sent)
+
+
+def _standing(item: CarriedItem) -> ContextItem:
+    return ContextItem(
+        type=item.type,
+        name=item.name,
+        server=item.server,
+        include_mode="agent",
+        reason=f"here since turn {item.turn}: {item.reason}",
+        tokens=item.tokens,
+        hash=item.hash,
+        version=item.version,
+        offered_name=item.offered_name,
+        since=item.turn,
+    )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestMessage:

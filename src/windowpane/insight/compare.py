@@ -14,7 +14,6 @@ from difflib import unified_diff
 from itertools import chain
 
 from windowpane.api.comparison import Comparison, Happened, ItemChange, PartChange, Prefix, Side
-from windowpane.context.carried import CarriedItem
 from windowpane.context.ids import BlobHash
 from windowpane.context.items import ItemRef
 from windowpane.context.request import ContextItem, OfferedTool, PartKind, Request, RequestContext, RequestMessage
@@ -99,26 +98,8 @@ def _item_changes(before: PastTurn, after: PastTurn) -> tuple[ItemChange, ...]:
 
 def sent_items(context: RequestContext) -> dict[ItemRef, ContextItem]:
     """Return the items that the model was given, in the order of the prompt."""
-    sent = [item for item in context.items if item.sent]
-    there = {item.ref for item in sent}
-    sent += [_standing(item) for item in context.carried if item.ref not in there]
+    sent = [*(item for item in context.items if item.sent), *context.standing]
     return {item.ref: item for _, item in sorted(enumerate(sent), key=lambda pair: _prompt_order(*pair))}
-
-
-def _standing(item: CarriedItem) -> ContextItem:
-    """Return an item that stands in the prompt from an earlier turn as one of the request."""
-    return ContextItem(
-        type=item.type,
-        name=item.name,
-        server=item.server,
-        include_mode="agent",
-        reason=f"here since turn {item.turn}: {item.reason}",
-        tokens=item.tokens,
-        hash=item.hash,
-        version=item.version,
-        offered_name=item.offered_name,
-        since=item.turn,
-    )
 
 
 def _prompt_order(index: int, item: ContextItem) -> tuple[int, bool, int, str]:

@@ -59,8 +59,11 @@ Sign = str | tuple[str, ...]
 
 
 def use(past: PastTurn) -> tuple[ItemUse, ...]:
-    """Return for every item that the model was given whether the answer made use of it, in the order of the record."""
-    sent = [item for item in past.context.items if item.sent]
+    """Return for every item that the model was given whether the answer made use of it, in the order of the record.
+
+    What stands there since an earlier turn comes last.
+    """
+    sent = [*(item for item in past.context.items if item.sent), *past.context.standing]
     called = {call.ref: call.offered_name for step in past.steps for call in step.tool_calls if call.ref is not None}
     texts = texts_sent(past)
     around = [message.content for message in past.request.messages if message.part not in _HOLDS_ITEMS]
@@ -77,8 +80,8 @@ def use(past: PastTurn) -> tuple[ItemUse, ...]:
 
 def texts_sent(past: PastTurn) -> dict[ItemRef, str]:
     """Return the texts of the rules and references that a turn's model was given."""
-    sent = (item for item in past.context.items if item.sent and item.type != "tool")
-    return {item.ref: _text_of(past, item.hash) for item in sent if item.hash is not None}
+    sent = (*(item for item in past.context.items if item.sent), *past.context.standing)
+    return {item.ref: _text_of(past, item.hash) for item in sent if item.type != "tool" and item.hash is not None}
 
 
 def reply_text(past: PastTurn) -> str:

@@ -74,7 +74,8 @@ def _receipt(
     for part in context.parts:
         if part.status != "left_out":
             tokens[part.kind] = tokens.get(part.kind, 0) + part.tokens
-    sent = {item.ref for item in context.items if item.sent}
+    standing = context.standing
+    given = {item.ref for item in (*context.items, *standing) if item.sent}
     return TurnReceipt(
         turn=context.turn,
         at=context.timestamp,
@@ -93,10 +94,11 @@ def _receipt(
                 score=item.similarity_score,
                 tokens=item.tokens,
                 sent=item.sent,
+                carried=item in standing,
             )
-            for item in context.items
+            for item in (*context.items, *standing)
         ),
-        left_out=sum(candidate.ref not in sent for candidate in context.candidates),
+        left_out=sum(candidate.ref not in given for candidate in context.candidates),
         summarised="summary" in tokens,
         degraded=bool(context.degraded),
         calls=len(calls.calls),

@@ -36,7 +36,14 @@ from windowpane.local.calls import call_of_session, calls_compared, calls_of_ses
 from windowpane.local.finding import find, find_sessions
 from windowpane.local.share import share_file
 from windowpane.local.statistics import statistics_of
-from windowpane.local.views import changed_session, erased_session, fetched_list, items_change, session_view
+from windowpane.local.views import (
+    changed_session,
+    erased_session,
+    fetched_list,
+    items_change,
+    references_view,
+    session_view,
+)
 from windowpane.local.xray import xray_report
 from windowpane.sessions.attachments import read_attachment
 
@@ -224,17 +231,20 @@ class LocalSessions:
 
     async def own_references(self, session_id: str) -> ReferencesView:
         """Return the references that a session made from files."""
-        return ReferencesView((await self._state(session_id)).own_references)
+        return await self._references_view(await self._state(session_id))
 
     async def add_reference(self, session_id: str, file: NewFile) -> ReferencesView:
         """Make a reference from a file."""
         state = await self._engine.references.add(await self._bound.own(session_id), file)
-        return ReferencesView(state.own_references)
+        return await self._references_view(state)
 
     async def remove_reference(self, session_id: str, name: str) -> ReferencesView:
         """Take such a reference out."""
         erasure = await self._engine.references.remove(await self._bound.own(session_id), name)
-        return ReferencesView(erasure.state.own_references, erasure.remains)
+        return await self._references_view(erasure.state, erasure.remains)
+
+    async def _references_view(self, state: SessionState, remains: tuple[str, ...] = ()) -> ReferencesView:
+        return references_view(state, await self._engine.references.read(state), remains)
 
     async def context(self, session_id: str) -> ContextSets:
         """Return the working context."""

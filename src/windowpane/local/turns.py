@@ -94,7 +94,7 @@ class LocalTurns:
         """Return an item as a turn was given it, and whether the agent has changed it since."""
         own, ref = await self._bound.own(session_id), as_ref(item)
         context = await self._engine.past.context(own, turn)
-        held = context.item(ref)
+        held = next((each for each in context.standing if each.ref == ref), None) or context.item(ref)
         if held is None:
             raise NotFoundError(f"turn {turn} had no item {str(ref)!r}")
         definition = None if held.hash is None else json.loads(await self._engine.store.blob(own, held.hash))

@@ -1,5 +1,7 @@
 """How the engine's values are answered: a session's state as a `SessionView`, an item as an `ItemView`."""
 
+from collections.abc import Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from windowpane.api.agents import ServerView
@@ -11,6 +13,8 @@ from windowpane.api.sessions import (
     FetchedView,
     ItemsChange,
     OpenTurnView,
+    OwnReferenceView,
+    ReferencesView,
     SessionMeta,
     SessionView,
     ToolName,
@@ -118,6 +122,22 @@ def item_facts(item: Item) -> dict[str, Any]:
         "hash": item_hash(item),
         "tokens": item_tokens(item, offered_name(item.ref) if tool else ""),
     }
+
+
+def references_view(state: SessionState, read: Sequence[Reference], remains: tuple[str, ...] = ()) -> ReferencesView:
+    """Return what a session made from files, and after a removal what remains of it."""
+    facts = {reference.name: item_facts(reference) for reference in read}
+    return ReferencesView(
+        tuple(
+            OwnReferenceView(
+                **asdict(own),
+                title=facts[own.name]["title"] if own.name in facts else own.file,
+                tokens=facts[own.name]["tokens"] if own.name in facts else 0,
+            )
+            for own in state.own_references
+        ),
+        remains,
+    )
 
 
 def _facts(state: SessionState) -> dict[str, Any]:

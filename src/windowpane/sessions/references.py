@@ -10,7 +10,7 @@ from dataclasses import replace
 from windowpane.agents.base import Agent, Agents
 from windowpane.context.events import Event, Recorded, ReferenceAdded, ReferenceRemoved, RequestBuilt
 from windowpane.context.ids import Actor, SessionId
-from windowpane.context.items import OwnReference, definition
+from windowpane.context.items import OwnReference, Reference, definition
 from windowpane.context.messages import NewFile
 from windowpane.context.session import SessionState, check_answerable
 from windowpane.errors import InvalidInputError, UnknownItemError
@@ -39,9 +39,7 @@ class OwnReferences:
             return agent
         known, own, made = self._kept.get(state.id, (None, (), agent))
         if known is not agent or own != state.own_references:
-            names = [each.blob for each in state.own_references]
-            texts = await self._sessions.store.blobs(state.id, names)
-            found = tuple(read_own(each, texts[each.blob]) for each in state.own_references if each.blob in texts)
+            found = await read_references(self._sessions, state)
             taken = {each.name for each in state.own_references}
             others = (reference for reference in agent.references if reference.name not in taken)
             made = replace(agent, references=(*others, *found))
@@ -52,6 +50,12 @@ class OwnReferences:
         return made
 
 
+async def read_references(sessions: Sessions, state: SessionState) -> tuple[Reference, ...]:
+    """Return the references that a session made from files, with their words. What was erased meanwhile is left out."""
+    texts = await sessions.store.blobs(state.id, [each.blob for each in state.own_references])
+    return tuple(read_own(each, texts[each.blob]) for each in state.own_references if each.blob in texts)
+
+
 class SessionReferences:
     """Which references sessions make from files. A file may have `limit_bytes`."""
 
@@ -60,6 +64,10 @@ class SessionReferences:
         self._agents = agents
         self._leases = leases
         self._limit_bytes = limit_bytes
+
+    async def read(self, state: SessionState) -> tuple[Reference, ...]:
+        """Return those of a session, with their words."""
+        return await read_references(self._sessions, state)
 
     async def add(self, session_id: SessionId, file: NewFile, *, actor: Actor = "user") -> SessionState:
         """Make a reference of a file. The same file again changes nothing.

@@ -1988,6 +1988,17 @@ export type OwnReference = {
   origin: "this session"
 }
 
+/** A reference that a session made from a file. `tokens` is what sending all of it takes; 0: its words are gone. */
+export type OwnReferenceView = {
+  name: string
+  file: string
+  blob: string
+  characters: number
+  origin: "this session"
+  title: string
+  tokens: number
+}
+
 /** A page to fetch. */
 export type PageAddress = {
   url: string
@@ -2373,7 +2384,7 @@ export type Rebuilt = {
   used_tokens: number
 }
 
-/** An item of a turn's request in brief. `sent` is false when the model was not given it. */
+/** An item of a turn's request in brief. `sent` is false when the model was not given it. `carried` tells that this message did not select it: it stands in the prompt since an earlier turn. */
 export type ReceiptItem = {
   type: "rule" | "reference" | "tool"
   name: string
@@ -2382,6 +2393,7 @@ export type ReceiptItem = {
   score: number | null
   tokens: number
   sent: boolean
+  carried: boolean
 }
 
 /** What the recording proxy did since this worker started. `lost` counts calls that were passed on and not recorded, by reason: `full` (too much was waiting), `store` (it did not take them), `unreadable`. `providers` are the names under `/xray/`. */
@@ -2426,7 +2438,7 @@ export type ReferenceRemovedEvent = {
 
 /** The references that a session made from files, in the order in which they came. After a removal, `remains` says in plain words what keeps the text. */
 export type ReferencesView = {
-  references: OwnReference[]
+  references: OwnReferenceView[]
   remains: string[]
 }
 

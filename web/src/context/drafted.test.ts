@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { Candidate, ContextItem } from '../api/schema.ts'
+import type { CarriedItem, Candidate, ContextItem } from '../api/schema.ts'
 import { drafted } from './drafted.ts'
 
 const evidence = (score: number | null) =>
@@ -42,9 +42,10 @@ test('a draft shows what it alone brings in: names first, then scores, without w
     item('high', 'agent', 0.9),
     item('set', 'always', null, 'windowpane'),
   ]
-  const candidates = [left('unmeasured', null), left('far', 0.01), left('near', 0.19)]
+  const carried = [{ type: 'rule', name: 'still-there', server: null } as CarriedItem]
+  const candidates = [left('still-there', 0.1), left('unmeasured', null), left('far', 0.01), left('near', 0.19)]
 
-  const found = drafted({ items, candidates }, [
+  const found = drafted({ items, candidates, carried }, [
     { ref: { type: 'rule', name: 'held', server: null }, mode: 'always' },
   ] as never)
 

@@ -12,12 +12,17 @@ export function builtIn(item: { server?: string | null }): boolean {
 
 /** Return both, the highest score first. Items that the message names come before those that it is searched with. */
 export function drafted(
-  context: Pick<RequestContext, 'items' | 'candidates'>,
+  context: Pick<RequestContext, 'items' | 'candidates' | 'carried'>,
   held: readonly SessionItem[],
 ): { selected: ContextItem[]; leftOut: Candidate[] } {
   const fresh = context.items.filter((item) => !builtIn(item) && !held.some(({ ref }) => same(ref, item)))
   return {
     selected: fresh.sort((one, other) => (other.evidence?.score ?? 2) - (one.evidence?.score ?? 2)),
-    leftOut: [...context.candidates].sort((one, other) => (other.evidence?.score ?? -1) - (one.evidence?.score ?? -1)),
+    leftOut: considered(context).sort((one, other) => (other.evidence?.score ?? -1) - (one.evidence?.score ?? -1)),
   }
+}
+
+/** Return the candidates that the model does not get: not those that stand in the prompt since an earlier turn. */
+export function considered(context: Pick<RequestContext, 'candidates' | 'carried'>): Candidate[] {
+  return context.candidates.filter((candidate) => !context.carried.some((item) => same(item, candidate)))
 }

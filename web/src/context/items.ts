@@ -1,5 +1,6 @@
 /** Items in groups, in the order in which they are shown everywhere: by priority and name, tools by server and name. */
 
+import type { CarriedItem, ContextItem } from '../api/schema.ts'
 import type { ItemName } from '../routing/route.ts'
 
 export type ItemType = 'rule' | 'reference' | 'tool'
@@ -67,4 +68,16 @@ function groupSummary(noun: string, items: readonly Sent[]): string {
   )
   const modes = counts.length === 1 ? `all ${counts[0]![1]}` : counts.map((pair) => pair.join(' ')).join(', ')
   return `${items.length} ${noun}s (${modes})`
+}
+
+/** What a request has of its items, and of those that stand in the prompt since earlier turns. */
+export type Given = {
+  items: readonly Pick<ContextItem, 'type' | 'name' | 'server' | 'status'>[]
+  carried: readonly CarriedItem[]
+}
+
+/** What the model was given although the message did not select it: it stands in the prompt since an earlier turn. */
+export function standing({ items, carried }: Given): CarriedItem[] {
+  const sent = new Set(items.filter(({ status }) => status === 'used' || status === 'truncated').map(refKey))
+  return carried.filter((item) => !sent.has(refKey(item)))
 }

@@ -1,6 +1,6 @@
 /** The context window by part: what a request takes of it, in groups that people know, and what is left. */
 
-import type { ContextItem, Part } from '../api/schema.ts'
+import type { CarriedItem, ContextItem, Part } from '../api/schema.ts'
 
 export type PartGroup =
   'system' | 'rules' | 'references' | 'tools' | 'summary' | 'recall' | 'fetched' | 'history' | 'message'
@@ -13,6 +13,8 @@ export type WindowUse = { shares: Share[]; used: number; room: number; reply: nu
 export type Windowed = {
   parts: readonly Pick<Part, 'kind' | 'tokens'>[]
   items: readonly Pick<ContextItem, 'type' | 'include_mode' | 'tokens'>[]
+  /** What stands in the prompt since earlier turns: also among the items where the message selected it again. */
+  carried?: readonly Pick<CarriedItem, 'type' | 'tokens'>[]
   budget: { window_tokens: number; reply_tokens: number }
 }
 
@@ -38,7 +40,7 @@ export function windowUse(context: Windowed, { withMessage = true }: { withMessa
   for (const part of context.parts) {
     if (!withMessage && OF_MESSAGE.includes(part.kind)) continue
     if (part.kind === 'selected') {
-      const rules = Math.round(part.tokens * ruleShare(context.items))
+      const rules = Math.round(part.tokens * ruleShare(context))
       add('rules', rules)
       add('references', part.tokens - rules)
     } else add(groupOf(part.kind), part.tokens)
@@ -57,11 +59,10 @@ export function groupOf(kind: Exclude<Part['kind'], 'selected'>): PartGroup {
 }
 
 /** What was selected stands in one block; its headings are shared out as its items are. */
-function ruleShare(items: Windowed['items']): number {
+function ruleShare({ items, carried = [] }: Windowed): number {
+  const selected = [...items.filter((item) => item.include_mode === 'agent'), ...carried]
   const sum = (type: ContextItem['type']) =>
-    items
-      .filter((item) => item.include_mode === 'agent' && item.type === type)
-      .reduce((tokens, item) => tokens + item.tokens, 0)
+    selected.filter((item) => item.type === type).reduce((tokens, item) => tokens + item.tokens, 0)
   const rules = sum('rule')
   return rules ? rules / (rules + sum('reference')) : 0
 }

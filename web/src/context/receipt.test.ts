@@ -10,6 +10,7 @@ const item = (type: 'rule' | 'reference' | 'tool', name: string, more: Partial<T
   score: null,
   tokens: 10,
   sent: true,
+  carried: false,
   ...more,
 })
 const receipt: TurnReceipt = {
@@ -54,6 +55,17 @@ test('a receipt says in one line what was sent, what it cost and what is new', (
   expect(receiptLine(receipt, { ...receipt, turn: 3, context_tokens: 1276 }).join(' · ')).toBe(
     '1,938 tokens · $0.0052 · 2 rules · 2 references (agent-folder .94, include-modes .79) · 1 tool · 7 left out · +624 since turn 3',
   )
+})
+
+test('what stands in the prompt since earlier turns is counted apart', () => {
+  const items = [item('rule', 'tone'), item('reference', 'billing', { include_mode: 'agent', carried: true })]
+  expect(receiptLine({ ...receipt, items }, null).join(' · ')).toBe(
+    '1,938 tokens · $0.0052 · 1 rule · 1 from earlier turns · 6 left out',
+  )
+  expect(useOf({ ...receipt, items }).shares.map(({ group, tokens }) => [group, tokens])).toEqual([
+    ['system', 100],
+    ['references', 40],
+  ])
 })
 
 test('what is unknown is not told as if it were known', () => {

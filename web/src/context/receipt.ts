@@ -20,10 +20,12 @@ export function useOf(receipt: TurnReceipt): WindowUse {
 
 /** Return the line piece by piece. `before` is the turn before, when it is known. */
 export function receiptLine(receipt: TurnReceipt, before: TurnReceipt | null): string[] {
-  const sent = receipt.items.filter((item) => item.sent)
+  const given = receipt.items.filter((item) => item.sent)
+  const sent = given.filter((item) => !item.carried)
+  const earlier = given.length - sent.length
   const of = (type: string) => sent.filter((item) => item.type === type)
   const references = of('reference')
-  const left = receipt.left_out + receipt.items.length - sent.length
+  const left = receipt.left_out + receipt.items.length - given.length
   const more = before ? receipt.context_tokens - before.context_tokens : 0
   return [
     `${inDigits(tokensOf(receipt))} tokens${receipt.calls > 1 ? ` in ${receipt.calls} calls` : ''}`,
@@ -31,6 +33,7 @@ export function receiptLine(receipt: TurnReceipt, before: TurnReceipt | null): s
     of('rule').length ? counted(of('rule').length, 'rule') : '',
     references.length ? `${counted(references.length, 'reference')}${named(references)}` : '',
     of('tool').length ? counted(of('tool').length, 'tool') : '',
+    earlier ? `${inDigits(earlier)} from earlier turns` : '',
     left ? `${inDigits(left)} left out` : '',
     before && more ? `${signed(more)} since turn ${before.turn}` : '',
   ].filter(Boolean)

@@ -3,6 +3,7 @@ import type { MessagePage, SessionView, Step, UserMessage, WatchedEvent } from '
 import {
   apply,
   holds,
+  isOwn,
   keyOf,
   opened,
   reconnected,
@@ -22,6 +23,7 @@ const SESSION = {
   settings: SETTINGS,
   items: [{ ref: { type: 'rule', name: 'tone', server: null }, mode: 'always' }],
   excluded: [],
+  own_references: [],
   context: { files: ['/a.md'] },
   summary: null,
   open_turn: null,
@@ -263,10 +265,15 @@ test('an item that is excluded stays out, also when its server arrives, until it
   ).toEqual([])
 })
 
-test('a reference that was made from a file leaves the session when it is removed', () => {
+test('a reference that was made from a file is known, and leaves the session when it is removed', () => {
   const ref = { type: 'reference', name: 'zoo', server: null } as const
-  const held = after([{ seq: 4, at: AT, type: 'item.added', item: { ref, mode: 'manual' }, actor: 'user' }])
-  const gone = after([{ seq: 5, at: AT, type: 'reference.removed', name: 'zoo', actor: 'user' }], held)
+  const reference = { name: 'zoo', file: 'zoo.md', blob: 'b', characters: 9, origin: 'this session' }
+  const held = after([
+    { seq: 4, at: AT, type: 'reference.added', reference, actor: 'user' },
+    { seq: 5, at: AT, type: 'item.added', item: { ref, mode: 'manual' }, actor: 'user' },
+  ])
+  const gone = after([{ seq: 6, at: AT, type: 'reference.removed', name: 'zoo', actor: 'user' }], held)
 
-  expect([holds(held, ref), holds(gone, ref)]).toEqual([true, false])
+  expect([holds(held, ref), held.ownReferences, isOwn(held, ref)]).toEqual([true, [reference], true])
+  expect([holds(gone, ref), gone.ownReferences, isOwn(gone, ref)]).toEqual([false, [], false])
 })

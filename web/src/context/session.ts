@@ -14,6 +14,7 @@ import type {
   ItemRef,
   MessagePage,
   Origin,
+  OwnReference,
   SessionContextEvent,
   SessionItem,
   SessionSettings,
@@ -61,6 +62,8 @@ export type SessionState = {
   items: SessionItem[]
   /** Items that were removed or excluded by hand: they are not selected. */
   excluded: ItemRef[]
+  /** References that were made from files, for this session alone. */
+  ownReferences: OwnReference[]
   sets: ContextSets
   messages: Message[]
   /** Asks for the messages before the first one here; null when there are none. */
@@ -100,6 +103,7 @@ export function opened(session: SessionView, page: MessagePage): SessionState {
     settings: session.settings,
     items: session.items,
     excluded: session.excluded,
+    ownReferences: session.own_references,
     sets: session.context,
     messages: page.messages.filter((message) => message.seq <= seq),
     before: page.before,
@@ -179,12 +183,15 @@ function meaning(state: SessionState, event: Logged): SessionState {
       }
     case 'item.readmitted':
       return { ...state, excluded: without(state.excluded, event.ref) }
+    case 'reference.added':
+      return { ...state, ownReferences: [...withoutOwn(state, event.reference.name), event.reference] }
     case 'reference.removed': {
       const ref = { type: 'reference' as const, name: event.name, server: null }
       return {
         ...state,
         items: state.items.filter((item) => !same(item.ref, ref)),
         excluded: without(state.excluded, ref),
+        ownReferences: withoutOwn(state, event.name),
       }
     }
     case 'server.arrived':
@@ -340,6 +347,15 @@ export function holds(state: Pick<SessionState, 'items'>, ref: ItemRef): boolean
 
 function without(refs: readonly ItemRef[], ref: ItemRef): ItemRef[] {
   return refs.filter((one) => !same(one, ref))
+}
+
+function withoutOwn(state: SessionState, name: string): OwnReference[] {
+  return state.ownReferences.filter((own) => own.name !== name)
+}
+
+/** Tell whether an item is a reference that the session made from a file. */
+export function isOwn(state: Pick<SessionState, 'ownReferences'>, ref: ItemRef): boolean {
+  return ref.type === 'reference' && state.ownReferences.some(({ name }) => name === ref.name)
 }
 
 export function same(one: ItemRef, other: ItemRef): boolean {

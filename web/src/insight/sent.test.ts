@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { ContextItem, TurnReceipt } from '../api/schema.ts'
+import type { CarriedItem, ContextItem, TurnReceipt } from '../api/schema.ts'
 import { sentRows, sorted } from './sent.ts'
 
 const item = (type: ContextItem['type'], name: string, tokens: number, status: ContextItem['status'] = 'used') =>
@@ -7,6 +7,7 @@ const item = (type: ContextItem['type'], name: string, tokens: number, status: C
 const part = (kind: string, tokens: number, name = '') => ({ kind, name, tokens, status: 'used', reason: '' }) as never
 const context = {
   items: [item('rule', 'tone', 20), item('reference', 'billing', 50), item('tool', 'gone', 9, 'server_down')],
+  carried: [] as CarriedItem[],
   parts: [part('core', 20), part('rules', 24), part('references', 52), part('history', 10, 'message_3')],
   budget: { used_tokens: 106 } as never,
 }
@@ -40,6 +41,18 @@ test('the rows of what was sent add up to the request', () => {
   expect(rows.reduce((sum, { share }) => sum + share, 0)).toBeCloseTo(1)
   expect(rows[1]!.cost).toBeCloseTo(0.0005)
   expect(rows[0]!.use?.how).toBe('quoted')
+})
+
+test('what stands there since an earlier turn is a row of its own, unless the message selected it again', () => {
+  const carried = ['billing', 'refunds'].map(
+    (name) => ({ type: 'reference', name, server: null, turn: 1, tokens: 30 }) as CarriedItem,
+  )
+  const rows = sentRows({ ...context, carried, budget: { used_tokens: 136 } as never }, null, null)
+
+  expect(rows.filter((row) => row.carried).map(({ name, group, tokens }) => [name, group, tokens])).toEqual([
+    ['refunds', 'references', 30],
+  ])
+  expect(rows.at(-1)).toMatchObject({ name: 'Headings and framing', tokens: 6 })
 })
 
 test('rows are ordered by any column, in both directions', () => {

@@ -1,15 +1,17 @@
 /** Everything that a turn's model was given, in rows that add up: each item, and each part that is no item. */
 
-import type { ContextItem, ItemUse, RequestContext, TurnReceipt } from '../api/schema.ts'
-import { refKey } from '../context/items.ts'
+import type { CarriedItem, ContextItem, ItemUse, RequestContext, TurnReceipt } from '../api/schema.ts'
+import { refKey, standing } from '../context/items.ts'
 import { groupOf, type PartGroup } from '../context/parts.ts'
 
 export type SentRow = {
   key: string
   group: PartGroup
   name: string
-  /** Set for an item. */
+  /** Set for an item that the message selected or the session has. */
   item: ContextItem | null
+  /** Set for one that stands there since an earlier turn. */
+  carried: CarriedItem | null
   tokens: number
   /** Of what the request took, between 0 and 1. */
   share: number
@@ -24,7 +26,7 @@ const OF_ITEMS = ['rules', 'references', 'selected', 'tools']
 const GROUPS: Record<ContextItem['type'], PartGroup> = { rule: 'rules', reference: 'references', tool: 'tools' }
 
 export function sentRows(
-  context: Pick<RequestContext, 'items' | 'parts' | 'budget'>,
+  context: Pick<RequestContext, 'items' | 'carried' | 'parts' | 'budget'>,
   receipt: TurnReceipt | null,
   uses: readonly ItemUse[] | null,
 ): SentRow[] {
@@ -37,17 +39,44 @@ export function sentRows(
       group: GROUPS[item.type],
       name: item.name,
       item,
+      carried: null,
       tokens: item.tokens,
       use: used.get(refKey(item)) ?? null,
     }))
+  for (const item of standing(context))
+    rows.push({
+      key: refKey(item),
+      group: GROUPS[item.type],
+      name: item.name,
+      item: null,
+      carried: item,
+      tokens: item.tokens,
+      use: used.get(refKey(item)) ?? null,
+    })
   context.parts.forEach((part, index) => {
     if (OF_ITEMS.includes(part.kind) || part.status === 'left_out' || !part.tokens) return
     const group = groupOf(part.kind as Exclude<typeof part.kind, 'selected'>)
-    rows.push({ key: `part ${index}`, group, name: partName(part), item: null, tokens: part.tokens, use: null })
+    rows.push({
+      key: `part ${index}`,
+      group,
+      name: partName(part),
+      item: null,
+      carried: null,
+      tokens: part.tokens,
+      use: null,
+    })
   })
   const rest = context.budget.used_tokens - rows.reduce((sum, { tokens }) => sum + tokens, 0)
   if (rest > 0)
-    rows.push({ key: 'rest', group: 'system', name: 'Headings and framing', item: null, tokens: rest, use: null })
+    rows.push({
+      key: 'rest',
+      group: 'system',
+      name: 'Headings and framing',
+      item: null,
+      carried: null,
+      tokens: rest,
+      use: null,
+    })
   const whole = rows.reduce((sum, { tokens }) => sum + tokens, 0)
   return rows.map((row) => ({
     ...row,

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { ContextItem } from '../api/schema.ts'
+import type { CarriedItem, ContextItem } from '../api/schema.ts'
 import { contextText } from './text.ts'
 
 const item = (more: Partial<ContextItem> & Pick<ContextItem, 'type' | 'name' | 'include_mode'>): ContextItem => ({
@@ -25,7 +25,9 @@ test('a context as text has its groups, and tools with their servers', () => {
     item({ type: 'reference', name: 'Guide', include_mode: 'manual', status: 'over_budget' }),
   ]
 
-  expect(contextText({ items })).toBe(
+  const carried = [{ type: 'tool', name: 'drop', server: 'database', turn: 2 } as CarriedItem]
+
+  expect(contextText({ items, carried })).toBe(
     `Context Used: 1 rule (always), 1 tool (agent); 1 not sent
 
 Rules (1):
@@ -35,6 +37,9 @@ References (1):
 • Guide [Manual] (over budget)
 
 Tools (1):
-• database:query [Agent - 0.85]`,
+• database:query [Agent - 0.85]
+
+From earlier turns (1):
+• database:drop [since turn 2]`,
   )
 })

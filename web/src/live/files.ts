@@ -6,8 +6,8 @@ import { OPERATIONS, type Attachment, type FileBody } from '../api/schema.ts'
 /** How the base64 of images begins. What else it is the server finds out. */
 const IMAGES = { iVBOR: 'png', '/9j/': 'jpeg', R0lGO: 'gif', UklGR: 'webp' }
 
-/** What is shown of a file: `src` is a picture of it, `href` where it can be had. */
-export type Shown = { name: string; src: string | null; href: string | null }
+/** What is shown of a file: `src` is a picture of it, `href` where it can be had; `keep`: it is for the session. */
+export type Shown = { name: string; src: string | null; href: string | null; keep?: boolean }
 
 export async function picked(files: Iterable<File>): Promise<FileBody[]> {
   return Promise.all([...files].map(async (file) => ({ name: file.name || 'file', data: await base64(file) })))
@@ -24,9 +24,9 @@ export async function again(session: string, attachments: Attachment[]): Promise
   )
 }
 
-export function shownDraft({ name, data }: FileBody): Shown {
+export function shownDraft({ name, data, keep }: FileBody & { keep: boolean }): Shown {
   const kind = Object.entries(IMAGES).find(([start]) => data.startsWith(start))?.[1]
-  return { name, src: kind ? `data:image/${kind};base64,${data}` : null, href: null }
+  return { name, src: kind ? `data:image/${kind};base64,${data}` : null, href: null, keep }
 }
 
 export function shownSent(session: string, { name, media_type, blob }: Attachment): Shown {

@@ -59,6 +59,8 @@ export class LiveSession {
   readonly messages: Message[] = $derived(this.state?.messages ?? [])
   readonly openTurn: OpenTurn | null = $derived(this.state?.openTurn ?? null)
   readonly waiting = $derived(undecided(this.openTurn))
+  /** The turn goes on when the reader has decided about a call, or answered a tool. */
+  readonly needsReader = $derived(this.waiting.length > 0 || (this.openTurn?.questions.length ?? 0) > 0)
   /** The newest turn, whether it has ended or not; 0 when there is none. */
   readonly lastTurn = $derived(this.openTurn?.turn ?? this.messages.findLast(({ turn }) => turn !== null)?.turn ?? 0)
   readonly turnShown = $derived(this.selected === null ? this.lastTurn : Math.min(this.selected, this.lastTurn))
@@ -230,6 +232,17 @@ export class LiveSession {
     const query = server ? { server } : {}
     await call('remove_session_item', { path: { session_id: this.id, type, name }, query })
   }
+
+  /** Make a reference of this session from a file. */
+  async addReference(file: FileBody): Promise<void> {
+    await call('add_own_reference', { path: { session_id: this.id }, body: file })
+  }
+
+  /** Take such a reference out; return what still keeps its words. */
+  async removeReference(name: string): Promise<string[]> {
+    return (await call('remove_own_reference', { path: { session_id: this.id, name } })).remains
+  }
+
   /** Never use an item in this session; `readmitItem` takes it back. */
   async excludeItem(ref: ItemRefInput): Promise<void> {
     await call('exclude_session_item', { path: { session_id: this.id }, body: ref })

@@ -97,11 +97,11 @@ async def _attach(conversation: Conversation, rest: str) -> None:
 async def _reference(conversation: Conversation, rest: str) -> None:
     if not rest:
         raise InvalidInputError("name a file: /reference FILE")
-    before = (await _session(conversation)).own_references
+    before = {own.name for own in (await _session(conversation)).own_references}
     made = await conversation.pane.sessions.add_reference(conversation.session_id, read_from_disk(Path(rest)))
-    new = [own for own in made.references if own not in before]
+    new = [own for own in made.references if own.name not in before]
     for own in new:
-        conversation.screen.line(f"Made {own.ref}, {own.characters:,} characters. Messages that need it select it.")
+        conversation.screen.line(f"Made {own.ref}, {own.tokens:,} tokens. Messages that need it select it.")
     if not new:
         conversation.screen.line("This file is a reference of this session already.")
 
