@@ -20,6 +20,7 @@ sys.path.insert(0, str(HERE.parents[1] / "tests"))
 from browser.chromium import FLAGS, find_browser  # noqa: E402 - found through the path above
 from browser.past import happened_before  # noqa: E402
 from browser.place import Place, running_place, tool_call  # noqa: E402
+from browser.program import Program  # noqa: E402
 from browser.sight import Scheme, Screen, seeing  # noqa: E402
 
 NAMES = (
@@ -75,10 +76,13 @@ def main() -> None:
     executable, extra = find_browser()
     with tempfile.TemporaryDirectory() as name, running_place(Path(name)) as place, sync_playwright() as playwright:
         session = furnish(place)
+        recorded = record(place)
         browser = playwright.chromium.launch(executable_path=executable, args=FLAGS, env={**os.environ, **extra})
         for scheme in ("light", "dark"):
             take(browser, place, session, "desktop", scheme)
+            take_xray(browser, place, recorded, "desktop", scheme)
         take(browser, place, session, "phone", "light")
+        take_xray(browser, place, recorded, "phone", "light")
         browser.close()
     for picture in sorted(HERE.glob("*.png")):
         print(f"{picture.name}: {picture.stat().st_size / 1000:.0f} kB")
@@ -106,6 +110,16 @@ def furnish(place: Place) -> str:
     files = ["/srv/photos/albums/summer.md", "/srv/photos/sizes.toml"]
     place.call("PATCH", f"/api/sessions/{session}", {"context": {"files": files}})
     return session
+
+
+def record(place: Place) -> str:
+    """Let a program talk to its model through the X-ray door; return the session that was recorded."""
+    program = Program(place)
+    program.asks("What does the note say?", "I read the note.", "I read it once more to be sure.", "It says **42**.")
+    program.asks("And what is it for?", "It is the **number of frames** in the hall.", cached=2048, time="five")
+    program.close()
+    sessions = place.call("GET", "/api/sessions?limit=100")["sessions"]
+    return next(session["id"] for session in sessions if session["origin"])
 
 
 def say(place: Place, session: str, message: str, answer: str, tokens: tuple[int, int, int]) -> Any:
@@ -146,6 +160,28 @@ def take(browser: Browser, place: Place, session: str, screen: Screen, scheme: S
         sight.goto("/agents/pane/reference/photo-upload")
         expect(page.get_by_role("textbox", name="Description")).to_be_visible()
         shoot("agent")
+
+
+def take_xray(browser: Browser, place: Place, recorded: str, screen: Screen, scheme: Scheme) -> None:
+    with seeing(browser, place.url, screen, scheme) as sight:
+        page = sight.page
+        sight.goto(f"/s/{recorded}")
+        expect(page.get_by_role("log").get_by_text("number of frames")).to_be_visible()
+        if screen == "phone":
+            page.get_by_role("button", name="Context panel").click()
+        expect(page.get_by_role("region", name="X-ray").get_by_text("The prefix broke at").first).to_be_visible()
+        page.wait_for_load_state("networkidle")
+        page.screenshot(path=HERE / f"xray-{'phone' if screen == 'phone' else scheme}.png")
+        if screen == "phone" or scheme == "dark":
+            return
+        page.get_by_role("link", name="View Context").first.click()
+        view = page.get_by_role("dialog", name="Context of turn 1")
+        view.get_by_role("button", name=re.compile("^3 · answer")).click()
+        call = view.get_by_role("region", name="Call 3")
+        expect(call.get_by_role("row", name=re.compile("System prompt Style"))).to_be_visible()
+        call.scroll_into_view_if_needed()
+        page.wait_for_load_state("networkidle")
+        page.screenshot(path=HERE / "xray-call.png")
 
 
 def preview(page: Page) -> None:
