@@ -210,3 +210,28 @@ async def test_a_fork_adds_to_analytics_what_it_asks_itself(world: World) -> Non
         (4, 4, 4006),
     ]
     assert sum(part["tokens"] for part in whole["parts"]) == whole["spent"]["request_tokens"]
+
+
+async def test_an_import_of_a_session_that_is_here_adds_what_it_asks_itself(world: World) -> None:
+    replies = tuple(WireReply((f"{number}.",), input_tokens=1000 + number) for number in range(4))
+    async with serving(world, "openai", *replies) as (http, server):
+        session = await new_session(http)
+        await _say(http, session, "One?")
+        await _say(http, session, "Two?")
+        document = (await http.get(f"/api/sessions/{session}/export")).json()
+        fork = (await http.post(f"/api/sessions/{session}/fork", json={"turn": 2})).json()["id"]
+        forked = (await http.get(f"/api/sessions/{fork}/export")).json()
+        copies = [(await http.post("/api/sessions/import", json=each)).json() for each in (document, document, forked)]
+        copied = (await http.get("/api/analytics")).json()["spent"]
+        await http.delete(f"/api/sessions/{copies[1]['id']}")
+        await _say(http, copies[0]["id"], "Three?")
+        await _say(http, copies[2]["id"], "Four?")
+        whole = (await http.get("/api/analytics")).json()["spent"]
+        listed = [(await http.get(f"/api/sessions/{copies[at]['id']}/calls")).json()["calls"] for at in (0, 2)]
+
+    assert len(server.asked) == 4
+    assert [(told["turns"], told["calls"], told["input_tokens"]) for told in (copied, whole)] == [
+        (2, 2, 2001),
+        (4, 4, 4006),
+    ]
+    assert [len(calls) for calls in listed] == [3, 2]

@@ -144,6 +144,11 @@ class AnalyticsStore:
         """Return every session that is counted and there, as far as is known."""
         return {SessionId(row[0]) for row in self.rows("SELECT id FROM session WHERE gone = 0")}
 
+    def created_with(self, session_id: SessionId, created_at: datetime) -> list[SessionId]:
+        """Return the other sessions that are counted and were created at the same time: copies and their origins."""
+        sql = "SELECT id FROM session WHERE created = ? AND gone = 0 AND id <> ?"
+        return [SessionId(row[0]) for row in self.rows(sql, (_microseconds(created_at), session_id))]
+
     def mark(self, name: str) -> datetime | None:
         """Return a point in time that was noted under a name."""
         rows = self.rows("SELECT value FROM mark WHERE name = ?", (name,))

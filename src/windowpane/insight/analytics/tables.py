@@ -160,6 +160,7 @@ def creating(dialect: Dialect) -> list[str]:
             turn_seq {number} NOT NULL, day {number} NOT NULL, model {text} NOT NULL, record {text},
             seen_seq {number} NOT NULL, texts_bytes {number} NOT NULL)""",
         "CREATE INDEX session_owner ON session (owner, agent)",
+        "CREATE INDEX session_created ON session (created)",
         f"""CREATE TABLE lesson (
             pk {key}, session {number} NOT NULL, turn {number} NOT NULL, seq {number} NOT NULL,
             day {number} NOT NULL, used {text} NOT NULL, added {text} NOT NULL, UNIQUE (session, turn))""",

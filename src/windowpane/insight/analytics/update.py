@@ -223,7 +223,7 @@ class AnalyticsUpdater:
             return True
         if not events:
             return True
-        begins = _after_copies(progress, events)
+        begins = progress if progress.seq else Progress(seq=await self._copied(row, events))
         own = [entry for entry in events if entry.seq > begins.seq]
         batch = _first_turns(own, turns)
         more = len(batch) < len(own)
@@ -233,6 +233,21 @@ class AnalyticsUpdater:
         add = partial(self.analytics.add, row.id, progress, made, seen_seq=seen, created_at=row.created_at)
         await _in_thread(add)
         return not more
+
+    async def _copied(self, row: SessionRow, events: Sequence[Recorded]) -> int:
+        """Return how many of a session's events are counted in another one: what a fork or an import has from it.
+
+        A copy was created when its origin was. Whichever of them is counted first counts what they have in common.
+        """
+        copied = _forked(events)
+        for session_id in await _in_thread(self.analytics.created_with, row.id, row.created_at):
+            try:
+                other = await self._store.read(session_id)
+            except SessionNotFoundError:
+                continue
+            # What that one has from its own origin is not counted in it.
+            copied = max(copied, _in_common(events, other)) if other and _forked(other) <= copied else copied
+        return copied
 
     async def _counts(self, row: SessionRow, progress: Progress, events: Sequence[Recorded]) -> Counts:
         records = blobs_needed(progress, stretches(events))
@@ -253,12 +268,16 @@ def _is_counted(row: SessionRow, known: Standing | None) -> bool:
     return known is not None and (known.created_at, known.seen_seq) == (row.created_at, row.last_seq)
 
 
-def _after_copies(progress: Progress, events: Sequence[Recorded]) -> Progress:
-    """Return where counting goes on. What a fork has from its origin is counted there: it happened once."""
+def _forked(events: Sequence[Recorded]) -> int:
+    """Return how many events a fork has from its origin."""
     first = events[0].event
-    if isinstance(first, SessionCreated) and first.branch_of is not None and first.branch_of.seq:
-        return Progress(seq=first.branch_of.seq)
-    return progress
+    return first.branch_of.seq if isinstance(first, SessionCreated) and first.branch_of is not None else 0
+
+
+def _in_common(one: Sequence[Recorded], other: Sequence[Recorded]) -> int:
+    """Return how many events two logs have in common at the beginning. A copy happened at the times of its origin."""
+    pairs = zip(one, other, strict=False)
+    return next((at for at, (mine, theirs) in enumerate(pairs) if mine.at != theirs.at), min(len(one), len(other)))
 
 
 def _first_turns(events: Sequence[Recorded], how_many: int) -> Sequence[Recorded]:
