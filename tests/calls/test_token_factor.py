@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -94,3 +95,22 @@ async def test_a_second_refusal_says_what_to_do(world: World) -> None:
     assert isinstance(error, ErrorMessage)
     assert error.code in ("request_too_long", "context_too_large")
     assert len(server.asked) <= 2
+
+
+async def test_a_model_that_reports_far_fewer_tokens_than_it_was_sent_is_told_of_in_the_record(world: World) -> None:
+    world.rule("long", "Say what you know, and no more than that. " * 60, include="always")
+    async with running(*(openai_chat.answer(WireReply(("Yes.",), input_tokens=90)) for _ in range(4))) as server:
+        world.environ = {"OPENAI_BASE_URL": f"{server.url}/v1", "OPENAI_API_KEY": "key"}
+        async with world.pane() as pane:
+            session = await pane.sessions.create()
+            for _ in range(4):
+                await drain(pane.turn(session.id, "Hello"))
+            notes = [(await pane.turns.context(session.id, turn)).degraded for turn in range(1, 5)]
+            replays = [(await pane.turns.rebuild(session.id, turn)).identical for turn in range(1, 5)]
+
+    assert notes[:3] == [(), (), ()]
+    assert [re.sub(r"\d+%", "N%", note) for note in notes[3]] == [
+        "openai:small reports N% of the tokens that were sent to it: its server may leave parts of the prompt out, "
+        "such as tools; `windowpane doctor --ask` tries it"
+    ]
+    assert replays == [True] * 4

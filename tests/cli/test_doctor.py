@@ -111,10 +111,24 @@ async def test_a_server_that_refuses_tools_is_asked_without_them(
     assert "did not come back" not in found.detail
 
 
+async def test_a_server_that_counts_the_same_without_tools_leaves_them_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer = openai_chat.answer(WireReply(("Hello!",), input_tokens=290))
+
+    found = await model_finding(tmp_path, monkeypatch, json_answer(200, {}), answer, answer)
+
+    assert found.health == "doubtful"
+    assert "its server leaves tools out: it counts 290 tokens with and without" in found.detail
+    assert found.advice.startswith("give the model a chat template that has tools, or offer it none")
+
+
 async def test_a_model_that_gives_no_word_back_is_not_blamed_on_its_template(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = await model_finding(tmp_path, monkeypatch, *reached(WireReply(("Hello!",), input_tokens=290)))
+    without_tools = openai_chat.answer(WireReply(("Hello!",), input_tokens=250))
+    answers = (*reached(WireReply(("Hello!",), input_tokens=290)), without_tools)
+    found = await model_finding(tmp_path, monkeypatch, *answers)
 
     assert (found.health, found.detail.partition("; ")[2]) == (
         "doubtful",

@@ -12,6 +12,9 @@ DEFAULT_WINDOW_TOKENS = 32_768
 LOWEST_FACTOR, HIGHEST_FACTOR = 0.5, 4.0
 """A token factor outside these says more about the report than about the model."""
 
+SURE_CALLS = 3
+"""So many calls tell that a low count is no accident."""
+
 
 def window_of(agent: Agent, model_window_tokens: int | None, refused: SmallerWindow | None = None) -> tuple[int, str]:
     """Return the size of the window in tokens, and who says so. `refused` is what a refusal of the model showed."""
@@ -39,6 +42,17 @@ def learned_factor(session: SessionState, model: str) -> float:
         return refused.factor
     known = learned.factor if learned is not None and learned.model == model else 1.0
     return round(min(max(known, LOWEST_FACTOR), HIGHEST_FACTOR), 4)
+
+
+def report_notes(session: SessionState, model: str) -> tuple[str, ...]:
+    """Return what is to be said of a model that reports far fewer tokens than its requests can have."""
+    learned = session.token_factor
+    if learned is None or learned.model != model or learned.calls < SURE_CALLS or learned.factor >= LOWEST_FACTOR:
+        return ()
+    return (
+        f"{model} reports {learned.factor:.0%} of the tokens that were sent to it: its server may leave parts of the "
+        "prompt out, such as tools; `windowpane doctor --ask` tries it",
+    )
 
 
 def counted_window(agent: Agent, session: SessionState, model: str, model_window_tokens: int | None) -> int:

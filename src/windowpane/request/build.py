@@ -27,7 +27,7 @@ from windowpane.context.session import SessionState, named_links, open_turn
 from windowpane.fetch.base import SearchEngine
 from windowpane.memory.memory import Memory
 from windowpane.memory.recent import recent_messages
-from windowpane.memory.window import learned_factor, refused_window, window_of
+from windowpane.memory.window import learned_factor, refused_window, report_notes, window_of
 from windowpane.models.base import CacheRules, Models
 from windowpane.request.assemble import Ingredients, assemble
 from windowpane.request.catalog import Catalogs, KeptCatalog
@@ -144,7 +144,13 @@ async def build_request(
         selection=selection,
         history=history,
         blocks=(*await _blocks(session, settings, file_texts), *map(recall_block, recollection.recalled)),
-        notes=(*found.notes, *_unknown(agent, turn.message), *recollection.degraded, *_again(smaller)),
+        notes=(
+            *found.notes,
+            *_unknown(agent, turn.message),
+            *recollection.degraded,
+            *_again(smaller),
+            *report_notes(session, settings.model),
+        ),
         catalog=catalog.name,
         message_count=session.message_count - 1,
         token_factor=smaller.factor if smaller else learned_factor(session, settings.model),

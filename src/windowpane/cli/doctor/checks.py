@@ -227,7 +227,12 @@ def _heard(subject: str, heard: Heard, *, real: bool) -> Finding:
     if heard.refused:
         doubts.append(f"it takes no tools ({' '.join(heard.refused.split())})")
         advice.append("choose a model with a template for tools if the agent has any")
-    lost = [part for part in heard.lost if part != "tool" or not heard.refused]
+    if heard.tools_unseen:
+        doubts.append(
+            f"its server leaves tools out: it counts {heard.step.usage.input_tokens:,} tokens with and without"
+        )
+        advice.append("give the model a chat template that has tools, or offer it none: they are counted in vain")
+    lost = [part for part in heard.lost if part != "tool" or not (heard.refused or heard.tools_unseen)]
     if len(heard.lost) == len(PARTS):
         doubts.append("it repeated none of the code words that it was sent")
         advice.append(

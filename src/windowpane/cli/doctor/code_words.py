@@ -32,13 +32,15 @@ FAR_SHARE, FAR_TOKENS = 0.5, 100
 class Heard:
     """What came back. `lost` are the parts whose words did not; `counted_tokens` is our count of what was asked.
 
-    `refused` is why the model took no tools.
+    `refused` is why the model took no tools. With `tools_unseen` its server leaves them out of the prompt: it counts as
+    many tokens with a tool as without.
     """
 
     step: Step
     lost: tuple[str, ...]
     counted_tokens: int
     refused: str = ""
+    tools_unseen: bool = False
 
     @property
     def far(self) -> bool:
@@ -66,7 +68,22 @@ async def ask_for_code_words(model: ChatModel, settings: CallSettings) -> Heard 
         return None
     said = f"{step.text} {step.thinking}".lower()
     lost = tuple(part for part, word in words.items() if word not in said)
-    return Heard(step=step, lost=lost, counted_tokens=counted_tokens(messages, tools, settings.model), refused=refused)
+    return Heard(
+        step=step,
+        lost=lost,
+        counted_tokens=counted_tokens(messages, tools, settings.model),
+        refused=refused,
+        tools_unseen="tool" in lost and not refused and await _same_without_tools(model, messages, settings, step),
+    )
+
+
+async def _same_without_tools(
+    model: ChatModel, messages: Sequence[RequestMessage], settings: CallSettings, with_tools: Step
+) -> bool:
+    """Tell whether the provider counts the same tokens of input without tools. One that tells none does not."""
+    reported = with_tools.usage.input_tokens
+    without = await _asked(model, messages, (), settings) if reported else None
+    return without is not None and without.usage.input_tokens == reported
 
 
 async def _asked(
