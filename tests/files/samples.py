@@ -40,12 +40,12 @@ def webp(width: int = 40, height: int = 30) -> bytes:
     return b"RIFF" + struct.pack("<I", len(body)) + body
 
 
-def pdf(*pages: str) -> bytes:
-    """Return a document that says one line a page."""
+def pdf(*pages: str, drawn: bytes = b"") -> bytes:
+    """Return a document that says one line a page, or draws this on each."""
     objects = [b"<< /Type /Catalog /Pages 2 0 R >>", b""]
     kids: list[str] = []
     for text in pages:
-        stream = f"BT /F1 12 Tf 20 100 Td ({text}) Tj ET".encode()
+        stream = drawn or f"BT /F1 12 Tf 20 100 Td ({text}) Tj ET".encode()
         at = len(objects) + 1
         kids.append(f"{at} 0 R")
         font = "<< /Font << /F1 << /Type /Font /Subtype /Type1 /BaseFont /Helvetica >> >> >>"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import zipfile
+from collections.abc import Callable
+from itertools import chain, repeat
 
 import pytest
 from hypothesis import given
@@ -16,7 +18,7 @@ from windowpane.errors import InvalidInputError
 from windowpane.files.read import MAX_FILES, file_name, read_file, read_files
 from windowpane.files.sniff import Sniffed, sniff
 from windowpane.files.tokens import file_tokens
-from windowpane.files.words import MAX_UNPACKED_BYTES, docx_words
+from windowpane.files.words import MAX_SECONDS, MAX_UNPACKED_BYTES, PDF_LIMITS, docx_words, pdf_words
 
 DOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
 
@@ -88,12 +90,41 @@ def test_documents_say_what_they_say() -> None:
 def test_a_document_that_unpacks_to_too_much_or_names_entities_has_no_words() -> None:
     assert docx_words(docx(body=b" " * (MAX_UNPACKED_BYTES + 10))) == ""
     assert docx_words(docx(body=b'<!DOCTYPE a [<!ENTITY b "c">]><a>&b;</a>')) == ""
+    assert docx_words(docx(body='<?xml version="1.0"?><!DOCTYPE a [<!ENTITY b "c">]><a/>'.encode("utf-16"))) == ""
     bomb = io.BytesIO()
     with zipfile.ZipFile(bomb, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("word/document.xml", b"<a>" + b"\n" * (MAX_UNPACKED_BYTES * 2))
     assert len(bomb.getvalue()) < 200_000
     attachment, _ = read_file(NewFile("bomb.docx", bomb.getvalue()))
     assert attachment.text is None
+
+
+def test_a_document_is_read_for_so_long_and_no_longer() -> None:
+    """A clock that jumps at its third look stands for a page, or a document, that takes for ever."""
+
+    def clock() -> Callable[[], float]:
+        looks = chain([0.0] * 3, repeat(MAX_SECONDS * 2))
+        return lambda: next(looks)
+
+    assert pdf_words(pdf("One.", "Two.", "Three."), clock()) == ("", 3)
+    long = docx(*["All is well."] * 100_000)
+    assert 0 < len(docx_words(long, clock())) < len(docx_words(long))
+
+
+def test_a_page_that_is_made_of_too_much_has_no_words() -> None:
+    drawn = b"BT /F1 12 Tf " + b"(Hi) Tj " * PDF_LIMITS["stream_parsing_work_maximum_count"] + b"ET"
+
+    assert pdf_words(pdf("One.", drawn=drawn)) == ("", 1)
+
+
+def test_a_paragraph_in_a_paragraph_is_said_once() -> None:
+    said = (
+        '<w:document xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"><w:t>not a paragraph</w:t>'
+        "<w:p><w:t>Before</w:t><w:tab/><w:p><w:t>inside</w:t></w:p><w:t>after</w:t><w:br/>"
+        "<w:x>no text</w:x></w:p></w:document>"
+    )
+
+    assert docx_words(docx(body=said.encode())) == "Before\t\ninside\nafter"
 
 
 def test_a_polyglot_is_what_it_begins_with() -> None:
