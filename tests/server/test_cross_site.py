@@ -36,12 +36,14 @@ async def test_a_page_of_another_site_changes_nothing_and_reads_nothing(
     refused = await client.post("/api/sessions", json={}, headers=headers)
     read = [await client.get(path, headers=headers) for path in ("/api/sessions", "/api/files/diff")]
     models = await client.get("/v1/models", headers=headers)
+    anthropic = await client.get("/anthropic/v1/models", headers=headers)
     linked = [await client.get(path, headers=headers) for path in ("/", "/push", "/healthz")]
 
     assert problem_in(refused) == problem(403, "foreign_origin", "pages of other sites may not change anything here")
     unread = problem(403, "foreign_origin", "pages of other sites may not read anything here")
     assert [problem_in(response) for response in read] == [unread] * 2
     assert (models.status_code, models.json()["error"]["code"]) == (403, "foreign_origin")
+    assert (anthropic.status_code, anthropic.json()["error"]["type"]) == (403, "permission_error")
     assert [response.status_code for response in linked] == [200] * 3
     assert not any("access-control-allow-origin" in response.headers for response in (*read, models, *linked))
 

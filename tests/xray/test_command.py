@@ -147,3 +147,23 @@ def test_variables_lead_to_the_proxy_and_the_proxy_to_where_they_led() -> None:
 def test_an_upstream_that_cannot_be_one_is_refused(named: dict[str, str]) -> None:
     with pytest.raises(InvalidSettingError):
         upstreams_of(named)
+
+
+def test_a_page_in_a_browser_cannot_use_the_proxy_not_even_to_read(tmp_path: Path) -> None:
+    asks = """
+    import os, urllib.request
+    for headers in ({"Sec-Fetch-Site": "cross-site"}, {"Origin": "https://evil.example"}, {"Host": "evil.example"}):
+        try:
+            urllib.request.urlopen(urllib.request.Request(os.environ["OPENAI_BASE_URL"] + "/models", headers=headers))
+        except urllib.error.HTTPError as error:
+            print(error.code)
+    """
+    ran = subprocess.run(
+        [*XRAY, "--", sys.executable, "-c", textwrap.dedent(asks)],
+        env={**os.environ, "OPENAI_BASE_URL": f"{ADDRESS}/v1", "WINDOWPANE_DATA": str(tmp_path / "data")},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    assert ran.stdout.split() == ["403", "403", "421"]

@@ -23,7 +23,7 @@ READING = ("GET", "HEAD", "OPTIONS")
 FOREIGN = ("cross-site", "same-site")
 """What a browser says in `Sec-Fetch-Site` of requests that another site, or another port of this machine, caused."""
 
-GUARDED = ("/api", "/v1", "/mcp", "/metrics", "/xray")
+GUARDED = ("/api", "/v1", "/anthropic", "/mcp", "/metrics", "/xray")
 """Below these, another site may not even read. The page itself, its files and health checks can be linked to."""
 
 PORTS = {"http": 80, "https": 443}
@@ -40,11 +40,19 @@ class _Place(NamedTuple):
 class CrossSiteGuard:
     """Refuses requests that another site caused. `hosts` are the server's own names; None: any.
 
-    Pages of `origins`, which are written like `https://pane.example`, may do what the server's own page may.
+    Pages of `origins`, which are written like `https://pane.example`, may do what the server's own page may. `guarded`:
+    below which paths another site may not even read; an empty one stands for all of them.
     """
 
-    def __init__(self, app: ASGIApp, hosts: Sequence[str] | None = LOOPBACK_NAMES, origins: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        hosts: Sequence[str] | None = LOOPBACK_NAMES,
+        origins: Sequence[str] = (),
+        guarded: Sequence[str] = GUARDED,
+    ) -> None:
         self._app = app
+        self._guarded = guarded
         self._hosts = None if hosts is None else frozenset(host.lower() for host in hosts)
         self._origins = frozenset(origins)
 
@@ -73,13 +81,13 @@ class CrossSiteGuard:
         if foreign and scope.get("method") not in READING:
             return problem(403, "foreign_origin", "pages of other sites may not change anything here")
         # A preflight asks on behalf of a page, and its answer says no.
-        if foreign and scope.get("method") != "OPTIONS" and _guarded(scope["path"]):
+        if foreign and scope.get("method") != "OPTIONS" and _below(scope["path"], self._guarded):
             return problem(403, "foreign_origin", "pages of other sites may not read anything here")
         return None
 
 
-def _guarded(path: str) -> bool:
-    return any(path == prefix or path.startswith(f"{prefix}/") for prefix in GUARDED)
+def _below(path: str, prefixes: Sequence[str]) -> bool:
+    return any(path == prefix or path.startswith(f"{prefix}/") for prefix in prefixes)
 
 
 def _same(origin: _Place, host: _Place) -> bool:
