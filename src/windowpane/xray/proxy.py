@@ -40,6 +40,8 @@ HOP_BY_HOP = frozenset(
 TOKEN_HEADER = b"x-windowpane-token"
 """By this a caller of a shared server shows who it is. It is meant for us and is not passed on."""
 
+HIGHEST_STATUS = 599
+
 LIMITS = httpx2.Limits(max_connections=None, max_keepalive_connections=100, keepalive_expiry=30.0)
 """An upstream is given as many connections as the client would open itself."""
 
@@ -77,10 +79,14 @@ class HttpProxy:
             extensions={"target": target, "timeout": {}},
         )
         # Two tasks, for a client that goes away while the upstream is silent.
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(exchange.watch, tasks.cancel_scope)
-            await self._carry(exchange, upstream, request)
-            tasks.cancel_scope.cancel()
+        try:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(exchange.watch, tasks.cancel_scope)
+                await self._carry(exchange, upstream, request)
+                tasks.cancel_scope.cancel()
+        finally:
+            # Whatever happened, the call is over; where that is known already, this says nothing.
+            exchange.end("cut", "the answer could not be passed on")
 
     async def _carry(self, exchange: "_Exchange", upstream: Upstream, request: httpx2.Request) -> None:
         try:
@@ -95,7 +101,13 @@ class HttpProxy:
             exchange.end("cut", "the client went away")
             raise
         else:
-            await _answer(exchange, response)
+            if response.status_code > HIGHEST_STATUS:
+                error = httpx2.RemoteProtocolError(f"status {response.status_code} is none of HTTP")
+                await response.aclose()
+                exchange.end("error", said(error))
+                await _unreachable(exchange.send, upstream, error)
+            else:
+                await _answer(exchange, response)
 
     def _tape(self, upstream: Upstream, target: bytes, owner: str, scope: Scope) -> Tape | None:
         path, _, query = target.decode("latin-1").partition("?")
@@ -169,6 +181,9 @@ class _Body(httpx2.AsyncByteStream):
 async def _answer(exchange: _Exchange, response: httpx2.Response) -> None:
     tape, send = exchange.tape, exchange.send
     headers = _to_client(response.headers.raw)
+    if response.status_code == 304:
+        # It may tell the length of what it does not send; a server here would wait for that.
+        headers = [(name, value) for name, value in headers if name.lower() != b"content-length"]
     stream = response.stream
     if not isinstance(stream, httpx2.AsyncByteStream):
         raise TypeError(stream)
