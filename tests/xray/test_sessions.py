@@ -16,7 +16,7 @@ from windowpane.context.messages import AssistantMessage, Usage, UserMessage
 from windowpane.errors import RecordedSessionError
 from windowpane.stores.sqlite.store import SQLiteStore
 from windowpane.testing import World
-from wire import anthropic_messages, openai_chat, openai_responses
+from wire import anthropic_messages, google_gemini, ollama_chat, openai_chat, openai_responses
 from wire.reply import WireCall, WireReply
 from wire.server import json_answer, running
 from xray.place import Xray, xray
@@ -115,6 +115,55 @@ async def test_a_turn_has_the_steps_results_and_attempts_of_its_calls(world: Wor
     assert (found.text, found.finish_reason) == ("One host.", "end_turn")
     assert view.observed == ("/etc/hosts",)
     assert [wire and wire.body for wire in bodies] == [asked.raw for asked in server.asked]
+
+
+def _google_asks(*contents: Any) -> tuple[str, dict[str, Any]]:
+    return "/google/v1beta/models/gemini-2.5-flash:generateContent", {"contents": list(contents)}
+
+
+def _ollama_asks(*messages: Any) -> tuple[str, dict[str, Any]]:
+    return "/ollama/api/chat", {"model": "llama", "stream": False, "messages": list(messages)}
+
+
+UNNAMED: dict[str, Any] = {
+    "google": (
+        google_gemini.document,
+        _google_asks,
+        {"role": "user", "parts": [{"text": "What is in it?"}]},
+        {"role": "model", "parts": [{"functionCall": {"name": "read", "args": {"path": "/etc/hosts"}, "id": "own_7"}}]},
+        {
+            "role": "user",
+            "parts": [{"functionResponse": {"id": "own_7", "name": "read", "response": {"output": "127.0.0.1"}}}],
+        },
+    ),
+    "ollama": (
+        ollama_chat.document,
+        _ollama_asks,
+        {"role": "user", "content": "What is in it?"},
+        {"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "read", "arguments": {}}}]},
+        {"role": "tool", "tool_name": "read", "content": "127.0.0.1"},
+    ),
+}
+
+
+@pytest.mark.parametrize("provider", UNNAMED)
+async def test_the_result_of_a_call_that_has_no_id_goes_on_with_its_turn(world: World, provider: str) -> None:
+    document, asks, question, called, result = UNNAMED[provider]
+    answers = [document(WireReply(calls=(READ,))), document(WireReply(text=("One name.",)))]
+    async with running(*answers) as server, xray(world, server.url) as proxy, httpx2.AsyncClient() as client:
+        for path, body in (asks(question), asks(question, called, result)):
+            await client.post(proxy.url + path, json=body, timeout=None)
+            await proxy.app.recorder.settled()
+        (session,) = await proxy.sessions()
+        page = await proxy.pane.sessions.messages(session)
+
+    (answer,) = [message for message in page.messages if isinstance(message, AssistantMessage)]
+    first, second = answer.model_reply.steps
+    assert [
+        (call.offered_name, "127.0.0.1" in back.content)
+        for call, back in zip(first.tool_calls, first.results, strict=True)
+    ] == [("read", True)]
+    assert second.text == "One name."
 
 
 async def test_subagents_are_sessions_of_their_own_and_small_calls_are_no_turns(world: World) -> None:

@@ -59,7 +59,7 @@ class _Folding:
             thinking=valid_unicode("".join(self.thinking)),
             tool_calls=tuple(
                 ToolCall(
-                    valid_unicode(call["id"] or f"call_{place}"),
+                    valid_unicode(call["id"] or unnamed_call_id(place)),
                     valid_unicode(call["name"]),
                     valid_unicode(call["arguments"]),
                     # The program that was recorded runs its tools itself.
@@ -71,6 +71,11 @@ class _Folding:
             model=valid_unicode(self.model),
             error=self.error,
         )
+
+
+def unnamed_call_id(place: int) -> str:
+    """Return the id of a call to which the provider gave none, by its place in the answer, from 1."""
+    return f"call_{place}"
 
 
 def _anthropic(folding: _Folding, document: Mapping[str, Any]) -> None:

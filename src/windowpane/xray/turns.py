@@ -5,11 +5,13 @@ the same again after a failure is another attempt. An answer without tool calls 
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from windowpane.calls.conversation import SentConversation
+from windowpane.calls.reply import unnamed_call_id
 from windowpane.context.calls import CallOutcome, FoldedReply
 from windowpane.context.events import Event, ModelReplied, ToolReturned, TurnError, TurnFinished, TurnStarted
-from windowpane.context.messages import Outcome, Step, Usage
+from windowpane.context.messages import Outcome, Step, ToolResult, Usage
 from windowpane.context.session import OpenTurn, SessionState
 from windowpane.text.tokens import count
 
@@ -26,8 +28,7 @@ def opening_events(
     """
     turn = state.open_turn
     if turn is not None:
-        waiting = {call.id for call in turn.unanswered}
-        brought = [result for result in conversation.results if result.call_id in waiting]
+        brought = _brought(turn, conversation.results)
         if brought:
             return [ToolReturned(turn=turn.turn, result=result) for result in brought]
         if again:
@@ -35,6 +36,19 @@ def opening_events(
     message = conversation.question or NO_WORDS
     begins = TurnStarted(turn=state.last_turn + 1, message=message, tokens=count(message))
     return [*(ending if turn is not None else ()), begins]
+
+
+def _brought(turn: OpenTurn, results: Sequence[ToolResult]) -> list[ToolResult]:
+    """Return the results of the calls that the turn waits for.
+
+    Google's models and Ollama's may give their calls no ids, and a program then makes up its own: those are told by
+    their order.
+    """
+    waiting = turn.unanswered
+    if all(call.id == unnamed_call_id(place) for place, call in enumerate(waiting, 1)):
+        return [replace(result, call_id=call.id) for call, result in zip(waiting, results, strict=False)]
+    ids = {call.id for call in waiting}
+    return [result for result in results if result.call_id in ids]
 
 
 def reply_events(turn: int, reply: FoldedReply, usage: Usage | None, latency_ms: int) -> list[Event]:
