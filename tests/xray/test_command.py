@@ -83,6 +83,11 @@ def test_a_program_that_is_killed_or_missing_ends_as_a_shell_would_end_it(tmp_pa
     )
 
     assert killed.returncode == 128 + signal.SIGTERM
+    assert killed.stderr.decode().splitlines()[-2:] == [
+        "windowpane: 0 calls recorded in 0 sessions",
+        "  no call came through the proxy: a program that reads its address from a file of its own (Codex) "
+        "needs it there; see `windowpane xray --listen`",
+    ]
     assert (missing.returncode, "no-such-program-here cannot be run: there is no such program" in missing.stderr) == (
         1,
         True,
@@ -138,6 +143,14 @@ def test_variables_lead_to_the_proxy_and_the_proxy_to_where_they_led() -> None:
         "anthropic": "https://claude.example",
         "google": "https://vertex.example",
     }
+
+
+@pytest.mark.parametrize("name", ["HTTP_PROXY", "https_proxy", "ALL_PROXY"])
+def test_no_proxy_of_the_environment_comes_between_a_program_and_ours(name: str) -> None:
+    child = child_environment({name: "http://proxy.example:3128"}, ADDRESS, {})
+
+    assert (child.variables["NO_PROXY"], child.variables["no_proxy"]) == ("127.0.0.1,localhost", "127.0.0.1,localhost")
+    assert "NO_PROXY" not in child_environment({name: ""}, ADDRESS, {}).variables
 
 
 @pytest.mark.parametrize(

@@ -89,7 +89,8 @@ def _ollama_address(value: str) -> str:
 
 def _without_proxies(environ: Mapping[str, str]) -> dict[str, str]:
     """Let no HTTP proxy come between a program and ours, which is on this machine."""
-    if not any(environ.get(name) for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy")):
+    # HTTPS_PROXY too: Claude Code goes by it for plain addresses.
+    if not any(value and name.lower() in ("http_proxy", "https_proxy", "all_proxy") for name, value in environ.items()):
         return {}
     before = environ.get("NO_PROXY") or environ.get("no_proxy") or ""
     without = ",".join(part for part in (before, "127.0.0.1,localhost") if part)

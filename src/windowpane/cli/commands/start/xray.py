@@ -25,6 +25,11 @@ if TYPE_CHECKING:
 WHY_LOCAL = "it runs the program on this machine"
 HOST = "127.0.0.1"
 
+NOTHING_CAME = (
+    "no call came through the proxy: a program that reads its address from a file of its own (Codex) needs it there; "
+    "see `windowpane xray --listen`"
+)
+
 CALLS_SHOWN = 20
 """After so many calls of an import the line on the terminal is drawn again."""
 
@@ -183,6 +188,8 @@ def _say_what_was_recorded(proxy: "XrayApp") -> None:
     lines += [f"  windowpane xray report {session}" for session in sessions]
     if sessions:
         lines.append("  windowpane serve        shows them on a page")
+    elif not room.lost:
+        lines.append(f"  {NOTHING_CAME}")
     if lost := sum(room.lost.values()):
         why = ", ".join(f"{count} {reason}" for reason, count in room.lost.items())
         lines.append(f"  {counted(lost, 'call')} passed on and not recorded ({why})")
