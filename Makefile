@@ -64,10 +64,15 @@ docs-tables: .venv/tested-with ## write docs/reference from the code
 bench: .venv/tested-with .venv/peers/installed .venv/litellm/installed .venv/llama-installed ## measure; each file in bench/ can be run alone
 	for file in bench/*.py; do $(BIN)/python $$file || exit 1; done
 
-test-compat: .venv/compat/installed .venv/aider/installed .venv/frameworks/installed .venv/litellm/installed .venv/phoenix/installed ## run other makers' agents, frameworks and tools against this
+test-compat: export WINDOWPANE_COMPAT = 1
+test-compat: export WINDOWPANE_CLIENT_RESULTS = docs/compatibility.json
+test-compat: .venv/compat/installed .venv/aider/installed .venv/frameworks/installed .venv/litellm/installed .venv/phoenix/installed ## run other makers' agents, frameworks and tools against this, and write docs/compatibility.md
 	$(BIN)/pyright --project tests/compat/frameworks
-	WINDOWPANE_COMPAT=1 .venv/frameworks/bin/pytest -W default tests/compat/frameworks  # their own warnings are theirs
-	WINDOWPANE_COMPAT=1 $(BIN)/pytest tests/compat --ignore tests/compat/frameworks
+	rm -f $$WINDOWPANE_CLIENT_RESULTS
+	.venv/frameworks/bin/pytest -W default tests/compat/frameworks  # their own warnings are theirs
+	$(BIN)/pytest tests/compat --ignore tests/compat/frameworks
+	$(BIN)/pytest -m client tests --ignore tests/compat
+	$(BIN)/python docs/generate.py
 
 fuzz: .venv/tested-with ## let schemathesis loose on every operation, for some minutes
 	cd tests && ../.venv/bin/python -m server.fuzzed 50

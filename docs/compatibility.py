@@ -1,15 +1,27 @@
-"""Tell which software of other makers is tested against this, and what of it: from the marks of the tests.
+"""Tell which software of other makers works with this, and what of it: from the results of the tests.
 
-A test says so itself: `@pytest.mark.client("LangChain", "context", "tools")`. Versions are those of the locks.
+A test says what it proves: `@pytest.mark.client("LangChain", "context", "tools")`. `make test-compat` writes how each
+of them ended into `compatibility.json` (`tests/client_results.py`), with the version of the client, and the page shows
+what stands there.
 """
 
-import ast
 import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
+from typing import TypedDict
 
 ROOT = Path(__file__).parents[1]
+RESULTS = Path(__file__).parent / "compatibility.json"
+
+
+class Result(TypedDict):
+    """What is known of one client: its version, and how the tests of each feature ended."""
+
+    version: str
+    features: dict[str, str]
+
+
+SHOWN = {"passed": "✓", "skipped": "not run", "failed": "fails"}
 
 KINDS: dict[str, tuple[str, tuple[str, ...]]] = {
     "Clients of the server": (
@@ -22,7 +34,7 @@ KINDS: dict[str, tuple[str, tuple[str, ...]]] = {
     ),
     "Programs that X-ray sees through": (
         "They pass the recording proxy, or what they leave behind is imported. See [X-ray](xray.md).",
-        ("turns", "tools", "same bytes", "import"),
+        ("same bytes", "turns", "tools", "parts", "import"),
     ),
     "Telemetry": (
         "They send spans here, or show those of Windowpane. See [operations](operations.md).",
@@ -49,6 +61,11 @@ CLIENTS: dict[str, tuple[str, str, str]] = {
     "opencode": ("Programs that X-ray sees through", "tests/compat/package-lock.json", "opencode-linux-x64"),
     "aider": ("Programs that X-ray sees through", "requirements-aider.lock", "aider-chat"),
     "Cline CLI": ("Programs that X-ray sees through", "tests/compat/package-lock.json", "@cline/cli-linux-x64"),
+    "`openai` for Python": ("Programs that X-ray sees through", "requirements-dev.lock", "openai"),
+    "`openai` for Node": ("Programs that X-ray sees through", "tests/clients/package-lock.json", "openai"),
+    "`anthropic`": ("Programs that X-ray sees through", "requirements-dev.lock", "anthropic"),
+    "`google-genai`": ("Programs that X-ray sees through", "requirements-dev.lock", "google-genai"),
+    "`ollama` for Node": ("Programs that X-ray sees through", "tests/clients/package-lock.json", "ollama"),
     "OpenTelemetry SDK": ("Telemetry", "requirements-dev.lock", "opentelemetry-sdk"),
     "Phoenix": ("Telemetry", "requirements-phoenix.lock", "arize-phoenix"),
 }
@@ -56,51 +73,38 @@ CLIENTS: dict[str, tuple[str, str, str]] = {
 
 
 def compatibility_page() -> str:
-    """Return the page.
-
-    Raises:
-        ValueError: a test names a client or a feature that is in no table.
-    """
-    proved = _proved()
+    """Return the page."""
+    results: dict[str, Result] = json.loads(RESULTS.read_text())
     parts = [
         "# Compatibility",
-        "Each mark is a test with the real software, in the version that stands here: with `make test`, or, for what\n"
-        "pulls in much, with `make test-compat`. An empty cell is not tested, or does not apply.",
+        "Each mark is a test with the real software that passed in the version that stands here, when\n"
+        "`make test-compat` was run last. An empty cell is not tested, or does not apply.",
     ]
     for kind, (about, features) in KINDS.items():
         head = ["", "version", *features]
         rows = [
-            [name, _version(lock, package), *("✓" if feature in proved[name] else "" for feature in features)]
-            for name, (own, lock, package) in CLIENTS.items()
-            if own == kind and name in proved
+            [name, result["version"], *(SHOWN.get(result["features"].get(feature, ""), "") for feature in features)]
+            for name, (own, _, _) in CLIENTS.items()
+            if own == kind and (result := results.get(name))
         ]
         lines = [head, ["---"] * len(head), *rows]
         parts += [f"## {kind}", about, "\n".join(f"| {' | '.join(line)} |" for line in lines)]
     return "\n\n".join(parts) + "\n"
 
 
-def _proved() -> dict[str, set[str]]:
-    found: dict[str, set[str]] = {}
-    for path in sorted((ROOT / "tests").rglob("test_*.py")):
-        if "node_modules" in path.parts:
-            continue
-        for name, *features in _marks(path):
-            if name not in CLIENTS or not set(features) <= set(KINDS[CLIENTS[name][0]][1]):
-                raise ValueError(f"{path.relative_to(ROOT)}: docs/compatibility.py knows no {name}: {features}")
-            found.setdefault(name, set()).update(features)
-    return found
+def check_mark(name: str, *features: str) -> None:
+    """Make sure that what a test says it proves has a place on the page.
+
+    Raises:
+        ValueError: the client or a feature is in no table.
+    """
+    if name not in CLIENTS or not set(features) <= set(KINDS[CLIENTS[name][0]][1]):
+        raise ValueError(f"docs/compatibility.py knows no {name}: {', '.join(features)}")
 
 
-def _marks(path: Path) -> Iterator[list[str]]:
-    text = path.read_text()
-    if "mark.client" not in text:
-        return
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.Call) and ast.unparse(node.func) == "pytest.mark.client":
-            yield [str(ast.literal_eval(argument)) for argument in node.args]
-
-
-def _version(lock: str, package: str) -> str:
+def version_of(name: str) -> str:
+    """Return the version of a client that the locks name."""
+    _, lock, package = CLIENTS[name]
     text = (ROOT / lock).read_text()
     if lock.endswith(".json"):
         return str(json.loads(text)["packages"][f"node_modules/{package}"]["version"])

@@ -5,6 +5,10 @@ import os
 import pytest
 from hypothesis import settings
 
+from client_results import pytest_itemcollected, pytest_runtest_logreport, pytest_sessionfinish
+
+__all__ = ["pytest_itemcollected", "pytest_runtest_logreport", "pytest_sessionfinish"]
+
 # Agent programs of other makers take a gigabyte: `make test-compat` installs them and runs these.
 collect_ignore = [] if "WINDOWPANE_COMPAT" in os.environ else ["compat"]
 

@@ -40,6 +40,7 @@ Client = Callable[[str], Awaitable[Any]]
 class Case:
     """A real client's call, and how its provider answers."""
 
+    by: str
     client: Client
     answer: Callable[[WireReply], Answer]
 
@@ -130,21 +131,24 @@ async def _gemini_stream(url: str) -> Any:
 
 
 CASES = {
-    "chat": Case(_chat, openai_chat.document),
-    "chat, streamed": Case(_chat_stream, openai_chat.answer),
-    "chat, streamed, without asyncio": Case(_chat_sync, openai_chat.answer),
-    "responses": Case(_responses, openai_responses.document),
-    "responses, streamed": Case(_responses_stream, openai_responses.answer),
-    "messages": Case(_messages, anthropic_messages.document),
-    "messages, streamed": Case(_messages_stream, anthropic_messages.answer),
-    "messages, without asyncio": Case(_messages_sync, anthropic_messages.document),
-    "gemini": Case(_gemini, google_gemini.document),
-    "gemini, streamed": Case(_gemini_stream, google_gemini.answer),
+    "chat": Case("`openai` for Python", _chat, openai_chat.document),
+    "chat, streamed": Case("`openai` for Python", _chat_stream, openai_chat.answer),
+    "chat, streamed, without asyncio": Case("`openai` for Python", _chat_sync, openai_chat.answer),
+    "responses": Case("`openai` for Python", _responses, openai_responses.document),
+    "responses, streamed": Case("`openai` for Python", _responses_stream, openai_responses.answer),
+    "messages": Case("`anthropic`", _messages, anthropic_messages.document),
+    "messages, streamed": Case("`anthropic`", _messages_stream, anthropic_messages.answer),
+    "messages, without asyncio": Case("`anthropic`", _messages_sync, anthropic_messages.document),
+    "gemini": Case("`google-genai`", _gemini, google_gemini.document),
+    "gemini, streamed": Case("`google-genai`", _gemini_stream, google_gemini.answer),
 }
 
 
 @pytest.mark.filterwarnings("ignore:invalid escape sequence:DeprecationWarning")  # compiling google-genai
-@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+@pytest.mark.parametrize(
+    "case",
+    [pytest.param(case, id=name, marks=pytest.mark.client(case.by, "same bytes")) for name, case in CASES.items()],
+)
 async def test_a_real_client_sends_and_gets_the_same_with_and_without_the_proxy(world: World, case: Case) -> None:
     answer = case.answer(REPLY)
     async with running(answer, answer) as server, xray(world, _upstreams(server)) as proxy:
@@ -168,6 +172,8 @@ async def test_a_real_client_sends_and_gets_the_same_with_and_without_the_proxy(
     ]
 
 
+@pytest.mark.client("`openai` for Node", "same bytes")
+@pytest.mark.client("`ollama` for Node", "same bytes")
 async def test_the_node_clients_of_openai_and_ollama_see_no_difference(world: World) -> None:
     answers = [
         openai_chat.document(REPLY),

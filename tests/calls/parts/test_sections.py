@@ -91,6 +91,16 @@ def test_programs_enclose_their_notes_in_different_ways(text: str, sections: lis
     assert [(kind, name) for kind, name, _ in told(text, "user")] == sections
 
 
+def test_a_heading_that_names_a_file_begins_what_the_file_says() -> None:
+    text = "You help.\n# Workspace AGENTS.md\nBe brief.\n# Workspace\n/home/me\n"
+
+    assert told(text, "system") == [
+        ("system", "introduction", "You help.\n"),
+        ("instructions", "Workspace AGENTS.md", "# Workspace AGENTS.md\nBe brief.\n"),
+        ("environment", "Workspace", "# Workspace\n/home/me\n"),
+    ]
+
+
 def test_a_result_is_one_section_apart_from_reminders_in_it() -> None:
     text = "# A file\n<env>\nx\n</env>\n<system-reminder>\nMind the gap.\n</system-reminder>\n"
 

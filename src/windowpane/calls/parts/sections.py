@@ -72,6 +72,7 @@ _LEADS: tuple[tuple[re.Pattern[str], SentKind, str], ...] = (
     (re.compile(r"\btools?\b", re.IGNORECASE), "system", "list of tools"),
 )
 _TITLES: tuple[tuple[re.Pattern[str], SentKind], ...] = (
+    (re.compile(r"[\w-]\.mdc?$"), "instructions"),
     (re.compile(r"\bMCP\b", re.IGNORECASE), "mcp"),
     (re.compile(r"\bskills\b", re.IGNORECASE), "skills"),
     (re.compile(r"^(environment|git ?status|workspace)\b", re.IGNORECASE), "environment"),
