@@ -99,3 +99,19 @@ async def test_a_page_of_sessions_that_this_worker_knows_is_one_statement(tmp_pa
     assert [listed.id for listed in page.sessions] == created[::-1]
     assert page.sessions[-1] == state
     assert len(own) == 1
+
+
+async def test_a_page_of_sessions_that_this_worker_has_never_seen_is_two_statements(
+    tmp_path: Path, asked: list[str]
+) -> None:
+    place = fresh_database()
+    async with World(tmp_path / "agents", store=PostgresStore(place)).engine() as engine:
+        created = [(await engine.sessions.create()).id for _ in range(5)]
+        states = [await engine.sessions.get(session) for session in created]
+    async with World(tmp_path / "agents", store=PostgresStore(place)).engine() as engine:
+        asked.clear()
+        page = await engine.sessions.list()
+        own = [one for one in asked if one not in ("wake", "look", "listen")]
+
+    assert page.sessions == tuple(states[::-1])
+    assert len(own) == 2

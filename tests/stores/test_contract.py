@@ -21,7 +21,7 @@ from windowpane.errors import (
     StoreUnavailableError,
 )
 from windowpane.stores.append import OriginalTimes
-from windowpane.stores.base import Cost, SessionRow, Snapshot, Store
+from windowpane.stores.base import Cost, SessionRow, Snapshot, Store, Tail
 
 pytestmark = pytest.mark.anyio
 
@@ -798,3 +798,35 @@ async def test_a_store_that_can_be_written_says_so_and_nothing_changes(store: St
     await store.check_writable()
 
     assert (await store.read(session), await store.sessions()) == before
+
+
+async def test_the_ends_of_several_logs_are_what_comes_after_a_place_or_after_the_snapshot(store: Store) -> None:
+    fresh, snapped, known, gone = [await begin(store) for _ in range(4)]
+    for session in (snapped, known):
+        await store.append(session, [said("two"), said("three")])
+    await store.put_snapshot(snapped, Snapshot(2, b"{}"))
+    await store.put_snapshot(known, Snapshot(2, b"{}"))
+    await store.delete(gone)
+
+    ends = await store.tails({fresh: None, snapped: None, known: 1, gone: None, NOBODY: 5})
+
+    assert ends == {
+        fresh: Tail(None, await store.read(fresh)),
+        snapped: Tail(Snapshot(2, b"{}"), await store.read(snapped, after=2)),
+        known: Tail(None, await store.read(known, after=1)),
+    }
+    assert await store.tails({known: 3}) == {known: Tail(None, [])}
+    assert await store.tails({}) == {}
+    await store.erase(snapped, [3])
+    assert await store.tails({snapped: None}) == {snapped: Tail(None, await store.read(snapped))}
+
+
+async def test_a_key_goes_with_its_session(store: Store) -> None:
+    session = await begin(store)
+    await store.append(session, [said("once")], key="k")
+    assert await store.delete_idle(await store.row(session))
+
+    await store.append(session, [created()], expected_seq=0)
+    again = await store.append(session, [said("another one")], key="k")
+
+    assert (again.repeated, contents(await store.read(session))) == (False, ["another one"])

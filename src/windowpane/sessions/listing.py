@@ -1,12 +1,10 @@
 """Pages of a store's sessions, last used first. It needs a store alone, so that a command can list them at once."""
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 
 from windowpane.context.ids import SessionId
 from windowpane.context.session import SessionState
-from windowpane.errors import SessionNotFoundError
 from windowpane.stores.sessions import Sessions
 
 
@@ -35,9 +33,6 @@ async def list_these(
     stand: Mapping[SessionId, int] | None = None,
 ) -> SessionList:
     """Return sessions of a page whose next has this cursor. `stand` is where their logs were just seen to stand."""
-    found: list[SessionState] = []
-    for session_id in session_ids:
-        # A session may be deleted while the list is being read.
-        with suppress(SessionNotFoundError):
-            found.append(await states.glance(session_id, at=stand.get(session_id) if stand else None))
-    return SessionList(tuple(found), cursor)
+    # A session may be deleted while the list is being read.
+    found = await states.glance_at(session_ids, stand)
+    return SessionList(tuple(found[session_id] for session_id in session_ids if session_id in found), cursor)

@@ -7,7 +7,7 @@ from typing import Self
 from windowpane.context.events import Recorded
 from windowpane.context.ids import BlobHash, SessionId
 from windowpane.stores.append import Append
-from windowpane.stores.base import Appended, Cost, SessionPage, SessionRow, Snapshot, Store
+from windowpane.stores.base import Appended, Cost, SessionPage, SessionRow, Snapshot, Store, Tail
 
 
 class StoreAround(Store):
@@ -31,6 +31,10 @@ class StoreAround(Store):
     async def read(self, session_id: SessionId, *, after: int = 0, limit: int | None = None) -> list[Recorded]:
         """See `Store.read`."""
         return await self.inner.read(session_id, after=after, limit=limit)
+
+    async def tails(self, after: Mapping[SessionId, int | None]) -> dict[SessionId, Tail]:
+        """See `Store.tails`."""
+        return await self.inner.tails(after)
 
     async def row(self, session_id: SessionId) -> SessionRow:
         """See `Store.row`."""

@@ -7,6 +7,7 @@ suite (`tests/stores/`) runs against every store.
 """
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from functools import partial
@@ -17,7 +18,7 @@ import anyio.to_thread
 from windowpane.bus.base import Bus
 from windowpane.context.events import Event, Recorded
 from windowpane.context.ids import BlobHash, SessionId
-from windowpane.errors import BlobNotFoundError
+from windowpane.errors import BlobNotFoundError, SessionNotFoundError
 from windowpane.stores.append import Append, Appended, OriginalTimes, TakeLease, checked_append
 from windowpane.stores.finding import TextIndex
 
@@ -48,6 +49,14 @@ class Snapshot:
 
     seq: int
     body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Tail:
+    """The end of a log: the events after some place, and the snapshot that stands there, if one does."""
+
+    snapshot: Snapshot | None
+    events: list[Recorded]
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +171,19 @@ class Store(Protocol):
             SessionNotFoundError: no such session.
         """
         ...
+
+    async def tails(self, after: Mapping[SessionId, int | None]) -> dict[SessionId, Tail]:
+        """Return the ends of several logs: what comes after a number, or, with None, after the session's snapshot.
+
+        What was erased meanwhile is in neither. A session that does not exist is left out.
+        """
+        found: dict[SessionId, Tail] = {}
+        for session_id, seq in after.items():
+            with suppress(SessionNotFoundError):
+                snapshot = await self.snapshot(session_id) if seq is None else None
+                start = snapshot.seq if snapshot is not None else seq or 0
+                found[session_id] = Tail(snapshot, await self.read(session_id, after=start))
+        return found
 
     async def row(self, session_id: SessionId) -> SessionRow:
         """Return what is known about a session without reading its log.

@@ -22,7 +22,7 @@ from windowpane.context.ids import BlobHash, SessionId, new_holder_id
 from windowpane.errors import InvalidSettingError, SessionNotFoundError, WindowpaneError
 from windowpane.remarks import get_logger
 from windowpane.stores.append import Append
-from windowpane.stores.base import Appended, Cost, SessionPage, SessionRow, Snapshot, Store
+from windowpane.stores.base import Appended, Cost, SessionPage, SessionRow, Snapshot, Store, Tail
 from windowpane.stores.cursor import cursor_before, list_position
 from windowpane.stores.detect import refuse_sealed
 from windowpane.stores.session_copy import copy_new_session, copy_session, find_row
@@ -121,6 +121,10 @@ class ExpiringStore(Store):
     async def read(self, session_id: SessionId, *, after: int = 0, limit: int | None = None) -> list[Recorded]:
         """Return the events after a sequence number, in order; see `Store.read`."""
         return await self._or_restored(session_id, lambda: self._store.read(session_id, after=after, limit=limit))
+
+    async def tails(self, after: Mapping[SessionId, int | None]) -> dict[SessionId, Tail]:
+        """Return the ends of several logs; see `Store.tails`. Those that are archived are not among them."""
+        return await self._store.tails(after)
 
     async def row(self, session_id: SessionId) -> SessionRow:
         """Return what is known about a session without reading its log; see `Store.row`."""

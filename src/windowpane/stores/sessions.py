@@ -77,22 +77,45 @@ class Sessions:
         """
         return None if session_id in self._erasing else self._states.get(session_id)
 
-    async def glance(self, session_id: SessionId, *, at: int | None = None) -> SessionState:
+    async def glance(self, session_id: SessionId) -> SessionState:
         """Return the session's state as of now, for a list of sessions: it is not used by that.
-
-        `at` is where the log was just seen to stand: a state that stands there too is not read again.
 
         Raises:
             SessionNotFoundError: no such session.
         """
-        if (kept := self._states.get(session_id)) is not None and kept.seq == at:
-            return kept
-        known = kept or await self._from_snapshot(session_id)
+        known = self._states.get(session_id) or await self._from_snapshot(session_id)
         try:
             news = await self.store.read(session_id, after=known.seq if known else 0)
         except StoreRolledBackError:
             self.forget(session_id)
             raise
+        return self._folded(session_id, news, known)
+
+    async def glance_at(
+        self, session_ids: Sequence[SessionId], stand: Mapping[SessionId, int] | None = None
+    ) -> dict[SessionId, SessionState]:
+        """Return the states of those of these sessions that exist, as `glance` does, with one look at the store.
+
+        `stand` is where their logs were just seen to stand: a state that stands there too is not read again.
+        """
+        known = {session_id: self._states.get(session_id) for session_id in session_ids}
+        states = {each.id: each for each in known.values() if each and stand and stand.get(each.id) == each.seq}
+        behind = {name: each and each.seq for name, each in known.items() if name not in states}
+        try:
+            tails = await self.store.tails(behind) if behind else {}
+        except StoreRolledBackError as error:
+            self.forget(SessionId(error.session_id))
+            raise
+        for session_id, tail in tails.items():
+            before = known[session_id] or (tail.snapshot and self._decoded(session_id, tail.snapshot))
+            if before is None and tail.snapshot is not None:
+                # The snapshot cannot be read, so the whole log is.
+                states[session_id] = await self.glance(session_id)
+            else:
+                states[session_id] = self._folded(session_id, tail.events, before)
+        return states
+
+    def _folded(self, session_id: SessionId, news: Sequence[Recorded], known: SessionState | None) -> SessionState:
         if any(isinstance(entry.event, HistoryCleared | MessageRemoved | FetchedCleared) for entry in news):
             # The worker that said so may have been killed before it had erased the texts.
             self._erasing.add(session_id)
@@ -202,8 +225,9 @@ class Sessions:
 
     async def _from_snapshot(self, session_id: SessionId) -> SessionState | None:
         snapshot = await self.store.snapshot(session_id)
-        if snapshot is None:
-            return None
+        return snapshot and self._decoded(session_id, snapshot)
+
+    def _decoded(self, session_id: SessionId, snapshot: Snapshot) -> SessionState | None:
         try:
             state = decode_state(snapshot.body)
         except ValidationError:

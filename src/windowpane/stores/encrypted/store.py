@@ -32,7 +32,7 @@ from windowpane.errors import (
 )
 from windowpane.remarks import get_logger
 from windowpane.stores.append import Append, check_name
-from windowpane.stores.base import Appended, Cost, SessionPage, SessionRow, Snapshot, Store
+from windowpane.stores.base import Appended, Cost, SessionPage, SessionRow, Snapshot, Store, Tail
 from windowpane.stores.codec import decode_event
 from windowpane.stores.encrypted.keys import DamagedSealError, DataKey, KeyRing
 from windowpane.stores.encrypted.sealing import (
@@ -145,6 +145,18 @@ class EncryptedStore(Store):
         """Return the events after a sequence number, in order; see `Store.read`."""
         return await self._opened(session_id, await self.inner.read(session_id, after=after, limit=limit))
 
+    async def tails(self, after: Mapping[SessionId, int | None]) -> dict[SessionId, Tail]:
+        """Return the ends of several logs; see `Store.tails`."""
+        found: dict[SessionId, Tail] = {}
+        for session_id, tail in (await self.inner.tails(after)).items():
+            with suppress(SessionNotFoundError):
+                snapshot = tail.snapshot and await self._opened_snapshot(session_id, tail.snapshot)
+                if snapshot is None and tail.snapshot is not None:
+                    found[session_id] = Tail(None, await self.read(session_id))
+                else:
+                    found[session_id] = Tail(snapshot, await self._opened(session_id, tail.events))
+        return found
+
     async def row(self, session_id: SessionId) -> SessionRow:
         """Return what is known about a session without reading its log; see `Store.row`."""
         return await self.inner.row(session_id)
@@ -229,8 +241,9 @@ class EncryptedStore(Store):
     async def snapshot(self, session_id: SessionId) -> Snapshot | None:
         """Return the latest folded state, or None; see `Store.snapshot`. A damaged one is none: the log has all."""
         found = await self.inner.snapshot(session_id)
-        if found is None:
-            return None
+        return found and await self._opened_snapshot(session_id, found)
+
+    async def _opened_snapshot(self, session_id: SessionId, found: Snapshot) -> Snapshot | None:
         key_id = found.body.partition(b".")[0].decode("ascii", "replace")
         try:
             keys = await self._data_keys(session_id, {key_id})

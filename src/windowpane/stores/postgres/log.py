@@ -10,7 +10,7 @@ from typing import Literal
 
 from windowpane.context.events import Erased, Recorded
 from windowpane.context.ids import BlobHash, SessionId
-from windowpane.stores.base import COSTS_KEPT, Cost, SessionPage, SessionRow, Snapshot
+from windowpane.stores.base import COSTS_KEPT, Cost, SessionPage, SessionRow, Snapshot, Tail
 from windowpane.stores.clock import from_us, to_us
 from windowpane.stores.codec import decode_event
 from windowpane.stores.cursor import ListPosition, page
@@ -57,6 +57,34 @@ async def read(db: DriverConnection, session_id: SessionId, after: int, limit: i
         for seq, at, body in found
         if seq is not None
     ]
+
+
+async def tails(db: DriverConnection, after: Mapping[SessionId, int | None]) -> dict[SessionId, Tail]:
+    """Return the ends of several logs."""
+    # Every session has a row of its own, with the snapshot if one is wanted and there is one; events come after it.
+    found: list[tuple[str, int | None, datetime | None, str | None, int | None, bytes | None]] = await db.fetch(
+        """WITH known AS (
+               SELECT session.id, snapshot.seq, snapshot.body, coalesce(given.seq::bigint, snapshot.seq, 0) AS start
+               FROM unnest($1::text[], $2::text[]) AS given (id, seq) JOIN windowpane.session USING (id)
+               LEFT JOIN windowpane.snapshot ON snapshot.session = session.id AND given.seq IS NULL
+           )
+           SELECT id, NULL AS seq, NULL AS at, NULL AS body, seq AS of_snapshot, body AS snapshot FROM known
+           UNION ALL SELECT id, event.seq, event.at, event.body, NULL, NULL
+           FROM known JOIN windowpane.event ON event.session = id AND event.seq > start
+           ORDER BY id, seq NULLS FIRST""",
+        [name_in_sql(session_id) for session_id in after],
+        # As text: the driver asks the server about other lists before it sends the first.
+        [None if seq is None else str(within_bigint(seq)) for seq in after.values()],
+    )
+    ends: dict[SessionId, Tail] = {}
+    for name, seq, at, body, of_snapshot, kept in found:
+        session_id = SessionId(name_from_sql(name))
+        if seq is None or at is None:
+            snapshot = None if of_snapshot is None or kept is None else Snapshot(of_snapshot, unpack(kept))
+            ends[session_id] = Tail(snapshot, [])
+        else:
+            ends[session_id].events.append(Recorded(seq, at, Erased() if body is None else decode_event(body)))
+    return ends
 
 
 async def now(db: DriverConnection) -> datetime:

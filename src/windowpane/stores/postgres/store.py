@@ -19,7 +19,7 @@ from windowpane.context.events import Recorded
 from windowpane.context.ids import BlobHash, SessionId
 from windowpane.errors import LeaseLostError, SessionNotFoundError, StoreUnavailableError
 from windowpane.stores.append import Append, check_name
-from windowpane.stores.base import Appended, Cost, SessionPage, SessionRow, Snapshot, Store
+from windowpane.stores.base import Appended, Cost, SessionPage, SessionRow, Snapshot, Store, Tail
 from windowpane.stores.cursor import check_limit, parse_cursor
 from windowpane.stores.postgres import log
 from windowpane.stores.postgres.bus import PostgresBus
@@ -97,6 +97,10 @@ class PostgresStore(Store):
         """Return the events after a sequence number, in order; see `Store.read`."""
         check_limit(limit)
         return _of(session_id, await self._run(lambda db: log.read(db, session_id, after, limit), session_id))
+
+    async def tails(self, after: Mapping[SessionId, int | None]) -> dict[SessionId, Tail]:
+        """Return the ends of several logs; see `Store.tails`. It is one statement."""
+        return await self._run(lambda db: log.tails(db, after), *after)
 
     async def row(self, session_id: SessionId) -> SessionRow:
         """Return what is known about a session without reading its log; see `Store.row`."""
