@@ -6,7 +6,7 @@ of the answer that look like the end of one are not taken for it.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -23,11 +23,14 @@ MOST_BYTES = 16 * 1024 * 1024
 UNFINISHED = "the stream ended before the answer did"
 """Why a call is cut whose connection ended well."""
 
-_TELLING = re.compile(
-    rb'usage|eval_count|"(?:finish_reason|finishReason|stop_reason)":\s*"|"error":\s*[{"]|"done":\s*true'
-    rb'|"type":\s*"(?:error|message_start|message_stop|response\.(?:created|completed|incomplete|failed))"'
-)
-"""An event without any of these says nothing but a piece of the answer. With one of them it is read."""
+_TELLING = (b'"usage"', b"eval_count", b"eason", b'"error"', b'"done"', b'"message_st', b'"response":', b"[DONE]")
+"""A line without any of these says nothing but a piece of the answer. With one of them it is read."""
+
+_RUNNING_COUNT = b'"usageMetadata"'
+"""Google counts in every event. The last one tells it, or the one before where that broke off."""
+
+_NOTHING = ((b'"usage":null', b'"u":0'), (b'"finish_reason":null', b'"f":0'))
+"""What OpenAI says in every event, and how it is passed over. In a text its quotation marks would be escaped."""
 
 _CLOSING = frozenset(("message_stop", "response.completed", "response.incomplete", "response.failed"))
 _WORD = re.compile(r"[\w.-]{1,60}")
@@ -87,8 +90,8 @@ def read_answer_bytes(body: bytes) -> tuple[Usage | None, AnswerEnd]:
         is_line = whole[0].get("done") is False
         error = next((kind for each in whole if (kind := _error_in(each))), "")
         return usage_in(whole), AnswerEnd(is_line, not is_line, not is_line, error)
-    lines = [line.removeprefix(b"data:").strip() for line in body.splitlines()]
-    events = list(_events(lines))
+    lines = _telling_lines(body)
+    events = [event for line in lines for event in objects(line)]
     return usage_in(events), _end_of(events, done=b"[DONE]" in lines)
 
 
@@ -100,13 +103,32 @@ def usage_in(documents: Iterable[Mapping[str, Any]]) -> Usage | None:
     return found
 
 
-def _events(lines: Iterable[bytes]) -> Iterator[Mapping[str, Any]]:
-    """Yield the events of a stream that say more than a piece of the answer; of the others the first."""
-    first = True
-    for line in lines:
-        if line[:1] == b"{" and (first or _TELLING.search(line)):
-            first = False
-            yield from objects(line)
+def _telling_lines(body: bytes) -> list[bytes]:
+    """Return what the lines of a stream say that are more than a piece of the answer; of the others the first.
+
+    They are searched for in all of it at once: long answers have thousands of lines.
+    """
+    body = body.replace(b"\r", b"\n")
+    for said, passed_over in _NOTHING:
+        body = body.replace(said, passed_over)
+    ends: dict[int, int] = {}
+
+    def take(at: int) -> int:
+        """Take the line in which this place is, and return where it ends."""
+        newline = body.find(b"\n", at)
+        start, end = body.rfind(b"\n", 0, at) + 1, len(body) if newline < 0 else newline
+        ends[start] = end
+        return end
+
+    for mark in _TELLING:
+        at = body.find(mark)
+        while at >= 0:
+            at = body.find(mark, take(at))
+    first, last = body.find(b"{"), body.rfind(_RUNNING_COUNT)
+    for at in (first, last, body.rfind(_RUNNING_COUNT, 0, max(last, 0))):
+        if at >= 0:
+            take(at)
+    return [body[start:end].removeprefix(b"data:").strip() for start, end in sorted(ends.items())]
 
 
 def _end_of(events: Iterable[Mapping[str, Any]], *, done: bool) -> AnswerEnd:
