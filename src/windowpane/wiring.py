@@ -91,8 +91,11 @@ def open_engine(
 
 def load_everything() -> None:
     """Import now what would otherwise be imported while the first message waits: a server has the time for it."""
+    from windowpane.stores import codec
+
     for name in ("models.provider", "tools.mcp"):
         import_module(f"windowpane.{name}")
+    codec.load()
     # What was imported stays: to look through it for garbage again and again is a twentieth of every turn.
     gc.freeze()
 

@@ -7,6 +7,7 @@ the texts live with the agent, and, once sent, in blobs named by their content h
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Literal, Self
 
 from windowpane.context.identity_cache import cached_by_identity
@@ -27,6 +28,9 @@ DEFAULT_PRIORITY = 500
 
 BUILT_IN_SERVER = "windowpane"
 """The server of the tools that Windowpane itself brings. No other server can have this name."""
+
+KEPT_REFS = 65_536
+"""How many names are kept as they are. Each turn asks several times for the name of every item."""
 
 CLIENT_SERVER = "client"
 """The server of the tools that a client sends with a message and runs itself. No other can have this name."""
@@ -53,16 +57,19 @@ class ItemRef:
         return (self.type, self.server or "", self.name)
 
 
+@lru_cache(maxsize=KEPT_REFS)
 def rule_ref(name: str) -> ItemRef:
     """Return the name of a rule."""
     return ItemRef("rule", name)
 
 
+@lru_cache(maxsize=KEPT_REFS)
 def reference_ref(name: str) -> ItemRef:
     """Return the name of a reference."""
     return ItemRef("reference", name)
 
 
+@lru_cache(maxsize=KEPT_REFS)
 def tool_ref(server: str, name: str) -> ItemRef:
     """Return the name of a tool."""
     return ItemRef("tool", name, server)
