@@ -148,8 +148,7 @@ async def build_request(
             *found.notes,
             *_unknown(agent, turn.message),
             *recollection.degraded,
-            *_again(smaller),
-            *report_notes(session, settings.model),
+            *_by_model(settings, session, smaller),
         ),
         catalog=catalog.name,
         message_count=session.message_count - 1,
@@ -210,8 +209,9 @@ def _mentioned(agent: Agent, session: SessionState, message: str) -> list[Event]
     return [ItemAdded(item=SessionItem(ref, "manual"), actor="user") for ref in found]
 
 
-def _again(smaller: SmallerWindow | None) -> tuple[str, ...]:
-    return (BUILT_AGAIN,) if smaller else ()
+def _by_model(settings: CallSettings, session: SessionState, smaller: SmallerWindow | None) -> tuple[str, ...]:
+    """Return notes on what the model refused or reported."""
+    return (*((BUILT_AGAIN,) if smaller else ()), *report_notes(session, settings.model))
 
 
 def _unknown(agent: Agent, message: str) -> list[str]:
