@@ -158,8 +158,8 @@ async def _chunks(reader: asyncio.StreamReader) -> AsyncGenerator[bytes]:
 def _document(raw: bytes) -> Any:
     try:
         return json.loads(raw)
-    except ValueError:
-        # Nothing, or a compressed body.
+    except (ValueError, RecursionError):
+        # Nothing, a compressed body, or one that is nested too deeply.
         return None
 
 

@@ -158,9 +158,23 @@ async def test_what_has_no_room_to_wait_passes_and_is_counted_as_lost(world: Wor
     assert (dict(proxy.app.recorder.room.lost), proxy.app.recorder.room.held_bytes) == ({"full": 2}, 0)
 
 
-@pytest.mark.parametrize(
-    "body", [b"", b"not JSON", b'{"messages": 7, "tools": "x"}', b"[]", b'{"messages": [{"content": [null]}]}']
-)
+HOSTILE = {
+    "nothing": b"",
+    "no JSON": b"not JSON",
+    "other types": b'{"messages": 7, "tools": "x"}',
+    "a list": b"[]",
+    "no block": b'{"messages": [{"content": [null]}]}',
+    "deep lists": b'{"model":"m","messages":' + b"[" * 100_000 + b"]" * 100_000 + b"}",
+    "deep objects": b'{"messages":[{"role":"user","content":' + b'{"a":' * 50_000 + b"1" + b"}" * 50_000 + b"}]}",
+    "no UTF-8": b'{"model":"m","messages":[{"role":"user","content":"\xff\xed\xa0\x80"}]}',
+    "half a character": b'{"model":"m\\u0000","messages":[{"role":"user","content":"\\ud800 \\u0000"}]}',
+    "no number": b'{"model":"m","temperature":NaN,"max_tokens":1e999,"messages":[{"role":"user","content":"Hi"}]}',
+    "names twice": b'{"model":"a","model":"b","messages":[],"messages":[{"role":"user","content":"Hi"}]}',
+    "a byte order mark": b'\xef\xbb\xbf{"model":"m","messages":[{"role":"user","content":"Hi"}]}',
+}
+
+
+@pytest.mark.parametrize("body", HOSTILE.values(), ids=HOSTILE)
 async def test_a_request_that_makes_no_sense_passes_and_is_kept_as_it_is(world: World, body: bytes) -> None:
     nonsense = Answer((b'data: {"choices": 3}\n\ndata: {"choices": [{"delta": 7}]}\n\n\xff',))
     async with running(nonsense) as server, xray(world, server.url) as proxy:
@@ -168,7 +182,9 @@ async def test_a_request_that_makes_no_sense_passes_and_is_kept_as_it_is(world: 
         (session,) = await proxy.sessions()
         (call,) = await proxy.engine.calls.of_session(session)
         wire = await proxy.engine.calls.wire(session, call)
+        report = await proxy.pane.sessions.xray(session)
 
+    assert (report.last, proxy.app.recorder.room.lost.total()) == (1, 0)
     assert answer == (200, b"".join(step for step in nonsense.steps if isinstance(step, bytes)), "")
     assert wire is not None
     assert (server.asked[0].raw, wire.body) == (body or json.dumps(ASKED).encode(), body or json.dumps(ASKED).encode())

@@ -13,13 +13,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from windowpane.errors import RecordedSessionError
+from windowpane.stores.base import Store
 from windowpane.stores.memory import MemoryStore
+from windowpane.stores.sqlite.store import SQLiteStore
 from windowpane.testing import World
 from windowpane.xray.importing.files import read_file
 from windowpane.xray.importing.otlp import spans_of
 from windowpane.xray.importing.spans import sessions_of_spans
 from windowpane.xray.importing.told import ToldSession
-from windowpane.xray.importing.writer import Importer
+from windowpane.xray.importing.writer import ImportedSession, Importer
 from xray.importing import logs
 
 SAMPLES: tuple[list[Any], ...] = (
@@ -103,6 +105,28 @@ def test_spans_with_odd_attributes_are_read_as_far_as_they_go(attributes: dict[s
     span = {"traceId": "a", "spanId": "b", "attributes": told, **times}
 
     anyio.run(_twice, sessions_of_spans(spans_of({"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]})))
+
+
+async def test_what_several_imports_bring_at_once_counts_once(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in [*logs.claude_old(), *logs.claude_more()]))
+    (told,) = read_file(path).sessions
+    done: list[ImportedSession] = []
+
+    async def write(store: Store) -> None:
+        done.append(await Importer(store, "local").write(told))
+
+    async with (
+        SQLiteStore(tmp_path / "data.db") as one,
+        SQLiteStore(tmp_path / "data.db") as other,
+        anyio.create_task_group() as tasks,
+    ):
+        for store in (one, other, one, other):
+            tasks.start_soon(write, store)
+
+    new, *again = sorted(done, key=lambda imported: imported.known)
+    assert (new.calls, new.known) == (len(told.calls), 0)
+    assert [(imported.id, imported.calls, imported.known) for imported in again] == [(new.id, 0, new.calls)] * 3
 
 
 async def test_an_imported_session_brings_no_permission_and_cannot_be_answered(world: World, tmp_path: Path) -> None:
