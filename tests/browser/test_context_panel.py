@@ -204,3 +204,17 @@ def test_the_panel_has_three_columns_where_there_is_room(desktop: Sight, place: 
     expect(group(view, "Tools").get_by_role("listitem").first).to_contain_text(re.compile(r"notes\.\s*•\s*list_notes"))
     desktop.shoot("panel-columns")
     desktop.check_access()
+
+
+def test_a_draft_tells_what_stays_in_the_prompt_from_earlier_turns(desktop: Sight, place: Place) -> None:
+    session = desk.at_desk(place, "Staying")
+    place.ask(session, "How are photos uploaded, how large may they be and how are they named?", "With the button.")
+    page = desktop.page
+    desktop.goto(f"/s/{session}")
+    page.get_by_role("textbox", name="Message", exact=True).fill("How does Gouda cheese ripen in a cellar?")
+    shown = panel(desktop)
+    shown.get_by_text("1 from earlier turns stays in the prompt").click()
+    stays = shown.get_by_role("list", name="From earlier turns").get_by_role("listitem")
+    expect(stays).to_contain_text("photo-rights")
+    expect(stays).to_contain_text("Here since turn 1")
+    expect(shown.get_by_text("would be left out")).to_have_count(0)

@@ -4,15 +4,16 @@ import { blocksOf, matchesIn, sameBefore } from './prompt.ts'
 const message = (part: string, content: string, more: object = {}) =>
   ({ role: 'system', part, name: '', content, tool_calls: [], tool_call_id: null, is_error: false, ...more }) as never
 const RULES = '# Rules\n\nFollow every rule.\n\n## tone\n\nBe kind.\n\n## not an item\n\n## style\n\nBe brief.'
-const SELECTED = '[[context 1]]\n# Rules\n\n## late\n\nLate.\n\n# References\n\n## tone\n\nOther.\n[[end 1]]'
+const SELECTED =
+  '[[context 1]]\n# Rules\n\n## late\n\nLate.\n\n# References\n\n## tone: How to sound\n\nOther.\n[[end 1]]'
 const context = {
   items: [
     { type: 'rule', name: 'tone', tokens: 5 },
     { type: 'rule', name: 'style', tokens: 6 },
     { type: 'rule', name: 'late', tokens: 7 },
-    { type: 'reference', name: 'tone', tokens: 8 },
     { type: 'tool', name: 'list', offered_name: 'notes__list', tokens: 9 },
   ],
+  carried: [{ type: 'reference', name: 'tone', tokens: 8 }],
   parts: [{ kind: 'core', name: 'core', tokens: 3 }],
 } as never
 const tools = [{ offered_name: 'notes__list', description: 'Lists.', parameters: {} }] as never
@@ -21,18 +22,18 @@ test('a prompt is cut into blocks of owners, and nothing of it is lost', () => {
   const messages = [
     message('core', 'You are Pane.', { name: 'core' }),
     message('rules', RULES),
-    message('selected', SELECTED),
+    message('selected', SELECTED, { name: 'turn 1' }),
   ]
   const blocks = blocksOf(messages, tools, context)
 
   expect(blocks.map(({ heading, group, tokens }) => [heading, group, tokens])).toEqual([
-    ['core', 'system', 3],
-    ['rules', 'rules', null],
+    ['Core', 'system', 3],
+    ['Rules', 'rules', null],
     ['tone', 'rules', 5],
     ['style', 'rules', 6],
-    ['selected · rules', 'rules', null],
+    ['Selected · turn 1 · rules', 'rules', null],
     ['late', 'rules', 7],
-    ['selected · references', 'references', null],
+    ['Selected · turn 1 · references', 'references', null],
     ['tone', 'references', 8],
     ['notes__list', 'tools', 9],
   ])
