@@ -23,7 +23,7 @@ from windowpane.context.ids import BlobHash, new_request_id
 from windowpane.context.items import Item, ItemRef, Tool
 from windowpane.context.messages import Message
 from windowpane.context.request import CallSettings, ReplyOptions, Request
-from windowpane.context.session import SessionState, named_links, open_turn
+from windowpane.context.session import OpenTurn, SessionState, named_links, open_turn
 from windowpane.fetch.base import SearchEngine
 from windowpane.memory.memory import Memory
 from windowpane.memory.recent import recent_messages
@@ -144,12 +144,7 @@ async def build_request(
         selection=selection,
         history=history,
         blocks=(*await _blocks(session, settings, file_texts), *map(recall_block, recollection.recalled)),
-        notes=(
-            *found.notes,
-            *_unknown(agent, turn.message),
-            *recollection.degraded,
-            *_by_model(settings, session, smaller),
-        ),
+        notes=(*found.notes, *_unknown(agent, turn), *recollection.degraded, *_told(settings, session, smaller)),
         catalog=catalog.name,
         message_count=session.message_count - 1,
         token_factor=smaller.factor if smaller else learned_factor(session, settings.model),
@@ -209,14 +204,14 @@ def _mentioned(agent: Agent, session: SessionState, message: str) -> list[Event]
     return [ItemAdded(item=SessionItem(ref, "manual"), actor="user") for ref in found]
 
 
-def _by_model(settings: CallSettings, session: SessionState, smaller: SmallerWindow | None) -> tuple[str, ...]:
+def _told(settings: CallSettings, session: SessionState, smaller: SmallerWindow | None) -> tuple[str, ...]:
     """Return notes on what the model refused or reported."""
     return (*((BUILT_AGAIN,) if smaller else ()), *report_notes(session, settings.model))
 
 
-def _unknown(agent: Agent, message: str) -> list[str]:
-    """Return notes on what a message mentions and the agent does not have."""
-    missing = (ref for ref in mentions(message) if item_of(agent, (), ref) is None)
+def _unknown(agent: Agent, turn: OpenTurn) -> list[str]:
+    """Return notes on what a turn's message mentions and the agent does not have."""
+    missing = (ref for ref in mentions(turn.message) if item_of(agent, (), ref) is None)
     return [f"@{ref} was mentioned, but the agent has no such {ref.type}" for ref in missing]
 
 
