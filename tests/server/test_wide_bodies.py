@@ -18,6 +18,7 @@ from server.place import new_session, problem, problem_in
 from windowpane.server.app import RESOURCES
 from windowpane.server.middleware.limits import MAX_VALUES, JsonValues
 from windowpane.server.parameters import FewFaults, RequestBody
+from windowpane.sessions.conversation import MAX_CLIENT_MESSAGES
 from windowpane.testing import World
 
 JSON = {"Content-Type": "application/json"}
@@ -73,6 +74,20 @@ async def test_a_text_full_of_brackets_is_one_value(client: httpx2.AsyncClient) 
     answered = await client.post(f"/api/sessions/{session}/messages", json={"content": text})
 
     assert answered.status_code == 200
+
+
+async def test_more_messages_than_a_conversation_has_are_refused(client: httpx2.AsyncClient) -> None:
+    said = [{"role": "user", "content": "Hi"}] * (MAX_CLIENT_MESSAGES + 1)
+
+    chat = await client.post("/v1/chat/completions", json={"model": "helper", "messages": said})
+    responses = await client.post("/v1/responses", json={"model": "helper", "input": said})
+    anthropic = await client.post(
+        "/anthropic/v1/messages", json={"model": "helper", "max_tokens": 10, "messages": said}
+    )
+
+    assert [chat.status_code, responses.status_code, anthropic.status_code] == [400] * 3
+    assert [chat.json()["error"]["param"], responses.json()["error"]["param"]] == ["messages", "input"]
+    assert "at most 10000 items" in anthropic.json()["error"]["message"]
 
 
 async def test_so_many_faults_that_nobody_reads_them_are_told_as_one(client: httpx2.AsyncClient) -> None:

@@ -30,6 +30,9 @@ from windowpane.text.tokens import count
 MAX_CLIENT_TOOLS = 1000
 """How many tools of its own a client may bring along."""
 
+MAX_CLIENT_MESSAGES = 10_000
+"""How many messages a client that keeps the conversation itself can send with a request."""
+
 MAX_MESSAGE_CHARACTERS = 1_000_000
 
 

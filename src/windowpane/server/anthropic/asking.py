@@ -14,7 +14,7 @@ from windowpane.server.openai.conversation import ClientMessage, ClientRequest, 
 from windowpane.server.openai.errors import UnsupportedError
 from windowpane.server.openai.files import from_base64
 from windowpane.server.parameters import RequestBody
-from windowpane.sessions.conversation import MAX_CLIENT_TOOLS
+from windowpane.sessions.conversation import MAX_CLIENT_MESSAGES, MAX_CLIENT_TOOLS
 
 FILE_BLOCKS = ("image", "document")
 
@@ -82,7 +82,7 @@ class CountRequest(RequestBody):
     model_config = ConfigDict(extra="allow", frozen=True)
 
     model: Annotated[str, Field(description="An agent's name.")]
-    messages: Annotated[list[AnthropicMessage], Field(min_length=1)]
+    messages: Annotated[list[AnthropicMessage], Field(min_length=1, max_length=MAX_CLIENT_MESSAGES)]
     system: str | list[ContentBlock] | None = None
     tools: Annotated[list[AnthropicTool], Field(max_length=MAX_CLIENT_TOOLS)] | None = None
     tool_choice: AnthropicToolChoice | None = None

@@ -20,7 +20,7 @@ from windowpane.server.openai.one_off import OnceSessions
 from windowpane.server.openai.reply import End, FinishReason, Heard, Text, hear
 from windowpane.server.openai.stream import DONE, data, first_of, until_gone
 from windowpane.server.sse import ByteStream
-from windowpane.sessions.conversation import MAX_CLIENT_TOOLS
+from windowpane.sessions.conversation import MAX_CLIENT_MESSAGES, MAX_CLIENT_TOOLS
 
 router = APIRouter(prefix="/v1", tags=["openai"], route_class=OpenAIRoute)
 
@@ -99,7 +99,7 @@ class ChatForm(BaseModel):
 class ChatRequest(asking.AnyRequest):
     """A conversation to be carried on by an agent. Parameters that have no effect here are taken and passed over."""
 
-    messages: Annotated[list[ChatMessage], Field(min_length=1)]
+    messages: Annotated[list[ChatMessage], Field(min_length=1, max_length=MAX_CLIENT_MESSAGES)]
     stream_options: StreamOptions | None = None
     tools: Annotated[list[ChatTool], Field(max_length=MAX_CLIENT_TOOLS)] | None = None
     max_tokens: Annotated[int | None, Field(ge=1, le=1_000_000)] = None

@@ -24,7 +24,7 @@ from windowpane.server.openai.one_off import OnceSessions
 from windowpane.server.openai.reply import End, Heard, Text, hear
 from windowpane.server.openai.stream import data, first_of, until_gone
 from windowpane.server.sse import ByteStream
-from windowpane.sessions.conversation import MAX_CLIENT_TOOLS
+from windowpane.sessions.conversation import MAX_CLIENT_MESSAGES, MAX_CLIENT_TOOLS
 
 router = APIRouter(prefix="/v1", tags=["openai"], route_class=OpenAIRoute)
 
@@ -94,7 +94,7 @@ class ReasoningOptions(BaseModel):
 class ResponseRequest(asking.AnyRequest):
     """Something to be answered by an agent. Parameters that have no effect here are taken and passed over."""
 
-    input: str | Annotated[list[Item], Field(min_length=1)]
+    input: str | Annotated[list[Item], Field(min_length=1, max_length=MAX_CLIENT_MESSAGES)]
     instructions: str | None = None
     tools: Annotated[list[ResponseTool], Field(max_length=MAX_CLIENT_TOOLS)] | None = None
     previous_response_id: Annotated[
