@@ -9,8 +9,10 @@ from typing import Any
 
 import anthropic
 import httpx2
+import openai
 import pytest
 from anthropic.types import MessageParam, ToolParam
+from pydantic import BaseModel
 
 from server.place import new_session, served
 from windowpane.callers import TokenFile
@@ -163,3 +165,43 @@ async def test_failures_have_anthropics_form_also_before_a_stream(world: World, 
     assert (nothing.status_code, nothing.json()["error"]["type"]) == (404, "not_found_error")
     assert isinstance(unknown.value.body, dict)
     assert known.content[0].to_dict() == {"type": "text", "text": "Hello."}
+
+
+class Weather(BaseModel):
+    """What an answer is to be."""
+
+    city: str
+    rain: bool
+
+
+@pytest.mark.client("Anthropic for Python", "chat")
+async def test_an_answer_follows_the_schema_that_a_client_sends(world: World) -> None:
+    world.says('{"city": "Oslo", "rain": true}')
+    text: Any = {"format": {"type": "text"}}
+    async with asking(world) as (client, _):
+        answer = await client.messages.parse(
+            model="pane", max_tokens=99, messages=HI, output_format=Weather, output_config={"effort": "low"}
+        )
+        with pytest.raises(anthropic.BadRequestError, match="output_config"):
+            await client.messages.create(model="pane", max_tokens=99, messages=HI, output_config=text)
+
+    assert answer.parsed_output == Weather(city="Oslo", rain=True)
+    options = world.model.calls[0].settings.reply_options
+    assert options.response_format is not None
+    assert options.response_format.schema is not None
+    assert sorted(options.response_format.schema["properties"]) == ["city", "rain"]
+    assert options.sampling == {"reasoning_effort": "low"}
+
+
+async def test_a_client_with_a_wrong_base_url_is_told_the_right_one(world: World) -> None:
+    openais: list[openai.types.chat.ChatCompletionMessageParam] = [{"role": "user", "content": "Hi"}]
+    async with served(world) as http:
+        base = str(http.base_url)
+        for wrong in ("", "/v1", "/anthropic/v1"):
+            async with anthropic.AsyncAnthropic(base_url=base + wrong, api_key="any", max_retries=0) as client:
+                with pytest.raises(anthropic.NotFoundError, match=f"Anthropic's clients is {base}/anthropic"):
+                    await client.messages.create(model="pane", max_tokens=99, messages=HI)
+        for wrong in ("", "/api", "/v1/chat/completions", "/v1/v1"):
+            async with openai.AsyncOpenAI(base_url=base + wrong, api_key="any", max_retries=0) as client:
+                with pytest.raises(openai.NotFoundError, match=f"OpenAI's clients is {base}/v1"):
+                    await client.chat.completions.create(model="pane", messages=openais)

@@ -73,13 +73,15 @@ async def test_a_conversation_is_a_session(world: World) -> None:
         answer = await client.responses.create(model="pane", input="Which colour?", conversation=made.id)
         await client.conversations.items.create(made.id, items=[{"role": "user", "content": "And green."}])
         listed = await client.conversations.items.list(made.id, order="asc")
+        named = await client.conversations.update(made.id, metadata={"name": "The sea", "topic": "blue"})
         read = await client.conversations.retrieve(made.id)
         seen = (await http.get("/api/sessions")).json()["sessions"]
         await client.conversations.delete(made.id)
         with pytest.raises(openai.NotFoundError):
             await client.conversations.retrieve(made.id)
 
-    assert (answer.output_text, read.metadata) == ("Blue.", {"agent": "pane", "name": "Colours"})
+    assert (answer.output_text, read.metadata) == ("Blue.", {"agent": "pane", "name": "The sea"})
+    assert named.metadata == read.metadata
     told: list[Any] = [item.to_dict() for item in listed.data]
     said = [(item["role"], item["content"][0]["text"]) for item in told]
     assert said == [
@@ -88,7 +90,7 @@ async def test_a_conversation_is_a_session(world: World) -> None:
         ("assistant", "Blue."),
         ("user", "And green."),
     ]
-    assert [(session["id"], session["name"]) for session in seen] == [(made.id, "Colours")]
+    assert [(session["id"], session["name"]) for session in seen] == [(made.id, "The sea")]
 
 
 async def test_texts_are_embedded_by_the_model_that_selects(tmp_path: Path) -> None:

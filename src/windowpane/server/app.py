@@ -44,7 +44,7 @@ from windowpane.server.middleware.limits import MAX_BODY_BYTES, BodyLimit, RateL
 from windowpane.server.middleware.metrics import Counting, Metrics
 from windowpane.server.middleware.root_path import RootPath
 from windowpane.server.middleware.xray import PREFIX, XrayDoor, owner_of_call
-from windowpane.server.openai.errors import as_answered, openai_form
+from windowpane.server.openai.errors import OPENAI_PATHS, as_answered, openai_form
 from windowpane.server.openai.one_off import Once
 from windowpane.server.openapi import described
 from windowpane.server.otlp import routes as otlp
@@ -172,7 +172,7 @@ def create_app(
             Middleware(AccessLog),
             Middleware(Counting, metrics=counters),
             Middleware(SafeHeaders),
-            Middleware(DoorErrors, forms={"/v1/": openai_form, "/anthropic/": anthropic_form}),
+            Middleware(DoorErrors, forms={"/anthropic/": anthropic_form, OPENAI_PATHS: openai_form}),
             Middleware(CrossSiteGuard, hosts=hosts, origins=origins),
             *([_cross_origin(origins)] if origins else []),
             Middleware(Entrance, doorkeeper=doorkeeper),

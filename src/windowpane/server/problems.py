@@ -48,6 +48,7 @@ from windowpane.errors import (
     WindowpaneError,
     WorkerFullError,
 )
+from windowpane.server.middleware.root_path import root_of
 
 MEDIA_TYPE = "application/problem+json"
 
@@ -191,7 +192,7 @@ async def answer_http_error(request: Request, error: Exception) -> Response:
         case 400:
             code, detail = "malformed_body", "the body cannot be read as JSON"
         case 404:
-            detail = f"there is nothing at {request.url.path}; /openapi.json lists what there is"
+            detail = f"there is nothing at {request.url.path}; {_where(request)}"
         case 405:
             detail = f"{request.method} is not possible at {request.url.path}"
             headers = {"Allow": ", ".join(sorted(_methods(request)))}
@@ -200,6 +201,16 @@ async def answer_http_error(request: Request, error: Exception) -> Response:
         case _:
             pass
     return response_of(problem(error.status_code, code, detail), headers)
+
+
+def _where(request: Request) -> str:
+    """Return where to go instead: a client of another maker may have been given a base URL that is not its door's."""
+    path, root = request.url.path, f"{request.url.scheme}://{request.url.netloc}{root_of(request.scope)}"
+    if path.endswith(("/v1/messages", "/v1/messages/count_tokens")):
+        return f"the base URL for Anthropic's clients is {root}/anthropic"
+    if path.endswith(("/chat/completions", "/responses", "/embeddings")):
+        return f"the base URL for OpenAI's clients is {root}/v1"
+    return "/openapi.json lists what there is"
 
 
 def _methods(request: Request) -> set[str]:

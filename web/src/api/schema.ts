@@ -843,6 +843,11 @@ export type ContextTests = {
   problems: Problem[]
 }
 
+/** What is to be different. `metadata.name` names the session. */
+export type ConversationChange = {
+  metadata: Record<string, JsonValue>
+}
+
 /** A conversation: a session, its agent and its name. */
 export type ConversationDocument = {
   id: string
@@ -886,6 +891,7 @@ export type CountRequest = {
   system?: string | ContentBlock[] | null
   tools?: AnthropicTool[] | null
   tool_choice?: AnthropicToolChoice | null
+  output_config?: OutputConfig | null
   [more: string]: unknown
 }
 
@@ -1764,6 +1770,7 @@ export type MessageRequest = {
   system?: string | ContentBlock[] | null
   tools?: AnthropicTool[] | null
   tool_choice?: AnthropicToolChoice | null
+  output_config?: OutputConfig | null
   max_tokens: number
   stream?: boolean | null
   temperature?: number | null
@@ -1977,6 +1984,18 @@ export type Origin = {
   parent: string | null
   source: "claude-code" | "codex" | "otel" | "langfuse" | "litellm" | null
   not_told: ("wire" | "system" | "tools" | "messages" | "usage" | "failures")[]
+}
+
+/** How the answer is to be. */
+export type OutputConfig = {
+  format?: OutputForm | null
+  effort?: string | null
+}
+
+/** JSON that a schema describes. */
+export type OutputForm = {
+  type: "json_schema"
+  schema: Record<string, JsonValue>
 }
 
 /** A reference that one session made from a file. `blob` names its definition, `characters` is how long it is. */
@@ -4407,6 +4426,12 @@ export interface Operations {
     body: undefined
     answer: ConversationDocument
   }
+  update_conversation: {
+    path: { conversation_id: string }
+    query: Record<string, never>
+    body: ConversationChange
+    answer: ConversationDocument
+  }
   list_items: {
     path: { conversation_id: string }
     query: { limit?: number; order?: "asc" | "desc" }
@@ -4602,6 +4627,7 @@ export const OPERATIONS = {
   create_conversation: ["POST", "/v1/conversations"],
   delete_conversation: ["DELETE", "/v1/conversations/{conversation_id}"],
   read_conversation: ["GET", "/v1/conversations/{conversation_id}"],
+  update_conversation: ["POST", "/v1/conversations/{conversation_id}"],
   list_items: ["GET", "/v1/conversations/{conversation_id}/items"],
   create_items: ["POST", "/v1/conversations/{conversation_id}/items"],
   create_embeddings: ["POST", "/v1/embeddings"],

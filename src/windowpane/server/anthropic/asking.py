@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
 from windowpane.context.messages import NewFile
-from windowpane.context.request import ReplyOptions
+from windowpane.context.request import ReplyOptions, ResponseFormat
 from windowpane.server.openai import asking
 from windowpane.server.openai.conversation import ClientMessage, ClientRequest, call_named
 from windowpane.server.openai.errors import UnsupportedError
@@ -17,6 +17,7 @@ from windowpane.server.parameters import RequestBody
 from windowpane.sessions.conversation import MAX_CLIENT_MESSAGES, MAX_CLIENT_TOOLS
 
 FILE_BLOCKS = ("image", "document")
+FORM = "output_config.format"
 
 
 class BlockSource(BaseModel):
@@ -76,6 +77,24 @@ class AnthropicToolChoice(BaseModel):
     disable_parallel_tool_use: bool | None = None
 
 
+class OutputForm(BaseModel):
+    """JSON that a schema describes."""
+
+    model_config = ConfigDict(frozen=True)
+
+    type: Literal["json_schema"]
+    described: Annotated[asking.Schema, Field(alias="schema")]
+
+
+class OutputConfig(BaseModel):
+    """How the answer is to be."""
+
+    model_config = ConfigDict(frozen=True)
+
+    format: OutputForm | None = None
+    effort: str | None = None
+
+
 class CountRequest(RequestBody):
     """A conversation to be carried on by an agent. Parameters that are not known here are named as ignored."""
 
@@ -86,6 +105,7 @@ class CountRequest(RequestBody):
     system: str | list[ContentBlock] | None = None
     tools: Annotated[list[AnthropicTool], Field(max_length=MAX_CLIENT_TOOLS)] | None = None
     tool_choice: AnthropicToolChoice | None = None
+    output_config: OutputConfig | None = None
 
 
 class MessageRequest(CountRequest):
@@ -117,6 +137,7 @@ def asked(body: CountRequest, session: str | None, key: str | None) -> ClientReq
         said=tuple(said for index, message in enumerate(body.messages) for said in _said(message, index)),
         brought=asking.offered(given, choice),
         reply_options=ReplyOptions(must_call=asking.forced(given, choice), **options),
+        form_param=FORM,
         settings=settings | ({"system_prompt": system} if system else {}),
         session=session,
         key=key,
@@ -131,7 +152,11 @@ def _options(body: CountRequest) -> tuple[dict[str, Any], dict[str, Any]]:
     if body.tool_choice and body.tool_choice.disable_parallel_tool_use is not None:
         sampling["parallel_tool_calls"] = not body.tool_choice.disable_parallel_tool_use
     settings = {"temperature": body.temperature, "top_p": body.top_p, "max_output_tokens": body.max_tokens}
-    options = {"stop": tuple(body.stop_sequences or ()), "sampling": sampling}
+    output = body.output_config or OutputConfig()
+    if output.effort is not None:
+        sampling["reasoning_effort"] = output.effort
+    form = ResponseFormat(schema=output.format.described) if output.format else None
+    options = {"stop": tuple(body.stop_sequences or ()), "sampling": sampling, "response_format": form}
     return options, {name: value for name, value in settings.items() if value is not None}
 
 

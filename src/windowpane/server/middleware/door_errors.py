@@ -5,6 +5,7 @@ cannot read that, so below the path of their door it is put into their form, on 
 """
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -18,16 +19,16 @@ Form = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
 
 class DoorErrors:
-    """Puts problem documents into the form of the door whose path a request has."""
+    """Puts problem documents into the form of the door whose path a request has. `forms` are by pattern, first wins."""
 
     def __init__(self, app: ASGIApp, forms: Mapping[str, Form]) -> None:
         self._app = app
-        self._forms = forms
+        self._forms = {re.compile(pattern): form for pattern, form in forms.items()}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, and its failure back in the right form."""
         path = scope.get("path", "") if scope["type"] == "http" else ""
-        form = next((form for prefix, form in self._forms.items() if path.startswith(prefix)), None)
+        form = next((form for pattern, form in self._forms.items() if pattern.match(path)), None)
         if form is None:
             return await self._app(scope, receive, send)
         return await self._app(scope, receive, _Rewriting(send, form))

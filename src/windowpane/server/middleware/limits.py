@@ -61,7 +61,9 @@ class BodyLimit:
         headers, path = Headers(scope=scope), scope["path"]
         declared = headers.get("content-length", "")
         max_bytes = min(self._max_bytes, WITHOUT_TOKEN.get(path, self._max_bytes)) * LARGER.get(path, 1)
-        max_bytes += self._files_bytes if WITH_FILES.fullmatch(path) else 0
+        with_files = bool(self._files_bytes) and WITH_FILES.fullmatch(path) is not None
+        max_bytes += self._files_bytes if with_files else 0
+        more = "; WINDOWPANE_ATTACHMENT_BYTES sets how much files may take" if with_files else ""
         max_values = MAX_VALUES * (4 if path in LARGER else 1)
         values = JsonValues() if "json" in headers.get("content-type", "").lower() else None
         read = 0
@@ -73,7 +75,7 @@ class BodyLimit:
             read += len(chunk)
             if read > max_bytes or (declared.isdecimal() and int(declared) > max_bytes):
                 await _read_on(receive, message)
-                raise HTTPException(413, f"the body is larger than {max_bytes:,} bytes")
+                raise HTTPException(413, f"the body is larger than {max_bytes:,} bytes{more}")
             if values is not None and values.add(chunk) > max_values:
                 await _read_on(receive, message)
                 raise HTTPException(413, f"the body holds more than {max_values:,} values")

@@ -31,6 +31,14 @@ class NewConversation(RequestBody):
     metadata: dict[str, JsonValue] | None = None
 
 
+class ConversationChange(RequestBody):
+    """What is to be different. `metadata.name` names the session."""
+
+    model_config = ConfigDict(frozen=True)
+
+    metadata: dict[str, JsonValue]
+
+
 class NewItems(RequestBody):
     """Messages to put into a conversation."""
 
@@ -85,6 +93,15 @@ async def create_conversation(pane: Chatting, caller: Asking, body: NewConversat
 async def read_conversation(pane: Reading, conversation_id: str) -> ConversationDocument:
     """Return a conversation without its messages."""
     return _document(await _state(pane, conversation_id))
+
+
+@router.post("/conversations/{conversation_id}", summary="Rename a conversation", responses=failures(404, 413, 415))
+async def update_conversation(pane: Chatting, conversation_id: str, body: ConversationChange) -> ConversationDocument:
+    """Give the session the name that `metadata.name` says. Other keys are not kept, as the answer shows."""
+    state = await _state(pane, conversation_id)
+    if "name" in body.metadata:
+        state = await pane.engine.sessions.update(state.id, {"name": str(body.metadata["name"] or "")})
+    return _document(state)
 
 
 @router.delete("/conversations/{conversation_id}", summary="Delete a conversation", responses=failures(404))

@@ -19,6 +19,9 @@ from windowpane.context.events import TurnError
 from windowpane.errors import WindowpaneError
 from windowpane.server.problems import headers_of, status_of
 
+OPENAI_PATHS = r"/v1/|.*/(chat/completions|responses|embeddings)$"
+"""Where OpenAI's clients send requests to, also those that were given a base URL that is not theirs."""
+
 WORTH_ANOTHER_TRY = frozenset(
     {
         "session_busy",
