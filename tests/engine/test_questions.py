@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import AsyncGenerator, Callable
 from contextlib import ExitStack, aclosing, asynccontextmanager
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,10 @@ from windowpane.models.provider import PydanticModels
 from windowpane.models.scripted import Call, Reply
 from windowpane.testing import World, stored
 from windowpane.tools.mcp import McpToolbox
+from windowpane.turn.costs import CostLimits
+from wire import openai_chat
+from wire.reply import WireCall, WireReply
+from wire.server import running
 
 SERVER = Path(__file__).parents[1] / "tools" / "servers" / "by_sdk.py"
 ORDER = Reply(calls=(Call("shop__order", '{"drink": "tea"}', id="c1"),))
@@ -51,7 +56,9 @@ SCHEMA = {
 
 
 @asynccontextmanager
-async def opened(world: World, *, url: str = "", permission: str = "not_required") -> AsyncGenerator[Engine]:
+async def opened(
+    world: World, *, url: str = "", permission: str = "not_required", **options: Any
+) -> AsyncGenerator[Engine]:
     """Open an engine whose agent has the server made with the library."""
     reach: dict[str, Any] = {"url": url} if url else {"command": sys.executable, "args": [str(SERVER), "stdio"]}
     world.write("mcp.json", json.dumps({"mcpServers": {"shop": {**reach, "permission": permission, "timeout_s": 20}}}))
@@ -61,6 +68,7 @@ async def opened(world: World, *, url: str = "", permission: str = "not_required
         models=PydanticModels(scripts=[world.model], environ=world.environ),
         toolbox=McpToolbox,
         settle_s=PATIENCE_S,
+        **options,
     ) as engine:
         yield engine
 
@@ -300,3 +308,102 @@ async def test_progress_is_told_while_a_tool_runs_and_is_not_stored(world: World
     reports = [ToolProgress(1, "c1", number, 3) for number in (1, 2, 3)]
     assert [event for event in events if isinstance(event, ToolProgress)] == reports
     assert [event for event in watched if isinstance(event, ToolProgress)] == reports
+
+
+def signing_in(address: str = "https://example.org/sign-in", **arguments: Any) -> Reply:
+    return Reply(calls=(Call("shop__sign_in", json.dumps({"address": address, **arguments}), id="c1"),))
+
+
+@pytest.mark.parametrize("by_error", [True, False])
+async def test_a_tool_has_the_user_open_an_address_and_goes_on_when_that_is_done(
+    world: World, url: str, by_error: bool
+) -> None:
+    world.says(signing_in(by_error=by_error), "You are in.")
+    asked: list[ToolQuestion] = []
+    async with opened(world, url=url) as engine:
+        session = (await engine.sessions.create()).id
+
+        async def answer(question: ToolQuestion) -> None:
+            asked.append(question)
+            await engine.answer_question(session, question.id, "accept")
+
+        events = await followed(engine, session, answer)
+
+    (question,) = asked
+    assert (question.kind, question.url, question.message) == ("url", "https://example.org/sign-in", "Please sign in.")
+    assert found(events, QuestionAnswered) == [QuestionAnswered(turn=1, question_id=question.id, action="accept")]
+    assert results(events) == [("accept", False)]
+
+
+async def test_a_user_who_does_not_open_an_address_ends_the_call_and_the_model_is_told(world: World, url: str) -> None:
+    world.says(signing_in(), "You are not in.")
+    async with opened(world, url=url) as engine:
+        session = (await engine.sessions.create()).id
+        events = await followed(engine, session, lambda q: engine.answer_question(session, q.id, "decline"))
+
+    (result,) = results(events)
+    assert result in (("decline", False), ("shop:sign_in: URL elicitation required", True))
+    assert [event.outcome for event in stored(events) if isinstance(event, TurnFinished)] == ["completed"]
+
+
+async def test_an_address_that_is_not_one_of_the_web_is_shown_to_no_user(world: World) -> None:
+    world.says(signing_in("javascript:alert(1)"), "You are not in.")
+    async with opened(world) as engine:
+        session = (await engine.sessions.create()).id
+        events = await followed(engine, session, unanswered)
+
+    assert [(e.action, e.actor, e.reason) for e in stored(events) if isinstance(e, QuestionAnswered)] == [
+        ("decline", "system", "the address is not one of the web")
+    ]
+    assert results(events) == [("decline", False)]
+
+
+async def unanswered(question: ToolQuestion) -> None:
+    """Leave a question to the system."""
+
+
+def consulting(times: int, words: int = 1, max_tokens: int = 5) -> Reply:
+    arguments = {"times": times, "words": words, "max_tokens": max_tokens}
+    return Reply(calls=(Call("shop__consult", json.dumps(arguments), id="c1"),))
+
+
+async def test_what_a_tool_asks_the_model_is_in_the_ledger_and_paid_by_the_owner(world: World, url: str) -> None:
+    world.write("agent.yaml", "model: openai:own\nprices: {'openai:own': {input: 1000, output: 1000}}\n")
+    calls = (WireCall("c1", "shop__consult", ('{"times": 2, "words": 1, "max_tokens": 50000}',)),)
+    counts: dict[str, Any] = {"input_tokens": 100, "output_tokens": 10}
+    replies = [WireReply(calls=calls, **counts), *[WireReply(text=("Well.",), **counts)] * 3]
+    async with running(*map(openai_chat.answer, replies)) as wire:
+        world.environ = {"OPENAI_API_KEY": "sk-own", "OPENAI_BASE_URL": wire.url}
+        async with opened(world, url=url, cost_limits=CostLimits(per_day_usd=Decimal(1))) as engine:
+            pane = LocalPane(engine)
+            session = (await pane.sessions.create()).id
+            events = await followed(engine, session, unanswered)
+            ledger = (await pane.turns.calls(session, 1)).calls
+            (limit,) = await engine.costs.limits("local")
+
+    assert results(events) == [("asked 2 times", False)]
+    assert [call.purpose for call in ledger] == ["answer", "sampling", "sampling", "answer"]
+    assert limit.spent_usd == Decimal("0.44")
+    # An answer may be as long as the session's, however much the server asks for.
+    assert [asked.body["max_completion_tokens"] for asked in wire.asked[1:3]] == [4096, 4096]
+
+
+@pytest.mark.parametrize(
+    ("reply", "asked", "why"),
+    [
+        (consulting(11), 10, "one call may ask the model 10 times"),
+        (consulting(3, words=40_000), 2, "one call may use 100,000 tokens of the model"),
+    ],
+    ids=["rounds", "tokens"],
+)
+async def test_one_call_asks_the_model_only_so_much(world: World, url: str, reply: Reply, asked: int, why: str) -> None:
+    world.says(reply, *(["Well."] * asked), "That was a lot.")
+    async with opened(world, url=url) as engine:
+        session = (await engine.sessions.create()).id
+        events = await followed(engine, session, unanswered)
+
+    (content, is_error), *others = results(events)
+    assert (others, is_error) == ([], True)
+    assert f"the model was not asked: {why}" in content
+    assert len(found(events, ModelSampled)) == asked
+    assert len(world.model.calls) == asked + 2

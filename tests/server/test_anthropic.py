@@ -12,6 +12,7 @@ import httpx2
 import openai
 import pytest
 from anthropic.types import MessageParam, ToolParam
+from openai.types.chat import ChatCompletionMessageParam
 from pydantic import BaseModel
 
 from server.place import new_session, served
@@ -194,7 +195,7 @@ async def test_an_answer_follows_the_schema_that_a_client_sends(world: World) ->
 
 
 async def test_a_client_with_a_wrong_base_url_is_told_the_right_one(world: World) -> None:
-    openais: list[openai.types.chat.ChatCompletionMessageParam] = [{"role": "user", "content": "Hi"}]
+    openais: list[ChatCompletionMessageParam] = [{"role": "user", "content": "Hi"}]
     async with served(world) as http:
         base = str(http.base_url)
         for wrong in ("", "/v1", "/anthropic/v1"):

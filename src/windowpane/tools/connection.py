@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 import anyio
 from mcp import Client
+from mcp.client import InputRequiredRoundsExceededError
 from mcp.client.session import ClientRequestContext, IncomingMessage
 from mcp.client.subscriptions import SubscriptionLost
 from mcp.shared.exceptions import MCPError
@@ -37,6 +38,9 @@ from windowpane.tools.questions import CallUnderWay, Questions
 from windowpane.tools.transports import NOT_SENT, Receipt, TransportState, open_transport
 
 MAX_PAGES = 1000
+MAX_ROUNDS = 100
+"""How often one call may come back with questions. What its caller allows of each kind is less."""
+
 _LIST_S = 60.0
 _ACKNOWLEDGE_S = 10.0
 _SUBSCRIBE_AGAIN_S = 1.0
@@ -71,6 +75,7 @@ class McpConnection:
             list_roots_callback=self._list_roots if roots else None,
             elicitation_callback=self._questions.elicit,
             sampling_callback=self._questions.sample,
+            input_required_max_rounds=MAX_ROUNDS,
         )
 
     @property
@@ -158,6 +163,8 @@ class McpConnection:
                     self._server, "the connection broke during the call, which may or may not have run"
                 ) from None
             raise ToolError(f"{name}: {redacted(error.message, self._secrets)}") from None
+        except InputRequiredRoundsExceededError:
+            raise ToolError(f"{name} asked again and again: more than {MAX_ROUNDS} times") from None
         except (ValidationError, RuntimeError) as error:
             said = redacted(str(error), self._secrets)
             raise ToolError(f"{name} answered with something that is not a result: {said}") from error

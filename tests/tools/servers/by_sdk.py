@@ -15,13 +15,20 @@ from typing import Annotated, Any, Literal
 import anyio
 import uvicorn
 from mcp.server.mcpserver import Context, Elicit, ElicitationResult, MCPServer, Resolve, Sample
+from mcp.shared.exceptions import UrlElicitationRequiredError
 from mcp_types import (
     AudioContent,
     BlobResourceContents,
     CallToolResult,
+    CreateMessageRequest,
+    CreateMessageRequestParams,
     CreateMessageResult,
+    ElicitRequest,
+    ElicitRequestURLParams,
+    ElicitResult,
     EmbeddedResource,
     ImageContent,
+    InputRequiredResult,
     ResourceLink,
     SamplingMessage,
     TextContent,
@@ -163,6 +170,44 @@ def ask_model(text: str) -> Sample:
 async def sum_up(text: str, said: Annotated[CreateMessageResult, Resolve(ask_model)]) -> str:
     """Sum a text up, by the client's model; either protocol."""
     return f"{said.model} said: {said.content.text if isinstance(said.content, TextContent) else ''}"
+
+
+SIGN_IN, SAMPLE = "sign-in", "sample"
+NEWEST = "2026-07-28"
+signed_in: list[str] = []
+
+
+@server.tool()
+async def sign_in(address: str, ctx: Context, by_error: bool = True) -> str | InputRequiredResult:
+    """Have the user open an address first. An older server asks for it by an error, or in the middle of the call."""
+    wanted = ElicitRequestURLParams(message="Please sign in.", url=address, elicitation_id=SIGN_IN)
+    if ctx.protocol_version == NEWEST:
+        answered = (ctx.input_responses or {}).get(SIGN_IN)
+        if not isinstance(answered, ElicitResult):
+            return InputRequiredResult(input_requests={SIGN_IN: ElicitRequest(params=wanted)})
+        return answered.action
+    if not by_error:
+        return (await ctx.elicit_url(wanted.message, address, SIGN_IN)).action
+    if not signed_in:
+        signed_in.append(address)
+        raise UrlElicitationRequiredError([wanted])
+    return "accept"
+
+
+@server.tool()
+async def consult(times: int, words: int, max_tokens: int, ctx: Context) -> str | InputRequiredResult:
+    """Ask the client's model so many times, each time with so many words."""
+    said = SamplingMessage(role="user", content=TextContent(text="word " * words))
+    if ctx.protocol_version == NEWEST:
+        asked = int(ctx.request_state or "0")
+        if asked == times:
+            return f"asked {asked} times"
+        wanted = CreateMessageRequest(params=CreateMessageRequestParams(messages=[said], max_tokens=max_tokens))
+        return InputRequiredResult(input_requests={SAMPLE: wanted}, request_state=str(asked + 1))
+    for _ in range(times):
+        # Deprecated in the newest protocol; this is for the older one.
+        await ctx.session.create_message([said], max_tokens=max_tokens)  # pyright: ignore[reportDeprecated]
+    return f"asked {times} times"
 
 
 class Gate:
