@@ -156,7 +156,9 @@ async def test_the_result_of_a_call_that_has_no_id_goes_on_with_its_turn(world: 
             await proxy.app.recorder.settled()
         (session,) = await proxy.sessions()
         page = await proxy.pane.sessions.messages(session)
+        counted = await proxy.pane.analytics.dashboard()
 
+    assert [(row.model.partition(":")[0], row.spent.turns) for row in counted.models] == [(provider, 1)]
     (answer,) = [message for message in page.messages if isinstance(message, AssistantMessage)]
     first, second = answer.model_reply.steps
     assert [

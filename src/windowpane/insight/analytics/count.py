@@ -224,14 +224,17 @@ def _count_turn(
     past = _past(session_id, stretch, texts)
     began, ended = stretch.events[0], stretch.events[-1]
     day = day_of(began.at)
-    model = past.context.settings.model if past else ""
+    calls = _own_calls(stretch)
+    # A recorded session has no agent that names a model; its calls do.
+    asked = [call.model for call in calls if call.purpose == "answer"]
+    model = past.context.settings.model if past else next(reversed(asked), "")
     finished = ended.event
     outcome = finished.outcome if isinstance(finished, TurnFinished) else "completed"
     steps = steps_of(stretch.events, stretch.turn)
     made.add("turn", day, model, turns=1, begun=int(made.progress.turn == 0), active=int(made.progress.day != day))
     made.add("tally", day, model, "outcome", outcome, count=1)
     made.add("tally", day, model, "hour", f"{began.at.astimezone(UTC).hour:02}", count=1)
-    _count_calls(made, day, model, steps, _own_calls(stretch))
+    _count_calls(made, day, model, steps, calls)
     _count_latency(made, day, model, stretch.events, steps)
     _count_cache(made, day, model, stretch.events, steps)
     if past is not None:
