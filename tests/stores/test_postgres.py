@@ -1,6 +1,7 @@
 """What only the PostgreSQL store does: its schema, its batches, its connections and its settings."""
 
 import asyncio
+import re
 import subprocess
 import sys
 from collections.abc import AsyncGenerator
@@ -31,6 +32,7 @@ from windowpane.errors import (
     StoreUnavailableError,
 )
 from windowpane.stores.append import checked_append
+from windowpane.stores.postgres import schema
 from windowpane.stores.postgres.connections import (
     ConnectionPool,
     DriverConnection,
@@ -54,6 +56,68 @@ async def behind_its_back(url: str) -> AsyncGenerator[DriverConnection]:
         yield connection
     finally:
         await connection.close()
+
+
+async def test_every_key_of_what_belongs_to_a_session_has_the_session_in_it() -> None:
+    url = fresh_database()
+    async with PostgresStore(url), behind_its_back(url) as db:
+        keys = await db.fetch(
+            """SELECT relname, ARRAY(
+                SELECT attname::text FROM pg_attribute WHERE attrelid = indexrelid ORDER BY attnum
+            ) AS columns
+            FROM pg_index JOIN pg_class ON pg_class.oid = indrelid
+            WHERE relnamespace = 'windowpane'::regnamespace AND indisunique AND NOT relispartition AND EXISTS (
+                SELECT FROM pg_attribute WHERE attrelid = indrelid AND attname = 'session')"""
+        )
+
+    # So each of these tables can be partitioned by its session, on one server or over several.
+    assert {"event", "append_key", "snapshot", "lease"} <= {table for table, _ in keys}
+    assert [(table, columns) for table, columns in keys if "session" not in columns] == []
+
+
+async def test_events_of_a_new_store_are_in_partitions_and_one_session_is_looked_for_in_one_of_them() -> None:
+    url = fresh_database()
+    async with PostgresStore(url) as store, behind_its_back(url) as db:
+        sessions = [await begin(store) for _ in range(40)]
+        plans = [
+            await db.fetchval(f"EXPLAIN (FORMAT JSON) {statement}")
+            for statement in (
+                "SELECT event.seq FROM windowpane.session LEFT JOIN windowpane.event ON event.session = session.id "
+                f"WHERE session.id = '{sessions[0]}'",
+                f"UPDATE windowpane.event SET body = NULL WHERE session = '{sessions[0]}' AND seq = 1",
+            )
+        ]
+        used = await db.fetch("SELECT DISTINCT tableoid FROM windowpane.event")
+        packed = await db.fetch(
+            """SELECT DISTINCT attstorage::text FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid
+            WHERE relnamespace = 'windowpane'::regnamespace AND relname LIKE 'blob_%' AND relkind = 'r'
+                AND attname = 'body'"""
+        )
+        kept = await db.fetchval("SELECT count(*) FROM windowpane.event")
+
+    assert (len(used) > 4, kept) == (True, 40)
+    assert [storage for (storage,) in packed] == ["e"]  # Texts are packed already.
+    looked_into = [set(re.findall(r'"Relation Name": "(event_\d+)"', plan)) for plan in plans]
+    assert [len(partitions) for partitions in looked_into] == [1, 1]
+    assert looked_into[0] == looked_into[1]
+
+
+async def test_a_store_that_has_events_keeps_them_where_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    url = fresh_database()
+    folder = files("windowpane.stores.postgres") / "migrations"
+    names = sorted(file.name for file in folder.iterdir() if file.name.endswith(".sql"))
+    before = [(folder / name).read_text() for name in names if name < "0009"]
+    with monkeypatch.context() as patched:
+        patched.setattr(schema, "_migrations", lambda: before)
+        async with PostgresStore(url) as store:
+            session = await begin(store)
+            await store.append(session, [said("before")])
+    async with PostgresStore(url) as store, behind_its_back(url) as db:
+        await store.append(session, [said("after")])
+        log = await store.read(session)
+        kind = await db.fetchval("SELECT relkind::text FROM pg_class WHERE oid = 'windowpane.event'::regclass")
+
+    assert (contents(log), kind) == (["before", "after"], "r")
 
 
 async def test_workers_that_start_at_once_on_an_empty_database_migrate_it_once() -> None:
