@@ -220,7 +220,7 @@ def test_everything_sent_is_one_table_and_the_prompt_one_document(desktop: Sight
     view.get_by_role("button", name=re.compile("^History")).click()
     expect(page).to_have_url(re.compile(r"/t/2/prompt/history$"))
     prompt = view.get_by_role("region", name="The prompt")
-    expect(prompt.get_by_role("heading", name=re.compile("^history")).first).to_be_in_viewport()
+    expect(prompt.get_by_role("heading", name=re.compile("^History")).first).to_be_in_viewport()
     expect(prompt.get_by_text("a provider’s cache can serve it")).to_be_attached()
     expect(prompt.get_by_role("heading", name=re.compile(r"^house-style system \d+ tokens$"))).to_be_attached()
     assert prompt.evaluate("box => box.scrollWidth <= box.clientWidth")
