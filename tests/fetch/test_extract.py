@@ -2,7 +2,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from fetch.site import ARTICLE, ARTICLE_TEXT
-from windowpane.fetch.extract import MAX_ELEMENTS, Extracted, extract, one_line, plain
+from windowpane.fetch.extract import MAX_ELEMENTS, MAX_TAGS, Extracted, extract, one_line, plain
 
 PIECES = (
     *("<p>", "</p>", "<div>", "<table>", "<td>", "<html>", "</body>", "<a>", "<title>", "<!--", "<", ">", "&", "&#0;"),
@@ -22,6 +22,12 @@ def test_a_page_in_which_no_main_text_is_found_gives_all_of_its_text() -> None:
     html = "<html><head><title>Menu</title></head><body><nav><a href='/'>Home</a></nav></body></html>"
 
     assert extract(html) == Extracted("Menu", "", "Home")
+
+
+def test_a_page_is_read_up_to_a_number_of_tags() -> None:
+    html = f"<html><body>first {'<a>' * (2 * MAX_TAGS)} last</body></html>"
+
+    assert extract(html).text == "first"
 
 
 def test_a_page_of_too_many_elements_gives_all_of_its_text() -> None:

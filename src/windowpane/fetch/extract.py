@@ -8,6 +8,9 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+MAX_TAGS = 200_000
+"""A page is read up to here: deeply nested tags take far longer than in proportion to their number."""
+
 MAX_ELEMENTS = 30_000
 TITLE_CHARACTERS = 300
 
@@ -57,7 +60,7 @@ def one_line(text: str) -> str:
 
 def _document(html: str) -> str:
     """Return a whole document in characters that the parser takes, without a claim about bytes that are no more."""
-    document = XML_DECLARATION.sub("", plain(html))
+    document = XML_DECLARATION.sub("", plain("<".join(html.split("<", MAX_TAGS)[:MAX_TAGS])))
     return document if "<html" in document[:2000].lower() else f"<html><body>{document}</body></html>"
 
 

@@ -151,7 +151,8 @@ class LocalAgents(LocalAgentFiles):
         """Return how well the selection does on labelled questions; without any, on what past turns made use of."""
         found = await self._current(agent)
         questions = await self._questions(agent, labels, everyone)
-        return evaluate(found.name, questions, search_settings(found.settings.search))
+        settings = search_settings(found.settings.search)
+        return await anyio.to_thread.run_sync(evaluate, found.name, questions, settings)
 
     async def tune(
         self, agent: str, labels: Sequence[ContextTest] = (), *, everyone: bool = False

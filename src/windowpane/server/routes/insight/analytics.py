@@ -188,7 +188,7 @@ class LabelsBody(RequestBody):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    labels: Annotated[tuple[LabelBody, ...], Field(max_length=10_000)] = ()
+    labels: Annotated[tuple[LabelBody, ...], Field(max_length=1_000)] = ()
 
     @property
     def tests(self) -> tuple[ContextTest, ...]:
