@@ -85,7 +85,8 @@ class WireAnswer:
 def read_answer_bytes(body: bytes) -> tuple[Usage | None, AnswerEnd]:
     """Return the usage that an answer reports, if it reports any, and how it ended."""
     whole = list(objects(body)) if body.lstrip()[:1] in (b"{", b"[") else []
-    if whole:
+    # The first event of a socket is a document too, and not the answer.
+    if whole and not str(whole[0].get("type")).startswith("response."):
         # One line of Ollama's stream is a document as well.
         is_line = whole[0].get("done") is False
         error = next((kind for each in whole if (kind := _error_in(each))), "")
