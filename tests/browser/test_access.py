@@ -151,7 +151,7 @@ def test_neither_the_context_of_a_turn_nor_the_panel_breaks_a_rule_of_access(loo
     page.get_by_role("textbox", name="Message", exact=True).fill("How does Gouda cheese ripen in a cellar?")
     shown = _panel(page, looking.narrow)
     expect(shown.get_by_label("Would be selected")).to_be_visible()
-    shown.get_by_text(re.compile("would be left out$")).click()
+    shown.get_by_text(re.compile("from earlier turns stays? in the prompt$")).click()
     shown.get_by_text("As a table").click()
     look(looking, "panel")
     if looking.narrow:
