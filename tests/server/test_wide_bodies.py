@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from itertools import pairwise
 from typing import Any, cast
@@ -16,7 +17,7 @@ from pydantic import BaseModel
 from server.guests import guarded
 from server.place import new_session, problem, problem_in
 from windowpane.server.app import RESOURCES
-from windowpane.server.middleware.limits import MAX_VALUES, JsonValues
+from windowpane.server.middleware.limits import MAX_VALUES, MORE_VALUES, JsonValues
 from windowpane.server.parameters import FewFaults, RequestBody
 from windowpane.sessions.conversation import MAX_CLIENT_MESSAGES
 from windowpane.testing import World
@@ -59,6 +60,28 @@ async def test_a_body_that_holds_too_many_values_is_refused_before_it_is_read(cl
     assert problem_in(own) == problem_in(agui) == refused
     assert openai.status_code == 413
     assert openai.json()["error"]["message"] == f"the body holds more than {MAX_VALUES:,} values"
+
+
+@pytest.mark.parametrize("headers", [{}, JSON | {"Content-Encoding": "identity"}, JSON | {"Content-Encoding": "gzip"}])
+@pytest.mark.parametrize("path", ["/api/sessions", "/v1/chat/completions", "/anthropic/v1/messages"])
+async def test_values_are_counted_whatever_the_headers_say(
+    client: httpx2.AsyncClient, path: str, headers: dict[str, str]
+) -> None:
+    refused = await client.post(path, content=b"[" + b"0," * MAX_VALUES + b"0]", headers=headers)
+
+    assert refused.status_code == 413
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "identity"])
+async def test_values_of_compressed_spans_are_counted_when_they_are_unpacked(
+    client: httpx2.AsyncClient, encoding: str
+) -> None:
+    many = b'{"resourceSpans": [' + b"0," * MORE_VALUES + b"0]}"
+    body = gzip.compress(many) if encoding == "gzip" else many
+
+    refused = await client.post("/api/otlp/v1/traces", content=body, headers=JSON | {"Content-Encoding": encoding})
+
+    assert problem_in(refused) == problem(413, "body_too_large", f"the body holds more than {MORE_VALUES:,} values")
 
 
 async def test_json_that_is_not_utf_8_is_refused(client: httpx2.AsyncClient) -> None:

@@ -17,6 +17,8 @@ else:
 MOST_BYTES = 64 * 1024 * 1024
 """What is longer than this when it is not compressed is not looked at."""
 
+MOST_ENCODINGS = 4
+"""How many times a body may be compressed over."""
 
 brotli = cast("Any", untyped_brotli)
 
@@ -24,7 +26,10 @@ brotli = cast("Any", untyped_brotli)
 def decoded(encoding: str, body: bytes, most_bytes: int = MOST_BYTES) -> bytes | None:
     """Return what a body says, or None when it cannot be told: another encoding, damaged, or too long."""
     text = body
-    for name in reversed([part.strip().lower() for part in encoding.split(",") if part.strip()]):
+    names = [part.strip().lower() for part in encoding.split(",") if part.strip()]
+    if len(names) > MOST_ENCODINGS:
+        return None
+    for name in reversed(names):
         if name == "identity":
             continue
         try:

@@ -24,8 +24,12 @@ MAX_BODY_BYTES = 4 * 1024 * 1024
 MAX_VALUES = 250_000
 """How many values the JSON of a body may hold: numbers, texts, lists and objects. Each takes memory and time."""
 
+MORE_VALUES = 4 * MAX_VALUES
 LARGER = {"/api/sessions/import": 16, "/api/otlp/v1/traces": 8}
-"""How many times larger than others a body may be that is sent to these paths. It may hold four times the values."""
+"""How many times larger than others a body may be that is sent to these paths. It may hold more values, too."""
+
+UNPACKED = frozenset({"/api/otlp/v1/traces"})
+"""The paths whose routes unpack compressed bodies, and count their values then. No other route heeds the encoding."""
 
 WITHOUT_TOKEN = {"/api/login": 4096}
 """The paths that take a body from callers without a token, and how many bytes of it."""
@@ -64,10 +68,11 @@ class BodyLimit:
         with_files = bool(self._files_bytes) and WITH_FILES.fullmatch(path) is not None
         max_bytes += self._files_bytes if with_files else 0
         more = "; WINDOWPANE_ATTACHMENT_BYTES sets how much files may take" if with_files else ""
-        max_values = MAX_VALUES * (4 if path in LARGER else 1)
-        # What is compressed cannot be looked at here; who unpacks it has a limit for that.
-        plain = "json" in headers.get("content-type", "").lower() and "content-encoding" not in headers
-        values = JsonValues() if plain else None
+        max_values = MORE_VALUES if path in LARGER else MAX_VALUES
+        # Without a type it is read as JSON.
+        written = "json" in headers.get("content-type", "json").lower()
+        packed = path in UNPACKED and "content-encoding" in headers
+        values = JsonValues() if written and not packed else None
         read = 0
 
         async def limited() -> Message:
@@ -84,6 +89,11 @@ class BodyLimit:
             return message
 
         return limited
+
+
+def values_of(body: bytes) -> float:
+    """Return how many values a JSON text holds, give or take a few."""
+    return JsonValues().add(body)
 
 
 class JsonValues:

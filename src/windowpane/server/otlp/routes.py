@@ -12,6 +12,7 @@ from fastapi import APIRouter, HTTPException, Request, Response
 from windowpane.calls.encodings import decoded
 from windowpane.errors import InvalidInputError
 from windowpane.server.dependencies import Asking, Chatting
+from windowpane.server.middleware.limits import MORE_VALUES, values_of
 from windowpane.server.problems import BODY, problems
 from windowpane.xray.importing.otlp import spans_from_json, spans_from_protobuf
 from windowpane.xray.importing.spans import sessions_of_spans
@@ -90,4 +91,6 @@ def _read(kind: str, encoding: str, body: bytes) -> list[ToldSession]:
     plain = decoded(encoding, body, MOST_BYTES)
     if plain is None:
         raise InvalidInputError(f"the body cannot be decompressed, or is longer than {MOST_BYTES:,} bytes")
+    if kind == JSON and values_of(plain) > MORE_VALUES:
+        raise HTTPException(413, f"the body holds more than {MORE_VALUES:,} values")
     return sessions_of_spans(spans_from_protobuf(plain) if kind == PROTOBUF else spans_from_json(plain))
