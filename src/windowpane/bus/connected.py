@@ -6,6 +6,7 @@ too long the oldest are dropped.
 """
 
 import asyncio
+from abc import abstractmethod
 from collections import deque
 from collections.abc import Callable, Collection
 from contextlib import suppress
@@ -125,13 +126,14 @@ class ConnectedBus(Bus):
 
         return end
 
+    @abstractmethod
     async def connect(self) -> Link:
         """Return a new connection.
 
         Raises:
             LinkLostError: there is none to be had.
         """
-        raise NotImplementedError
+        ...
 
     def deliver(self, topic: str, message: bytes) -> None:
         """Give a message to those who hear it."""
