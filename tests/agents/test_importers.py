@@ -14,7 +14,9 @@ from windowpane.agents.importers.run import import_into
 
 TREE = {
     "AGENTS.md": "# Repository guidelines\n\nRun `make test` before you commit. See @docs/gone.md for branches.\n",
-    "CLAUDE.md": "# Claude\n\nPrefer small commits: @docs/git.md and not `@docs/code.md`, @~/mine.md, @../out.md\n",
+    "CLAUDE.md": "# Claude\n\nPrefer small commits: @docs/git.md and not `@docs/code.md`, @~/mine.md, @../out.md\n"
+    "\nSee @NOTES. Ask @ada, who keeps @types/node.\n",
+    "NOTES": "Read me first.\n",
     "docs/git.md": "Branch early. See @more.md.\n",
     "docs/more.md": "Back to @git.md and @../CLAUDE.md\n",
     ".github/instructions/all.instructions.md": "---\napplyTo: '**'\n---\nBe exact.\n",
@@ -29,9 +31,11 @@ TREE = {
     ".windsurf/rules/tests.md": "---\ntrigger: glob\nglobs: tests/**\n---\nNo sleeps.\n",
     ".roo/rules/plain.md": "Say why.\n",
     ".roo/rules-code/fast.md": "Measure.\n",
+    ".roorules-debug": "Print less.\n",
     ".continue/rules/cont.md": "Go on.\n",
     ".kiro/steering/product.md": "---\ninclusion: manual\n---\nWhat it is for.\n",
     ".junie/guidelines.md": "Keep imports sorted.\n",
+    ".junie/AGENTS.md": "Name things plainly.\n",
     ".amazonq/rules/aws.md": "Least privilege.\n",
     "CLAUDE.local.md": "My own sandbox URL.\n",
     "packages/api/AGENTS.md": "Use the repository pattern here.\n",
@@ -129,6 +133,7 @@ def test_a_project_becomes_items_with_the_matching_include_mode(project: Path, t
         ".github/instructions/all.instructions.md": ("created", "rules/all.md"),
         ".github/instructions/py.instructions.md": ("created", "rules/py.md"),
         ".github/prompts/review.prompt.md": ("created", "rules/review.md"),
+        ".junie/AGENTS.md": ("created", "rules/agents-2.md"),
         ".junie/guidelines.md": ("created", "rules/guidelines.md"),
         ".kiro/steering/product.md": ("created", "rules/product.md"),
         ".mcp.json both": ("not_imported", ""),
@@ -137,6 +142,7 @@ def test_a_project_becomes_items_with_the_matching_include_mode(project: Path, t
         ".mcp.json web": ("created", "mcp.json web"),
         ".roo/rules-code/fast.md": ("created", "rules/fast.md"),
         ".roo/rules/plain.md": ("created", "rules/plain.md"),
+        ".roorules-debug": ("created", "rules/roorules-debug.md"),
         ".vscode/mcp.json asks": ("not_imported", ""),
         ".vscode/mcp.json remote": ("created", "mcp.json remote"),
         ".windsurf/rules/on.md": ("created", "rules/on.md"),
@@ -156,6 +162,7 @@ def test_a_project_becomes_items_with_the_matching_include_mode(project: Path, t
     assert agent.prompts.core
     assert {rule.name: (rule.include, rule.description) for rule in agent.rules} == {
         "agents": ("always", "Instructions from AGENTS.md"),
+        "agents-2": ("always", "Instructions from .junie/AGENTS.md"),
         "agents-packages-api": ("agent", "Instructions for work in packages/api/"),
         "all": ("always", "From .github/instructions/all.instructions.md"),
         "api": ("agent", "Applies to src/api/**"),
@@ -173,6 +180,7 @@ def test_a_project_becomes_items_with_the_matching_include_mode(project: Path, t
         "plain": ("always", "From .roo/rules/plain.md"),
         "product": ("manual", "From .kiro/steering/product.md"),
         "py": ("agent", "Python. Applies to **/*.py"),
+        "roorules-debug": ("agent", "For the mode debug"),
         "release": ("manual", "From .clinerules/workflows/release.md"),
         "review": ("manual", "Review a change"),
         "ship": ("manual", "Ship it"),
@@ -195,7 +203,9 @@ def test_a_project_becomes_items_with_the_matching_include_mode(project: Path, t
     assert claude is not None
     assert claude.text == (
         "# Claude\n\nPrefer small commits: @docs/git.md and not `@docs/code.md`, @~/mine.md, @../out.md\n\n"
-        "# docs/git.md\n\nBranch early. See @more.md.\n\n# docs/more.md\n\nBack to @git.md and @../CLAUDE.md\n"
+        "See @NOTES. Ask @ada, who keeps @types/node.\n\n"
+        "# docs/git.md\n\nBranch early. See @more.md.\n\n# docs/more.md\n\nBack to @git.md and @../CLAUDE.md\n\n"
+        "# NOTES\n\nRead me first.\n"
     )
     tool_servers = json.loads((tmp_path / "pane/mcp.json").read_text())["mcpServers"]
     assert tool_servers["files"]["cwd"] == str(project)

@@ -7,7 +7,7 @@
 | `.github/instructions` | `applyTo: '**'` | other patterns | none |
 | `.clinerules`, `.claude/rules` | | with `paths` | |
 | `.kiro/steering` | | `inclusion: fileMatch` | `inclusion: manual` |
-| `.roo/rules` | | `.roo/rules-MODE` | |
+| `.roo/rules`, `.roorules` | | `.roo/rules-MODE`, `.roorules-MODE` | |
 | `.amazonq/rules`, `.junie` | all | | |
 | commands, workflows and prompts | | | all: a user calls for them |
 
@@ -42,10 +42,10 @@ def mode_of(front: Front, path: PurePath) -> RuleMode | str | None:
     for folder, reason in NO_RULES.items():
         if _within(folder, parts):
             return reason
-    if path.suffix.lower() not in MARKDOWN and path.name not in FILES:
+    if decide := next((decide for name, decide in FILES.items() if _is_named(name, path.name)), None):
+        return decide(front, path)
+    if path.suffix.lower() not in MARKDOWN:
         return None
-    if path.name in FILES:
-        return FILES[path.name](front, path)
     if path.suffix == ".mdc":
         return _applied(front, path)
     return next((decide(front, path) for folder, decide in FOLDERS.items() if _within(folder, parts)), None)
@@ -181,4 +181,4 @@ FOLDERS: Mapping[tuple[str, ...], Decide] = {
 }
 """The folders, the nearer ones before those that they stand in."""
 
-FILES: Mapping[str, Decide] = {".clinerules": _with_paths, ".roorules": _roo}
+FILES: Mapping[str, Decide] = {".clinerules": _with_paths, ".roorules*": _roo}

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from windowpane.agents.importers.base import Finding, FoundItem, NotTaken
-from windowpane.agents.importers.rules import FILES, RuleMode, mode_of
+from windowpane.agents.importers.rules import RuleMode, mode_of
 from windowpane.agents.importers.servers import REGISTRY_FILE, SERVER_FILES, registered_in, servers_in
 from windowpane.agents.importers.texts import name_of, parts_of, text_of, with_files
 from windowpane.context.items import Reference, Rule
@@ -75,7 +75,7 @@ def _instructions(root: Path, path: Path) -> Iterator[Finding]:
         yield text
         return
     above = path.parent.as_posix()
-    top = above in (".", ".github", ".claude", ".gemini")
+    top = above in (".", ".github", ".claude", ".gemini", ".junie")
     name = name_of(path.stem if top else f"{path.stem} {above}")
     about = f"Instructions from {path.as_posix()}" if top else f"Instructions for work in {above}/"
     why = "it holds for the whole project" if top else f"it holds for {above}/ only"
@@ -95,7 +95,7 @@ def _rule(root: Path, path: Path) -> Iterator[Finding]:
     front, text = parts
     mode = mode_of(front, path)
     if isinstance(mode, RuleMode):
-        named = path.name.lstrip(".") if path.name in FILES else path.name.partition(".")[0]
+        named = path.name.lstrip(".").partition(".")[0]
         about = mode.about or ("" if path.suffix == ".mdc" else f"From {path.as_posix()}")
         yield FoundItem(str(path), Rule(name_of(named), text, about, include=mode.include), mode.why)
     elif mode is not None:

@@ -15,7 +15,7 @@ DEEPEST_MENTION = 5
 _LINE = re.compile(r"^([A-Za-z][A-Za-z0-9_-]*)[ \t]*:[ \t]*(.*?)[ \t]*$")
 _ITEM = re.compile(r"^[ \t]+-[ \t]*(.*?)[ \t]*$")
 _UNFIT = re.compile(r"[^A-Za-z0-9_-]+")
-_MENTION = re.compile(r"(?:^|\s)@((?:\.{1,2}/|~/|/)?[\w./-]+\.\w+)")
+_MENTION = re.compile(r"(?:^|\s)@((?:\.{1,2}/|~/|/)?[\w./-]*\w)")
 _CODE = re.compile(r"^(`{3,}|~{3,}).*?^\1|`[^`\n]*`", re.DOTALL | re.MULTILINE)
 _JSON_COMMENT = re.compile(r'("(?:\\.|[^"\\\n])*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
 _JSON_COMMA = re.compile(r'("(?:\\.|[^"\\\n])*")|,(?=\s*[}\]])')
@@ -79,7 +79,7 @@ def with_files(root: Path, path: Path, text: str) -> WithFiles:
     def follow(source: Path, said: str, depth: int) -> None:
         for mention in dict.fromkeys(_MENTION.findall(_CODE.sub("", said))):
             file = (root / source.parent / mention).resolve()
-            if file in seen:
+            if file in seen or (_may_be_a_name(mention) and not file.is_file()):
                 continue
             read = _mentioned(root, file, mention, depth)
             if isinstance(read, str):
@@ -94,6 +94,11 @@ def with_files(root: Path, path: Path, text: str) -> WithFiles:
     behind = "".join(f"\n\n# {name}\n\n{said.strip()}" for name, said in found)
     whole = f"{text.rstrip()}{behind}\n" if found else text
     return WithFiles(whole, tuple(name for name, _ in found), tuple(missed))
+
+
+def _may_be_a_name(mention: str) -> bool:
+    """Tell whether what stands behind `@` could be a person or a package as well as a file."""
+    return not Path(mention).suffix and not mention.startswith((".", "~", "/"))
 
 
 def _mentioned(root: Path, file: Path, mention: str, depth: int) -> tuple[Path, str] | str:
