@@ -46,7 +46,7 @@ from windowpane.request.catalog import Catalogs
 from windowpane.request.hybrid_selector import HybridSelector
 from windowpane.request.resume import RESUME_AFTER_S
 from windowpane.request.selector import NoSelector, Selector
-from windowpane.request.settings import memory_window
+from windowpane.request.settings import checked_changes, memory_window
 from windowpane.search.base import Nearness
 from windowpane.search.embedding.base import Embedder
 from windowpane.search.history import HistoryIndex
@@ -67,6 +67,7 @@ from windowpane.supervise import supervised
 from windowpane.text.tokens import load_vocabulary
 from windowpane.tools.base import Toolbox
 from windowpane.turn.admission import Admission
+from windowpane.turn.begin import NO_SETTINGS, setting_events
 from windowpane.turn.costs import CostLimits, Costs
 from windowpane.turn.lease import POLL_S, Leases
 from windowpane.turn.patience import STORE_PATIENCE_S, StorePatience
@@ -186,18 +187,20 @@ class Engine:
         brought: Sequence[Tool] = (),
         reply_options: ReplyOptions | None = None,
         files: Sequence[NewFile] | ReadFiles = (),
+        settings: Mapping[str, Any] = NO_SETTINGS,
     ) -> AsyncGenerator[Live]:
         """Answer a message, yielding everything as it happens.
 
         The turn runs on when the caller goes away; its answer is in the session. With `key`, sending the same
         message again joins the first turn instead of starting another. `brought` are tools of the server `client`,
         which the caller runs itself; `reply_options` what the answer must be; `files` come with the message, which may
-        then have no words. The stream ends when the turn is finished, or when it waits for an approval or for the
-        results of such tools (`answer_calls`).
+        then have no words; `settings` are stored with it. The stream ends when the turn is finished, or when it waits
+        for an approval or for the results of such tools (`answer_calls`).
 
         Raises:
             SessionNotFoundError: no such session.
             InvalidInputError: the message is empty, too long, or not valid Unicode, or a file cannot be taken.
+            InvalidSettingError: a setting cannot be used.
             SessionBusyError: another turn is running and did not end within `wait_s`.
             ApprovalPendingError: the turn before waits for a decision.
             KeyReusedError: `key` was used for another message.
@@ -208,12 +211,13 @@ class Engine:
         read = await self.read_files(files)
         check_message(message, with_files=bool(read.attachments))
         check_tools(len(brought))
+        settings = checked_changes(settings)
         await load_vocabulary()
         turn: int | None = None
         while turn is None:
             # A worker that was taken over before it could store the message begins again.
             with suppress(LeaseLostError):
-                turn = await self._begun(session_id, message, read, key, wait_s, brought, reply_options)
+                turn = await self._begun(session_id, message, read, key, wait_s, brought, reply_options, settings)
         async for event in self._runner.follow(session_id, turn):
             yield event
 
@@ -268,12 +272,13 @@ class Engine:
         brought: Sequence[Tool] = (),
         reply_options: ReplyOptions | None = None,
         files: Mapping[str, Sequence[NewFile] | ReadFiles] = NO_CALLS,
+        settings: Mapping[str, Any] = NO_SETTINGS,
     ) -> AsyncGenerator[Live]:
         """Give the results of tools that the caller brought along, and yield what the turn does then.
 
         A result that does not fit the window is cut. Calls without a result keep waiting. A turn that has a request
         goes on with it; `brought` and `reply_options` are for one that began elsewhere and gets its first one now.
-        `files` came with the results, by call id.
+        `files` came with the results, by call id; `settings` are for the turns after.
 
         Raises:
             SessionNotFoundError: no such session.
@@ -282,6 +287,7 @@ class Engine:
             CostLimitError: the turn has no request yet, and the owner's model calls have cost as much as they may.
         """
         check_tools(len(brought))
+        settings = checked_changes(settings)
         read = {call: await self.read_files(sent) for call, sent in files.items()}
         blobs = {name: text for each in read.values() for name, text in each.blobs.items()}
         # A caller sends files, and cannot name those that the session keeps.
@@ -304,7 +310,8 @@ class Engine:
                     else result
                     for result in results
                 ]
-                return [ToolReturned(turn=turn.turn, result=result) for result in fits]
+                returned = (ToolReturned(turn=turn.turn, result=result) for result in fits)
+                return [*setting_events(now, settings), *returned]
 
             changed = await self._states.change(session_id, given, blobs=blobs or None, fence=lease.fence)
         except BaseException:
@@ -427,6 +434,7 @@ class Engine:
         wait_s: float,
         brought: Sequence[Tool],
         reply_options: ReplyOptions | None,
+        settings: Mapping[str, Any],
     ) -> int:
         """Join the turn that was started with this key before, or begin one and let it run; return its number."""
         asked_at = anyio.current_time()
@@ -444,7 +452,7 @@ class Engine:
                 try:
                     wait = 0 if key else wait_s
                     lease = None if at_once else await self._leases.take(session_id, wait_s=wait)
-                    begun = await self._runner.begin(state, lease, message, key, files)
+                    begun = await self._runner.begin(state, lease, message, key, files, settings)
                 except SessionBusyError:
                     if at_once:
                         at_once = False

@@ -6,14 +6,17 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any
 
+import anyio
 import httpx2
 import openai
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from server.place import served
+from server.place import new_session, served
+from windowpane.context.ids import SessionId
 from windowpane.models.base import ModelText
+from windowpane.models.scripted import Call, Reply
 from windowpane.models.stops import StopCutter
 from windowpane.testing import World
 from wire import openai_chat
@@ -157,3 +160,40 @@ def test_words_end_before_the_first_stop_sequence_however_they_are_cut_up(pieces
     else:
         assert whole.startswith(said + cutter.found)
         assert not any(stop in said for stop in stops)
+
+
+async def test_a_busy_session_keeps_its_settings_and_a_turn_that_begins_has_those_of_its_request(world: World) -> None:
+    end = anyio.Event()
+    calls = Reply(calls=(Call("client__weather", "{}", id="c1"),))
+    world.says(Reply("One.", before_end=end), calls, "Rain.", "Bye.")
+    tools = [{"type": "function", "function": {"name": "weather", "parameters": {"type": "object"}}}]
+
+    def body(temperature: float, content: str = "Hi", **message: str) -> dict[str, Any]:
+        said = {"role": "user", "content": content, **message}
+        system = {"role": "system", "content": f"System {temperature}."}
+        return {"model": "pane", "messages": [system, said], "temperature": temperature, "tools": tools}
+
+    async with served(world) as http:
+        session = await new_session(http)
+        headers, log = {"Windowpane-Session": session}, world.store
+        chat, key = "/v1/chat/completions", {**headers, "Idempotency-Key": "k"}
+        async with http.stream("POST", chat, json=body(0.1) | {"stream": True}, headers=key) as first:
+            told = first.aiter_lines()
+            while "One." not in await anext(told):
+                pass
+            before = await log.read(SessionId(session))
+            busy = await http.post(chat, json=body(0.9), headers=headers)
+            result = await http.post(chat, json=body(0.8, role="tool", tool_call_id="c1"), headers=headers)
+            during = await log.read(SessionId(session))
+            end.set()
+            assert [line async for line in told][-2] == "data: [DONE]"
+        await http.post(chat, json=body(0.7), headers=key)
+        called = await http.post(chat, json=body(0.2), headers=headers)
+        await http.post(chat, json=body(0.3, role="tool", tool_call_id="c1"), headers=headers)
+        kept = (await http.get(f"/api/sessions/{session}")).json()["settings"]
+        await http.post(chat, json=body(0.3, "Bye"), headers=headers)
+
+    assert [answer.status_code for answer in (busy, result, called)] == [409, 409, 200]
+    assert during == before
+    assert (kept["temperature"], kept["system_prompt"]) == (0.3, "System 0.3.")
+    assert [call.settings.temperature for call in world.model.calls] == [0.1, 0.2, 0.2, 0.3]

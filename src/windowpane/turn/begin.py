@@ -1,15 +1,20 @@
 """Begin a turn: what the log says first, before anything can go wrong with the message."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
 
 from windowpane.agents.base import Agent
-from windowpane.context.events import Event, Recorded, SessionContext, TurnFinished, TurnStarted
+from windowpane.context.events import Event, Recorded, SessionContext, SessionUpdated, TurnFinished, TurnStarted
 from windowpane.context.messages import Attachment
 from windowpane.context.session import SessionState
 from windowpane.errors import ApprovalPendingError
 from windowpane.stores.base import Lease
 from windowpane.text.tokens import count
 from windowpane.turn.log import interrupted
+
+NO_SETTINGS: Mapping[str, Any] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +46,12 @@ def opening_events(
         turn=number, message=message, key=key, tokens=tokens, resumed=resumed, attachments=attachments
     )
     return [started, SessionContext(reason="resume", context=state.sets, actor="system")] if resumed else [started]
+
+
+def setting_events(state: SessionState, settings: Mapping[str, Any]) -> list[Event]:
+    """Return what changes the session to settings that came with a message or with results."""
+    changes = {name: value for name, value in settings.items() if getattr(state.settings, name) != value}
+    return [SessionUpdated(changes=changes, actor="user")] if changes else []
 
 
 def closing_events(state: SessionState) -> list[Event]:

@@ -10,6 +10,7 @@ Nothing that a turn raises leaves its task. While the store is away a turn keeps
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing, suppress
 from functools import partial
+from typing import Any
 
 import anyio
 import anyio.abc
@@ -61,7 +62,7 @@ from windowpane.tools.base import Toolbox
 from windowpane.tools.context_tools import WithContextTools
 from windowpane.tools.finder_tools import FINDER_REFS
 from windowpane.tools.permissions import Verdict, decide
-from windowpane.turn.begin import BegunTurn, closing_events, opening_events
+from windowpane.turn.begin import NO_SETTINGS, BegunTurn, closing_events, opening_events, setting_events
 from windowpane.turn.follow import Follower
 from windowpane.turn.lease import Leases
 from windowpane.turn.log import append_patiently, crashed, failed
@@ -139,8 +140,9 @@ class Runner:
         message: str,
         key: str | None = None,
         files: ReadFiles = NO_FILES,
+        settings: Mapping[str, Any] = NO_SETTINGS,
     ) -> BegunTurn:
-        """Store the user's message and its files; the lease is given back if that fails or is not needed.
+        """Store the user's message, its files and settings; the lease is given back if that fails or is not needed.
 
         Without a `lease` it is taken together with that. `state` may then be old: if another turn came into the session
         since, nothing is stored.
@@ -161,6 +163,7 @@ class Runner:
             return [
                 *(said if now.open_turn == state.open_turn else ()),
                 *closing_events(now),
+                *setting_events(now, settings),
                 *opening_events(now, message, files.attachments, resumed=self._requests.resumes(now), key=key),
             ]
 

@@ -153,7 +153,6 @@ async def _answering(pane: LocalPane, owner: str, once: Once, asked: ClientReque
     if asked.session is not None:
         state = await session_named(pane, owner, asked.agent, asked.session)
         await _check_form(engine, state, asked)
-        await _settle(engine, state, asked.settings)
         return await begun(state.id, _continued(engine, state.id, asked), once=False)
     waiting = await _waiting(pane, asked)
     if waiting is not None:
@@ -206,16 +205,12 @@ async def _check_form(engine: Engine, state: SessionState, asked: ClientRequest)
         raise UnsupportedError(asked.form_param, "The turn goes on with the form that it began with: send the same.")
 
 
-async def _settle(engine: Engine, state: SessionState, settings: Mapping[str, Any]) -> None:
-    changes = {name: value for name, value in settings.items() if getattr(state.settings, name) != value}
-    if changes:
-        await engine.sessions.update(state.id, changes)
-
-
 def _continued(engine: Engine, session_id: SessionId, asked: ClientRequest) -> AsyncGenerator[Live]:
     last = asked.said[-1]
     if last.role == "tool":
-        return engine.answer_calls(session_id, _results(asked.said), files=_result_files(asked.said))
+        return engine.answer_calls(
+            session_id, _results(asked.said), files=_result_files(asked.said), settings=asked.settings
+        )
     return engine.turn(
         session_id,
         last.text,
@@ -223,6 +218,7 @@ def _continued(engine: Engine, session_id: SessionId, asked: ClientRequest) -> A
         brought=asked.brought,
         reply_options=asked.reply_options,
         files=last.files,
+        settings=asked.settings,
     )
 
 
