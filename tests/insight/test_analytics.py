@@ -38,7 +38,8 @@ async def test_a_dashboard_adds_up_what_turns_cost_and_what_was_used(tmp_path: P
 
     found = dashboard(analytics, Filters(owner="ana"), KEPT)
     items = {row.ref.name: row for row in found.items}
-    sent = [item for context in contexts for item in context.items if item.sent]
+    given = [item for context in contexts for item in (*context.items, *context.standing)]
+    sent = [item for item in given if item.sent]
     assert (found.sessions, found.spent.turns, found.spent.calls) == (1, 2, 2)
     assert (found.spent.input_tokens, found.spent.output_tokens, found.spent.cache_read_tokens) == (2000, 200, 500)
     # 750 at 2.50 dollars a million, 250 cached at 1.25, 100 out at 10, each of them twice.
@@ -52,7 +53,7 @@ async def test_a_dashboard_adds_up_what_turns_cost_and_what_was_used(tmp_path: P
         name: sum(item.tokens for item in sent if item.name == name) for name in {item.name for item in sent}
     }
     assert (items["billing"].by_mode, items["billing"].used, items["billing"].by_use) == (
-        {"agent": 1},
+        {"agent": 1, "carried": 1},
         1,
         {"quoted": 1},
     )
@@ -71,7 +72,7 @@ async def test_a_dashboard_adds_up_what_turns_cost_and_what_was_used(tmp_path: P
     assert (found.prefix.compared, found.prefix.cached_share) == (1, 0.25)
     assert 0 < (found.prefix.kept_share or 0) < 1
     assert [(row.kind, row.name, row.given, row.used) for row in found.sources] == [
-        ("reference", "billing", 1, 1),
+        ("reference", "billing", 2, 1),
         ("reference", "hidden", 1, 0),
         ("reference", "printing", 1, 0),
     ]

@@ -71,3 +71,29 @@ async def test_what_broke_the_prefix_is_counted_by_reason_and_item_with_what_it_
         f"Read from caches: 8,000 of {sum(expected):,} tokens expected; the cache collapsed 1×, {expected[3]:,}" in told
     )
     assert "What broke the beginning of prompts:\n  reference:guide (item): 1×, " in told
+
+
+async def test_what_stands_there_from_an_earlier_turn_is_counted_as_sent_and_not_as_selected(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.write("agent.yaml", "model: scripted:test\nworking_context: false\nfinders: false\ncache: stable\n")
+    world.reference("guide", "Press the large green button beside the door.", include="agent")
+    world.selector = FixedSelector({"one": {"reference:guide": 0.9}})
+    answers = ("Fine.", "Fine.", "You press the large green button beside the door.")
+    rules = CacheRules(read=0.1, write=1.25, input_usd=0.000002)
+    world.model = ScriptedModel("test", [Reply(text) for text in answers], cache_rules=rules)
+
+    async with world.engine() as engine:
+        session = (await engine.sessions.create()).id
+        for message in ("one", "two", "three"):
+            await drain(engine.turn(session, message))
+        found = dashboard(await counted(engine), Filters(), KEPT)
+        contexts = [(await past_turn(engine, session, turn)).request.context for turn in (1, 2, 3)]
+
+    (held,), (second,), (third,) = contexts[0].items, contexts[1].carried, contexts[2].carried
+    (guide,) = found.items
+    assert (guide.included, guide.by_mode) == (3, {"agent": 1, "carried": 2})
+    assert guide.tokens == held.tokens + second.tokens + third.tokens
+    assert (guide.selected, guide.used, guide.by_use) == (1, 1, {"quoted": 1})
+    assert found.quality.selected == 1
+    heading, line = (text.split(",") for text in as_csv(found, "items").splitlines())
+    assert dict(zip(heading, line, strict=True))["by_mode_carried"] == "2"

@@ -124,6 +124,10 @@ def test_what_people_add_by_hand_again_and_again_is_to_be_promoted(world: World)
     assert everywhere.why.startswith("It was in 95 of 100 requests and used in 90.")
 
 
+def test_what_was_selected_once_and_carried_for_long_is_not_to_be_removed(world: World) -> None:
+    assert suggested(world, unused(reference_ref("prices"), 100, selected=1, considered=100)) == []
+
+
 def test_little_evidence_suggests_nothing(world: World) -> None:
     few = row(reference_ref("billing"), included=19, tokens=1900, used_share=0.0, no_trace=19, no_trace_tokens=1900)
     once = row(reference_ref("hidden"), added_by_hand=2)

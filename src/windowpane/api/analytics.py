@@ -162,15 +162,15 @@ class PartRow:
 class ItemRow:
     """One item over time.
 
-    `included` counts the requests that it was sent in, `by_mode` how it came into them; `tokens` and `cost_usd` are
-    what it took there. `used` counts those in which the answer left a trace of it, `by_use` in what way, and `probably`
-    those in which the answer is near to it in meaning without one; `used_share` is the share of both, so at least so
-    much was of use. `no_trace` counts those in which neither was found, with `no_trace_tokens`: that does not prove
-    that it was of no use. What is left was not compared. `unused_tokens` is what a tool took in requests in which it
-    was not called. `considered` counts the selections in which it was a candidate, `selected` those that took it,
-    `not_sent` the requests that it should have been in and was not (no room, server down, …). `added_by_hand` and
-    `removed_by_hand` count what people did after an answer. `scores` are its scores as a candidate, in ten
-    equal steps from 0 to 1: how often it was selected and how often not.
+    `included` counts the requests that it was sent in, `by_mode` how it came into them (`carried`: it stood there from
+    an earlier turn); `tokens` and `cost_usd` are what it took there. `used` counts those in which the answer left a
+    trace of it, `by_use` in what way, and `probably` those in which the answer is near to it in meaning without one;
+    `used_share` is the share of both, so at least so much was of use. `no_trace` counts those in which neither was
+    found, with `no_trace_tokens`: that does not prove that it was of no use. What is left was not compared.
+    `unused_tokens` is what a tool took in requests in which it was not called. `considered` counts the selections in
+    which it was a candidate, `selected` those that took it, `not_sent` the requests that it should have been in and was
+    not (no room, server down, …). `added_by_hand` and `removed_by_hand` count what people did after an answer. `scores`
+    are its scores as a candidate, in ten equal steps from 0 to 1: how often it was selected and how often not.
     """
 
     ref: ItemRef

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
+from typing import get_args
 from urllib.parse import urlsplit
 
 from windowpane.api.turns import ItemUse
@@ -29,7 +30,7 @@ from windowpane.context.events import (
     TurnStarted,
 )
 from windowpane.context.ids import BlobHash, SessionId
-from windowpane.context.items import ItemRef
+from windowpane.context.items import IncludeMode, ItemRef
 from windowpane.context.messages import Step
 from windowpane.context.request import ContextItem
 from windowpane.errors import BlobNotFoundError
@@ -43,6 +44,9 @@ from windowpane.request.record import context_of, last_built, texts_of
 SCORE_STEPS = 10
 SCORE_PARTS = 10_000
 """Scores have four decimals and are added up as whole numbers."""
+
+WAYS_IN = (*get_args(IncludeMode), "carried")
+"""How an item came into a request: by its mode, or because it stands there from an earlier turn."""
 
 LATENCY_BASE = 1.1
 """Times are counted in steps, each so much longer than the one before."""
@@ -319,6 +323,8 @@ def _count_items(made: Counts, day: int, past: PastTurn, costs: Mapping[ItemRef,
     uses = {found.ref: found for found in made.judge(past)}
     for item in context.items:
         _count_item(made, day, item, uses.get(item.ref), model, costs.get(item.ref, 0))
+    for item in context.standing:
+        _count_sent(made, day, item, uses.get(item.ref), model, costs.get(item.ref, 0), "carried")
     for candidate in context.candidates:
         name = item_key(candidate.ref)
         made.add("item", day, model, name, considered=1)
@@ -339,26 +345,32 @@ def _count_item(made: Counts, day: int, item: ContextItem, found: ItemUse | None
     if not item.sent:
         made.add("item", day, model, name, not_sent=1)
     else:
-        verdict = found.verdict if found is not None else "unknown"
-        counters = {
-            "included": 1,
-            item.include_mode: 1,
-            "tokens": item.tokens,
-            "cost_nano": cost_nano,
-            "probably": int(verdict == "probably"),
-            "no_trace": int(verdict == "no_trace"),
-            "no_trace_tokens": item.tokens if verdict == "no_trace" else 0,
-            "unused_tokens": item.tokens if verdict == "not_called" else 0,
-        }
-        if found is not None and found.how is not None:
-            counters |= {"used": 1, found.how: 1}
-        made.add("item", day, model, name, **counters)
+        _count_sent(made, day, item, found, model, cost_nano, item.include_mode)
     if item.selected:
         made.add("item", day, model, name, considered=1, selected=1)
         if item.evidence is not None:
             step, hit = score_step(item.evidence.score), int(found is not None and found.used)
             made.add("item", day, model, name, scores=_whole(item.evidence.score))
             made.add("item", day, model, name, **{f"selected_{step}": 1, f"used_{step}": hit})
+
+
+def _count_sent(
+    made: Counts, day: int, item: ContextItem, found: ItemUse | None, model: str, cost_nano: int, way_in: str
+) -> None:
+    verdict = found.verdict if found is not None else "unknown"
+    counters = {
+        "included": 1,
+        way_in: 1,
+        "tokens": item.tokens,
+        "cost_nano": cost_nano,
+        "probably": int(verdict == "probably"),
+        "no_trace": int(verdict == "no_trace"),
+        "no_trace_tokens": item.tokens if verdict == "no_trace" else 0,
+        "unused_tokens": item.tokens if verdict == "not_called" else 0,
+    }
+    if found is not None and found.how is not None:
+        counters |= {"used": 1, found.how: 1}
+    made.add("item", day, model, item_key(item.ref), **counters)
 
 
 def _count_sites(made: Counts, day: int, past: PastTurn) -> None:

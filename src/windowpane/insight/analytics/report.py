@@ -34,8 +34,7 @@ from windowpane.api.analytics import (
 )
 from windowpane.api.turns import How
 from windowpane.context.calls import CallPurpose
-from windowpane.context.items import IncludeMode
-from windowpane.insight.analytics.count import LATENCY_BASE, SCORE_PARTS, SCORE_STEPS
+from windowpane.insight.analytics.count import LATENCY_BASE, SCORE_PARTS, SCORE_STEPS, WAYS_IN
 from windowpane.insight.analytics.count_calls import NANO
 from windowpane.insight.analytics.store import AnalyticsStore, item_ref
 from windowpane.insight.analytics.tables import DAY, EVERYONE, MONTH, TABLES
@@ -335,7 +334,7 @@ def _item_row(
         ref=item_ref(key),
         agent=agent,
         included=counts["included"],
-        by_mode={mode: counts[mode] for mode in get_args(IncludeMode) if counts[mode]},
+        by_mode={way: counts[way] for way in WAYS_IN if counts[way]},
         tokens=counts["tokens"],
         cost_usd=_dollars(counts["cost_nano"]),
         used=counts["used"],

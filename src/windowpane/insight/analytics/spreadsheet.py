@@ -8,7 +8,8 @@ from typing import Any, cast, get_args
 
 from windowpane.api.analytics import Dashboard, Listed
 from windowpane.api.turns import How
-from windowpane.context.items import IncludeMode, ItemRef
+from windowpane.context.items import ItemRef
+from windowpane.insight.analytics.count import WAYS_IN
 
 
 def as_csv(found: Dashboard, listed: Listed) -> str:
@@ -39,7 +40,7 @@ def _columns(row: object) -> Iterator[tuple[str, object]]:
             yield part.name, _harmless(value) if isinstance(value, str) else value
 
 
-_KEYS: Mapping[str, tuple[str, ...]] = {"by_mode": get_args(IncludeMode), "by_use": get_args(How)}
+_KEYS: Mapping[str, tuple[str, ...]] = {"by_mode": WAYS_IN, "by_use": get_args(How)}
 
 
 def _harmless(text: str) -> str:

@@ -83,7 +83,7 @@ def _about(agent: Agent, item: Item, row: ItemRow, turns: int) -> Iterator[Sugge
         counted = f"In {compared:,} requests, {_times(used, 'call' if tool else 'trace')} of it in the answers"
         why = f"{counted}, at {each:,} tokens each time. With include mode agent, it is sent only when needed.{proof}"
         yield _suggestion(agent, "demote", row, why, spared, {"include": "agent"})
-    elif seldom and item.include == "agent" and not rule and not used:
+    elif seldom and item.include == "agent" and row.selected >= ENOUGH_REQUESTS and not rule and not used:
         outcome = "it was never called" if tool else NOTHING_FOUND
         why = f"The selection took it {row.selected:,} times and {outcome}.{proof}"
         change: Mapping[str, Setting] = {"include": "manual"} if tool else {"enabled": False}

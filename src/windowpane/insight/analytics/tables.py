@@ -7,9 +7,9 @@ time is a few whole months and the days around them, and everyone's numbers are 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from windowpane.insight.analytics.count import SCORE_STEPS
+from windowpane.insight.analytics.count import SCORE_STEPS, WAYS_IN
 
-VERSION = 5
+VERSION = 6
 """Counts of another version are not read; everything is counted again."""
 
 
@@ -90,9 +90,7 @@ TABLES: Mapping[str, Table] = {
         ("item",),
         (
             "included",
-            "always",
-            "manual",
-            "agent",
+            *WAYS_IN,
             "tokens",
             "cost_nano",
             "used",
