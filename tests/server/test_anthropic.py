@@ -20,7 +20,10 @@ from windowpane.callers import TokenFile
 from windowpane.context.messages import Usage
 from windowpane.errors import ModelRateLimitedError
 from windowpane.models.scripted import Call, Reply
-from windowpane.testing import World
+from windowpane.testing import World, tool
+from wire import openai_chat
+from wire.reply import WireCall, WireReply
+from wire.server import running
 
 HI: list[MessageParam] = [{"role": "user", "content": "Hi"}]
 WEATHER: ToolParam = {
@@ -122,6 +125,25 @@ async def test_tools_of_the_client_are_called_and_the_turn_goes_on(world: World,
     )
     assert (last.usage.input_tokens, last.usage.cache_read_input_tokens) == (16, 4)
     assert [(m.role, m.content) for m in world.model.calls[1].messages[-1:]] == [("tool", "rain")]
+
+
+@pytest.mark.client("Anthropic for Python", "tools")
+async def test_a_tool_that_the_client_forces_is_forced_at_the_provider(world: World) -> None:
+    async with running(openai_chat.answer(WireReply(calls=(WireCall("c1", "client__weather"),)))) as wire:
+        world.environ = {"OPENAI_BASE_URL": f"{wire.url}/v1", "OPENAI_API_KEY": "key"}
+        world.write("agent.yaml", "model: openai:gpt-4o\n")
+        world.toolbox.put("files", [tool("read", "contents")])
+        async with asking(world) as (client, _):
+            answer = await client.messages.create(
+                model="pane",
+                max_tokens=99,
+                messages=HI,
+                tools=[WEATHER],
+                tool_choice={"type": "tool", "name": "weather"},
+            )
+
+    assert [(block.type, block.to_dict().get("name")) for block in answer.content] == [("tool_use", "weather")]
+    assert wire.asked[0].body["tool_choice"] == {"type": "function", "function": {"name": "client__weather"}}
 
 
 async def test_tokens_are_counted_without_a_turn(world: World) -> None:

@@ -4,8 +4,10 @@ import json
 from contextlib import suppress
 from pathlib import Path
 
+import anthropic
 import anyio
 import httpx2
+import openai
 import pytest
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed
@@ -17,7 +19,10 @@ from windowpane.callers import TokenFile
 from windowpane.models.scripted import Reply
 from windowpane.testing import World
 
-NEEDED = "this server needs a token; send `Authorization: Bearer TOKEN` (`windowpane token create` creates one)"
+NEEDED = (
+    "this server needs a token; send `Authorization: Bearer TOKEN`, or give the token as `api_key` to a client of "
+    "OpenAI or Anthropic (`windowpane token create --owner NAME` creates one)"
+)
 INVALID = NEEDED.replace("this server needs a token", "the token is invalid or revoked")
 
 
@@ -39,6 +44,28 @@ async def test_a_token_of_nobody_does_not_help(world: World, shown: str) -> None
         refused = await place.client.get("/api/sessions", headers={"Authorization": shown})
 
     assert problem_in(refused) == problem(401, "token_needed", INVALID)
+
+
+async def test_clients_of_openai_and_anthropic_are_told_what_to_do_in_their_own_form(world: World) -> None:
+    async with guarded(world) as place:
+        base = str(place.client.base_url)
+        bare = [await place.client.post(path, json={}) for path in ("/v1/responses", "/anthropic/v1/messages")]
+        async with openai.AsyncOpenAI(base_url=f"{base}/v1", api_key="any", max_retries=0) as client:
+            with pytest.raises(openai.AuthenticationError) as of_openai:
+                await client.chat.completions.create(model="pane", messages=[{"role": "user", "content": "Hi"}])
+        async with anthropic.AsyncAnthropic(base_url=f"{base}/anthropic", api_key="any", max_retries=0) as client:
+            with pytest.raises(anthropic.AuthenticationError) as of_anthropic:
+                await client.messages.create(model="pane", max_tokens=9, messages=[{"role": "user", "content": "Hi"}])
+
+    assert [answer.json()["error"]["message"] for answer in bare] == [NEEDED, NEEDED]
+    assert (of_openai.value.code, of_openai.value.body) == (
+        "invalid_api_key",
+        {"message": INVALID, "type": "invalid_request_error", "param": None, "code": "invalid_api_key"},
+    )
+    assert of_anthropic.value.body == {
+        "type": "error",
+        "error": {"type": "authentication_error", "message": INVALID},
+    }
 
 
 async def test_another_kind_of_proof_is_none(world: World) -> None:

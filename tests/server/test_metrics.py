@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import platform
+import re
 import shutil
 from functools import partial
+from pathlib import Path
 
 import anyio
 import httpx2
@@ -55,6 +57,28 @@ async def test_turns_model_calls_tool_calls_and_requests_are_counted(world: Worl
     assert {name: found.get(name) for name in expected} == expected
     assert found["windowpane_append_seconds_count"] >= 5
     assert not [name for name in found if session in name or "planted" in name]
+
+
+async def test_the_documentation_lists_every_number_with_its_labels(world: World) -> None:
+    page = (Path(__file__).parents[2] / "docs/operations.md").read_text("utf-8")
+    listed = {
+        name: set(re.findall(r"`(\w+)`", re.split(r"[;:(]", labels)[0]))
+        for names, labels in re.findall(r"^\| (`windowpane_.*?) \| ?(.*?) ?\|$", page, re.MULTILINE)
+        for name in re.findall(r"`(windowpane_\w+)`", names)
+    }
+    world.toolbox.put("files", [tool("read", "empty", permission="not_required")])
+    world.says(Reply("", calls=(Call("files__read", "{}", id="c1"),)), "It is empty.")
+    async with served(world) as client:
+        session = await new_session(client)
+        await client.post(f"/api/sessions/{session}/messages", json={"content": "Hi"})
+        text = (await client.get("/metrics")).text
+    seen = {
+        re.sub("_(bucket|count|sum)$", "", name): set(re.findall(r'(\w+)="', labels)) - {"le"}
+        for name, labels in re.findall(r"^(windowpane_\w+(?<!_created))(\{.*\})? ", text, re.MULTILINE)
+    }
+
+    assert sorted(listed) == sorted(re.findall(r"^# HELP (windowpane_\w+(?<!_created)) ", text, re.MULTILINE))
+    assert {name: listed[name] for name in seen} == seen
 
 
 async def test_streams_are_counted_while_they_are_open_and_not_among_the_latencies(world: World) -> None:

@@ -157,7 +157,10 @@ class TokenNeededError(AccessError):
     code = "token_needed"
 
     def __init__(self, why: str) -> None:
-        super().__init__(f"{why}; send `Authorization: Bearer TOKEN` (`windowpane token create` creates one)")
+        super().__init__(
+            f"{why}; send `Authorization: Bearer TOKEN`, or give the token as `api_key` to a client of OpenAI or "
+            "Anthropic (`windowpane token create --owner NAME` creates one)"
+        )
 
 
 class ScopeNeededError(AccessError):
