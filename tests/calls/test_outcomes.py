@@ -141,3 +141,9 @@ async def test_a_compressed_answer_is_read_like_any_other(world: World, name: st
     call = await _asked(world, name, replace(whole, steps=(gzip.compress(body),), headers=whole.headers | GZIP))
 
     assert (call.outcome, call.reason, call.usage) == ("complete", "", Usage(40, 9))
+
+
+async def test_an_answer_that_is_too_long_is_cut(world: World, name: str) -> None:
+    call = await _asked(world, name, Answer((b"data: ", *[b"x" * 1024 * 1024] * 20, "until_gone")))
+
+    assert (call.outcome, call.reason) == ("cut", "AnswerTooLongError: a line of the answer is longer than 16 MB")

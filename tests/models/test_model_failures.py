@@ -238,6 +238,30 @@ async def test_a_connection_that_breaks_in_the_answer_leaves_what_was_said_and_i
     assert asked == 1
 
 
+MB = 1024 * 1024
+
+
+@pytest.mark.parametrize(
+    ("sent", "said"),
+    [
+        pytest.param((b"data: ", *[b"x" * MB] * 20), "a line of the answer is longer than 16 MB", id="line"),
+        pytest.param((b": " + b"x" * (MB - 4) + b"\n\n",) * 70, "the answer is longer than 64 MB", id="answer"),
+    ],
+)
+@both
+async def test_an_answer_without_an_end_is_broken_off_and_not_asked_for_again(
+    spoken: Spoken, sent: tuple[bytes, ...], said: str
+) -> None:
+    error, asked = await fail(spoken, begun(spoken, *sent, "until_gone"))
+    unspoken, asked_once = await fail(spoken, Answer((*sent, "until_gone")))
+
+    assert (type(error), type(unspoken)) == (ModelStreamBrokenError, ModelStreamBrokenError)
+    assert str(error) == f"{spoken.model}: the answer was cut off: {said}"
+    assert str(unspoken) == f"{spoken.model} gave an answer that cannot be read: {said}"
+    assert (error.partial, unspoken.partial) == ("Hello", "")
+    assert (asked, asked_once) == (1, 1)
+
+
 @both
 async def test_a_stream_that_ends_early_is_broken_even_when_the_connection_ends_well(spoken: Spoken) -> None:
     error, asked = await fail(spoken, begun(spoken))

@@ -74,10 +74,12 @@ class WireAnswer:
         self._size += len(chunk)
         if self._size <= MOST_BYTES:
             self._chunks.append(chunk)
+        else:
+            self._chunks.clear()
 
     def read(self) -> tuple[Usage | None, AnswerEnd]:
         """Return the usage that was reported, if any was, and how the answer ended."""
-        kept = b"".join(self._chunks) if self._size <= MOST_BYTES else b""
+        kept = b"".join(self._chunks)
         body = decoded(self._headers.get("content-encoding", ""), kept) or b""
         return read_answer_bytes(body)
 

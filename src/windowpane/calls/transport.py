@@ -1,7 +1,7 @@
 """The place where the bytes are: a transport that keeps each request and looks at each answer as it passes.
 
 What is sent and what comes back is not touched. A request is stored while the provider works; its answer is handed on
-once that is done.
+once that is done. An answer that takes more memory than any model's is broken off.
 """
 
 import time
@@ -19,6 +19,17 @@ from windowpane.text.redact import redacted, redacted_header
 
 LEFT_OUT = frozenset(("content-length", "traceparent", "tracestate"))
 """Headers that change with every call. The length of the body is kept beside it."""
+
+MOST_ANSWER_BYTES = 64 * 1024 * 1024
+MOST_LINE_BYTES = 16 * 1024 * 1024
+"""How long an answer can be, and a line of it. Clients keep a line until it ends."""
+
+
+class AnswerTooLongError(httpx2.DecodingError):
+    """A provider's answer, or a line of it, is longer than it may be."""
+
+    def __init__(self, what: str, most_bytes: int) -> None:
+        super().__init__(f"{what} is longer than {most_bytes // 1024**2} MB")
 
 
 class Routes(httpx2.AsyncClient):
@@ -39,12 +50,11 @@ class RecordingTransport(httpx2.AsyncBaseTransport):
         """Send one request."""
         transport = self._routes.transport_for(request.url)
         recorder = current_recorder()
-        if recorder is None:
-            return await transport.handle_async_request(request)
-        call = _Call(recorder)
-        response = await call.send(transport, request)
+        call = _Call(recorder) if recorder else None
+        response = await (call.send(transport, request) if call else transport.handle_async_request(request))
         if isinstance(response.stream, httpx2.AsyncByteStream):
-            response.stream = _Watched(response.stream, call)
+            bounded = _Bounded(response.stream)
+            response.stream = _Watched(bounded, call) if call else bounded
         return response
 
     async def aclose(self) -> None:
@@ -138,6 +148,28 @@ class _Call:
 
     def _since(self) -> int:
         return round((time.monotonic() - self._started) * 1000)
+
+
+class _Bounded(httpx2.AsyncByteStream):
+    """The bytes of an answer, as many as it may have."""
+
+    def __init__(self, stream: httpx2.AsyncByteStream) -> None:
+        self._stream = stream
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        answer = line = 0
+        async for chunk in self._stream:
+            answer += len(chunk)
+            newline = max(chunk.rfind(b"\n"), chunk.rfind(b"\r"))
+            line = line + len(chunk) if newline < 0 else len(chunk) - newline - 1
+            if line > MOST_LINE_BYTES:
+                raise AnswerTooLongError("a line of the answer", MOST_LINE_BYTES)
+            if answer > MOST_ANSWER_BYTES:
+                raise AnswerTooLongError("the answer", MOST_ANSWER_BYTES)
+            yield chunk
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
 
 
 class _Watched(httpx2.AsyncByteStream):

@@ -13,6 +13,7 @@ import httpx2
 from pydantic_ai import exceptions as theirs
 
 from windowpane import errors as ours
+from windowpane.calls.transport import AnswerTooLongError
 
 Foreseen = (theirs.AgentRunError, theirs.UserError, httpx2.HTTPError, httpx2.StreamError)
 """What pydantic-ai and its clients raise when a call fails. Anything else is a fault of a program."""
@@ -33,6 +34,7 @@ class Called:
 
 def failure(error: Exception, called: Called, *, partial: str, arrived: bool) -> ours.ModelError:
     """Return our error for theirs. `arrived` tells whether any of the answer had come, seen or unseen."""
+    error = _broken_off(error) or error
     said = quote(error, called)
     if isinstance(error, theirs.ModelRequestTimeout | theirs.ModelTimeoutError | httpx2.TimeoutException):
         return ours.ModelTimeoutError(
@@ -57,6 +59,8 @@ def unfinished(called: Called, reason: str, *, partial: str) -> ours.ModelStream
 
 def passing(error: Exception) -> bool:
     """Tell whether the same call may well succeed in a moment."""
+    if _broken_off(error):
+        return False
     if isinstance(error, theirs.ModelHTTPError) and error.provider_retry_hint is not None:
         return error.provider_retry_hint
     if isinstance(error, theirs.ModelTimeoutError):
@@ -71,6 +75,13 @@ def passing(error: Exception) -> bool:
         | httpx2.ReadError
         | httpx2.RemoteProtocolError,
     )
+
+
+def _broken_off(error: BaseException | None) -> AnswerTooLongError | None:
+    """Return why an answer was broken off here, which some clients take for a broken connection."""
+    while error is not None and not isinstance(error, AnswerTooLongError):
+        error = error.__cause__ or error.__context__
+    return error
 
 
 def asked_wait_s(error: Exception) -> float | None:
