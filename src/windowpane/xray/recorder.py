@@ -98,7 +98,7 @@ class Recorder:
             if ended:
                 written = await self._writer.ended(tape)
                 if written and not tape.lost:
-                    self.room.record()
+                    self.room.record(tape.head.owner)
             elif not tape.lost and not await self._writer.sent(tape):
                 tape.discard()
         except StoreError as error:

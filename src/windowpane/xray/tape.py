@@ -22,25 +22,35 @@ Headers = Sequence[tuple[bytes, bytes]]
 
 @dataclass(slots=True)
 class Room:
-    """How many bytes may wait to be recorded, and how many do; and what was recorded and lost.
+    """How many bytes may wait to be recorded, and how many do; and what was recorded and lost of each owner.
 
     `tell` hears of each call whether it was recorded, or why not.
     """
 
     most_bytes: int
     held_bytes: int = 0
-    recorded: int = 0
-    lost: Counter[LossReason] = field(default_factory=Counter[LossReason])
+    recorded_of: Counter[str] = field(default_factory=Counter[str])
+    lost_of: dict[str, Counter[LossReason]] = field(default_factory=dict[str, Counter[LossReason]])
     tell: Callable[[str], None] = lambda _: None
 
-    def record(self) -> None:
+    @property
+    def recorded(self) -> int:
+        """Return how many calls were recorded, of all owners."""
+        return self.recorded_of.total()
+
+    @property
+    def lost(self) -> Counter[LossReason]:
+        """Return how many calls were lost, of all owners."""
+        return sum(self.lost_of.values(), Counter[LossReason]())
+
+    def record(self, owner: str) -> None:
         """Count a call that was recorded."""
-        self.recorded += 1
+        self.recorded_of[owner] += 1
         self.tell("recorded")
 
-    def lose(self, reason: LossReason) -> None:
+    def lose(self, reason: LossReason, owner: str) -> None:
         """Count a call that passed and was not recorded."""
-        self.lost[reason] += 1
+        self.lost_of.setdefault(owner, Counter())[reason] += 1
         self.tell(reason)
 
 
@@ -113,7 +123,7 @@ class Tape:
     def lose(self, reason: LossReason) -> None:
         """Give up recording this exchange. It is counted once."""
         if not self.lost:
-            self._room.lose(reason)
+            self._room.lose(reason, self.head.owner)
         self.discard()
 
     def discard(self) -> None:

@@ -2415,12 +2415,11 @@ export type ReceiptItem = {
   carried: boolean
 }
 
-/** What the recording proxy did since this worker started. `lost` counts calls that were passed on and not recorded, by reason: `full` (too much was waiting), `store` (it did not take them), `unreadable`. `providers` are the names under `/xray/`. */
+/** What the recording proxy did with the caller's own calls since this worker started. `lost` counts calls that were passed on and not recorded, by reason: `full` (too much was waiting), `store` (it did not take them), `unreadable`. `providers` are the names under `/xray/`. */
 export type RecordingStatus = {
   providers: string[]
   recorded: number
   lost: Record<string, number>
-  waiting_bytes: number
 }
 
 /** A file became a reference of this session. */

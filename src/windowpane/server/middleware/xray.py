@@ -4,6 +4,7 @@ A call's own `Authorization` is the provider's key, so the token of this server 
 `X-Windowpane-Token`, which goes no further.
 """
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import SimpleNamespace
@@ -13,9 +14,10 @@ from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from windowpane.errors import ScopeNeededError, StoreUnavailableError, WindowpaneError
-from windowpane.server.dependencies import Reading, caller_of, known_caller_of
+from windowpane.server.dependencies import Asking, Reading, caller_of, known_caller_of
 from windowpane.server.problems import CHALLENGE, problem_of, problems, response_of
 from windowpane.xray.app import XrayApp
+from windowpane.xray.tape import LossReason
 
 PREFIX = "/xray"
 _ROUTE = SimpleNamespace(path=f"{PREFIX}/{{provider}}/{{path}}")
@@ -27,7 +29,7 @@ router = APIRouter(tags=["server"])
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordingStatus:
-    """What the recording proxy did since this worker started.
+    """What the recording proxy did with the caller's own calls since this worker started.
 
     `lost` counts calls that were passed on and not recorded, by reason: `full` (too much was waiting), `store` (it did
     not take them), `unreadable`. `providers` are the names under `/xray/`.
@@ -36,19 +38,18 @@ class RecordingStatus:
     providers: tuple[str, ...]
     recorded: int
     lost: Mapping[str, int]
-    waiting_bytes: int
 
 
 @router.get("/api/xray", summary="See what X-ray recorded and lost", responses=problems())
-async def recording_status(pane: Reading, request: Request) -> RecordingStatus:
-    """Return how many calls this worker recorded and lost. `/metrics` has the sum over all workers."""
+async def recording_status(pane: Reading, caller: Asking, request: Request) -> RecordingStatus:
+    """Return how many of the caller's calls this worker recorded and lost. `/metrics` has the sum over all."""
     proxy: XrayApp = request.app.state.xray
     room = proxy.recorder.room
+    lost = room.lost_of.get(caller.owner, Counter[LossReason]())
     return RecordingStatus(
         providers=proxy.providers,
-        recorded=room.recorded,
-        lost={str(reason): count for reason, count in room.lost.items()},
-        waiting_bytes=room.held_bytes,
+        recorded=room.recorded_of[caller.owner],
+        lost={str(reason): count for reason, count in lost.items()},
     )
 
 
