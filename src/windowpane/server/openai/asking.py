@@ -1,6 +1,5 @@
 """What the two ways of asking have in common: tools, session, text, form, and what cannot be asked for."""
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any, Literal, cast
@@ -10,6 +9,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from windowpane.context.items import CLIENT_SERVER, ItemRef, Tool, tool_ref
 from windowpane.context.request import ResponseFormat
+from windowpane.server.json_numbers import check_storable
 from windowpane.server.openai.errors import UnsupportedError, failures
 from windowpane.server.parameters import RequestBody
 from windowpane.server.sse import MEDIA_TYPE
@@ -42,12 +42,10 @@ KeyHeader = Annotated[
 
 
 def _storable(body: Any) -> Any:
-    """Refuse what other programs could not read back: half characters, and numbers that are none or too large."""
     if not isinstance(body, dict):
         return body
     try:
-        as_doubles: object = json.loads(json.dumps(body), parse_int=float)
-        json.dumps([body, as_doubles], ensure_ascii=False, allow_nan=False).encode()
+        check_storable(cast("dict[str, Any]", body))
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
     return cast("dict[str, Any]", body)

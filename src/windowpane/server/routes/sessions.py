@@ -1,6 +1,5 @@
 """Sessions: begin, list, read, change, delete."""
 
-import json
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Response
@@ -18,6 +17,7 @@ from windowpane.errors import (
     WrongSessionError,
 )
 from windowpane.server.dependencies import Chatting, Reading
+from windowpane.server.json_numbers import check_storable
 from windowpane.server.parameters import Id, RequestBody
 from windowpane.server.problems import BODY, problems
 from windowpane.server.revisions import IfMatch, Key, expected, tag
@@ -26,9 +26,7 @@ router = APIRouter(prefix="/api/sessions", tags=["sessions"])
 
 
 def _storable(value: dict[str, JsonValue]) -> dict[str, JsonValue]:
-    """Refuse what other programs could not read back: half characters, and numbers that are none or too large."""
-    as_doubles: JsonValue = json.loads(json.dumps(value), parse_int=float)
-    json.dumps([value, as_doubles], ensure_ascii=False, allow_nan=False).encode()
+    check_storable(value)
     return value
 
 
