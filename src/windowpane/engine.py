@@ -277,7 +277,8 @@ class Engine:
         """Give the results of tools that the caller brought along, and yield what the turn does then.
 
         A result that does not fit the window is cut. Calls without a result keep waiting. A turn that has a request
-        goes on with it; `brought` and `reply_options` are for one that began elsewhere and gets its first one now.
+        goes on with it; `brought` and `reply_options` are for one that began elsewhere and gets its first one now,
+        except that the next model call must call what `reply_options` say in any case.
         `files` came with the results, by call id; `settings` are for the turns after.
 
         Raises:

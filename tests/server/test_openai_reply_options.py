@@ -56,6 +56,10 @@ async def reply_options_of(http: httpx2.AsyncClient, headers: Any) -> Any:
     return context.json()["settings"]["reply_options"]
 
 
+def _result_of(message: Any) -> dict[str, Any]:
+    return {"role": "tool", "tool_call_id": message.tool_calls[0].id, "content": "12 degrees"}
+
+
 NAMED = {"type": "function", "function": {"name": "client__weather"}}
 ALLOWED = {
     "type": "allowed_tools",
@@ -74,40 +78,53 @@ ALLOWED = {
     ],
     ids=["one function", "any function"],
 )
-async def test_a_forced_function_is_forced_at_the_provider_until_it_has_been_called(
+async def test_a_forced_function_is_forced_at_the_provider_with_each_request_that_says_so(
     world: World, choice: Any, reached: Any, must_call: list[str]
 ) -> None:
     async with asking(world) as (client, http, wire):
-        wire.add(CALLS, SAID)
+        wire.add(CALLS, CALLS, SAID)
         first = await client.chat.completions.with_raw_response.create(
             model="pane", messages=HI, tools=FUNCTIONS, tool_choice=choice
         )
         message = first.parse().choices[0].message
         calls = message.tool_calls or []
-        told: list[Any] = [
-            *HI,
-            message.to_dict(),
-            {"role": "tool", "tool_call_id": calls[0].id, "content": "12 degrees"},
-        ]
-        with pytest.raises(openai.BadRequestError) as again:
-            await client.chat.completions.create(model="pane", messages=told, tools=FUNCTIONS, tool_choice=choice)
+        told: list[Any] = [*HI, message.to_dict(), _result_of(message)]
+        again = await client.chat.completions.create(model="pane", messages=told, tools=FUNCTIONS, tool_choice=choice)
+        told += [again.choices[0].message.to_dict(), _result_of(again.choices[0].message)]
         last = await client.chat.completions.create(model="pane", messages=told, tools=FUNCTIONS)
         recorded = await reply_options_of(http, first.headers)
 
-    assert [asked.body["tool_choice"] for asked in wire.asked] == [reached, "auto"]
+    assert [asked.body["tool_choice"] for asked in wire.asked] == [reached, reached, "auto"]
     assert [offer["function"]["name"] for offer in wire.asked[0].body["tools"]] == [
         "client__clock",
         "client__weather",
         "files__read",
     ]
     assert [call.to_dict()["function"] for call in calls] == [{"name": "weather", "arguments": "{}"}]
-    assert (again.value.param, again.value.code) == ("tool_choice", "unsupported_value")
+    assert again.choices[0].finish_reason == "tool_calls"
     assert last.choices[0].message.content == '{"city": "Oslo", "degrees": 12}'
     assert recorded == {
         "must_call": [{"type": "tool", "name": name, "server": "client"} for name in must_call],
         "response_format": None,
         **PLAIN,
     }
+
+
+async def test_a_function_is_forced_in_a_conversation_that_began_elsewhere(world: World) -> None:
+    call = {"id": "theirs", "type": "function", "function": {"name": "clock", "arguments": "{}"}}
+    told: list[Any] = [
+        *HI,
+        {"role": "assistant", "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "theirs", "content": "noon"},
+    ]
+    async with asking(world) as (client, _, wire):
+        wire.add(CALLS)
+        answer = await client.chat.completions.create(
+            model="pane", messages=told, tools=FUNCTIONS, tool_choice="required"
+        )
+
+    assert [asked.body["tool_choice"] for asked in wire.asked] == [ALLOWED]
+    assert answer.choices[0].finish_reason == "tool_calls"
 
 
 async def test_an_answer_is_held_to_a_schema_by_the_provider(world: World) -> None:

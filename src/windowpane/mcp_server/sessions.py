@@ -107,7 +107,7 @@ def add_session_tools(server: MCPServer[Any], engine: Engine, sessions: HostSess
 
     @server.tool(annotations=_BEGINS)
     async def start_session(agent: str | None = None, name: str = "") -> SessionEntry:
-        """Begin a session, of an agent if one is named, and return its id."""
+        """Begin a session, of an agent if one is named, and return its id: give it to the other tools."""
         with told():
             if not caller().may("chat"):
                 raise ScopeNeededError("chat")

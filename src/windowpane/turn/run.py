@@ -60,11 +60,12 @@ class TurnRun:
 
     `end` gives the event that ends the turn well; `calls` keeps what is sent to the provider, `keep_calls` what is
     sent to an embedding endpoint while the turn goes on. `files` reads the bytes of files that messages name, and
-    `answer` waits for the answer to a question of a tool.
+    `answer` waits for the answer to a question of a tool. The next model call must call one of `must_call`.
     """
 
     number: int
     request: Request
+    must_call: tuple[ItemRef, ...] = ()
     model: ChatModel
     toolbox: Toolbox
     max_model_calls: int
@@ -85,6 +86,7 @@ async def run(turn: TurnRun, state: SessionState) -> SessionState:
     Raises:
         ModelError: a model call failed; what had been stored stays stored.
     """
+    must_call = turn.must_call
     while (open_turn := state.open_turn) is not None and open_turn.turn == turn.number:
         match next_move(open_turn, partial(turn.verdict, state), turn.max_model_calls):
             case CallModel():
@@ -101,7 +103,8 @@ async def run(turn: TurnRun, state: SessionState) -> SessionState:
                         state.id, turn.request.context.settings, messages, turn.request.tools
                     ) as measured,
                 ):
-                    said = await _call_model(turn, messages, first=not open_turn.steps)
+                    said = await _call_model(turn, messages, must_call, first=not open_turn.steps)
+                    must_call = ()
                     step = said.step
                     telemetry.describe_step(measured, step)
                 replied = ModelReplied(
@@ -229,12 +232,14 @@ def _refusal(call: ToolCall, why: str) -> Answer:
     return Answer(ToolResult(call.id, why, is_error=True))
 
 
-async def _call_model(turn: TurnRun, messages: Sequence[RequestMessage], *, first: bool) -> ModelStep:
+async def _call_model(
+    turn: TurnRun, messages: Sequence[RequestMessage], must_call: tuple[ItemRef, ...], *, first: bool
+) -> ModelStep:
     text: list[str] = []
     settings = turn.request.context.settings
     if not first:
-        # A tool that had to be called has been; forced again, the model could never answer.
-        settings = replace(settings, reply_options=replace(settings.reply_options, must_call=()))
+        # A tool that had to be called has been; forced again unasked, the model could never answer.
+        settings = replace(settings, reply_options=replace(settings.reply_options, must_call=must_call))
     tools = (*turn.request.tools, *turn.request.declared)
     names = dict.fromkeys(file.blob for message in messages for file in message.files)
     files = await turn.files(tuple(names)) if names else NO_FILES

@@ -376,6 +376,7 @@ class Runner:
             number=task.turn,
             end=TurnEnd(task.turn, {each.name: each for each in agent.references}, task.state.fetched, self._find_used),
             request=request,
+            must_call=task.reply_options.must_call if task.reply_options else (),
             finders=self._requests.finders(agent, tools),
             # In a thread: a provider's client takes a second to load when it is first asked for.
             model=await anyio.to_thread.run_sync(self._open_model, task.state.owner, task.model),

@@ -124,9 +124,6 @@ async def answering(pane: LocalPane, owner: str, once: Once, asked: ClientReques
     """
     if not asked.said or asked.said[-1].role == "assistant":
         raise UnsupportedError("messages", "The last message must be the user's or a tool's result.", "invalid_value")
-    if asked.said[-1].role == "tool" and asked.reply_options.must_call:
-        why = "A function can be forced with a user's message; after a result the turn goes on as it began. Use 'auto'."
-        raise UnsupportedError("tool_choice", why)
     turn = await _answering(pane, owner, once, asked)
     ignored = asked.ignored + await _ignored(pane.engine, turn.session_id, asked.reply_options)
     return replace(turn, formed=asked.reply_options.response_format is not None, ignored=ignored)
@@ -157,8 +154,7 @@ async def _answering(pane: LocalPane, owner: str, once: Once, asked: ClientReque
     waiting = await _waiting(pane, asked)
     if waiting is not None:
         await _check_form(engine, waiting, asked)
-        live = engine.answer_calls(waiting.id, _results(asked.said), files=_result_files(asked.said))
-        return await begun(waiting.id, live, once=True)
+        return await begun(waiting.id, _continued(engine, waiting.id, replace(asked, settings={})), once=True)
     state = await _made(engine, owner, asked)
     await once.made(engine, owner)
     if asked.said[-1].role != "tool":
@@ -209,7 +205,11 @@ def _continued(engine: Engine, session_id: SessionId, asked: ClientRequest) -> A
     last = asked.said[-1]
     if last.role == "tool":
         return engine.answer_calls(
-            session_id, _results(asked.said), files=_result_files(asked.said), settings=asked.settings
+            session_id,
+            _results(asked.said),
+            reply_options=asked.reply_options,
+            files=_result_files(asked.said),
+            settings=asked.settings,
         )
     return engine.turn(
         session_id,
