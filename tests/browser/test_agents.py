@@ -278,6 +278,9 @@ def test_prompts_site_skills_and_settings_are_files_too(phone: Sight, place: Pla
     folder = new_agent(place, name)
     page = phone.page
     phone.goto(f"/agents/{name}")
+    expect(page.locator(".acts")).to_be_visible()
+    acts = page.locator(".acts .button").all()
+    assert len({round((act.bounding_box() or {"y": 0})["y"]) for act in acts}) == 1, "they stand in a row"
     page.get_by_role("link", name="New site skill").click()
     page.get_by_role("textbox", name="Host").fill("example.org")
     page.get_by_role("textbox", name="Text").fill("Prices are without tax.")

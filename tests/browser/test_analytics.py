@@ -29,6 +29,8 @@ def new_server(tmp_path_factory: pytest.TempPathFactory) -> Generator[Place]:
 def gallery(new_server: Place) -> Place:
     """The same place when people have asked for weeks, with one reference that is always there and never of use."""
     place = new_server
+    settings = place.folder / "agents" / "pane" / "agent.yaml"
+    settings.write_text(f"{settings.read_text()}prices:\n  openai:gpt-4o: {{input: 250, output: 1000}}\n")
     place.write("references/house-style.md", f"---\ndescription: How pictures hang\ninclude: always\n---\n{STYLE}\n")
     session = place.new_session("Photos")
     place.ask(session, "How are photos uploaded?", "With the button at the top of the album.")
@@ -118,3 +120,18 @@ def test_everything_can_be_taken_away_without_what_was_said(browser: Browser, ga
     assert json.loads(saved["windowpane-analytics.json"])["spent"]["turns"] == 26
     assert len(list(csv.DictReader(io.StringIO(saved["windowpane-days.csv"])))) == 13
     assert not [text for text in saved.values() if "What about resizing?" in text or "How are photos uploaded?" in text]
+
+
+@pytest.mark.parametrize("screen", SCREENS)
+def test_a_cost_that_is_not_known_in_full_says_so_within_its_tile(
+    browser: Browser, gallery: Place, screen: Screen
+) -> None:
+    gallery.model.fails("no such thing")
+    gallery.client.post(f"/api/sessions/{gallery.new_session('Fails')}/messages", json={"content": "How?"})
+    with seeing(browser, gallery.url, screen) as sight:
+        sight.goto("/analytics")
+        tiles = sight.page.locator(".tiles")
+        expect(tiles).to_contain_text(re.compile(r"Cost\s*at least \$0\.\d\d\s*\d of the calls unknown"))
+        wide = "all => [...all.querySelectorAll('dd')].filter((one) => one.scrollWidth > one.clientWidth).length"
+        assert tiles.evaluate(wide) == 0
+        sight.check()

@@ -202,6 +202,7 @@ def test_a_turn_tells_its_parts_what_was_left_out_what_differs_and_what_could_ha
     expect(sent).to_contain_text("since turn 1")
     earlier.get_by_role("link", name="photo-rights").click()
     expect(page.get_by_role("dialog")).to_contain_text("Sent to the model in turn 2, since turn 1")
+    expect(page.get_by_role("dialog")).to_contain_text("for this message: score 0.")
     expect(page.get_by_label("Text sent")).to_contain_text("Only upload photos that you took yourself.")
     page.get_by_role("link", name="All of turn 2").click()
 
@@ -352,6 +353,8 @@ def test_long_lines_of_what_was_sent_are_broken(sight: Sight, place: Place) -> N
     assert sent.evaluate(fits)
     sight.shoot("item-wrapped")
 
+    sight.goto(f"/s/{session}/t/1/prompt")
+    expect(page.get_by_role("region", name="The prompt")).to_be_in_viewport(ratio=0.5)
     sight.goto(f"/s/{session}/t/1/prompt/rules")
     prompt = page.get_by_role("region", name="The prompt")
     expect(prompt.get_by_text(text.strip())).to_be_visible()

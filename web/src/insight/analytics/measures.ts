@@ -32,11 +32,15 @@ export function tokensOf(spent: Spent): number {
   return tokensIn(spent) + spent.output_tokens
 }
 
+/** How many calls are missing in the cost. */
+export function unpriced(spent: Spent): number {
+  return spent.calls_without_usage + spent.calls_without_price
+}
+
 /** The cost of turns; "at least" where that of some calls is unknown, and a dash where all is. */
 export function costOf(spent: Spent): string {
   if (spent.turns_without_price === spent.turns && !Number(spent.cost_usd)) return '–'
-  const partly = spent.calls_without_usage + spent.calls_without_price > 0
-  return `${partly ? 'at least ' : ''}${dollars(spent.cost_usd)}`
+  return `${unpriced(spent) ? 'at least ' : ''}${dollars(spent.cost_usd)}`
 }
 
 function tokensIn(spent: Spent): number {
