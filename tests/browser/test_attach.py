@@ -35,7 +35,7 @@ def test_a_pasted_picture_and_a_dropped_file_reach_the_model_and_stay_with_the_m
     page = sight.page
     sight.goto(f"/s/{session}")
     field = page.get_by_role("textbox", name="Message", exact=True)
-    picked = page.get_by_role("list", name="Files")
+    picked = page.get_by_role("list", name="Files", exact=True)
     give(field, "paste", "dot.png", "image/png", base64.b64decode(PICTURE))
     expect(picked.get_by_role("img", name="dot.png")).to_be_visible()
     give(field, "drop", "note.txt", "text/plain", b"The dot is green.")
@@ -78,7 +78,7 @@ def test_a_dropped_document_becomes_a_reference_of_the_session(sight: Sight, pla
     sight.shoot("attach-choice")
     sight.check_access()
     use.select_option("reference of this session")
-    expect(page.get_by_role("list", name="Files")).to_have_count(0)
+    expect(page.get_by_role("list", name="Files", exact=True)).to_have_count(0)
 
     panel = open_panel(sight)
     held = panel.get_by_role("list", name="References made from files").get_by_role("listitem")

@@ -137,7 +137,7 @@ def test_a_conversation_shows_its_answers_its_context_and_changes_it(data: Path,
         (data / "Zoo notes.md").write_text("Every quagga in the zoo is fed with hay at seven.")
         screen.send("/reference")
         screen.expect("error: name a file: /reference FILE")
-        for said in ("Made reference:Zoo-notes, 49 characters.", "This file is a reference of this session already."):
+        for said in ("Made reference:Zoo-notes, 24 tokens.", "This file is a reference of this session already."):
             screen.send(f"/reference {data / 'Zoo notes.md'}")
             screen.expect(said)
         screen.send("/items")
