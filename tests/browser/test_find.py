@@ -118,3 +118,16 @@ def test_a_question_mark_lists_the_keys_and_the_list_of_sessions_can_be_skipped(
     expect(skip).to_be_focused()
     page.keyboard.press("Enter")
     expect(message).to_be_focused()
+
+    # A dialog gives the focus back to what opened it.
+    settings = page.get_by_role("button", name="Settings of this session")
+    settings.press("Enter")
+    expect(page.get_by_role("dialog", name="Settings of this session")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(settings).to_be_focused()
+    page.get_by_role("link", name="View Context").first.press("Enter")
+    expect(page.get_by_role("dialog", name="Context of turn 1")).to_be_visible()
+    page.keyboard.press("ArrowRight")
+    expect(page.get_by_role("dialog", name="Context of turn 2")).to_be_visible()
+    page.keyboard.press("ArrowLeft")
+    expect(page.get_by_role("dialog", name="Context of turn 1")).to_be_visible()
