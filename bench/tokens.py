@@ -5,7 +5,8 @@
 
 Two references. LiteLLM's `token_counter` for OpenAI's rendering, in an environment of its own (`make
 .venv/litellm/installed`; its wheel carries the vocabulary). And a real llama.cpp server (`make .venv/llama-installed`):
-our count times the factor that ten calls of the conversation taught, against what the server counts for the eleventh.
+our count times the factor that ten calls of the conversation taught, without tools where they taught that the model is
+not shown any, against what the server counts for the eleventh.
 The server writes each prompt with its chat template and cuts it into its own tokens without reading it, which would
 take minutes; one real call for each template shows that `prompt_tokens` is the same number. The template that comes
 with the weights leaves tools out, so another one, in the form of Hermes, shows them.
@@ -26,11 +27,11 @@ from typing import Any, NamedTuple
 
 import httpx2
 
-from windowpane.context.calls import TokenFactor
+from windowpane.context.calls import HIGHEST_FACTOR, LOWEST_FACTOR, CallEnded, TokenFactor, reported_factor
 from windowpane.context.items import ItemRef
-from windowpane.context.request import OfferedTool, RequestMessage
-from windowpane.memory.window import HIGHEST_FACTOR, LOWEST_FACTOR
-from windowpane.text.tokens import counted_tokens
+from windowpane.context.messages import Usage
+from windowpane.context.request import CallSettings, OfferedTool, RequestMessage
+from windowpane.text.tokens import Family, counted_tokens, family_for, family_of, tools_tokens
 
 ROOT = Path(__file__).parent.parent
 LITELLM = ROOT / ".venv" / "litellm" / "bin" / "python"
@@ -63,8 +64,8 @@ class Case(NamedTuple):
     messages: tuple[RequestMessage, ...]
     tools: tuple[OfferedTool, ...]
 
-    def counted(self, model: str) -> int:
-        return counted_tokens(self.messages, self.tools, model)
+    def counted(self, family: Family) -> int:
+        return counted_tokens(self.messages, self.tools, family)
 
     def as_sent(self) -> dict[str, Any]:
         """Return the request as a client sends it."""
@@ -142,9 +143,7 @@ def against_litellm(pool: Pool) -> None:
     references = [count - REPLY_TOKENS for count in json.loads(ran.stdout.splitlines()[-1])]
     for size in SIZES:
         found = [
-            (case.counted("openai:gpt-4o"), count)
-            for (of, case), count in zip(cases, references, strict=True)
-            if of == size
+            (case.counted("openai"), count) for (of, case), count in zip(cases, references, strict=True) if of == size
         ]
         report("LiteLLM, OpenAI's rendering", size, found)
 
@@ -169,11 +168,19 @@ def taught(server: httpx2.Client, pool: Pool, size: int, draw: int) -> tuple[flo
     *before, last = pool.conversation(random.Random(draw), size, CALLS + 1)
     known: TokenFactor | None = None
     for case in before:
-        factor = prompt_tokens(server, case) / case.counted(SMALL)
-        known = known.after(factor) if known else TokenFactor(SMALL, factor)
+        call = CallEnded(
+            id="",
+            outcome="complete",
+            usage=Usage(input_tokens=prompt_tokens(server, case)),
+            counted_tokens=case.counted(family_of(SMALL)),
+            tools_tokens=tools_tokens(case.tools, family_of(SMALL)),
+        )
+        last_call = reported_factor(call)
+        known = known.after(last_call) if known and last_call else last_call
     assert known is not None
     factor = min(max(known.factor, LOWEST_FACTOR), HIGHEST_FACTOR)
-    return last.counted(SMALL) * factor, prompt_tokens(server, last)
+    family = family_for(CallSettings(model=SMALL, tools_shown=known.tools_shown))
+    return last.counted(family) * factor, prompt_tokens(server, last)
 
 
 def prompt_tokens(server: httpx2.Client, case: Case) -> int:

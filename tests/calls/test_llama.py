@@ -56,6 +56,28 @@ async def test_its_template_takes_our_messages_and_its_count_is_ours_times_the_l
     assert abs(last.counted_tokens * factor - reported) <= 0.05 * reported
 
 
+async def test_its_template_leaves_tools_out_so_they_count_for_nothing_once_its_reports_have_shown_it(
+    world: World,
+) -> None:
+    about = "Read a file of the project, and tell what it says about the question. " * 8
+    world.toolbox.put("files", [tool(f"read{number}", description=about, include="always") for number in range(6)])
+    async with world.pane() as pane:
+        session = await pane.sessions.create()
+        for message in ("Hello, who are you?", "What can you do for me?", "Name one colour.", "And another one?"):
+            await drain(pane.turn(session.id, message))
+        contexts = [await pane.turns.context(session.id, turn) for turn in (1, 2, 3, 4)]
+        (last,) = (await pane.turns.calls(session.id, 4)).calls
+
+    assert [context.settings.tools_shown for context in contexts] == [True, True, True, False]
+    assert contexts[3].degraded == (
+        "openai:smollm2: the model's server leaves tools out of the prompt, its chat template does not show them",
+    )
+    assert last.usage is not None
+    budget, reported = contexts[3].budget, last.usage.input_tokens
+    assert last.counted_tokens == budget.used_tokens
+    assert abs(budget.used_tokens * budget.token_factor - reported) <= 0.05 * reported
+
+
 async def test_its_refusal_of_russian_text_leads_to_one_smaller_request_and_the_session_lives(world: World) -> None:
     async with world.pane() as pane:
         session = await pane.sessions.create()

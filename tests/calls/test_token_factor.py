@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
+import math
 import re
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from windowpane.context.messages import AssistantMessage, ErrorMessage
-from windowpane.testing import World, drain
+from windowpane.context.calls import CallEnded, TokenFactor, reported_factor
+from windowpane.context.messages import AssistantMessage, ErrorMessage, Usage
+from windowpane.testing import World, drain, tool
 from wire import openai_chat
 from wire.reply import WireReply
 from wire.server import running
@@ -114,3 +119,77 @@ async def test_a_model_that_reports_far_fewer_tokens_than_it_was_sent_is_told_of
         "such as tools; `windowpane doctor --ask` tries it"
     ]
     assert replays == [True] * 4
+
+
+def _learned(calls: list[tuple[int, int, int]]) -> list[TokenFactor]:
+    """Return what is known after each call: tokens of messages and of tools by our count, and what was reported."""
+    known: list[TokenFactor] = []
+    for messages, tools, reported in calls:
+        usage = Usage(input_tokens=reported)
+        counted = messages + tools
+        call = CallEnded(id="", outcome="complete", usage=usage, counted_tokens=counted, tools_tokens=tools)
+        last = reported_factor(call)
+        assert last is not None
+        known.append(known[-1].after(last) if known else last)
+    return known
+
+
+_factors = st.floats(0.5, 4.0)
+_messages, _tools = st.integers(20, 20_000), st.integers(0, 50_000)
+
+
+@given(st.lists(st.tuples(_messages, _tools, _factors, _factors), min_size=1, max_size=12))
+def test_tools_are_never_thought_to_be_left_out_where_the_reports_fit_tools_that_are_shown(
+    calls: list[tuple[int, int, float, float]],
+) -> None:
+    known = _learned([(said, tools, math.ceil(said * one + tools * other)) for said, tools, one, other in calls])
+
+    assert all(each.tools_shown for each in known)
+
+
+@given(
+    st.floats(0.6, 2.0),
+    st.lists(st.tuples(st.integers(100, 20_000), st.floats(1.0, 1.4), st.floats(8, 50)), min_size=3, max_size=12),
+)
+def test_tools_that_are_left_out_are_found_after_three_calls_and_until_a_report_has_them(
+    factor: float, calls: list[tuple[int, float, float]]
+) -> None:
+    reports = [(said, int(said * share), math.ceil(said * factor * wobble)) for said, wobble, share in calls]
+    *_, (said, tools, reported) = reports
+
+    known = _learned([*reports, (said, tools, reported + 2 * tools)])
+
+    assert [each.tools_shown for each in known] == [True, True, *[False] * (len(calls) - 2), True]
+    assert factor <= known[-2].factor <= factor * 1.4 * 1.01
+
+
+async def test_tools_that_the_server_leaves_out_of_the_prompt_count_for_nothing_and_the_record_says_so(
+    world: World,
+) -> None:
+    about = "Read a file, and tell what it says. " * 20
+    world.toolbox.put("files", [tool(f"read{n}", description=about, include="always") for n in range(9)])
+    world.write("agent.yaml", "model: openai:small\nworking_context: false\nfinders: false\n")
+    reported = [110, 120, 130, 140, 2500, 2500]
+    async with running(*(openai_chat.answer(WireReply(("Yes.",), input_tokens=count)) for count in reported)) as server:
+        world.environ = {"OPENAI_BASE_URL": f"{server.url}/v1", "OPENAI_API_KEY": "key"}
+        async with world.pane() as pane:
+            session = await pane.sessions.create()
+            for _ in reported:
+                await drain(pane.turn(session.id, "Hello"))
+            turns = range(1, len(reported) + 1)
+            contexts = [await pane.turns.context(session.id, turn) for turn in turns]
+            replays = [(await pane.turns.rebuild(session.id, turn)).identical for turn in turns]
+
+    assert [context.settings.tools_shown for context in contexts] == [True, True, True, False, False, True]
+    assert [[item.tokens for item in context.items] for context in contexts] == [
+        [228 if context.settings.tools_shown else 0] * 9 for context in contexts
+    ]
+    parts = [part.tokens for context in contexts for part in context.parts if part.kind == "tools"]
+    assert parts == [2052, 2052, 2052, 0, 0, 2052]
+    assert [context.budget.used_tokens < 500 for context in contexts] == [False, False, False, True, True, False]
+    assert [context.degraded for context in contexts[3:5]] == [
+        ("openai:small: the model's server leaves tools out of the prompt, its chat template does not show them",)
+    ] * 2
+    assert contexts[3].budget.token_factor == pytest.approx(1, abs=0.35)
+    assert replays == [True] * len(reported)
+    assert all(len(json.loads(asked.raw)["tools"]) == 9 for asked in server.asked)

@@ -27,7 +27,7 @@ from windowpane.context.request import (
 from windowpane.insight.usage import Residual, analyse_usage, residuals, spending
 from windowpane.models.prices import price
 from windowpane.request.messages import messages_now
-from windowpane.text.tokens import count, counted_tokens
+from windowpane.text.tokens import count, counted_tokens, family_for
 
 AT = datetime(2026, 2, 3, tzinfo=UTC)
 READ = OfferedTool("files_read", tool_ref("files", "read"), "Reads a file.", {"type": "object"})
@@ -49,7 +49,7 @@ def request() -> Request:
         RequestMessage(role="system", content="You are Pane.", part="core"),
         RequestMessage(role="user", content="What does it say?", part="message"),
     )
-    used = counted_tokens(messages, (READ,), "openai:gpt-4o")
+    used = counted_tokens(messages, (READ,), "openai")
     context = RequestContext(
         id=RequestId("req_test"),
         turn=1,
@@ -139,9 +139,9 @@ def _calls() -> tuple[RecordedCall, ...]:
 def test_the_residual_is_what_the_provider_counted_beyond_us_call_by_call() -> None:
     asked = request()
     first = asked.context.budget.used_tokens
-    model = asked.context.settings.model
-    second = counted_tokens(messages_now(asked, STEPS[:1]), asked.tools, model)
-    third = counted_tokens(messages_now(asked, STEPS[:2]), asked.tools, model)
+    family = family_for(asked.context.settings)
+    second = counted_tokens(messages_now(asked, STEPS[:1]), asked.tools, family)
+    third = counted_tokens(messages_now(asked, STEPS[:2]), asked.tools, family)
 
     found = residuals(asked, STEPS)
 

@@ -57,6 +57,7 @@ class Scene:
     model: str = "echo"
     max_output_tokens: int = 100
     token_factor: float = 1.0
+    tools_shown: bool = True
     finders: bool = False
 
     @property
@@ -133,6 +134,7 @@ def scene_of(random: Random) -> Scene:
         small_talk=random.random() < 0.1,
         context_share=random.choice((0.0, 0.0, 0.4)),
         finders=random.random() < 0.5,
+        tools_shown=random.random() < 0.8,
     )
 
 
@@ -196,7 +198,9 @@ def asked(scene: Scene, catalog: BlobHash | None = None) -> Request:
             agent=agent,
             session=session,
             message=scene.message,
-            settings=CallSettings(model=scene.model, max_output_tokens=scene.max_output_tokens),
+            settings=CallSettings(
+                model=scene.model, max_output_tokens=scene.max_output_tokens, tools_shown=scene.tools_shown
+            ),
             window_tokens=scene.window_tokens,
             window_source="test",
             sections=build_prompt(agent, session.settings, now=NOW),

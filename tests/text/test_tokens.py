@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from windowpane.context.items import ItemRef
-from windowpane.context.request import OfferedTool
-from windowpane.text.tokens import count, cut_to, tools_tokens
+from windowpane.context.request import CallSettings, OfferedTool
+from windowpane.text.tokens import count, cut_to, family_for, tools_tokens
 
 
 @pytest.mark.spec("S4.69")
@@ -32,19 +32,21 @@ def test_a_cut_text_is_a_beginning_and_costs_no_more_than_allowed(text: str, bud
 
 
 @pytest.mark.parametrize(
-    ("model", "tokens"),
+    ("model", "shown", "tokens"),
     [
-        ("openai:gpt-5-mini", 33),
-        ("openai-responses:o3", 33),
-        ("openai:ft:gpt-4o:ours", 33),
-        ("azure:our-deployment", 33),
-        ("openai:smollm2", 46),
-        ("ollama:qwen3", 46),
-        ("anthropic:claude-sonnet-4-5", 346 + 46),
+        ("openai:gpt-5-mini", True, 33),
+        ("openai-responses:o3", True, 33),
+        ("openai:ft:gpt-4o:ours", True, 33),
+        ("azure:our-deployment", True, 33),
+        ("openai:smollm2", True, 46),
+        ("openai:smollm2", False, 0),
+        ("ollama:qwen3", True, 46),
+        ("anthropic:claude-sonnet-4-5", True, 346 + 46),
+        ("anthropic:claude-sonnet-4-5", False, 0),
     ],
 )
-def test_tools_are_counted_as_the_makers_of_the_model_show_them(model: str, tokens: int) -> None:
+def test_tools_are_counted_as_the_makers_of_the_model_show_them(model: str, shown: bool, tokens: int) -> None:
     schema = {"type": "object", "properties": {"path": {"type": "string", "description": "Where the file is"}}}
     tool = OfferedTool("read", ItemRef("tool", "read", "files"), "Read a file", schema)
 
-    assert tools_tokens([tool], model) == tokens
+    assert tools_tokens([tool], family_for(CallSettings(model=model, tools_shown=shown))) == tokens

@@ -41,7 +41,7 @@ class CallRecorder:
         self._step = 0
         self._attempt = 0
         self._model = ""
-        self._counted_tokens = 0
+        self._counted_tokens, self._tools_tokens = 0, 0
         self._price: ModelPrice | None = None
         self.last = last
         self._stored: set[BlobHash] = set()
@@ -51,12 +51,15 @@ class CallRecorder:
         self.usage = Usage()
         """What the calls used so far, as far as that is known."""
 
-    def begin_step(self, step: int, model: str, counted_tokens: int = 0, price: ModelPrice | None = None) -> None:
-        """Tell which model call comes next, for which model, how many tokens we count in it, and what the agent says
-        that they cost.
+    def begin_step(
+        self, step: int, model: str, counted_tokens: int = 0, price: ModelPrice | None = None, *, tools_tokens: int = 0
+    ) -> None:
+        """Tell which model call comes next, for which model, how many tokens we count in it, how many of them for
+        tools, and what the agent says that they cost.
         """
         self._attempt = self._attempt if step == self._step else 0
-        self._step, self._model, self._counted_tokens, self._price = step, model, counted_tokens, price
+        self._step, self._model, self._price = step, model, price
+        self._counted_tokens, self._tools_tokens = counted_tokens, tools_tokens
 
     @property
     def step(self) -> int:
@@ -100,6 +103,7 @@ class CallRecorder:
             purpose=self._purpose,
             model=self._model,
             counted_tokens=self._counted_tokens,
+            tools_tokens=self._tools_tokens,
             price=self._price,
         )
         self._ended.append(whole)

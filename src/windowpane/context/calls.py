@@ -5,7 +5,7 @@ was sent, with retries, calls for a summary and calls whose answer broke off. Ca
 recorded too; `Origin` names the program.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from windowpane.context.ids import BlobHash, SessionId
@@ -74,9 +74,10 @@ class CallEnded:
     """An HTTP request to a provider ended.
 
     `address` is where it went, and `price` what the agent says that the model costs, if it says so: with `usage` they
-    tell the cost. `counted_tokens` is our own count of what was sent. `status` is None when no answer began; `usage` is
-    None when the provider reported none. `reason` says what went wrong, in a few words, without keys. `answer` names
-    the blob with what was answered (`FoldedReply`); None where the events of the turn say that.
+    tell the cost. `counted_tokens` is our own count of what was sent, `tools_tokens` of them for tools, also where the
+    model is not shown any. `status` is None when no answer began; `usage` is None when the provider reported none.
+    `reason` says what went wrong, in a few words, without keys. `answer` names the blob with what was answered
+    (`FoldedReply`); None where the events of the turn say that.
     """
 
     id: str
@@ -86,6 +87,7 @@ class CallEnded:
     address: str = ""
     price: ModelPrice | None = None
     counted_tokens: int = 0
+    tools_tokens: int = 0
     outcome: CallOutcome
     status: int | None = None
     first_byte_ms: int | None = None
@@ -153,19 +155,84 @@ class Origin:
 TOKEN_FACTOR_CALLS = 4
 """Over about how many calls a token factor is taken."""
 
+LOWEST_FACTOR, HIGHEST_FACTOR = 0.5, 4.0
+"""A token factor outside these says more about the report than about the model."""
+
+SURE_CALLS = 3
+"""So many calls tell that a low count is no accident."""
+
+STEADY = 2.0
+"""How much the factor of one model may differ from call to call."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """How many tokens of a model one token of our own count was: over the last calls, and at the least and the most."""
+
+    mean: float
+    lowest: float
+    highest: float
+
+    @classmethod
+    def of(cls, reported: float, counted: int) -> "Ratio":
+        """Return the ratio of one call."""
+        return cls(*(reported / counted,) * 3)
+
+    def after(self, last: "Ratio", weight: float) -> "Ratio":
+        """Return the ratio after one more call, which has this weight."""
+        mean = self.mean + (last.mean - self.mean) * weight
+        return Ratio(mean, min(self.lowest, last.lowest), max(self.highest, last.highest))
+
 
 @dataclass(frozen=True, slots=True)
 class TokenFactor:
-    """How many tokens of a model one token of our own count was, over the last calls of the session."""
+    """How the tokens of a model compare with our own count, as far as the calls of the session have shown.
+
+    `with_tools` compares what it reported with all that was sent, `without_tools` with the messages alone.
+    """
 
     model: str
-    factor: float
+    with_tools: Ratio
+    without_tools: Ratio
     calls: int = 1
+    address: str = ""
 
-    def after(self, factor: float) -> "TokenFactor":
-        """Return the factor after one more call. Later calls count more: the next one will be like them."""
+    @property
+    def tools_shown(self) -> bool:
+        """Tell whether the model is shown its tools. Some chat templates leave them out.
+
+        It is not, when no factor makes tools and messages as few tokens as it reported, and one and about the same
+        makes the messages so many in every call.
+        """
+        messages = self.without_tools
+        steady = LOWEST_FACTOR <= messages.lowest <= messages.highest <= min(HIGHEST_FACTOR, STEADY * messages.lowest)
+        return not steady or self.calls < SURE_CALLS or self.with_tools.lowest >= LOWEST_FACTOR
+
+    @property
+    def factor(self) -> float:
+        """Return how many tokens of the model one of our count is. Tools that are not shown count for nothing."""
+        return (self.with_tools if self.tools_shown else self.without_tools).mean
+
+    def after(self, last: "TokenFactor") -> "TokenFactor":
+        """Return what is known after one more call. Later calls count more: the next one will be like them.
+
+        What another model or server reported is forgotten.
+        """
+        if self.model != last.model or self.address not in ("", last.address):
+            return last
         weight = 1 / min(self.calls + 1, TOKEN_FACTOR_CALLS)
-        return TokenFactor(self.model, self.factor + (factor - self.factor) * weight, self.calls + 1)
+        with_tools = self.with_tools.after(last.with_tools, weight)
+        without_tools = self.without_tools.after(last.without_tools, weight)
+        return TokenFactor(last.model, with_tools, without_tools, self.calls + 1, last.address)
+
+
+def reported_factor(call: CallEnded) -> TokenFactor | None:
+    """Return what one call shows; None where the provider reported nothing, or nothing was counted."""
+    reported, counted = call.usage.input_tokens if call.usage else 0, call.counted_tokens
+    if not reported or counted <= call.tools_tokens:
+        return None
+    messages = Ratio.of(reported, counted - call.tools_tokens)
+    return TokenFactor(call.model, Ratio.of(reported, counted), messages, address=call.address)
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,3 +247,15 @@ class SmallerWindow:
     tokens: int
     factor: float
     exact: bool
+
+
+def after_refusal(known: TokenFactor | None, refused: SmallerWindow) -> TokenFactor:
+    """Return what is known of a model after a refusal that showed its factor."""
+    shown = Ratio.of(refused.factor, 1)
+    if known is None or known.model != refused.model:
+        return TokenFactor(refused.model, shown, shown)
+    with_tools, without_tools = (
+        replace(known.with_tools, mean=shown.mean),
+        replace(known.without_tools, mean=shown.mean),
+    )
+    return replace(known, with_tools=with_tools, without_tools=without_tools)

@@ -10,7 +10,7 @@ from functools import singledispatch
 from operator import attrgetter
 from typing import Any
 
-from windowpane.context.calls import TokenFactor
+from windowpane.context.calls import after_refusal, reported_factor
 from windowpane.context.carried import Carried, CarryChange
 from windowpane.context.events import (
     AgentChanged,
@@ -253,7 +253,7 @@ def _first_words(message: str) -> str:
 def _(event: RequestBuilt, state: SessionState, recorded: Recorded) -> SessionState:
     state = _with(state, catalog=event.catalog or state.catalog)
     if event.smaller is not None:
-        learned = TokenFactor(event.smaller.model, event.smaller.factor)
+        learned = after_refusal(state.token_factor, event.smaller)
         state = _with(state, smaller_window=event.smaller, token_factor=learned)
     if state.open_turn is None or state.open_turn.turn != event.turn:
         return state
@@ -308,12 +308,8 @@ def _called(carried: Carried, event: ModelReplied, at: datetime) -> Carried:
 
 @_meaning.register
 def _(event: CallEnded, state: SessionState, recorded: Recorded) -> SessionState:
-    if event.usage is None or not event.usage.input_tokens or not event.counted_tokens:
-        return state
-    factor = event.usage.input_tokens / event.counted_tokens
-    known = state.token_factor
-    same = known is not None and known.model == event.model
-    return _with(state, token_factor=known.after(factor) if known and same else TokenFactor(event.model, factor))
+    known, last = state.token_factor, reported_factor(event)
+    return state if last is None else _with(state, token_factor=known.after(last) if known else last)
 
 
 @_meaning.register

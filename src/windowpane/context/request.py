@@ -274,6 +274,8 @@ class CallSettings:
     `additions` is how the model is given tools in the middle of a conversation; None: it has one list of tools.
     `allowed_tools` are the names of the tools that may be called, where not all that stand in the prompt may.
     `inputs` are the files that the model takes as they are.
+    `tools_shown` is False where the reports of earlier calls told that the model's server leaves tools out of the
+    prompt: then they count for nothing.
     """
 
     model: str
@@ -288,6 +290,7 @@ class CallSettings:
     additions: Additions | None = None
     allowed_tools: tuple[str, ...] | None = None
     inputs: tuple[FileKind, ...] = ()
+    tools_shown: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,7 +20,7 @@ from windowpane.context.request import ContextItem, OfferedTool, PartKind, Reque
 from windowpane.insight.past import PastTurn
 from windowpane.insight.usage import Spending, spending
 from windowpane.request.stable.carry import array_of
-from windowpane.text.tokens import count, message_tokens, tools_tokens
+from windowpane.text.tokens import count, family_for, message_tokens, tools_tokens
 
 MOST_DIFF_LINES = 400
 SHOWN_BYTES = 80
@@ -194,7 +194,7 @@ def _part_changes(first: Request, second: Request, *, same_session: bool) -> tup
         for key, messages in old.items()
         if key not in new
     ]
-    tools = tuple(tools_tokens(each.tools, each.context.settings.model) for each in (first, second))
+    tools = tuple(tools_tokens(each.tools, family_for(each.context.settings)) for each in (first, second))
     if _offers(first) != _offers(second):
         diff = _diff("\n".join(_offers(first)), "\n".join(_offers(second)))
         changes.append(PartChange(kind="tools", name="", happened="changed", tokens=tools[1] - tools[0], diff=diff))

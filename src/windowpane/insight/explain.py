@@ -49,6 +49,7 @@ from windowpane.request.assemble import item_tokens
 from windowpane.request.fit import Piece
 from windowpane.search.select import Decision, DomainSelection
 from windowpane.search.settings import SearchSettings, SelectSettings
+from windowpane.text.tokens import family_for
 from windowpane.tools.finder_tools import FINDER_REFS
 from windowpane.tools.names import offer
 
@@ -397,7 +398,7 @@ class _Explainer:
             return None
         if isinstance(item, Tool):
             name = offer([item]).names[ref]
-            return WantedItem(ref, item_tokens(item, name, model=self._context.settings.model))
+            return WantedItem(ref, item_tokens(item, name, family=family_for(self._context.settings)))
         return WantedItem(ref, item_tokens(item), item.priority)
 
     def _size(self, change: Change) -> tuple[bool, int, float]:

@@ -13,7 +13,7 @@ from windowpane.context.request import ContextItem, RequestContext, Tier, counte
 from windowpane.request.assemble import REPLY_SHARE
 from windowpane.request.fit import CONVERSATION, SHORTENED_TOKENS, Fitted, Piece, fit, granted, in_order
 from windowpane.request.gather import SWITCHED_OFF
-from windowpane.text.tokens import TOOLS_OVERHEAD_TOKENS, family_of
+from windowpane.text.tokens import TOOLS_OVERHEAD_TOKENS, family_for
 from windowpane.tools.finder_tools import FINDERS, READ_RESOURCE
 
 
@@ -46,7 +46,7 @@ class WindowRoom:
     def of(cls, context: RequestContext) -> "WindowRoom":
         """Return the room of a request whose record tells what its pieces could take."""
         budget = context.budget
-        tools_tokens = TOOLS_OVERHEAD_TOKENS[family_of(context.settings.model)]
+        tools_tokens = TOOLS_OVERHEAD_TOKENS[family_for(context.settings)]
         all_tokens = counted_room(budget.window_tokens - budget.reply_tokens, budget.token_factor)
         had_tools = any(is_tool(piece.key) for piece in context.pieces)
         frame_tokens = all_tokens - (budget.pieces_tokens or 0) - (tools_tokens if had_tools else 0)
@@ -120,7 +120,7 @@ def with_finders(
 
     They come last and take nothing from others, but the first tool of a request takes room for all of them.
     """
-    if context.finders is None or not TOOLS_OVERHEAD_TOKENS[family_of(context.settings.model)]:
+    if context.finders is None or not TOOLS_OVERHEAD_TOKENS[family_for(context.settings)]:
         return tuple(pieces)
     reader = str(READ_RESOURCE.ref)
     others = tuple(piece for piece in pieces if piece.tier != "finder" or piece.key == reader)

@@ -19,6 +19,7 @@ from windowpane.request.assemble import item_tokens
 from windowpane.request.fit import fit
 from windowpane.request.selector import Selection
 from windowpane.search.settings import SearchSettings, search_settings, written_out
+from windowpane.text.tokens import Family, family_for
 from windowpane.tools.names import offer
 
 WAIT_S = 60.0
@@ -209,8 +210,8 @@ def _kept(past: PastTurn, outcomes: list[ReplayedItem], items: Mapping[ItemRef, 
     """Return for each selected item whether there was room for it; nothing when the record does not say."""
     if past.context.budget.pieces_tokens is None:
         return {}
-    model = past.context.settings.model
-    wanted = [_wanted(items.get(o.ref) or past.item(o.ref), o, model) for o in outcomes if o.selected]
+    family = family_for(past.context.settings)
+    wanted = [_wanted(items.get(o.ref) or past.item(o.ref), o, family) for o in outcomes if o.selected]
     pieces = pieces_with(past.context, [want for want in wanted if want is not None])
     decided = ((o.ref, "selected" if o.selected else o.code) for o in outcomes)
     pieces = with_finders(past.context, pieces, decided)
@@ -218,10 +219,10 @@ def _kept(past: PastTurn, outcomes: list[ReplayedItem], items: Mapping[ItemRef, 
     return {fitted.piece.key: fitted.kept for fitted in placed}
 
 
-def _wanted(item: Item | None, outcome: ReplayedItem, model: str) -> WantedItem | None:
+def _wanted(item: Item | None, outcome: ReplayedItem, family: Family) -> WantedItem | None:
     if item is None:
         return None
     score = outcome.evidence.score if outcome.evidence else 0.0
     if isinstance(item, Tool):
-        return WantedItem(item.ref, item_tokens(item, offer([item]).names[item.ref], model=model), score=score)
+        return WantedItem(item.ref, item_tokens(item, offer([item]).names[item.ref], family=family), score=score)
     return WantedItem(item.ref, item_tokens(item), item.priority, score)

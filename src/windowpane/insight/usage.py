@@ -14,7 +14,7 @@ from windowpane.context.messages import Step, Usage
 from windowpane.context.request import Request
 from windowpane.models.prices import cost_of, price
 from windowpane.request.messages import messages_now
-from windowpane.text.tokens import count, counted_tokens
+from windowpane.text.tokens import count, counted_tokens, family_for
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +32,10 @@ class Residual:
 
 def residuals(request: Request, steps: Sequence[Step]) -> tuple[Residual, ...]:
     """Return for each call of a turn what we counted and what the provider reported."""
-    model = request.context.settings.model
+    family = family_for(request.context.settings)
     return tuple(
         Residual(
-            counted_tokens=counted_tokens(messages_now(request, steps[:index]), request.tools, model),
+            counted_tokens=counted_tokens(messages_now(request, steps[:index]), request.tools, family),
             reported_tokens=step.usage.input_tokens or None,
         )
         for index, step in enumerate(steps)

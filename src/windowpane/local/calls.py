@@ -26,7 +26,7 @@ from windowpane.memory.recent import conversation, text_of
 from windowpane.memory.summarise import RECORD_SUMMARY
 from windowpane.models.prices import cost_of
 from windowpane.request.messages import messages_now
-from windowpane.text.tokens import counted_tokens, message_tokens
+from windowpane.text.tokens import counted_tokens, family_for, message_tokens
 
 LINE_CHARACTERS = 20
 """So much of a message tells its line in a summary call. Where messages are cut, more is left of each."""
@@ -161,7 +161,7 @@ class CallParts:
 
     @property
     def counted(self) -> int:
-        return counted_tokens(self.messages, self.request.tools, self.request.context.settings.model)
+        return counted_tokens(self.messages, self.request.tools, family_for(self.request.context.settings))
 
 
 class CallBuilder:

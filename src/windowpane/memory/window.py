@@ -4,16 +4,11 @@ What a model reported or refused in a session counts for this model in this sess
 """
 
 from windowpane.agents.base import Agent
-from windowpane.context.calls import SmallerWindow
+from windowpane.context.calls import HIGHEST_FACTOR, LOWEST_FACTOR, SURE_CALLS, SmallerWindow, TokenFactor
 from windowpane.context.request import counted_room
 from windowpane.context.session import SessionState
 
 DEFAULT_WINDOW_TOKENS = 32_768
-LOWEST_FACTOR, HIGHEST_FACTOR = 0.5, 4.0
-"""A token factor outside these says more about the report than about the model."""
-
-SURE_CALLS = 3
-"""So many calls tell that a low count is no accident."""
 
 
 def window_of(agent: Agent, model_window_tokens: int | None, refused: SmallerWindow | None = None) -> tuple[int, str]:
@@ -37,17 +32,30 @@ def refused_window(refused: SmallerWindow | None, model: str) -> SmallerWindow |
 
 def learned_factor(session: SessionState, model: str) -> float:
     """Return how many tokens of a model one of our count is, as far as the session's calls have shown."""
-    refused, learned = refused_window(session.smaller_window, model), session.token_factor
+    refused, learned = refused_window(session.smaller_window, model), _learned(session, model)
     if refused is not None and not refused.exact:
         return refused.factor
-    known = learned.factor if learned is not None and learned.model == model else 1.0
+    known = 1.0 if learned is None else learned.factor
     return round(min(max(known, LOWEST_FACTOR), HIGHEST_FACTOR), 4)
+
+
+def tools_shown(session: SessionState, model: str) -> bool:
+    """Tell whether a model's server shows it tools, as far as the session's calls have shown."""
+    learned = _learned(session, model)
+    return learned is None or learned.tools_shown
+
+
+def _learned(session: SessionState, model: str) -> TokenFactor | None:
+    learned = session.token_factor
+    return learned if learned is not None and learned.model == model else None
 
 
 def report_notes(session: SessionState, model: str) -> tuple[str, ...]:
     """Return what is to be said of a model that reports far fewer tokens than its requests can have."""
-    learned = session.token_factor
-    if learned is None or learned.model != model or learned.calls < SURE_CALLS or learned.factor >= LOWEST_FACTOR:
+    learned = _learned(session, model)
+    if learned is not None and not learned.tools_shown:
+        return (f"{model}: the model's server leaves tools out of the prompt, its chat template does not show them",)
+    if learned is None or learned.calls < SURE_CALLS or learned.factor >= LOWEST_FACTOR:
         return ()
     return (
         f"{model} reports {learned.factor:.0%} of the tokens that were sent to it: its server may leave parts of the "

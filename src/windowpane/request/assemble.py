@@ -55,10 +55,11 @@ from windowpane.text.render import (
 from windowpane.text.tokens import (
     MESSAGE_OVERHEAD_TOKENS,
     TOOLS_OVERHEAD_TOKENS,
+    Family,
     count,
     counted_tokens,
     cut_to,
-    family_of,
+    family_for,
     message_tokens,
     tool_tokens,
     tools_tokens,
@@ -140,7 +141,7 @@ def assemble(given: Ingredients) -> Request:
     reply_tokens = min(given.settings.max_output_tokens or 0, int(given.window_tokens * REPLY_SHARE))
     pieces = _pieces(given, entries, tools, history, sections)
     pieces_tokens = counted_room(given.window_tokens - reply_tokens, given.token_factor) - FRAME_TOKENS
-    pieces_tokens -= TOOLS_OVERHEAD_TOKENS[family_of(given.settings.model)] if tools else 0
+    pieces_tokens -= TOOLS_OVERHEAD_TOKENS[family_for(given.settings)] if tools else 0
     placed = _fitted(given, pieces, pieces_tokens, reply_tokens)
     fates = {fitted.piece.key: fitted for fitted in placed}
     taken = [_settle(entry, fates) for entry in entries]
@@ -159,7 +160,7 @@ def assemble(given: Ingredients) -> Request:
         added=_added(given, taken, tools),
     )
     messages = fresh_messages(content) if given.carrying is None else stable_messages(content)
-    used_tokens = counted_tokens(messages, sent_tools, given.settings.model)
+    used_tokens = counted_tokens(messages, sent_tools, family_for(given.settings))
     context = RequestContext(
         id=given.request_id,
         turn=given.turn,
@@ -275,10 +276,10 @@ def _limited(given: Ingredients, used_tokens: int, reply_tokens: int) -> CallSet
     return replace(given.settings, max_output_tokens=max(reply_tokens, min(asked, left)))
 
 
-def item_tokens(item: Item, offered_name: str = "", *, model: str = "") -> int:
-    """Return what sending all of an item takes, to a model if one is named."""
+def item_tokens(item: Item, offered_name: str = "", *, family: Family = "other") -> int:
+    """Return what sending all of an item takes."""
     if isinstance(item, Tool):
-        return tool_tokens(offered_tool(item, offered_name), family_of(model))
+        return tool_tokens(offered_tool(item, offered_name), family)
     return count(render_item(item)) + 2
 
 
@@ -375,7 +376,7 @@ def _pieces(
     files_cost = sum(file.tokens for file in sent_files(given.attachments, given.settings))
     message_cost = count(given.message) + MESSAGE_OVERHEAD_TOKENS + files_cost
     pieces.append(Piece(key="the message", tier="must", rank=(1,), tokens=message_cost))
-    family = family_of(given.settings.model)
+    family = family_for(given.settings)
     for entry in entries:
         if not entry.sendable or entry.since is not None:
             continue
@@ -397,7 +398,7 @@ def _pieces(
             key=_carried_key(each.carried.ref),
             tier="carried",
             rank=(-each.carried.used, -each.carried.turn, str(each.carried.ref)),
-            tokens=each.carried.tokens,
+            tokens=tool_tokens(tools[each.item.ref], family) if each.item.ref in tools else each.carried.tokens,
         )
         for each in (given.carrying.standing if given.carrying else ())
     ]
@@ -481,11 +482,11 @@ def _parts(
                 evidence=block.evidence if block else None,
             )
         )
-    if given.no_working_context:
-        why = given.no_working_context
+    if why := given.no_working_context:
         parts.append(Part(kind="core", name="working_context", tokens=0, status="left_out", reason=why))
     if tools:
-        parts.append(Part(kind="tools", name=f"{len(tools)} offered", tokens=tools_tokens(tools, given.settings.model)))
+        tokens = tools_tokens(tools, family_for(given.settings))
+        parts.append(Part(kind="tools", name=f"{len(tools)} offered", tokens=tokens))
     parts += [
         Part(kind="history", name=past.key, tokens=0, status="left_out", reason=fates[past.key].reason)
         for past in history

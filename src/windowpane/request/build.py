@@ -27,7 +27,7 @@ from windowpane.context.session import OpenTurn, SessionState, named_links, open
 from windowpane.fetch.base import SearchEngine
 from windowpane.memory.memory import Memory
 from windowpane.memory.recent import recent_messages
-from windowpane.memory.window import learned_factor, refused_window, report_notes, window_of
+from windowpane.memory.window import learned_factor, refused_window, report_notes, tools_shown, window_of
 from windowpane.models.base import CacheRules, Models
 from windowpane.request.assemble import Ingredients, assemble
 from windowpane.request.catalog import Catalogs, KeptCatalog
@@ -259,7 +259,8 @@ def _settings(
 ) -> CallSettings:
     settings = call_settings(agent, session)
     inputs = file_inputs(services.models, agent, settings.model)
-    return replace(settings, reply_options=reply_options or ReplyOptions(), inputs=inputs)
+    shown = tools_shown(session, settings.model)
+    return replace(settings, reply_options=reply_options or ReplyOptions(), inputs=inputs, tools_shown=shown)
 
 
 async def _blocks(

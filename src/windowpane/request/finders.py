@@ -19,7 +19,7 @@ from windowpane.request.assemble import offered_tool
 from windowpane.request.gather import gather
 from windowpane.request.selector import Selector
 from windowpane.request.settings import search_settings
-from windowpane.text.tokens import count, cut_to, family_of, tool_tokens, tools_tokens
+from windowpane.text.tokens import count, cut_to, family_for, tool_tokens, tools_tokens
 from windowpane.tools.base import Toolbox
 from windowpane.tools.finder_tools import FIND_REFERENCES, FIND_TOOLS, MOST_FOUND, READ_RESOURCE
 from windowpane.tools.names import name_map
@@ -103,7 +103,7 @@ class Finders:
             return None
         names = name_map([*(tool.ref for tool in request.tools), READ_RESOURCE.ref]).names
         offer = offered_tool(READ_RESOURCE, names[READ_RESOURCE.ref])
-        tokens = tool_tokens(offer, family_of(request.context.settings.model))
+        tokens = tool_tokens(offer, family_for(request.context.settings))
         if tokens > room_tokens:
             return None
         reason = f"built in: {named.finder} named {named.query} in step {named.step}"
@@ -187,7 +187,7 @@ def _with_tools(request: Request, matches: Sequence[_Match], asked: Found, room_
     """Return the request with the found tools that there is room for, best first."""
     held = {item.ref: item for item in request.context.items}
     names = name_map([*(tool.ref for tool in request.tools), *(match.item.ref for match in matches)]).names
-    family = family_of(request.context.settings.model)
+    family = family_for(request.context.settings)
     listed: list[str] = []
     new: list[ContextItem] = []
     offers: list[OfferedTool] = []
@@ -261,9 +261,9 @@ def _with_items(request: Request, items: Sequence[ContextItem], offers: Sequence
     context = request.context
     refs = {item.ref for item in items}
     tools = (*request.tools, *offers)
-    model = context.settings.model
-    all_tokens = tools_tokens(tools, model)
-    more_tokens = all_tokens - tools_tokens(request.tools, model)
+    family = family_for(context.settings)
+    all_tokens = tools_tokens(tools, family)
+    more_tokens = all_tokens - tools_tokens(request.tools, family)
     parts, settings = context.parts, context.settings
     if offers:
         part = Part(kind="tools", name=f"{len(tools)} offered", tokens=all_tokens)

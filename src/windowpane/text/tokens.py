@@ -14,7 +14,7 @@ from typing import Literal, Protocol
 import anyio.to_thread
 
 from windowpane.context.identity_cache import cached_by_identity
-from windowpane.context.request import OfferedTool, RequestMessage
+from windowpane.context.request import CallSettings, OfferedTool, RequestMessage
 from windowpane.text.functions import as_function
 
 MESSAGE_OVERHEAD_TOKENS = 4
@@ -40,10 +40,10 @@ def message_tokens(message: RequestMessage) -> int:
     return MESSAGE_OVERHEAD_TOKENS + count(message.content) + calls + answers + files
 
 
-Family = Literal["openai", "anthropic", "other"]
-"""How a provider shows tools to its models: as a namespace of functions, as JSON behind a prompt, or as JSON."""
+Family = Literal["openai", "anthropic", "other", "not_shown"]
+"""How a provider shows tools to its models: as a namespace of functions, as JSON behind a prompt, as JSON, or not."""
 
-TOOLS_OVERHEAD_TOKENS: Mapping[Family, int] = {"openai": 9, "anthropic": 346, "other": 0}
+TOOLS_OVERHEAD_TOKENS: Mapping[Family, int] = {"openai": 9, "anthropic": 346, "other": 0, "not_shown": 0}
 """What the first tool costs beyond its own text."""
 
 
@@ -67,14 +67,18 @@ def family_of(model: str) -> Family:
             return "other"
 
 
-def counted_tokens(messages: Iterable[RequestMessage], tools: Sequence[OfferedTool], model: str) -> int:
+def family_for(settings: CallSettings) -> Family:
+    """Return how the model of a request is shown tools, as far as that was known."""
+    return family_of(settings.model) if settings.tools_shown else "not_shown"
+
+
+def counted_tokens(messages: Iterable[RequestMessage], tools: Sequence[OfferedTool], family: Family) -> int:
     """Return what the input of a call costs by our count."""
-    return sum(map(message_tokens, messages)) + tools_tokens(tools, model)
+    return sum(map(message_tokens, messages)) + tools_tokens(tools, family)
 
 
-def tools_tokens(tools: Sequence[OfferedTool], model: str) -> int:
+def tools_tokens(tools: Sequence[OfferedTool], family: Family) -> int:
     """Return what offering tools costs together."""
-    family = family_of(model)
     return sum(tool_tokens(tool, family) for tool in tools) + (TOOLS_OVERHEAD_TOKENS[family] if tools else 0)
 
 
@@ -93,6 +97,8 @@ def _tool_sizes(tool: OfferedTool) -> dict[Family, int]:
 
 
 def _tool_size(tool: OfferedTool, family: Family) -> int:
+    if family == "not_shown":
+        return 0
     if family == "openai":
         return count(as_function(tool.offered_name, tool.description, tool.parameters))
     body = {"name": tool.offered_name, "description": tool.description, "input_schema": tool.parameters}

@@ -38,7 +38,7 @@ from windowpane.request.stable.carry import found_tools
 from windowpane.text.attached import sent_files
 from windowpane.text.render import render_step, without_code
 from windowpane.text.result_files import take_files
-from windowpane.text.tokens import count, counted_tokens, cut_to, message_tokens
+from windowpane.text.tokens import count, cut_to, family_of, message_tokens, tools_tokens
 from windowpane.tools.asking import calling
 from windowpane.tools.base import Toolbox, ToolOutput
 from windowpane.tools.finder_tools import FINDER_REFS, READ_RESOURCE
@@ -94,9 +94,10 @@ async def run(turn: TurnRun, state: SessionState) -> SessionState:
                 # From the end: steps that an earlier version stored have no words of their own.
                 for earlier, own_words in zip(open_turn.steps[::-1], open_turn.own_words[::-1], strict=False):
                     turn.model.remember(earlier.text, own_words)
-                counted = counted_tokens(messages, turn.request.tools, turn.model.name)
                 price = turn.request.context.settings.price
-                turn.calls.begin_step(len(open_turn.steps) + 1, turn.model.name, counted, price)
+                offered = tools_tokens(turn.request.tools, family_of(turn.model.name))
+                counted = sum(map(message_tokens, messages)) + offered
+                turn.calls.begin_step(len(open_turn.steps) + 1, turn.model.name, counted, price, tools_tokens=offered)
                 with (
                     recording(turn.calls),
                     telemetry.model_call(

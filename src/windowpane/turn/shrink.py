@@ -9,7 +9,7 @@ from windowpane.context.request import Request
 from windowpane.context.session import OpenTurn
 from windowpane.errors import RequestTooLongError
 from windowpane.request.messages import messages_now
-from windowpane.text.tokens import counted_tokens
+from windowpane.text.tokens import counted_tokens, family_for
 
 KEPT_SHARE = 0.7
 """How much of what was refused is sent again, when the refusal names no window."""
@@ -21,7 +21,7 @@ RESERVE = 1.05
 def smaller_window(request: Request, turn: OpenTurn, error: RequestTooLongError) -> SmallerWindow:
     """Return the window, in the model's tokens, that a request must be built for after a refusal."""
     budget, model = request.context.budget, request.context.settings.model
-    counted = counted_tokens(messages_now(request, turn.steps), request.tools, model)
+    counted = counted_tokens(messages_now(request, turn.steps), request.tools, family_for(request.context.settings))
     if error.reported_tokens and error.window_tokens:
         factor = max(error.reported_tokens / counted, budget.token_factor) * RESERVE
         return SmallerWindow(model, error.window_tokens, round(factor, 4), exact=True)

@@ -365,7 +365,7 @@ export type CallComparison = {
   tokens_by_kind: Record<string, number>
 }
 
-/** An HTTP request to a provider ended. `address` is where it went, and `price` what the agent says that the model costs, if it says so: with `usage` they tell the cost. `counted_tokens` is our own count of what was sent. `status` is None when no answer began; `usage` is None when the provider reported none. `reason` says what went wrong, in a few words, without keys. `answer` names the blob with what was answered (`FoldedReply`); None where the events of the turn say that. */
+/** An HTTP request to a provider ended. `address` is where it went, and `price` what the agent says that the model costs, if it says so: with `usage` they tell the cost. `counted_tokens` is our own count of what was sent, `tools_tokens` of them for tools, also where the model is not shown any. `status` is None when no answer began; `usage` is None when the provider reported none. `reason` says what went wrong, in a few words, without keys. `answer` names the blob with what was answered (`FoldedReply`); None where the events of the turn say that. */
 export type CallEnded = {
   id: string
   turn: number | null
@@ -374,6 +374,7 @@ export type CallEnded = {
   address: string
   price: ModelPrice | null
   counted_tokens: number
+  tools_tokens: number
   outcome: "complete" | "cut" | "error"
   status: number | null
   first_byte_ms: number | null
@@ -384,7 +385,7 @@ export type CallEnded = {
   type: "call.ended"
 }
 
-/** An HTTP request to a provider ended. `address` is where it went, and `price` what the agent says that the model costs, if it says so: with `usage` they tell the cost. `counted_tokens` is our own count of what was sent. `status` is None when no answer began; `usage` is None when the provider reported none. `reason` says what went wrong, in a few words, without keys. `answer` names the blob with what was answered (`FoldedReply`); None where the events of the turn say that. */
+/** An HTTP request to a provider ended. `address` is where it went, and `price` what the agent says that the model costs, if it says so: with `usage` they tell the cost. `counted_tokens` is our own count of what was sent, `tools_tokens` of them for tools, also where the model is not shown any. `status` is None when no answer began; `usage` is None when the provider reported none. `reason` says what went wrong, in a few words, without keys. `answer` names the blob with what was answered (`FoldedReply`); None where the events of the turn say that. */
 export type CallEndedEvent = {
   seq: number
   at: string
@@ -395,6 +396,7 @@ export type CallEndedEvent = {
   address: string
   price: ModelPrice | null
   counted_tokens: number
+  tools_tokens: number
   outcome: "complete" | "cut" | "error"
   status: number | null
   first_byte_ms: number | null
@@ -476,7 +478,7 @@ export type CallSentEvent = {
   type: "call.sent"
 }
 
-/** How the model is called. None leaves the choice to the provider. `price` is what the agent says that the model costs; it is not sent. `cache` is how the request is put together, `cache_key` what requests that share a beginning have in common. `additions` is how the model is given tools in the middle of a conversation; None: it has one list of tools. `allowed_tools` are the names of the tools that may be called, where not all that stand in the prompt may. `inputs` are the files that the model takes as they are. */
+/** How the model is called. None leaves the choice to the provider. `price` is what the agent says that the model costs; it is not sent. `cache` is how the request is put together, `cache_key` what requests that share a beginning have in common. `additions` is how the model is given tools in the middle of a conversation; None: it has one list of tools. `allowed_tools` are the names of the tools that may be called, where not all that stand in the prompt may. `inputs` are the files that the model takes as they are. `tools_shown` is False where the reports of earlier calls told that the model's server leaves tools out of the prompt: then they count for nothing. */
 export type CallSettings = {
   model: string
   temperature: number | null
@@ -490,6 +492,7 @@ export type CallSettings = {
   additions: "by_reference" | "with_definitions" | null
   allowed_tools: string[] | null
   inputs: ("image" | "pdf" | "text")[]
+  tools_shown: boolean
 }
 
 /** One model call. `residual_tokens` is how many input tokens the provider counted beyond ours; null: it said none. `cost_usd` is null when the model has no known price. */

@@ -14,7 +14,7 @@ from windowpane.context.request import CallSettings, OfferedTool, RequestMessage
 from windowpane.errors import ModelRejectedError
 from windowpane.models.base import ChatModel, ModelStep
 from windowpane.text.render import enclosed, render_references, render_rules
-from windowpane.text.tokens import counted_tokens
+from windowpane.text.tokens import counted_tokens, family_for
 
 PARTS: tuple[str, ...] = ("rule", "reference", "tool", "carried text", "message")
 """What a request is made of, in the order of a prompt."""
@@ -71,7 +71,7 @@ async def ask_for_code_words(model: ChatModel, settings: CallSettings) -> Heard 
     return Heard(
         step=step,
         lost=lost,
-        counted_tokens=counted_tokens(messages, tools, settings.model),
+        counted_tokens=counted_tokens(messages, tools, family_for(settings)),
         refused=refused,
         tools_unseen="tool" in lost and not refused and await _same_without_tools(model, messages, settings, step),
     )

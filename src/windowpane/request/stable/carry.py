@@ -17,7 +17,7 @@ from windowpane.context.session import SessionState
 from windowpane.models.base import CacheRules
 from windowpane.request.gather import item_of
 from windowpane.request.stable.rebase import CarryPlan
-from windowpane.text.tokens import message_tokens, tools_tokens
+from windowpane.text.tokens import Family, family_for, message_tokens, tools_tokens
 from windowpane.tools.base import ServerStatus
 
 SHOWN = 3
@@ -65,7 +65,7 @@ class Built:
     messages: tuple[RequestMessage, ...]
     array: tuple[OfferedTool, ...]
     tools: tuple[OfferedTool, ...]
-    model: str
+    family: Family
 
     @property
     def kept(self) -> tuple[RequestMessage, ...]:
@@ -75,7 +75,7 @@ class Built:
 
 def built(request: Request) -> Built:
     """Return a request as it goes out."""
-    return Built(request.messages, array_of(request), request.tools, request.context.settings.model)
+    return Built(request.messages, array_of(request), request.tools, family_for(request.context.settings))
 
 
 def array_of(request: Request) -> tuple[OfferedTool, ...]:
@@ -116,8 +116,8 @@ def prefix_of(now: Built, before: Carried, rebase: Rebase | None, rules: CacheRu
     """Return what a request begins with, for the next one to be compared with."""
     system = _system(now.messages)
     first_volatile = next((i for i, message in enumerate(now.messages) if is_volatile(message)), len(now.messages))
-    array_tokens = tools_tokens([tool for tool in now.array if not tool.deferred], now.model)
-    tokens = tools_tokens(now.tools, now.model) + sum(map(message_tokens, now.messages[:first_volatile]))
+    array_tokens = tools_tokens([tool for tool in now.array if not tool.deferred], now.family)
+    tokens = tools_tokens(now.tools, now.family) + sum(map(message_tokens, now.messages[:first_volatile]))
     system_tokens = sum(map(message_tokens, system))
     return SentPrefix(
         system=_hash(system),

@@ -11,7 +11,6 @@ from starlette.responses import JSONResponse, Response
 
 from windowpane.context.messages import ToolCall, Usage
 from windowpane.request.assemble import offered_tool
-from windowpane.request.settings import call_settings
 from windowpane.server.anthropic.asking import CountRequest, MessageRequest, asked
 from windowpane.server.anthropic.errors import AnthropicRoute, anthropic_failures, document_of, response_of
 from windowpane.server.dependencies import Asking, Chatting
@@ -22,7 +21,7 @@ from windowpane.server.openai.one_off import OnceSessions
 from windowpane.server.openai.reply import End, Heard, Text, hear
 from windowpane.server.openai.stream import data, first_of, until_gone
 from windowpane.server.sse import ByteStream
-from windowpane.text.tokens import tools_tokens
+from windowpane.text.tokens import family_for, tools_tokens
 from windowpane.tools.names import offered_name
 
 router = APIRouter(prefix="/anthropic/v1", tags=["anthropic"], route_class=AnthropicRoute)
@@ -109,10 +108,11 @@ async def count_message_tokens(
     wanted, engine = asked(body, session, None), pane.engine
     state, made = await session_for(pane, caller.owner, wanted)
     try:
-        model = call_settings(engine.agents.current(state.agent), state).model
         request = await engine.preview(state.id, wanted.said[-1].text or "-", wanted.said[-1].files)
         tools = [offered_tool(tool, offered_name(tool.ref)) for tool in wanted.brought]
-        return TokenCount(request.context.budget.used_tokens + tools_tokens(tools, model))
+        return TokenCount(
+            request.context.budget.used_tokens + tools_tokens(tools, family_for(request.context.settings))
+        )
     finally:
         if made:
             await engine.sessions.delete(state.id)

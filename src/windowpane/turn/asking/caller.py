@@ -25,7 +25,7 @@ from windowpane.context.request import CallSettings, RequestMessage
 from windowpane.context.session import SessionState
 from windowpane.errors import ModelStreamBrokenError, WindowpaneError
 from windowpane.models.base import ChatModel, ModelStep
-from windowpane.text.tokens import counted_tokens
+from windowpane.text.tokens import message_tokens
 from windowpane.tools.asking import Answered, Asked, NotSampledError, Sampled, Sampling
 from windowpane.tools.permissions import Verdict
 from windowpane.turn.asking.sampling import MOST_SAMPLED_TOKENS, MOST_SAMPLES, prepared, shown
@@ -105,7 +105,7 @@ class TurnCaller:
             NotSampledError: it may not, or it is too much.
         """
         ready = await prepared(sampling, self.settings)
-        tokens = counted_tokens(ready.messages, (), self.settings.model) + (ready.settings.max_output_tokens or 0)
+        tokens = sum(map(message_tokens, ready.messages)) + (ready.settings.max_output_tokens or 0)
         question = ToolQuestion(
             id=secrets.token_hex(6),
             call_id=self.call.id,
@@ -139,7 +139,7 @@ class TurnCaller:
         blobs: Mapping[BlobHash, str],
     ) -> Sampled:
         calls = CallRecorder(self._append, purpose="sampling", turn=self.turn)
-        calls.begin_step(self._samples, settings.model, counted_tokens(messages, (), settings.model), settings.price)
+        calls.begin_step(self._samples, settings.model, sum(map(message_tokens, messages)), settings.price)
         try:
             with (
                 recording(calls),
