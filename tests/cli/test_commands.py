@@ -224,6 +224,15 @@ def test_doctor_finds_the_example_agent_healthy(data: Path) -> None:
     ]
 
 
+def test_doctor_counts_what_is_doubtful_beside_what_is_broken(data: Path) -> None:
+    windowpane(data, "init", str(data / "agents" / "guide"))
+    (data / "agents" / "no-agent").mkdir()
+
+    done = windowpane(data, "doctor")
+
+    assert (done.code, done.out.splitlines()[-1]) == (0, "No problems found, 1 warning.")
+
+
 def test_with_a_key_doctor_says_so_and_without_it_what_is_missing_and_a_search_looks_at_names(
     data: Path, tmp_path: Path
 ) -> None:

@@ -57,11 +57,13 @@ def doctor(
                 _draw(screen, finding)
 
     anyio.run(examined)
-    broken = sum(finding.health == "broken" for finding in findings)
+    broken, doubtful = (sum(finding.health == health for finding in findings) for health in ("broken", "doubtful"))
     if as_json:
         screen.json(findings)
     else:
-        screen.line(f"{counted(broken, 'problem')} found." if broken else "No problems found.", "bold")
+        problems = counted(broken, "problem") if broken else "No problems"
+        warnings = f", {counted(doubtful, 'warning')}" if doubtful else ""
+        screen.line(f"{problems} found{warnings}.", "bold")
     raise typer.Exit(1 if broken else 0)
 
 
