@@ -273,6 +273,23 @@ def test_tools_are_included_and_permitted_one_by_one(phone: Sight, place: Place)
     expect(page.get_by_text("/elsewhere/server").first).to_be_visible()
 
 
+def test_counts_that_come_after_the_agent_was_left_are_dropped(desktop: Sight) -> None:
+    page = desktop.page
+    held: list[Route] = []
+    page.route("**/api/analytics?*", lambda route: held.append(route))
+    with page.expect_request("**/api/analytics?*"):
+        desktop.goto("/agents/pane")
+    page.get_by_role("link", name="Settings", exact=True).click()
+    expect(page.get_by_role("textbox", name="agent.yaml")).to_be_visible()
+
+    with page.expect_response("**/api/analytics?*") as answered:
+        held[0].continue_()
+
+    assert answered.value.ok
+    answered.value.finished()
+    expect(page.get_by_role("textbox", name="agent.yaml")).to_be_visible()
+
+
 def test_prompts_site_skills_and_settings_are_files_too(phone: Sight, place: Place) -> None:
     name = "prompts"
     folder = new_agent(place, name)
