@@ -64,9 +64,10 @@ docs-tables: .venv/tested-with ## write docs/reference from the code
 bench: .venv/tested-with .venv/peers/installed .venv/litellm/installed .venv/llama-installed ## measure; each file in bench/ can be run alone
 	for file in bench/*.py; do $(BIN)/python $$file || exit 1; done
 
+COMPAT := aider clients compat frameworks litellm mcp1 phoenix proxies
 test-compat: export WINDOWPANE_COMPAT = 1
 test-compat: export WINDOWPANE_CLIENT_RESULTS = docs/compatibility.json
-test-compat: .venv/compat/installed .venv/aider/installed .venv/frameworks/installed .venv/litellm/installed .venv/phoenix/installed ## run other makers' agents, frameworks and tools against this, and write docs/compatibility.md
+test-compat: $(COMPAT:%=.venv/%/installed) ## run other makers' agents, frameworks and tools against this, and write docs/compatibility.md
 	$(BIN)/pyright --project tests/compat/frameworks
 	rm -f $$WINDOWPANE_CLIENT_RESULTS
 	.venv/frameworks/bin/pytest -W default tests/compat/frameworks  # their own warnings are theirs
@@ -128,6 +129,17 @@ spec: .venv/tested-with ## which statements of the design documents tests prove,
 	$(BIN)/uv pip install --quiet --python .venv/frameworks/bin/python --no-deps --no-build-isolation --editable .
 	touch $@
 
+# Clients of the server, MCP clients and tool servers; those that need the first version of MCP's library are apart.
+.venv/clients/installed .venv/mcp1/installed: .venv/%/installed: requirements-%.lock | .venv/bin/uv
+	$(BIN)/uv venv --quiet --clear $(@D)
+	$(BIN)/uv pip install --quiet --python $(@D)/bin/python --require-hashes -r $<
+	touch $@
+
+# nginx and Caddy.
+.venv/proxies/installed: tests/server/proxies.sh
+	sh $< $(@D)
+	touch $@
+
 # An agent program.
 .venv/aider/installed: requirements-aider.lock | .venv/bin/uv
 	$(BIN)/uv venv --quiet --clear .venv/aider
@@ -152,6 +164,8 @@ PEERS := aiosqlite asyncpg django google-adk greenlet langgraph langgraph-checkp
 	langgraph-checkpoint-sqlite openai-agents 'psycopg[binary]' redis 'sqlalchemy[asyncio]'
 EXTRAS := --extra duckduckgo --extra nats --extra postgres --extra redis --extra s3 --extra otel
 FRAMEWORKS := --extra agent-framework --extra google-adk --extra langchain --extra llama-index
+CLIENTS := fastmcp instructor langchain-anthropic langchain-openai llm mcp-server-fetch mcp-server-git mcp-server-time \
+	openai-agents 'pydantic-ai-slim[mcp,openai]'
 lock: .venv/bin/uv ## pin every dependency again
 	echo uv | $(COMPILE) - -o requirements-uv.lock
 	$(COMPILE) pyproject.toml $(EXTRAS) --group build -o requirements.lock
@@ -165,6 +179,9 @@ lock: .venv/bin/uv ## pin every dependency again
 	printf '%s\n' $(PEERS) | $(COMPILE) --python-version 3.11 - -o requirements-peers.lock
 	printf '%s\n' hypothesis pytest pytest-timeout sybil | \
 		$(COMPILE) --python-version 3.11 pyproject.toml $(FRAMEWORKS) --group build - -o requirements-frameworks.lock
+	printf '%s\n' $(CLIENTS) | $(COMPILE) --python-version 3.11 - -o requirements-clients.lock
+	printf '%s\n' langchain-mcp-adapters 'mcp<2' mcp-server-sqlite | \
+		$(COMPILE) --python-version 3.11 - -o requirements-mcp1.lock
 	echo aider-chat | $(COMPILE) --python-version 3.11 - -o requirements-aider.lock
 	echo arize-phoenix | $(COMPILE) --python-version 3.11 - -o requirements-phoenix.lock
 	echo 'litellm[proxy]' | $(COMPILE) --python-version 3.11 - -o requirements-litellm.lock

@@ -1,7 +1,9 @@
 """What starting costs: processor time of commands and of a server until it answers, and the memory of its workers.
 
 Processor time, so that a busy machine changes little. `own` is memory that no other process shares, `share` counts a
-shared page once for all who share it (USS and PSS of Linux). The workers have answered a message each by then.
+shared page once for all who share it (USS and PSS of Linux). The workers have answered a message each by then. The
+first message comes in the moment in which the server answers, while it still loads and indexes: that is counted with
+it.
 Run it with `.venv/bin/python bench/start.py [--workers 3]`.
 """
 
@@ -38,8 +40,8 @@ def main() -> None:
         environment |= {"WINDOWPANE_DATA": str(folder)}
         if not options.servers:
             commands(environment)
-        for workers in (1, options.workers):
-            serve(workers, environment)
+        for workers, disk in ((1, "nothing on disk"), (1, "graph and vectors on disk"), (options.workers, "the same")):
+            serve(workers, disk, environment)
 
 
 def commands(environment: dict[str, str]) -> None:
@@ -64,7 +66,7 @@ def spent(command: list[str], environment: dict[str, str]) -> float:
     return median(once() for _ in range(ROUNDS))
 
 
-def serve(workers: int, environment: dict[str, str]) -> None:
+def serve(workers: int, disk: str, environment: dict[str, str]) -> None:
     command = [sys.executable, "-m", "windowpane", "serve", "--port", "0", "--workers", str(workers)]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment
@@ -77,10 +79,12 @@ def serve(workers: int, environment: dict[str, str]) -> None:
         began = time.monotonic()
         outcome = message(address)
         took = time.monotonic() - began
+        spent_s = sum(map(processor_s, everyone)) - sum(ready)
         # Connections are given to any worker: until each has had a few.
         for _ in range(workers * 8):
             message(address)
-        print(f"\n{workers} workers; the first message took {took:.1f} s by the clock and {outcome}\n")
+        print(f"\n{workers} workers, {disk}: the first message {outcome}.")
+        print(f"It took {took:.1f} s by the clock and {spent_s:.1f} s of a processor.\n")
         print("| process | processor s until /healthz | own MB | share MB |\n|---|---|---|---|")
         for number, (pid, s) in enumerate(zip(everyone, ready, strict=True)):
             own, share = memory_mb(pid)

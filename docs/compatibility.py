@@ -6,7 +6,10 @@ what stands there.
 """
 
 import json
+import os
 import re
+import shutil
+import subprocess
 from pathlib import Path
 from typing import TypedDict
 
@@ -28,6 +31,18 @@ KINDS: dict[str, tuple[str, tuple[str, ...]]] = {
         "They talk to the server as to their provider; only the base URL is another.",
         ("chat", "responses", "streaming", "tools", "errors"),
     ),
+    "MCP clients": (
+        "They use `windowpane mcp`. See [MCP](mcp.md).",
+        ("pipes", "HTTP", "token", "tools", "resources", "errors"),
+    ),
+    "MCP servers": (
+        "They are tool servers of an agent. See [agents](agents.md#tool-servers).",
+        ("tools", "images", "links", "roots", "progress"),
+    ),
+    "Proxies": (
+        "They stand before the server, with the configuration of [operations](operations.md).",
+        ("prefix", "TLS", "streams", "WebSocket", "sizes"),
+    ),
     "Frameworks": (
         "They run inside the program. See [integrations](integrations.md).",
         ("context", "tools", "memory", "failures"),
@@ -48,6 +63,33 @@ CLIENTS: dict[str, tuple[str, str, str]] = {
     "AG-UI client": ("Clients of the server", "tests/clients/package-lock.json", "@ag-ui/client"),
     "LiteLLM": ("Clients of the server", "requirements-litellm.lock", "litellm"),
     "LiteLLM proxy": ("Clients of the server", "requirements-litellm.lock", "litellm"),
+    "AI SDK": ("Clients of the server", "tests/compat/package-lock.json", "ai"),
+    "Anthropic for Node": ("Clients of the server", "tests/compat/package-lock.json", "@anthropic-ai/sdk"),
+    "LangChain's OpenAI model": ("Clients of the server", "requirements-clients.lock", "langchain-openai"),
+    "LangChain's Anthropic model": ("Clients of the server", "requirements-clients.lock", "langchain-anthropic"),
+    "Instructor": ("Clients of the server", "requirements-clients.lock", "instructor"),
+    "`llm`": ("Clients of the server", "requirements-clients.lock", "llm"),
+    "MCP SDK for Python": ("MCP clients", "requirements-clients.lock", "mcp"),
+    "MCP SDK for TypeScript": ("MCP clients", "tests/compat/package-lock.json", "@modelcontextprotocol/sdk"),
+    "FastMCP": ("MCP clients", "requirements-clients.lock", "fastmcp"),
+    "Pydantic AI as an MCP client": ("MCP clients", "requirements-clients.lock", "pydantic-ai-slim"),
+    "OpenAI Agents SDK as an MCP client": ("MCP clients", "requirements-clients.lock", "openai-agents"),
+    "LangChain MCP adapters": ("MCP clients", "requirements-mcp1.lock", "langchain-mcp-adapters"),
+    "MCP server: time": ("MCP servers", "requirements-clients.lock", "mcp-server-time"),
+    "MCP server: fetch": ("MCP servers", "requirements-clients.lock", "mcp-server-fetch"),
+    "MCP server: git": ("MCP servers", "requirements-clients.lock", "mcp-server-git"),
+    "MCP server: SQLite": ("MCP servers", "requirements-mcp1.lock", "mcp-server-sqlite"),
+    **{
+        f"MCP server: {name.replace('-', ' ')}": (
+            "MCP servers",
+            "tests/compat/package-lock.json",
+            f"@modelcontextprotocol/server-{name}",
+        )
+        for name in ("filesystem", "memory", "sequential-thinking", "everything")
+    },
+    "MCP server: Playwright": ("MCP servers", "tests/compat/package-lock.json", "@playwright/mcp"),
+    "nginx": ("Proxies", "", "nginx"),
+    "Caddy": ("Proxies", "", "caddy"),
     "Pydantic AI": ("Frameworks", "requirements-dev.lock", "pydantic-ai-slim"),
     "OpenAI Agents SDK": ("Frameworks", "requirements-dev.lock", "openai-agents"),
     "Django": ("Frameworks", "requirements-dev.lock", "django"),
@@ -102,9 +144,24 @@ def check_mark(name: str, *features: str) -> None:
         raise ValueError(f"docs/compatibility.py knows no {name}: {', '.join(features)}")
 
 
+def installed_version(program: str) -> str:
+    """Return the version of a program of the system, which no lock names; `?` where it is not there."""
+    places = [ROOT / ".venv" / "proxies" / folder for folder in ("usr/sbin", "usr/bin")]
+    found = shutil.which(program, path=os.pathsep.join(map(str, (os.environ["PATH"], "/usr/sbin", *places))))
+    if found is None:
+        return "?"
+    asked = subprocess.run(
+        [found, "version" if program == "caddy" else "-v"], capture_output=True, text=True, check=False
+    )
+    number = re.search(r"\d+(\.\d+)+", asked.stdout + asked.stderr)
+    return number[0] if number else "?"
+
+
 def version_of(name: str) -> str:
     """Return the version of a client that the locks name."""
     _, lock, package = CLIENTS[name]
+    if not lock:
+        return installed_version(package)
     text = (ROOT / lock).read_text()
     if lock.endswith(".json"):
         return str(json.loads(text)["packages"][f"node_modules/{package}"]["version"])

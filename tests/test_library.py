@@ -40,6 +40,22 @@ def test_importing_the_package_loads_nothing_that_is_heavy() -> None:
     assert [name for name in loaded if name.startswith("windowpane")] == ["windowpane"]
 
 
+def test_a_turn_of_an_agent_without_tool_servers_does_not_load_their_protocol(tmp_path: Path) -> None:
+    (tmp_path / "agents/guide/prompts").mkdir(parents=True)
+    (tmp_path / "agents/guide/agent.yaml").write_text("model: echo\n")
+    (tmp_path / "agents/guide/prompts/core.md").write_text("Be brief.")
+    code = """
+import sys, windowpane
+with windowpane.open_sync(agents="agents", store="memory:", data=".") as pane:
+    print(pane.ask(pane.sessions.create().id, "Hi?").text != "")
+print({"mcp", "mcp_types"} & set(sys.modules))
+"""
+
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path)
+
+    assert ran.stdout == "True\nset()\n"
+
+
 async def test_a_pane_is_opened_with_a_folder_and_a_store(tmp_path: Path) -> None:
     windowpane.init_agent(tmp_path / "agents" / "guide")
     async with windowpane.open(agents=tmp_path / "agents", store="memory:", data=tmp_path) as pane:

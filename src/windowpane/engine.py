@@ -21,7 +21,6 @@ from windowpane.context.events import (
     CancelRequested,
     Event,
     Live,
-    ToolReturned,
     TurnStarted,
     WatchEvent,
 )
@@ -51,11 +50,12 @@ from windowpane.search.base import Nearness
 from windowpane.search.embedding.base import Embedder
 from windowpane.search.history import HistoryIndex
 from windowpane.sessions.agent_items import AgentItems
+from windowpane.sessions.calls.outside import OutsideCalls
+from windowpane.sessions.calls.past import PastCalls
 from windowpane.sessions.conversation import Conversations, check_message, check_tools
 from windowpane.sessions.fetching import Fetching
 from windowpane.sessions.items import SessionItems
 from windowpane.sessions.lifecycle import SessionLifecycle
-from windowpane.sessions.past_calls import PastCalls
 from windowpane.sessions.past_requests import PastRequests
 from windowpane.sessions.references import SessionReferences
 from windowpane.sessions.toolboxes import Toolboxes
@@ -67,15 +67,14 @@ from windowpane.supervise import supervised
 from windowpane.text.tokens import load_vocabulary
 from windowpane.tools.base import Toolbox
 from windowpane.turn.admission import Admission
-from windowpane.turn.begin import NO_SETTINGS, setting_events
+from windowpane.turn.begin import NO_SETTINGS
 from windowpane.turn.costs import CostLimits, Costs
 from windowpane.turn.lease import POLL_S, Leases
 from windowpane.turn.patience import STORE_PATIENCE_S, StorePatience
 from windowpane.turn.prepared import PreparedTurns
 from windowpane.turn.requests import TurnRequests
-from windowpane.turn.run import fitted
 from windowpane.turn.runner import Runner
-from windowpane.turn.waiting import answer, check_results, decision
+from windowpane.turn.waiting import WaitingTurns, answer
 
 LEASE_S = 15.0
 """How long a worker that died keeps its session busy."""
@@ -108,47 +107,36 @@ class Engine:
         store_patience_s: float = STORE_PATIENCE_S,
         cost_limits: CostLimits | None = None,
         embedder: Embedder | None = None,
+        outside: OutsideCalls | None = None,
         warm: bool = False,
         max_turns: int = 0,
+        max_turns_per_owner: int = 0,
         attachment_bytes: int = DEFAULT_LIMIT_BYTES,
         bus: Bus | None = None,
     ) -> None:
         self.store, self.attachment_bytes, self._warm, self._warmed = store, attachment_bytes, warm, set[str]()
         self.agents, self.models, self.embedder, self.nearness = agents, models, embedder, nearness
         self._selector, self._search_engine = selector or NoSelector(), search_engine
-        self._states = Sessions(store, touch_every_s=touch_every_s)
-        self._toolboxes = Toolboxes(toolbox)
+        self._states, self._toolboxes = Sessions(store, touch_every_s=touch_every_s), Toolboxes(toolbox)
         self._leases, self.costs = Leases(store, lease_s), Costs(store, models, cost_limits or CostLimits())
+        self.outside = (outside or OutsideCalls()).in_store(self._states, self.costs.count_ended)
         self.working, self.fetched = WorkingContext(self._states), Fetching(self._states, pages, self._leases)
-        window = partial(memory_window, models)
-        self._memory = Memory(self._states, self.costs.open, history, window, models.window_tokens)
-        self._own_bus, self.bus, self.admission = bus, bus or store.bus, Admission(max_turns)
+        self._memory = Memory(
+            self._states, self.costs.open, history, partial(memory_window, models), models.window_tokens
+        )
+        self._own_bus, self.bus, self.admission = bus, bus or store.bus, Admission(max_turns, max_turns_per_owner)
         self._audience = SessionHubs(store, bus=self.bus)
         self._requests = self._turn_requests(search_engine, settle_s, resume_after_s)
-        self._runner = Runner(
-            sessions=self._states,
-            agents=agents,
-            open_model=self.costs.open,
-            toolboxes=self._toolboxes,
-            requests=self._requests,
-            working=self.working,
-            memory=self._memory,
-            audience=self._audience,
-            leases=self._leases,
-            running=self.admission.running,
-            patience=StorePatience(store_patience_s),
-            find_used=used_among,
-        )
+        self._runner = self._turn_runner(store_patience_s)
         self.sessions = SessionLifecycle(
             self._states, agents, self._toolboxes, self._memory, self._runner, self._warm_agent, models.check_name
         )
         self.conversations = Conversations(self._states, agents, self._memory, self._leases)
         self.references = SessionReferences(self._states, agents, self._leases, limit_bytes=attachment_bytes)
-        self.items = SessionItems(self._states, agents, self._toolboxes)
-        self.agent_items = AgentItems(self._states, agents, self._toolboxes, self._selector, self._memory)
-        self.past = PastRequests(self._states)
+        self.agent_items = AgentItems(self._states, agents, self._toolboxes, self._selector, self._memory, self.outside)
+        self.items, self.past = SessionItems(self._states, agents, self._toolboxes), PastRequests(self._states)
         self.calls = PastCalls(self._states, self.past)
-        self.prepared = self._prepared_turns()
+        self.prepared, self._waiting = self._prepared_turns(), self._waiting_turns()
 
     async def __aenter__(self) -> Self:
         async with AsyncExitStack() as opening:
@@ -207,6 +195,7 @@ class Engine:
             RecordedSessionError: the session was recorded from another program.
             CostLimitError: the owner's model calls have cost as much as they may.
             WorkerFullError: this worker runs as many turns as it may. Nothing was stored.
+            TooManyTurnsError: the owner has as many turns running in it as one may. Nothing was stored.
         """
         read = await self.read_files(files)
         check_message(message, with_files=bool(read.attachments))
@@ -231,16 +220,9 @@ class Engine:
             NothingToApproveError: no call waits, or one of the ids is not a waiting call's.
             SessionBusyError: another caller is deciding at this moment.
             LeaseLostError: another caller decided meanwhile. Nothing was written.
+            TooManyTurnsError: the owner has as many turns running in this worker as it may. Nothing was written.
         """
-        lease = await self._leases.take(session_id)
-        try:
-            changed = await self._states.change(
-                session_id, lambda state: [decision(state, decisions, actor)], fence=lease.fence
-            )
-        except BaseException:
-            await self._leases.release(session_id, lease)
-            raise
-        turn = self._runner.launch(changed.state, lease, changed.recorded)
+        turn = await self._waiting.decide(session_id, decisions, actor)
         async for event in self._runner.follow(session_id, turn):
             yield event
 
@@ -286,6 +268,7 @@ class Engine:
             NoResultAwaitedError: no call waits for one, or one of the ids is not a waiting call's.
             SessionBusyError: another caller is changing it at this moment.
             CostLimitError: the turn has no request yet, and the owner's model calls have cost as much as they may.
+            TooManyTurnsError: the owner has as many turns running in this worker as it may. Nothing was stored.
         """
         check_tools(len(brought))
         settings = checked_changes(settings)
@@ -293,32 +276,9 @@ class Engine:
         blobs = {name: text for each in read.values() for name, text in each.blobs.items()}
         # A caller sends files, and cannot name those that the session keeps.
         results = [replace(r, attachments=read.get(r.call_id, NO_FILES).attachments, links=()) for r in results]
-        lease = await self._leases.take(session_id)
-        try:
-            state = await self._states.state(session_id)
-            check_answerable(state)
-            check_results(state, results)
-            request = await self._requests.read(state)
-            if request is None:
-                await self.costs.check(state.owner)
-
-            def given(now: SessionState) -> list[Event]:
-                check_results(now, results)
-                turn = open_turn(now)
-                fits = [
-                    replace(result, content=fitted(request, turn, result.content, result.attachments))
-                    if request
-                    else result
-                    for result in results
-                ]
-                returned = (ToolReturned(turn=turn.turn, result=result) for result in fits)
-                return [*setting_events(now, settings), *returned]
-
-            changed = await self._states.change(session_id, given, blobs=blobs or None, fence=lease.fence)
-        except BaseException:
-            await self._leases.release(session_id, lease)
-            raise
-        turn = self._runner.launch(changed.state, lease, changed.recorded, brought=brought, reply_options=reply_options)
+        turn = await self._waiting.give_results(
+            session_id, results, blobs, settings, brought=brought, reply_options=reply_options
+        )
         async for event in self._runner.follow(session_id, turn):
             yield event
 
@@ -344,7 +304,7 @@ class Engine:
         return await self.sessions.get(session_id)
 
     async def preview(self, session_id: SessionId, message: str, files: Sequence[NewFile] | ReadFiles = ()) -> Request:
-        """Return the request that a message would make, without storing anything or calling a model."""
+        """Return the request that a message would make. No model is called, but an embedding endpoint may be."""
         read = await self.read_files(files)
         check_message(message, with_files=bool(read.attachments))
         await load_vocabulary()
@@ -397,6 +357,22 @@ class Engine:
         """Return how many passages are embedded, and out of how many; None while nothing was searched."""
         return self._selector.progress if isinstance(self._selector, HybridSelector) else None
 
+    def _turn_runner(self, store_patience_s: float) -> Runner:
+        return Runner(
+            sessions=self._states,
+            agents=self.agents,
+            open_model=self.costs.open,
+            toolboxes=self._toolboxes,
+            requests=self._requests,
+            working=self.working,
+            memory=self._memory,
+            audience=self._audience,
+            leases=self._leases,
+            running=self.admission.running,
+            patience=StorePatience(store_patience_s),
+            find_used=used_among,
+        )
+
     def _prepared_turns(self) -> PreparedTurns:
         return PreparedTurns(
             sessions=self._states,
@@ -408,6 +384,9 @@ class Engine:
             runner=self._runner,
         )
 
+    def _waiting_turns(self) -> WaitingTurns:
+        return WaitingTurns(self._states, self._leases, self._requests, self.costs, self._runner, self.admission)
+
     def _warm_agent(self, name: str) -> None:
         """Have an agent's search loaded in the background when its first session is opened, if this process warms."""
         if self._warm and name not in self._warmed:
@@ -417,14 +396,12 @@ class Engine:
     def _turn_requests(
         self, search_engine: SearchEngine | None, settle_s: float, resume_after_s: float
     ) -> TurnRequests:
+        find, memory = self._selector, self._memory
         services = RequestServices(
-            models=self.models,
-            selector=self._selector,
-            memory=self._memory,
-            catalogs=Catalogs(),
-            search_engine=search_engine,
+            models=self.models, selector=find, memory=memory, catalogs=Catalogs(), search_engine=search_engine
         )
-        return TurnRequests(self._states, services, self._toolboxes, settle_s=settle_s, resume_after_s=resume_after_s)
+        times = {"settle_s": settle_s, "resume_after_s": resume_after_s}
+        return TurnRequests(self._states, services, self._toolboxes, self.costs.count_ended, **times)
 
     async def _begun(
         self,
@@ -449,7 +426,7 @@ class Engine:
             if (joined := await self._joined(state, message, files, key)) is not None:
                 return joined
             await self.costs.check(state.owner)
-            with self.admission.beginning():
+            with self.admission.beginning(state.owner):
                 try:
                     wait = 0 if key else wait_s
                     lease = None if at_once else await self._leases.take(session_id, wait_s=wait)

@@ -132,4 +132,5 @@ def _settings(base: Settings | None, given: dict[str, Any]) -> Settings:
         named = {**{name: getattr(base, name) for name in base.model_fields_set}, **named}
     chosen = Settings(**named)
     # A program decides itself how many turns it begins.
-    return chosen if "max_turns" in chosen.model_fields_set else chosen.model_copy(update={"max_turns": 0})
+    bounds = {"max_turns", "max_turns_per_owner"}
+    return chosen.model_copy(update=dict.fromkeys(bounds - chosen.model_fields_set, 0))

@@ -5,7 +5,6 @@ session can set is not here: that is in `agent.yaml` and in the session.
 """
 
 import hashlib
-import re
 from decimal import Decimal
 from pathlib import Path
 from typing import Literal
@@ -15,6 +14,7 @@ from pydantic import Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from windowpane.files.read import DEFAULT_LIMIT_BYTES
+from windowpane.text.redact import without_password
 
 
 class Settings(BaseSettings):
@@ -138,6 +138,12 @@ class Settings(BaseSettings):
         description="How many turns each worker runs at once; a message beyond that is refused with 429. 0 is any "
         "number, the default of `windowpane.open()`.",
     )
+    max_turns_per_owner: int = Field(
+        default=32,
+        ge=0,
+        description="How many of them may be one owner's; more are refused with 429. The owner `local`, who needs no "
+        "token, is not bound. 0 is any number, the default of `windowpane.open()`.",
+    )
     attachment_bytes: int = Field(
         default=DEFAULT_LIMIT_BYTES, ge=0, description="How much the files of a message may take together, in bytes."
     )
@@ -193,9 +199,3 @@ class Settings(BaseSettings):
     def shown_database_url(self) -> str:
         """Return where sessions are kept, fit to be shown: without a password."""
         return without_password(self.database_url)
-
-
-def without_password(url: str) -> str:
-    """Return a URL with its password left out, also one that should have been quoted or stands behind the `?`."""
-    shown = re.sub(r"(?<=://)([^/@:]*):.*@", r"\1:…@", url)
-    return re.sub(r"(?i)([?&][^=&]*(?:pass|secret|key|token)[^=&]*=)[^&]*", r"\1…", shown)

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from time import perf_counter
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from opentelemetry import context, propagate, trace
 from opentelemetry.trace import Span, SpanKind, StatusCode
@@ -22,8 +22,11 @@ from windowpane.context.calls import CallPurpose
 from windowpane.context.ids import SessionId
 from windowpane.context.items import ItemRef
 from windowpane.context.messages import Step, ToolCall, ToolResult, Usage
-from windowpane.context.request import CallSettings, OfferedTool, RequestMessage
 from windowpane.errors import WindowpaneError
+
+if TYPE_CHECKING:
+    # For the types alone: a command that lists sessions loads no requests.
+    from windowpane.context.request import CallSettings, OfferedTool, RequestMessage
 
 Operation = Literal["turn", "refusal", "selection", "model_call", "tool_call", "append", "bus_cut"]
 Value = str | int | float | bool | Sequence[str]
@@ -175,9 +178,9 @@ def selection(candidates: int) -> Generator[Measurement]:
 @contextmanager
 def model_call(
     session_id: SessionId,
-    settings: CallSettings,
-    messages: Sequence[RequestMessage],
-    tools: Sequence[OfferedTool] = (),
+    settings: "CallSettings",
+    messages: "Sequence[RequestMessage]",
+    tools: "Sequence[OfferedTool]" = (),
     purpose: CallPurpose = "answer",
 ) -> Generator[Measurement]:
     """Measure one model call; `tried` begins another span for the next try."""
@@ -306,7 +309,7 @@ def _usage(usage: Usage) -> dict[str, Value]:
     }
 
 
-def _input_message(message: RequestMessage) -> dict[str, Any]:
+def _input_message(message: "RequestMessage") -> dict[str, Any]:
     if message.role == "tool":
         answered = {"type": "tool_call_response", "id": message.tool_call_id, "response": message.content}
         return {"role": "tool", "parts": [answered]}
@@ -325,7 +328,7 @@ def _call(call: ToolCall) -> dict[str, Any]:
     return {"type": "tool_call", "id": call.id, "name": call.offered_name, "arguments": arguments}
 
 
-def _definition(tool: OfferedTool) -> dict[str, Any]:
+def _definition(tool: "OfferedTool") -> dict[str, Any]:
     return {
         "type": "function",
         "name": tool.offered_name,

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from windowpane.errors import InvalidSettingError, WeightsDamagedError, WeightsMissingError, WindowpaneError
-from windowpane.settings import Settings, without_password
+from windowpane.settings import Settings
+from windowpane.text.redact import without_password
 
 if TYPE_CHECKING:
     from windowpane.agents.base import Agents
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from windowpane.search.embedding.base import Embedder
     from windowpane.search.embedding.minilm import MiniLM
     from windowpane.search.embedding.vectors import VectorCache
+    from windowpane.sessions.calls.outside import OutsideCalls
     from windowpane.stores.base import Store
     from windowpane.stores.blobs.store import ObjectTextStore
     from windowpane.stores.encrypted.keys import KeyRing
@@ -62,9 +64,11 @@ def open_engine(
     from windowpane.search.embedding.cached import CachedEmbedder
     from windowpane.search.history import HistoryIndex
     from windowpane.search.index import ItemIndex
+    from windowpane.sessions.calls.outside import OutsideCalls
     from windowpane.turn.costs import CostLimits
 
-    embedder = CachedEmbedder(open_embedder(settings))
+    outside = OutsideCalls()
+    embedder = CachedEmbedder(open_embedder(settings, outside))
     loading_s = LOADING_S if warm else 0.0
     index = ItemIndex(embedder, open_vectors(settings), on_progress=on_progress, loading_s=loading_s)
     bus = open_bus(settings.bus_url) if settings.bus_url is not None else None
@@ -80,10 +84,12 @@ def open_engine(
         history=HistoryIndex(embedder),
         nearness=index,
         embedder=embedder,
+        outside=outside,
         warm=warm,
         pages=Pages(AddressGuard(allow=tuple(exemption(place) for place in settings.fetch_allow))),
         search_engine=open_engine_by_name(settings.search_engine, {}, os.environ) if settings.search_engine else None,
         max_turns=settings.max_turns,
+        max_turns_per_owner=settings.max_turns_per_owner,
         cost_limits=CostLimits(settings.dollars_per_day, settings.dollars_per_month),
         attachment_bytes=settings.attachment_bytes,
     )
@@ -93,7 +99,7 @@ def load_everything() -> None:
     """Import now what would otherwise be imported while the first message waits: a server has the time for it."""
     from windowpane.stores import codec
 
-    for name in ("models.provider", "tools.mcp"):
+    for name in ("models.provider", "tools.supervisor"):
         import_module(f"windowpane.{name}")
     codec.load()
     # What was imported stays: to look through it for garbage again and again is a twentieth of every turn.
@@ -154,8 +160,11 @@ def open_agents(folder: Path) -> "Agents":
     return FolderAgents(folder, check_search=search_settings)
 
 
-def open_embedder(settings: Settings) -> "Embedder":
-    """Return what turns texts into vectors: the local model, or the one that the settings name, on the same scale."""
+def open_embedder(settings: Settings, outside: "OutsideCalls | None" = None) -> "Embedder":
+    """Return what turns texts into vectors: the local model, or the one that the settings name, on the same scale.
+
+    `outside` keeps the calls to an endpoint that are made for no session.
+    """
     from windowpane.search.embedding.standard import StandardEmbedder
     from windowpane.search.embedding.vectors import VectorCache
 
@@ -170,7 +179,13 @@ def open_embedder(settings: Settings) -> "Embedder":
 
     key = settings.embeddings_key.get_secret_value() if settings.embeddings_key else None
     client = httpx2.AsyncClient(transport=RecordingTransport(Routes()))
-    remote = RemoteEmbedder(client, settings.embeddings_url, settings.embeddings_model, api_key=key)
+    remote = RemoteEmbedder(
+        client,
+        settings.embeddings_url,
+        settings.embeddings_model,
+        api_key=key,
+        outside=outside.recorder if outside is not None else lambda: None,
+    )
     return StandardEmbedder(remote, vectors)
 
 

@@ -43,7 +43,10 @@ async def assert_laws(
         await _assert_views(http, session, listed)
     assert sorted(kept) == sorted(asked.raw.decode() for asked in server.asked)
     assert (used, spent) == (served, price(served))
-    told = (await _get(http, "/analytics"))["spent"]
+    while (board := await _get(http, "/analytics"))["behind"]:
+        # On a busy machine counting takes more than one look.
+        pass
+    told = board["spent"]
     counts = {name: told[name] for name in asdict(served) if name in told}
     assert (told["calls"], told["calls_without_usage"], told["calls_without_price"]) == (len(kept), without_usage, 0)
     assert counts == {name: count for name, count in asdict(served).items() if name in told}
@@ -75,9 +78,9 @@ def _assert_owners(record: dict[str, Any]) -> None:
     assert [span["start"] for span in spans] == [0, *(span["end"] for span in spans[:-1])]
     assert spans[-1]["end"] == len(body)
     envelope = "".join(body[span["start"] : span["end"]] for span in spans if span["kind"] == "mapping")
-    for name in ("input", "messages", "tools"):
+    for name in ("input", "messages", "tools", "contents", "functionDeclarations"):
         envelope = envelope.replace(f'"{name}":', "")
-    assert envelope.strip("{}[],") == ""
+    assert envelope.strip("{}[], ") == ""
 
 
 def _assert_parts(record: dict[str, Any]) -> None:

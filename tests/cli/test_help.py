@@ -32,11 +32,11 @@ def test_help_says_what_each_option_is_for_and_gives_an_example(path: tuple[str,
         assert purpose in words
 
 
-def test_a_list_of_sessions_loads_a_store_and_neither_the_engine_nor_the_log(tmp_path: Path) -> None:
+def test_a_list_of_sessions_loads_a_store_and_neither_the_engine_nor_what_draws_colours(tmp_path: Path) -> None:
     program = """
 import atexit, sys
 from windowpane.cli import main
-heavy = ("windowpane.engine", "windowpane.turn.run", "numpy", "structlog", "httpx2", "pydantic_ai")
+heavy = ("windowpane.engine", "windowpane.context.request", "numpy", "structlog", "rich", "httpx2", "pydantic_ai")
 atexit.register(lambda: print([name for name in heavy if name in sys.modules]))
 sys.argv = ["windowpane", "sessions"]
 main()

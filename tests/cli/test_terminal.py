@@ -1,8 +1,12 @@
+from contextlib import redirect_stdout
+from io import StringIO
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.console import Console
 
-from windowpane.cli.terminal import Screen, counted, visible
+from windowpane.cli.terminal import Screen, counted, styled, visible
 
 
 @pytest.mark.parametrize(
@@ -37,6 +41,17 @@ def test_remarks_stand_aside_when_a_program_may_read_the_answer(capsys: pytest.C
     screen.remark("a remark")
 
     assert tuple(capsys.readouterr()) == ("the answer\n", "a remark\n")
+
+
+@given(st.text(st.characters(codec="utf-8")))
+def test_a_plain_line_is_what_a_console_would_print(text: str) -> None:
+    ours, expected = StringIO(), StringIO()
+
+    with redirect_stdout(ours):
+        Screen().line(text)
+    Console(file=expected, highlight=False).print(styled(text), soft_wrap=True)
+
+    assert ours.getvalue() == expected.getvalue()
 
 
 def test_a_count_has_the_form_of_its_noun() -> None:

@@ -11,11 +11,8 @@ from hypothesis import strategies as st
 from windowpane.context.sets import (
     MAX_PER_SET,
     MAX_TOTAL,
-    Applet,
     ChangeMode,
     SetChange,
-    applet_items,
-    applet_of,
     change_set,
     merged,
     replace_all,
@@ -215,25 +212,3 @@ def test_merging_the_same_items_again_changes_nothing(before: list[str], items: 
     once, _ = merged(before, items)
 
     assert merged(once, items) == (once, ())
-
-
-TEXT = st.text(st.characters(exclude_categories=["Cs"]))
-
-
-@pytest.mark.spec("S2.3", "S2.15", "S2.73")
-@given(st.text(min_size=1), st.lists(st.tuples(TEXT, TEXT), max_size=9))
-def test_an_applet_comes_back_from_its_items_whatever_its_parameters_hold(
-    slug: str, params: list[tuple[str, str]]
-) -> None:
-    assert applet_of(applet_items(slug, params)) == Applet(slug, tuple(params))
-
-
-@pytest.mark.spec("S2.15", "S2.73")
-def test_an_applet_is_its_slug_and_key_value_pairs() -> None:
-    params = [("path", "/a b.md"), ("q", "a=b&c=ü%3D"), ("empty", ""), ("a=b%", "1")]
-    items = ("git-diff", "path=/a b.md", "q=a=b&c=ü%3D", "empty=", "a%3Db%25=1")
-
-    assert applet_items("git-diff", params) == items
-    assert applet_of(items) == Applet("git-diff", tuple(params))
-    assert applet_of(["text-editor", "flag"]) == Applet("text-editor", (("flag", ""),))
-    assert applet_of([]) is None

@@ -145,6 +145,23 @@ async def test_a_tool_asks_the_user_for_the_fields_of_a_form_and_goes_on_with_th
     assert [event.outcome for event in stored(events) if isinstance(event, TurnFinished)] == ["completed"]
 
 
+async def test_what_a_form_asks_beyond_the_protocol_is_left_to_its_server_to_check(world: World) -> None:
+    world.says(Reply(calls=(Call("shop__call_it", "{}", id="c1"),)), "Called.")
+    async with opened(world) as engine:
+        session = (await engine.sessions.create()).id
+
+        async def answer(question: ToolQuestion) -> None:
+            with pytest.raises(InvalidInputError, match=r"name: .* is too long"):
+                await engine.answer_question(session, question.id, "accept", {"name": "b" * 21})
+            with pytest.raises(InvalidInputError, match="'name' is a required property"):
+                await engine.answer_question(session, question.id, "accept", {})
+            await engine.answer_question(session, question.id, "accept", {"name": "b"})
+
+        events = await followed(engine, session, answer)
+
+    assert results(events) == [("called b", False)]
+
+
 @pytest.mark.parametrize("action", ["decline", "cancel"])
 async def test_a_user_who_does_not_answer_is_told_to_the_tool_as_such(world: World, action: Any) -> None:
     world.says(ORDER, "Not ordered.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import anyio
@@ -12,9 +13,11 @@ from windowpane.context.events import (
     Erased,
     HistoryCleared,
     MessageAdded,
+    Recorded,
     SessionCreated,
     SessionItem,
     SessionUpdated,
+    TurnFinished,
 )
 from windowpane.context.ids import SessionId
 from windowpane.context.items import rule_ref, tool_ref
@@ -29,6 +32,7 @@ from windowpane.errors import (
     SessionBusyError,
     SessionNotFoundError,
     TurnNotFoundError,
+    UnreadableAgentError,
 )
 from windowpane.insight.past import past_turn
 from windowpane.models.scripted import Call, Reply
@@ -123,6 +127,44 @@ async def test_an_agent_without_a_core_prompt_does_not_start_and_says_what_to_wr
         with pytest.raises(MissingCorePromptError, match=r"write .*/pane/prompts/core\.md and state who the agent"):
             await engine.sessions.create()
         assert (await engine.sessions.list()).sessions == ()
+
+
+@pytest.mark.parametrize(
+    ("written", "told"),
+    [
+        ("model: scripted:test\nsearch: [\n", r"agent\.yaml, line \d"),
+        ("- a list\n", r"agent\.yaml, line 1: the file must be a table of names and values"),
+        ("description: x\nmodel: [scripted:test]\n", r"agent\.yaml, line 2: model must be a text, not a list"),
+        ("model: \xff\n", r"agent\.yaml, line 1: not UTF-8 text"),
+    ],
+)
+async def test_an_agent_whose_manifest_cannot_be_read_answers_nothing_until_it_is_corrected(
+    world: World, written: str, told: str
+) -> None:
+    manifest = world.root / "pane" / "agent.yaml"
+    good = manifest.read_text()
+    world.says("Yes.")
+
+    async with world.engine() as engine:
+        session = (await engine.sessions.create()).id
+        manifest.write_bytes(written.encode("latin-1"))
+        refused = (await drain(engine.turn(session, "Hi")))[-1]
+        with pytest.raises(UnreadableAgentError, match=told):
+            await engine.sessions.create()
+        with pytest.raises(UnreadableAgentError, match=told):
+            await engine.preview(session, "Hi")
+        asked = len(world.model.calls)
+        manifest.write_text(good)
+        answered = (await drain(engine.turn(session, "And now?")))[-1]
+
+    assert isinstance(refused, Recorded)
+    assert isinstance(refused.event, TurnFinished)
+    assert refused.event.error is not None
+    assert (refused.event.outcome, refused.event.error.code, asked) == ("failed", "unreadable_agent", 0)
+    assert re.search(told, refused.event.error.message)
+    assert isinstance(answered, Recorded)
+    assert isinstance(answered.event, TurnFinished)
+    assert answered.event.outcome == "completed"
 
 
 @pytest.mark.spec("S4.39")

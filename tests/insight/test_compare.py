@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from insight.turns import NOW, Scene, played
 from windowpane.api.comparison import Comparison, ItemChange, PartChange, Prefix
+from windowpane.context.carried import CarriedItem
 from windowpane.context.ids import SessionId
 from windowpane.context.items import Item, Reference, Rule, Tool, rule_ref
 from windowpane.context.messages import AssistantMessage, ModelReply, Step, Usage, UserMessage
@@ -80,6 +81,29 @@ def test_an_item_that_was_selected_and_then_added_by_hand_has_moved() -> None:
     assert [(str(c.ref), c.happened, c.reason) for c in found.items] == [
         ("reference:billing", "moved", "moved from selected to references")
     ]
+
+
+def test_an_item_that_stands_in_the_prompt_since_the_turn_before_has_not_moved() -> None:
+    refunds = Reference("refunds", "Refunds go to the card.", include="agent", priority=900)
+    both = {BILLING.ref: (0.7, 0.7), refunds.ref: (0.8, 0.8)}
+    before = played(replace(BASE, items=(*BASE.items, refunds), near=both))
+    left = before.context.item(refunds.ref)
+    assert left is not None
+    assert left.hash is not None
+    carried = CarriedItem(
+        type="reference",
+        name="refunds",
+        turn=1,
+        place=0,
+        used=1,
+        reason=left.reason,
+        tokens=left.tokens,
+        hash=left.hash,
+    )
+    items = tuple(item for item in before.context.items if item.ref != refunds.ref)
+    after = replace(before, context=replace(before.context, items=items, carried=(carried,)))
+
+    assert compare(before, after).items == ()
 
 
 def test_the_same_turn_is_the_same() -> None:

@@ -1,25 +1,13 @@
 from dataclasses import replace
-from datetime import UTC, datetime
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windowpane.context.ids import RequestId
-from windowpane.context.items import IncludeMode, Reference, Rule, Tool, item_hash, reference_ref, rule_ref, tool_ref
-from windowpane.context.request import (
-    Budget,
-    CallSettings,
-    Candidate,
-    ContextItem,
-    Evidence,
-    ItemStatus,
-    Part,
-    Query,
-    RequestContext,
-)
+from insight.records import context, reference, rule, tool
+from windowpane.context.items import Reference, Rule, Tool, item_hash, reference_ref, rule_ref, tool_ref
+from windowpane.context.request import Candidate, ContextItem, Part
 from windowpane.insight.view import (
-    NO_CONTEXT,
     ContextColumns,
     ContextPartRow,
     ContextRow,
@@ -28,81 +16,8 @@ from windowpane.insight.view import (
     columns,
     label,
     parts,
-    render_text,
     summary,
 )
-
-
-def rule(
-    name: str, mode: IncludeMode, priority: int | None = 500, score: float | None = None, status: ItemStatus = "used"
-) -> ContextItem:
-    return ContextItem(
-        type="rule",
-        name=name,
-        include_mode=mode,
-        priority=priority,
-        status=status,
-        reason="why",
-        evidence=None if score is None else Evidence(score),
-        tokens=7,
-    )
-
-
-def reference(name: str, mode: IncludeMode, priority: int = 500, score: float | None = None) -> ContextItem:
-    return replace(rule(name, mode, priority, score), type="reference")
-
-
-def tool(server: str, name: str, mode: IncludeMode, score: float | None = None) -> ContextItem:
-    return replace(rule(name, mode, None, score), type="tool", server=server)
-
-
-def context(*items: ContextItem) -> RequestContext:
-    return RequestContext(
-        id=RequestId("req_1"),
-        turn=1,
-        timestamp=datetime(2026, 1, 1, tzinfo=UTC),
-        agent="guide",
-        settings=CallSettings(model="echo"),
-        query=Query(text="hello"),
-        items=items,
-        budget=Budget(window_tokens=1000, reply_tokens=100, used_tokens=200),
-    )
-
-
-@pytest.mark.spec("S0.77", "S0.78", "S0.79", "S0.82", "S0.84", "S1.85", "S1.86", "S1.87", "S1.89", "S1.93")
-def test_the_text_view_has_three_groups_with_labels_names_and_badges() -> None:
-    # S0.79 writes `server:tool` and S1.93 `server. • tool`; the product writes the latter wherever a context is shown.
-    shown = render_text(
-        context(
-            rule("Authentication Rules", "always", 1),
-            rule("Error Handling", "manual", 2),
-            rule("File Operations", "agent", 3, 0.87),
-            reference("API Documentation", "always", 1),
-            reference("Database Schema", "agent", 2, 0.92),
-            tool("filesystem", "read_file", "manual"),
-            tool("database", "query", "agent", 0.85),
-        )
-    )
-
-    assert (
-        shown
-        == """\
-Context Used:
-3 rules (1 agent, 1 always, 1 manual), 2 references (1 agent, 1 always), 2 tools (1 agent, 1 manual)
-
-Rules (3):
-  001 • Authentication Rules [Always]
-  002 • Error Handling [Manual]
-  003 • File Operations [Agent - 0.87]
-
-References (2):
-  001 • API Documentation [Always]
-  002 • Database Schema [Agent - 0.92]
-
-Tools (2):
-  database. • query [Agent - 0.85]
-  filesystem. • read_file [Manual]"""
-    )
 
 
 @pytest.mark.spec("S0.80", "S0.85")
@@ -136,38 +51,6 @@ def test_the_summary_speaks_of_what_was_sent_and_leaves_empty_groups_out(
     items: tuple[ContextItem, ...], expected: str
 ) -> None:
     assert summary(context(*items)) == expected
-
-
-def test_an_item_that_was_not_simply_used_says_what_became_of_it_and_why() -> None:
-    shown = render_text(
-        context(
-            rule("kept", "always", 1),
-            replace(rule("gone", "manual", None), status="missing", reason="no longer in the agent"),
-            replace(reference("long", "manual", 40), status="truncated", reason="shortened from 9 to 5 tokens"),
-        )
-    )
-
-    assert (
-        shown
-        == """\
-Context Used:
-1 rule (always), 1 reference (manual); 1 not sent
-
-Rules (1, 1 not sent):
-  001 • kept [Always]
-  --- • gone [Manual] – missing: no longer in the agent
-
-References (1):
-  040 • long [Manual] – truncated: shortened from 9 to 5 tokens
-
-Tools (0):
-  none"""
-    )
-
-
-@pytest.mark.spec("S0.87")
-def test_a_message_without_a_context_says_so() -> None:
-    assert render_text(None) == NO_CONTEXT == "No context data available"
 
 
 @pytest.mark.spec("S1.91", "S1.92")

@@ -341,7 +341,7 @@ def test_a_process_that_is_full_is_a_429_with_a_time_to_try_again(folder: Path) 
     asked = {"session_id": "a", "question": "Hello?"}
 
     async def take_place(engine: Engine) -> None:
-        places.enter_context(engine.admission.beginning())
+        places.enter_context(engine.admission.beginning("ann"))
 
     async def sessions(engine: Engine) -> int:
         return len((await engine.store.sessions(None, limit=9)).rows)

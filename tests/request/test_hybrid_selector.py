@@ -1,11 +1,14 @@
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
+import numpy as np
 import pytest
 
 from windowpane.context.items import Reference
 from windowpane.context.messages import AssistantMessage, Message, ModelReply, Step, UserMessage
 from windowpane.request.hybrid_selector import HybridSelector
+from windowpane.search.embedding.base import Vectors
 from windowpane.search.index import ItemIndex
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
@@ -37,3 +40,35 @@ async def scores(*recent: Message) -> dict[str, float]:
     selection = await HybridSelector(ItemIndex(None)).select("What about resizing?", recent, REFERENCES, {})
     chosen = {one.item.name: one.evidence.score for one in selection.chosen if one.evidence}
     return chosen | {one.name: one.evidence.score for one in selection.left_out if one.evidence}
+
+
+class CountingTexts:
+    """An embedder to which every text is as far from the others as can be; it remembers what it was asked."""
+
+    model, language = "counting", None
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+
+    async def vocabulary(self) -> Mapping[str, int]:
+        return {}
+
+    async def embed(self, texts: Sequence[str]) -> Vectors:
+        rows = np.zeros((len(texts), 64), np.float32)
+        for row, text in zip(rows, texts, strict=True):
+            row[len(self.texts)] = 1
+            self.texts.append(text)
+        return rows
+
+
+async def test_a_message_that_cannot_be_a_follow_up_is_not_embedded_with_the_turn_before_it() -> None:
+    embedder = CountingTexts()
+    selector = HybridSelector(ItemIndex(embedder))
+
+    await selector.select("Who wrote Hamlet, Macbeth and King Lear?", (ASKED, ANSWER), REFERENCES, {})
+    by_itself = list(embedder.texts)
+    await selector.select("What about the resizing of it?", (ASKED, ANSWER), REFERENCES, {})
+
+    context = "How are photos uploaded?\nPress Upload.\n"
+    assert [text for text in by_itself if text.startswith(context)] == []
+    assert [text for text in embedder.texts if text.startswith(context)] == [f"{context}What about the resizing of it?"]

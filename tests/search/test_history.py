@@ -13,10 +13,20 @@ from patience import PATIENCE_S
 from windowpane.context.ids import SessionId
 from windowpane.context.messages import AssistantMessage, Message, ModelReply, Step, SystemMessage, UserMessage
 from windowpane.search.base import SearchQuery
+from windowpane.search.chunks import chunks
 from windowpane.search.embedding.minilm import MiniLM
 from windowpane.search.embedding.remote import RemoteEmbedder
 from windowpane.search.history import RETRY_S, HistoryIndex
-from windowpane.search.past import Held, HistoryResult, Past
+from windowpane.search.past import (
+    AFTER,
+    BEFORE,
+    LEAST_ROOM_CHARS,
+    NEIGHBOUR_CHARS,
+    PASSAGE_CHARS,
+    Held,
+    HistoryResult,
+    Past,
+)
 
 pytestmark = pytest.mark.anyio
 
@@ -92,8 +102,8 @@ class Kept:
         self.bodies: dict[int, bytes] = {}
         self.as_of: list[int] = []
 
-    async def vectors(self, session_id: SessionId) -> dict[int, bytes]:
-        return dict(self.bodies)
+    async def vectors(self, session_id: SessionId, seqs: Sequence[int] | None = None) -> dict[int, bytes]:
+        return {seq: body for seq, body in self.bodies.items() if seqs is None or seq in seqs}
 
     async def put_vectors(self, session_id: SessionId, vectors: Mapping[int, bytes], *, as_of: int) -> None:
         self.bodies |= vectors
@@ -175,6 +185,76 @@ async def test_what_a_turn_settles_is_embedded_and_kept_before_it_is_searched(
     assert (sorted(kept.bodies), kept.as_of) == ([1, 2, 3, 4, 5, 6, 7], [4, 6, 8])
     assert (endpoint.texts, result.degraded) == (["q"], ())
     assert (first.held(SESSION).count, second.held(SESSION).count) == (8, 8)
+
+
+async def test_a_long_message_stands_alone_and_is_embedded_before_the_next_one_is_known(
+    endpoint: Endpoint, client: httpx2.AsyncClient
+) -> None:
+    index, kept = HistoryIndex(RemoteEmbedder(client, endpoint.url, "m")), Kept()
+    index.keep_in(kept)
+    long = ("The chapter on tyres was changed in spring. " * 7)[: PASSAGE_CHARS - LEAST_ROOM_CHARS + 1]
+    talk = said("Which tyres?", long, "And in winter?", "Others.")
+
+    await index.prepare(SESSION, talk[:2], message_count=2, as_of=2)
+    first = (endpoint.texts.copy(), sorted(kept.bodies))
+    endpoint.texts.clear()
+    await index.prepare(SESSION, talk, message_count=4, as_of=4)
+
+    room = PASSAGE_CHARS - len("Which tyres?")
+    assert room > NEIGHBOUR_CHARS
+    # The latest is embedded first; the long one is the end of a passage and the beginning of another, never the whole.
+    assert first == ([long, f"Which tyres?\n{long[:NEIGHBOUR_CHARS].strip()}"], [1, 2])
+    assert endpoint.texts == [f"Which tyres?\n{long[-NEIGHBOUR_CHARS:]}\nAnd in winter?\nOthers."]
+    assert sorted(kept.bodies) == [1, 2, 3]
+
+
+@given(st.lists(st.text("ab c", max_size=700), min_size=1, max_size=5))
+def test_neighbours_make_no_passage_longer_than_it_may_become(texts: list[str]) -> None:
+    past = Past("m")
+    past.add(said(*texts))
+
+    passages = [chunk.text for text in texts for chunk in chunks(text)]
+    joints = BEFORE + AFTER
+    for text in past.missing(len(texts)).values():
+        assert len(text) <= PASSAGE_CHARS + joints or text in passages
+    assert all(
+        len(passage) <= PASSAGE_CHARS - LEAST_ROOM_CHARS or passage in past.missing(len(texts)).values()
+        for text in texts
+        for passage in [chunk.text for chunk in chunks(text)]
+    )
+
+
+async def test_what_is_embedded_ahead_is_a_little_each_turn_and_kept_when_something_lies_behind(
+    endpoint: Endpoint, client: httpx2.AsyncClient
+) -> None:
+    talk, kept, index = said(*TALK), Kept(), HistoryIndex(RemoteEmbedder(client, endpoint.url, "m"))
+    index.keep_in(kept)
+    passages = ["\n".join(TALK[max(0, n - 2) : n + 2]) for n in range(len(TALK))]
+    ahead: list[list[str]] = []
+    for end in (6, 8):
+        endpoint.texts.clear()
+        await index.prepare_some(SESSION, talk[:end])
+        ahead.append(endpoint.texts.copy())
+    before = dict(kept.bodies)
+    endpoint.texts.clear()
+
+    await index.prepare(SESSION, talk, message_count=8, as_of=8)
+
+    assert ahead == [passages[4:0:-1], [*passages[6:4:-1], passages[0]]]
+    assert (before, endpoint.texts, sorted(kept.bodies)) == ({}, [], [1, 2, 3, 4, 5, 6, 7])
+
+
+async def test_what_is_embedded_ahead_is_forgotten_with_a_message_that_was_removed(
+    endpoint: Endpoint, client: httpx2.AsyncClient
+) -> None:
+    index = HistoryIndex(RemoteEmbedder(client, endpoint.url, "m"))
+    await index.prepare_some(SESSION, said(*TALK[:3]))
+    endpoint.texts.clear()
+
+    await index.prepare_some(SESSION, said(*TALK)[1:4])
+
+    assert endpoint.texts == ["\n".join(TALK[1:4]), "\n".join(TALK[1:3])]
+    assert index.held(SESSION) == Held(4, 3)
 
 
 async def test_a_session_that_is_held_goes_on_with_what_was_said(

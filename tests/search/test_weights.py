@@ -23,6 +23,16 @@ def test_the_graph_is_built_once_into_the_cache_directory(weights_folder: Path, 
     assert first.tokenizer == weights_folder / "tokenizer.json"
 
 
+@pytest.mark.usefixtures("weights_folder")
+def test_a_new_graph_takes_the_place_of_those_of_earlier_versions(tmp_path: Path) -> None:
+    for name in (f"{MODEL}-{GRAPH_VERSION - 1}.onnx", f"{MODEL}-{GRAPH_VERSION - 1}.sha256", "vectors.db"):
+        (tmp_path / name).write_text("old")
+
+    graph = find_weights(None, tmp_path).graph
+
+    assert {file.name for file in tmp_path.iterdir()} == {graph.name, f"{graph.stem}.sha256", "vectors.db"}
+
+
 def test_a_damaged_graph_is_built_again(weights_folder: Path, tmp_path: Path) -> None:
     graph = find_weights(None, tmp_path).graph
     whole = graph.read_bytes()

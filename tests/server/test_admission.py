@@ -16,14 +16,15 @@ from mcp import Client as McpClient
 from mcp.types import TextContent
 
 from patience import PATIENCE_S
-from server.place import EVENTS, events_in, listening, new_session, problem, problem_in
+from server.place import EVENTS, engine_of, events_in, listening, new_session, problem, problem_in
 from windowpane.agents.folder import FolderAgents
-from windowpane.callers import LOCAL_OWNER
+from windowpane.callers import LOCAL_OWNER, TokenFile
 from windowpane.client import Client
-from windowpane.context.events import Delta
+from windowpane.context.events import Delta, Live
 from windowpane.context.ids import SessionId, unlisted
+from windowpane.context.messages import Decision
 from windowpane.engine import Engine
-from windowpane.errors import WorkerFullError
+from windowpane.errors import TooManyTurnsError, WorkerFullError
 from windowpane.mcp_server.server import create_server
 from windowpane.models.provider import PydanticModels
 from windowpane.server.app import create_app
@@ -200,3 +201,101 @@ async def test_a_turn_that_waited_for_a_decision_goes_on_in_a_full_worker(tmp_pa
         ended = await engine.sessions.get(waiting.id)
 
     assert (ended.open_turn, ended.turn_count) == (None, 1)
+
+
+async def begin(live: AsyncGenerator[Live]) -> AsyncGenerator[Live]:
+    """Wait until a turn's model speaks."""
+    while not isinstance(await anext(live), Delta):
+        pass
+    return live
+
+
+async def test_one_owner_cannot_take_the_places_of_the_others_also_with_turns_that_waited(tmp_path: Path) -> None:
+    world, end = World(tmp_path / "agents"), anyio.Event()
+    world.toolbox.put("files", [tool("read", "empty", permission="required")])
+    asks = (Reply(calls=(Call("files__read", "{}", id="c1"),)) for _ in range(3))
+    world.says(*asks, *(Reply("Yes.", before_end=end) for _ in range(9)))
+    once: dict[str, Decision] = {"c1": "allow_once"}
+    async with world.engine(max_turns=8, max_turns_per_owner=2) as engine:
+
+        async def session(owner: str, *, listed: bool = True) -> SessionId:
+            return (await engine.sessions.create("pane", owner=owner, listed=listed)).id
+
+        waiting = [await session("ann") for _ in range(3)]
+        for each in waiting:
+            await drain(engine.turn(each, "Read it."))
+        running_turns = [await begin(engine.approve(each, once)) for each in waiting[:2]]
+        new = [await session("ann"), await session("ann", listed=False)]
+        before = [len(await engine.store.read(each)) for each in (waiting[2], *new)]
+        with pytest.raises(TooManyTurnsError):
+            await drain(engine.approve(waiting[2], once))
+        for each in new:
+            with pytest.raises(TooManyTurnsError):
+                await drain(engine.turn(each, "Hi"))
+        after = [len(await engine.store.read(each)) for each in (waiting[2], *new)]
+        others = [await session(owner) for owner in ("ben", "local", "local", "local")]
+        running_turns += [await begin(engine.turn(each, "Hi")) for each in others]
+        end.set()
+        for live in running_turns:
+            await drain(live)
+        await drain(engine.approve(waiting[2], once))
+        await drain(engine.turn(new[0], "Hi"))
+        ended = [(await engine.sessions.get(each)).open_turn for each in (*waiting, *others, new[0])]
+
+    assert after == before, "what is refused stores nothing"
+    assert ended == [None] * 8
+
+
+async def test_approvals_that_come_together_run_no_more_turns_than_the_owner_may(tmp_path: Path) -> None:
+    world, end = World(tmp_path / "agents"), anyio.Event()
+    world.toolbox.put("files", [tool("read", "empty", permission="required")])
+    asks = (Reply(calls=(Call("files__read", "{}", id="c1"),)) for _ in range(5))
+    world.says(*asks, *(Reply("Yes.", before_end=end) for _ in range(5)))
+    outcomes: list[str] = []
+    async with world.engine(max_turns_per_owner=2) as engine:
+        waiting = [(await engine.sessions.create("pane", owner="ann")).id for _ in range(5)]
+        for each in waiting:
+            await drain(engine.turn(each, "Read it."))
+
+        async def decide(session_id: SessionId) -> None:
+            try:
+                await drain(engine.approve(session_id, {"c1": "allow_once"}))
+                outcomes.append("answered")
+            except TooManyTurnsError:
+                outcomes.append("refused")
+                if outcomes.count("refused") == 3:
+                    end.set()
+
+        async with anyio.create_task_group() as asking:
+            for each in waiting:
+                asking.start_soon(decide, each)
+
+    assert outcomes == ["refused"] * 3 + ["answered"] * 2
+
+
+async def test_an_owner_with_too_many_turns_is_told_when_to_come_again_and_others_are_answered(tmp_path: Path) -> None:
+    world, end = World(tmp_path / "agents"), anyio.Event()
+    world.says(Reply("Yes.", before_end=end), Reply("Yes."))
+    tokens = TokenFile(tmp_path / "tokens.json")
+    ann, ben = ({"Authorization": f"Bearer {tokens.create(owner, ['manage'])[1]}"} for owner in ("ann", "ben"))
+    engine, content = engine_of(world, max_turns_per_owner=1), {"content": "Hi"}
+    app = create_app(engine, tokens=tokens, token_needed=True, hosts=None)
+    async with listening(app) as address, httpx2.AsyncClient(base_url=address, timeout=PATIENCE_S) as client:
+        first, second, bens = [
+            (await client.post("/api/sessions", json={}, headers=owner)).json()["id"] for owner in (ann, ann, ben)
+        ]
+        live = await begin(engine.turn(first, "Hi"))
+        refused = await client.post(f"/api/sessions/{second}/messages", json=content, headers=ann)
+        answered = await client.post(f"/api/sessions/{bens}/messages", json=content, headers=ben)
+        shown = (await client.get("/metrics", headers=ann)).text
+        end.set()
+        await drain(live)
+
+    told = (
+        "you have as many turns running at once as one owner may (1 in a worker); wait for one to end, or send this "
+        "again in 2 s"
+    )
+    facts = {"max_turns_per_owner": 1, "retry_after_s": 2}
+    assert problem_in(refused) == problem(429, "too_many_turns", told, facts=facts)
+    assert (refused.headers["Retry-After"], answered.json()["outcome"]) == ("2", "completed")
+    assert 'windowpane_turns_refused_total{why="too_many_turns"} 1.0' in shown.splitlines()

@@ -228,3 +228,19 @@ async def test_a_client_with_a_wrong_base_url_is_told_the_right_one(world: World
             async with openai.AsyncOpenAI(base_url=base + wrong, api_key="any", max_retries=0) as client:
                 with pytest.raises(openai.NotFoundError, match=f"OpenAI's clients is {base}/v1"):
                     await client.chat.completions.create(model="pane", messages=openais)
+
+
+@pytest.mark.parametrize(("arguments", "given"), [('{"city": ', '{"city": '), ("[1]", "[1]"), ("", None)])
+@pytest.mark.client("Anthropic for Python", "tools")
+async def test_arguments_that_are_no_object_come_inside_one(world: World, arguments: str, given: str | None) -> None:
+    call = Call("client__weather", arguments, id="c1")
+    world.says(Reply("", calls=(call,)), Reply("", calls=(call,)))
+    common: Any = {"model": "pane", "max_tokens": 99, "messages": HI, "tools": [WEATHER]}
+    async with asking(world) as (client, _):
+        create: Any = client.messages.create
+        whole = await create(**common)
+        async with client.messages.stream(**common) as stream:
+            streamed = await stream.get_final_message()
+
+    inputs = [block.input for answer in (whole, streamed) for block in answer.content if block.type == "tool_use"]
+    assert inputs == [{} if given is None else {"INVALID_JSON": given}] * 2

@@ -218,3 +218,25 @@ async def test_a_model_that_cannot_be_held_to_it_says_so(world: World) -> None:
         "echo refused the request: Native structured output is not supported by this model",
         "echo does not support a forced tool choice; let the model choose",
     ]
+
+
+@pytest.mark.parametrize(("mode", "reached"), [("auto", "auto"), ("required", "client__clock")])
+async def test_only_the_allowed_functions_are_offered(world: World, mode: str, reached: str) -> None:
+    named = {"mode": mode, "tools": [{"type": "function", "function": {"name": "clock"}}]}
+    flat = {"mode": mode, "tools": [{"type": "function", "name": "clock"}], "type": "allowed_tools"}
+    functions: Any = [{"type": "function", **tool["function"]} for tool in FUNCTIONS if "function" in tool]
+    chat: Any = {"messages": HI, "tools": FUNCTIONS, "tool_choice": {"type": "allowed_tools", "allowed_tools": named}}
+    nothing: Any = {"type": "allowed_tools", "allowed_tools": {"mode": mode, "tools": ["clock"]}}
+    unknown: Any = {"type": "allowed_tools", "mode": mode, "tools": [{"type": "function", "name": "sun"}]}
+    async with asking(world) as (client, _, wire):
+        wire.add(SAID, SAID)
+        await client.chat.completions.create(model="pane", **chat)
+        await client.responses.create(model="pane", input="Hi", tools=functions, tool_choice=flat)  # pyright: ignore
+        for wrong, why in ((nothing, "Name the allowed functions"), (unknown, "must be a function that is in 'tools'")):
+            with pytest.raises(openai.BadRequestError, match=why):
+                await client.chat.completions.create(model="pane", **{**chat, "tool_choice": wrong})
+
+    offered = [[tool["function"]["name"] for tool in asked.body["tools"]] for asked in wire.asked]
+    assert [[name for name in names if name.startswith("client__")] for names in offered] == [["client__clock"]] * 2
+    forced = "auto" if reached == "auto" else {"type": "function", "function": {"name": reached}}
+    assert [asked.body["tool_choice"] for asked in wire.asked] == [forced] * 2

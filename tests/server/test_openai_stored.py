@@ -112,3 +112,24 @@ async def test_texts_are_embedded_by_the_model_that_selects(tmp_path: Path) -> N
     assert packed.data[0].embedding == pytest.approx(first.embedding, abs=1e-6)
     assert tokens.data[0].embedding == pytest.approx(first.embedding, abs=1e-6)
     assert first.embedding != pytest.approx(second.embedding, abs=1e-3)
+
+
+async def test_a_long_conversation_is_read_page_by_page_in_both_orders(world: World) -> None:
+    async with asking(world) as (client, _):
+        made = await client.conversations.create()
+        for first in range(0, 45, 15):
+            items: Any = [{"role": "user", "content": f"Message {n}."} for n in range(first, first + 15)]
+            await client.conversations.items.create(made.id, items=items)
+        newest: list[Any] = [item.to_dict() async for item in client.conversations.items.list(made.id)]
+        oldest: list[Any] = [item.to_dict() async for item in client.conversations.items.list(made.id, order="asc")]
+        page = await client.conversations.items.list(made.id, order="asc", limit=2)
+        one: Any = await client.conversations.items.retrieve(oldest[7]["id"], conversation_id=made.id)
+        with pytest.raises(openai.NotFoundError, match="Item with id 'msg_none' not found"):
+            await client.conversations.items.retrieve("msg_none", conversation_id=made.id)
+        with pytest.raises(openai.NotFoundError, match="Item with id 'msg_none' not found"):
+            await client.conversations.items.list(made.id, after="msg_none")
+
+    assert [item["content"][0]["text"] for item in oldest] == [f"Message {n}." for n in range(45)]
+    assert newest == oldest[::-1]
+    assert ([item.to_dict() for item in page.data], page.has_more) == (oldest[:2], True)
+    assert one.to_dict() == oldest[7]

@@ -1,13 +1,15 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
+from typing import Any
 
 import httpx2
 import pytest
 
-from server.place import new_session, problem, problem_in, served
+from server.place import engine_of, listening, new_session, problem, problem_in, served
 from windowpane import errors
 from windowpane.errors import WindowpaneError
+from windowpane.server.app import create_app
 from windowpane.server.problems import status_of
 from windowpane.testing import World
 
@@ -85,10 +87,12 @@ def test_every_error_has_a_status() -> None:
         "turn_not_found": 404,
         "unknown_item": 404,
         "unknown_model": 422,
+        "unreadable_agent": 422,
         "error": 500,
         "call_not_found": 404,
         "cost_limit_reached": 429,
         "worker_full": 429,
+        "too_many_turns": 429,
         "encryption_key": 500,
         "lease_lost": 409,
         "request_too_long": 502,
@@ -218,3 +222,41 @@ async def test_a_message_beyond_the_limit_of_the_engine_is_refused(client: httpx
 
     detail = "the message has 1,000,001 characters and 1,000,000 is the limit; shorten it"
     assert problem_in(response) == problem(422, "invalid_input", detail)
+
+
+@pytest.mark.parametrize(
+    ("path", "form"),
+    [
+        ("/v1/crash", {"error": {"type": "server_error", "param": None, "code": "internal"}}),
+        ("/anthropic/v1/crash", {"type": "error", "error": {"type": "api_error"}}),
+    ],
+)
+async def test_an_unexpected_error_has_the_form_of_its_door(world: World, path: str, form: dict[str, Any]) -> None:
+    async def crash() -> None:
+        raise RuntimeError("a secret of the inside")
+
+    app = create_app(engine_of(world))
+    app.add_api_route(path, crash)
+    async with listening(app) as address, httpx2.AsyncClient(base_url=address) as client:
+        answer = await client.get(path, headers={"X-Request-ID": "order-7"})
+
+    message = "unexpected error; see the server log (request id order-7)"
+    assert (answer.status_code, answer.headers["x-request-id"]) == (500, "order-7")
+    assert answer.json() == {**form, "error": {**form["error"], "message": message}}
+
+
+@pytest.mark.parametrize(
+    ("path", "instead"),
+    [
+        ("/v1/completions", "legacy completions have no conversation; use /v1/chat/completions"),
+        ("/v1/audio/transcriptions", "audio is not offered here"),
+        ("/v1/files", "files are sent as bytes with their message, not uploaded"),
+        ("/v1", "/openapi.json lists what there is"),
+        ("/anthropic/v1/messages/batches", "send the requests one by one"),
+    ],
+)
+async def test_what_other_servers_offer_and_this_one_does_not_is_named(world: World, path: str, instead: str) -> None:
+    async with served(world) as client:
+        answer = await client.post(path, json={})
+
+    assert (answer.status_code, answer.json()["error"]["message"]) == (404, f"there is nothing at {path}; {instead}")

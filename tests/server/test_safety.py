@@ -76,6 +76,7 @@ async def test_origins_can_be_allowed_and_come_with_a_token_instead_of_the_cooki
     assert asked.headers["access-control-allow-origin"] == "https://app.example"
     assert made.status_code == 201
     assert made.headers["access-control-allow-origin"] == "https://app.example"
+    assert {"Windowpane-Session", "Windowpane-Turn"} <= set(made.headers["access-control-expose-headers"].split(", "))
     assert "access-control-allow-credentials" not in made.headers
     assert problem_in(strange)["code"] == "foreign_origin"
 

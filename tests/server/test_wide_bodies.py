@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import threading
 from itertools import pairwise
 from typing import Any, cast
 
@@ -15,9 +16,10 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from server.guests import guarded
-from server.place import new_session, problem, problem_in
+from server.place import new_session, problem, problem_in, served
 from windowpane.server.app import RESOURCES
 from windowpane.server.middleware.limits import MAX_VALUES, MORE_VALUES, JsonValues
+from windowpane.server.openai.conversation import ClientMessage
 from windowpane.server.parameters import FewFaults, RequestBody
 from windowpane.sessions.conversation import MAX_CLIENT_MESSAGES
 from windowpane.testing import World
@@ -111,6 +113,36 @@ async def test_more_messages_than_a_conversation_has_are_refused(client: httpx2.
     assert [chat.status_code, responses.status_code, anthropic.status_code] == [400] * 3
     assert [chat.json()["error"]["param"], responses.json()["error"]["param"]] == ["messages", "input"]
     assert "at most 10000 items" in anthropic.json()["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("path", "more"),
+    [
+        ("/v1/chat/completions", {}),
+        ("/v1/responses", {}),
+        ("/anthropic/v1/messages", {"max_tokens": 10}),
+        ("/anthropic/v1/messages/count_tokens", {}),
+    ],
+)
+async def test_what_a_client_said_is_read_beside_the_event_loop(
+    world: World, monkeypatch: pytest.MonkeyPatch, path: str, more: dict[str, Any]
+) -> None:
+    world.says("Hello.")
+    threads: list[threading.Thread] = []
+    make = ClientMessage.__init__
+
+    def seen(self: ClientMessage, *args: Any, **values: Any) -> None:
+        threads.append(threading.current_thread())
+        make(self, *args, **values)
+
+    monkeypatch.setattr(ClientMessage, "__init__", seen)
+    said = {"input" if path.endswith("responses") else "messages": [{"role": "user", "content": "Hi"}]}
+
+    async with served(world) as client:
+        answered = await client.post(path, json={"model": "pane", **said, **more})
+
+    assert answered.status_code == 200, answered.text
+    assert threads[0] is not threading.current_thread()
 
 
 async def test_so_many_faults_that_nobody_reads_them_are_told_as_one(client: httpx2.AsyncClient) -> None:

@@ -13,7 +13,7 @@ import secrets
 import subprocess
 import sys
 from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -54,6 +54,11 @@ NAMES = (
     "wrong_token",
     "wrong_cookie",
     "wrong_password",
+    "base_password",
+    "base_query",
+    "embeddings_password",
+    "proxy_password",
+    "proxied_key",
 )
 
 
@@ -187,7 +192,7 @@ def _address(running: subprocess.Popen[bytes], folder: Path) -> str:
             for word in file.read_text().split():
                 if word.startswith("http://127.0.0.1"):
                     return word.rstrip(",;")
-        with pytest.raises(subprocess.TimeoutExpired):
+        with suppress(subprocess.TimeoutExpired):
             running.wait(0.05)
     raise AssertionError((folder / "stderr").read_text())
 
@@ -239,12 +244,15 @@ def place(tmp_path: Path) -> Generator[Planted]:
             WINDOWPANE_LOG_LEVEL="debug",
             WINDOWPANE_REQUIRE_TOKEN="true",
             WINDOWPANE_STORE_URL=store.geturl(),
-            WINDOWPANE_EMBEDDINGS_URL=f"http://{service}/v1",
+            WINDOWPANE_EMBEDDINGS_URL=f"http://ann:{planted['embeddings_password']}@{service}/v1",
+            WINDOWPANE_XRAY_UPSTREAMS=json.dumps({"own": f"http://{service}"}),
             WINDOWPANE_EMBEDDINGS_KEY=planted["embeddings_key"],
             WINDOWPANE_SEARCH_ENGINE="brave",
             BRAVE_API_KEY=planted["search_key"],
             OPENAI_API_KEY=planted["provider_key"],
-            OPENAI_BASE_URL=f"http://{service}/v1",
+            OPENAI_BASE_URL=f"http://ann:{planted['base_password']}@{service}/v1?key={planted['base_query']}",
+            # Calls to addresses with https go through this proxy, which is not there.
+            HTTPS_PROXY=f"http://ann:{planted['proxy_password']}@127.0.0.1:1",
             OTEL_EXPORTER_OTLP_ENDPOINT=otel,
             OTEL_EXPORTER_OTLP_HEADERS=f"authorization={planted['telemetry_header']}",
             OTEL_EXPORTER_OTLP_COMPRESSION="none",
@@ -316,6 +324,13 @@ def drive_http(written: Written, address: str, token: str, reader: str) -> None:
         }
         said = [{"id": "m", "role": "user", "content": "Hi"}]
         written.answer(client.post("/api/agents/pane/ag-ui", json=agui | {"messages": said}))
+        proxied = client.post(
+            "/api/sessions", json={"agent": "pane", "settings": {"model": "anthropic:claude-x"}}
+        ).json()
+        written.answer(client.post(f"/api/sessions/{proxied['id']}/messages", json={"content": "Through a proxy?"}))
+        own = {"X-Windowpane-Token": token, "Authorization": f"Bearer {planted['proxied_key']}"}
+        for upstream in ("own", "openai"):
+            written.add("xray", client.post(f"/xray/{upstream}/v1/chat/completions", json=chat, headers=own).text[:9])
         for path in _paths(client, session):
             written.answer(client.get(path, headers={"Authorization": f"Bearer {reader}"}))
             if "manifest" not in path:
@@ -399,6 +414,7 @@ def drive_commands(written: Written, env: dict[str, str]) -> None:
     """Run the commands that look at everything, also with places that cannot be used."""
     password = written.planted["wrong_password"]
     ran(written, env, "doctor", "--ask", "--wait", "1")
+    ran(written, env, "models")
     ran(written, env, "token", "list")
     ran(written, env, "sessions", "--json")
     ran(written, env, "export", "last")
@@ -413,3 +429,15 @@ def drive_commands(written: Written, env: dict[str, str]) -> None:
     ):
         ran(written, env | {"WINDOWPANE_STORE_URL": url}, "serve", "--port", "0")
     ran(written, env | {"WINDOWPANE_STORE_URL": f"postgresql://ann:{password}/x@127.0.0.1:1/x?timeout_s=0.5"}, "doctor")
+    for name, url in (
+        ("BUS_URL", f"nosuch://ann:{password}@127.0.0.1:1"),
+        ("BLOBS_URL", f"nosuch://ann:{password}@host/x"),
+        ("ANALYTICS_URL", f"nosuch://ann:{password}@host/x"),
+        ("EMBEDDINGS_URL", f"nosuch://ann:{password}@host/x"),
+    ):
+        ran(written, env | {f"WINDOWPANE_{name}": url}, "doctor")
+    for upstreams in (
+        json.dumps({"own": f"http://ann:{password}@host?key={password}"}),
+        f'{{"own": "http://ann:{password}@host"',
+    ):
+        ran(written, env | {"WINDOWPANE_XRAY_UPSTREAMS": upstreams}, "serve", "--port", "0")

@@ -407,6 +407,8 @@ async def test_vectors_of_messages_are_kept_and_replaced_by_number(store: Store)
     await store.put_vectors(NOBODY, {1: b"x"}, as_of=1)
 
     assert await store.vectors(session) == {2: b"\0a" * 400, 3: b"", 4: b"c\xff"}
+    assert await store.vectors(session, [3, 4, 7]) == {3: b"", 4: b"c\xff"}
+    assert await store.vectors(session, []) == await store.vectors(NOBODY, [1]) == {}
     assert await store.vectors(other) == await store.vectors(NOBODY) == {}
     assert await store.snapshot(session) is None
 

@@ -10,7 +10,9 @@ import sqlite3
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import TypeVar
 
 import anyio
 import pytest
@@ -27,10 +29,13 @@ from windowpane.errors import (
     StoreUnavailableError,
 )
 from windowpane.stores.base import Snapshot
+from windowpane.stores.finding import IndexedText, WantedTexts
 from windowpane.stores.packing import pack
+from windowpane.stores.sqlite.finding import SQLiteIndex
 from windowpane.stores.sqlite.store import SQLiteStore
 
 pytestmark = pytest.mark.anyio
+T = TypeVar("T")
 
 
 @pytest.fixture
@@ -434,3 +439,29 @@ async def test_many_may_open_a_new_file_at_once(path: Path) -> None:
 
     async with SQLiteStore(path) as store:
         assert len((await store.sessions()).rows) == 8
+
+
+async def test_indexing_thousands_of_documents_of_one_moment_takes_a_few_statements_for_each(path: Path) -> None:
+    session, at, count = SessionId("ses_long"), datetime(2026, 1, 1, tzinfo=UTC), 3000
+    async with SQLiteStore(path) as store:
+        await begin(store, session)
+    with closing(sqlite3.connect(path)) as db:
+        statements: list[str] = []
+        db.set_trace_callback(statements.append)
+
+        async def run(work: Callable[[sqlite3.Connection], T]) -> T:
+            return work(db)
+
+        index = SQLiteIndex(run, run)
+        for first in range(0, count, 1000):
+            [behind] = await index.behind(limit=2)
+            documents = [
+                IndexedText(seq=seq, turn=1, at=at, terms=frozenset({"word"})) for seq in range(first + 1, first + 1001)
+            ]
+            assert await index.index(behind, documents, indexed_seq=0, seen_seq=0)
+        found = await index.find(WantedTexts(terms=frozenset({"word"})), limit=count + 1)
+
+    assert sorted(hit.seq for hit in found) == list(range(1, count + 1))
+    assert len({hit.place for hit in found}) == count
+    # What a trigger does for the words of a document is not counted: its statements are comments.
+    assert sum(not statement.startswith("--") for statement in statements) < 6 * count

@@ -11,9 +11,8 @@ from typing import Any
 import anyio
 
 from patience import PATIENCE_S
-from windowpane.tools.base import ServerConfig, ServerStatus
+from windowpane.tools.base import Pace, ServerConfig, ServerStatus
 from windowpane.tools.mcp import McpToolbox
-from windowpane.tools.supervisor import Pace
 
 SERVERS = Path(__file__).parent / "servers"
 QUICK = Pace(connect_timeout_s=PATIENCE_S, first_pause_s=0.05, longest_pause_s=0.2, check_every_s=0.2)

@@ -22,9 +22,8 @@ from tests.tools.running import (
 from ports import free_port
 from windowpane.context.items import Tool
 from windowpane.errors import InvalidSettingError, ToolError, ToolServerDownError, ToolTimeoutError
-from windowpane.tools.base import ServerConfig, ServerStatus, Toolbox, ToolOutput
+from windowpane.tools.base import Pace, ServerConfig, ServerStatus, Toolbox, ToolOutput
 from windowpane.tools.mcp import McpToolbox
-from windowpane.tools.supervisor import Pace
 
 pytestmark = pytest.mark.anyio
 

@@ -121,8 +121,8 @@ class PausedStore(Store):
     async def put_vectors(self, session_id: SessionId, vectors: Mapping[int, bytes], *, as_of: int) -> None:
         await self._call(lambda: self._store.put_vectors(session_id, vectors, as_of=as_of))
 
-    async def vectors(self, session_id: SessionId) -> dict[int, bytes]:
-        return await self._call(lambda: self._store.vectors(session_id))
+    async def vectors(self, session_id: SessionId, seqs: Sequence[int] | None = None) -> dict[int, bytes]:
+        return await self._call(lambda: self._store.vectors(session_id, seqs))
 
     async def acquire(self, session_id: SessionId, holder: str, ttl_s: float) -> int | None:
         async def work() -> int | None:

@@ -12,7 +12,7 @@ from windowpane.agents.base import Agent, FileEntry, FileKind, Prompts, ServerEn
 from windowpane.agents.fields import shortened
 from windowpane.agents.files import FoundFile
 from windowpane.agents.items import ItemFile
-from windowpane.agents.manifest import UNREADABLE, Manifest
+from windowpane.agents.manifest import MANIFEST, UNREADABLE, Manifest
 from windowpane.agents.prompts import PromptFile
 from windowpane.context.agents import Problem
 from windowpane.context.items import Reference, Rule
@@ -36,6 +36,7 @@ def put_together(name: str, folder: str, files: tuple[AgentFile, ...], missed: t
     """Return the agent that these files make. `missed` are the problems with files that could not be looked at."""
     problems = [*missed, *(problem for file in files for problem in _problems(file.said))]
     own = next((said for said in _manifests(files, "manifest")), UNREADABLE)
+    unread = (file.said for file in files if file.found.kind == "manifest" and isinstance(file.said, Problem))
     rules = _unique(files, "rule", problems)
     references = _unique(files, "reference", problems)
     problems += _unknown_related(references)
@@ -53,6 +54,7 @@ def put_together(name: str, folder: str, files: tuple[AgentFile, ...], missed: t
         prompts=_prompts(files, problems),
         servers=_servers([*_manifests(files, "servers"), own]),
         problems=tuple(sorted(problems, key=lambda problem: (problem.file, problem.line or 0))),
+        unreadable=own.unreadable or next((each for each in (*unread, *missed) if each.file == MANIFEST), None),
         files=_entries(files, [*rules, *references]),
     )
 

@@ -58,6 +58,8 @@ class Agent:
     prompts: Prompts = Prompts()
     servers: tuple[ServerEntry, ...] = ()
     problems: tuple[Problem, ...] = ()
+    unreadable: Problem | None = None
+    """Why its `agent.yaml` cannot be read, or the model in it. Such an agent answers nothing."""
     files: tuple[FileEntry, ...] = field(default=(), compare=False)
 
     def rule(self, name: str) -> Rule | None:

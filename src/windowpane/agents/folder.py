@@ -76,7 +76,7 @@ class FolderAgents:
         folder = self._folder(name)
         kept = self._folders.get(folder) if folder is not None else None
         if kept is not None and kept.is_quick:
-            return self.current(name)
+            return kept.current()
         return await anyio.to_thread.run_sync(self.current, name)
 
     def create(self, name: str, *, description: str = "", copy_of: str | None = None) -> None:
@@ -121,10 +121,10 @@ class FolderAgents:
         return self._root / name
 
     def _folder(self, name: str) -> Path | None:
-        if os.path.lexists(self._root / MANIFEST):
+        if os.path.lexists(f"{self._root}/{MANIFEST}"):
             return self._root if name == self._root.name else None
-        plain = bool(name) and "/" not in name
-        return self._root / name if plain and _is_agent(self._root / name) else None
+        plain = bool(name) and "/" not in name and name[0] != "."
+        return self._root / name if plain and os.path.lexists(f"{self._root}/{name}/{MANIFEST}") else None
 
 
 class AgentFolder:

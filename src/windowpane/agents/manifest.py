@@ -1,7 +1,8 @@
 """`agent.yaml` and `mcp.json`: what an agent is by default, and which tool servers it has.
 
 A setting that cannot be read has its default, so that a slip of the pen does not take the agent away. One default is
-stricter: when it cannot be known whether tool calls wait for a person, they all do.
+stricter: when it cannot be known whether tool calls wait for a person, they all do. When the whole file cannot be read,
+or not the model that it names, the agent answers nothing: another model is not what its author chose.
 """
 
 from collections.abc import Callable, Mapping
@@ -43,6 +44,8 @@ class Manifest:
     settings: AgentSettings = field(default_factory=AgentSettings)
     servers: Mapping[str, ServerEntry | None] = field(default_factory=dict[str, ServerEntry | None])
     problems: tuple[Problem, ...] = ()
+    unreadable: Problem | None = None
+    """Why the agent must not answer until the file is corrected."""
 
 
 UNREADABLE = Manifest(settings=AgentSettings(tool_permission=STRICTEST))
@@ -65,13 +68,19 @@ def read_manifest(
     notes = Notes(file)
     table = _table(read_yaml, content, notes)
     if table is None:
-        return Manifest(settings=UNREADABLE.settings, problems=tuple(notes.problems))
+        return Manifest(
+            settings=UNREADABLE.settings, problems=tuple(notes.problems), unreadable=next(iter(notes.problems))
+        )
     fields = Fields(table, notes)
+    model = fields.text("model", "")
+    unreadable = next(iter(notes.problems), None)
     if fields.text("name", name) != name:
         notes.remark(fields.line("name"), f"the agent is named {name!r} after its folder; rename the folder instead")
     description = fields.text("description", "")
     questions = tuple(question.text for question in fields.texts("questions"))
-    settings = _settings(fields, _search(fields, notes, check_search), _prices(fields, notes), _memory(fields, notes))
+    settings = _settings(
+        fields, model, _search(fields, notes, check_search), _prices(fields, notes), _memory(fields, notes)
+    )
     servers = fields.table("mcpServers")
     fields.finish()
     return Manifest(
@@ -80,6 +89,7 @@ def read_manifest(
         settings=settings,
         servers=read_servers(servers, notes, variables, folder) if servers else {},
         problems=tuple(notes.problems),
+        unreadable=unreadable,
     )
 
 
@@ -159,11 +169,11 @@ def _prices(fields: Fields, notes: Notes) -> dict[str, ModelPrice]:
 
 
 def _settings(
-    fields: Fields, search: Mapping[str, Any], prices: Mapping[str, ModelPrice], memory: Mapping[str, Any]
+    fields: Fields, model: str, search: Mapping[str, Any], prices: Mapping[str, ModelPrice], memory: Mapping[str, Any]
 ) -> AgentSettings:
     default = AgentSettings()
     return AgentSettings(
-        model=fields.text("model", "") or default.model,
+        model=model or default.model,
         temperature=fields.number("temperature", default.temperature, 0, 2),
         top_p=fields.number("top_p", default.top_p, 0, 1),
         max_output_tokens=fields.integer("max_output_tokens", default.max_output_tokens, 1, _MOST_TOKENS),

@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from decimal import Decimal
-from typing import Literal
+from typing import Literal, Protocol
 
+from windowpane.api.turns import OutsideCallList
 from windowpane.context.calls import CallPurpose
 from windowpane.context.carried import RebaseCode
 from windowpane.context.items import ItemRef
@@ -332,3 +333,15 @@ class CostLimitsView:
     """The limits on what an owner's model calls may cost; none when nothing is limited, and then nothing is counted."""
 
     limits: tuple[CostLimitView, ...]
+
+
+class SpendingApi(Protocol):
+    """What an owner's calls may cost, and those that belong to no session."""
+
+    async def cost_limits(self) -> CostLimitsView:
+        """Return what the owner's model calls may cost a day and a month, and what they cost so far."""
+        ...
+
+    async def outside_calls(self, day: date | None = None) -> OutsideCallList:
+        """Return the owner's calls of a day that belong to no session, such as those of a search. None: of today."""
+        ...

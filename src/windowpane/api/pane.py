@@ -12,7 +12,7 @@ from datetime import date
 from typing import Any, Literal, Protocol
 
 from windowpane.api.agents_pane import AgentsApi, ModelsApi
-from windowpane.api.analytics import CostLimitsView, Dashboard, Listed
+from windowpane.api.analytics import Dashboard, Listed, SpendingApi
 from windowpane.api.comparison import Comparison
 from windowpane.api.context_tests import SavedTest
 from windowpane.api.explanation import Explanation
@@ -335,7 +335,7 @@ class TurnsApi(Protocol):
         ...
 
 
-class AnalyticsApi(Protocol):
+class AnalyticsApi(SpendingApi, Protocol):
     """Many turns together: what they cost, and whether it was used."""
 
     async def dashboard(
@@ -365,10 +365,6 @@ class AnalyticsApi(Protocol):
 
     async def similar(self, session_id: str, message: str) -> Similar:
         """Return items that were of use together in past turns of the same owner that asked for about the same."""
-        ...
-
-    async def cost_limits(self) -> CostLimitsView:
-        """Return what the owner's model calls may cost a day and a month, and what they cost so far."""
         ...
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 from decimal import Decimal
 from typing import Any, Literal
 
@@ -223,6 +223,15 @@ class CallList:
     cost_usd: Decimal | None
     without_usage: int
     without_price: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutsideCallList:
+    """An owner's calls of one day that belong to no session, as `session` keeps them; None: there were none."""
+
+    day: date
+    session: str | None
+    calls: CallList
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

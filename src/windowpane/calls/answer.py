@@ -193,10 +193,12 @@ def _within(document: Mapping[str, Any], name: str) -> object:
 
 def _openai(counts: Mapping[str, Any]) -> Usage:
     details: object = counts.get("prompt_tokens_details") or counts.get("input_tokens_details")
+    # DeepSeek and Moonshot have names of their own.
+    read = _number(details, "cached_tokens") or _number(counts, "prompt_cache_hit_tokens")
     return Usage(
         input_tokens=_number(counts, "prompt_tokens") or _number(counts, "input_tokens"),
         output_tokens=_number(counts, "completion_tokens") or _number(counts, "output_tokens"),
-        cache_read_tokens=_number(details, "cached_tokens"),
+        cache_read_tokens=read or _number(counts, "cached_tokens"),
         cache_write_tokens=_number(details, "cache_write_tokens"),
     )
 

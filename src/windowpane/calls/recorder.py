@@ -22,6 +22,7 @@ from windowpane.context.ids import BlobHash, content_hash
 from windowpane.context.messages import Usage
 
 StoreCalls = Callable[[Sequence[Event], Mapping[BlobHash, str]], Awaitable[object]]
+CountCalls = Callable[[Sequence[CallEnded]], Awaitable[object]]
 _HEAD: TypeAdapter[WireHead] = TypeAdapter(WireHead)
 _current: ContextVar["CallRecorder | None"] = ContextVar("call_recorder", default=None)
 
@@ -136,16 +137,23 @@ class HeldCalls(CallRecorder):
 
     They are made while a turn looks for what it needs. None of them is a step of its own: `step` is that of the model
     call before, 0 for the first request. `prices` are what the agent says that models cost. `keep` stores what goes on
-    when the turn no longer waits for it.
+    when the turn no longer waits for it, and `count` counts what calls cost that have ended.
     """
 
     def __init__(
-        self, *, turn: int | None, step: int, prices: Mapping[str, ModelPrice], keep: StoreCalls | None = None
+        self,
+        *,
+        turn: int | None,
+        step: int = 0,
+        prices: Mapping[str, ModelPrice],
+        keep: StoreCalls | None = None,
+        count: CountCalls | None = None,
     ) -> None:
         super().__init__(self._hold, purpose="embedding", turn=turn)
         self._at_step = step
         self._prices = prices
         self._keep = keep
+        self._count = count
         self._events: list[Event] = []
         self._blobs: dict[BlobHash, str] = {}
 
@@ -153,6 +161,11 @@ class HeldCalls(CallRecorder):
         """Tell which model the next call is for."""
         self._attempt = 0
         self.begin_step(self._at_step, model, price=self._prices.get(model))
+
+    async def count_cost(self) -> None:
+        """Count what the calls cost that ended since this was last done."""
+        if self._count is not None and (ended := self.unpaid()):
+            await self._count(ended)
 
     def release(self) -> tuple[list[Event], dict[BlobHash, str]]:
         """Return what is to be stored: events, and the texts that they name."""
@@ -167,7 +180,7 @@ class HeldCalls(CallRecorder):
             with not_recording():
                 yield
             return
-        later = HeldCalls(turn=self._turn, step=self._at_step, prices=self._prices)
+        later = HeldCalls(turn=self._turn, step=self._at_step, prices=self._prices, count=self._count)
         try:
             with recording(later):
                 yield
@@ -194,9 +207,28 @@ async def recording_apart() -> AsyncGenerator[None]:
             yield
 
 
+@asynccontextmanager
+async def recording_embedding(model: str, outside: Callable[[], HeldCalls | None]) -> AsyncGenerator[None]:
+    """Keep one call to an embedding endpoint, with the turn that runs or, where none does, as `outside` says."""
+    recorder = _current.get()
+    if isinstance(recorder, HeldCalls):
+        recorder.begin_call(model)
+        try:
+            yield
+        finally:
+            with anyio.CancelScope(shield=True):
+                await recorder.count_cost()
+    elif (apart := outside()) is not None:
+        async with apart.apart(), recording_embedding(model, outside):
+            yield
+    else:
+        with not_recording():
+            yield
+
+
 @contextmanager
 def not_recording() -> Generator[None]:
-    """Keep no calls that are begun in this block: they are made for all sessions."""
+    """Let no turn keep the calls that are begun in this block: they are made for all sessions."""
     token = _current.set(None)
     try:
         yield

@@ -15,7 +15,7 @@ from windowpane.calls.recorder import CallRecorder, current_recorder
 from windowpane.context.calls import CallOutcome, WireHead
 from windowpane.context.events import CallEnded
 from windowpane.telemetry import trace_headers
-from windowpane.text.redact import redacted, redacted_header
+from windowpane.text.redact import redacted, redacted_header, without_password
 
 LEFT_OUT = frozenset(("content-length", "traceparent", "tracestate"))
 """Headers that change with every call. The length of the body is kept beside it."""
@@ -198,7 +198,7 @@ def _head(request: httpx2.Request) -> WireHead:
     headers = tuple(
         (name, redacted_header(name, value)) for name, value in request.headers.multi_items() if name not in LEFT_OUT
     )
-    return WireHead(method=request.method, url=redacted(str(request.url)), headers=headers)
+    return WireHead(method=request.method, url=redacted(without_password(str(request.url))), headers=headers)
 
 
 def _said(error: httpx2.HTTPError) -> str:

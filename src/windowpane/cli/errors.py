@@ -7,8 +7,8 @@ from collections.abc import Generator
 from contextlib import contextmanager
 
 from windowpane.errors import (
+    AgentError,
     ApprovalPendingError,
-    MissingCorePromptError,
     SessionBusyError,
     SessionNotFoundError,
     StoreUnavailableError,
@@ -25,7 +25,7 @@ NEXT_STEPS: tuple[tuple[type[WindowpaneError], str], ...] = (
     (UnknownModelError, "`/model` in the chat lists the models that are set up"),
     (ApprovalPendingError, "`windowpane chat SESSION` asks for your decision"),
     (SessionBusyError, "a turn is running in another window or in the server"),
-    (MissingCorePromptError, "`windowpane doctor` checks everything else"),
+    (AgentError, "`windowpane doctor` checks everything else"),
     (StoreUnavailableError, "`windowpane doctor` looks for the cause"),
 )
 """What the command line adds to the message of an error: the command that helps."""

@@ -6,6 +6,7 @@ What was asked for goes to stdout; remarks go to stderr when a program may be re
 import re
 import signal
 import sys
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, TextIO
 
 import typer
@@ -21,8 +22,16 @@ class Screen:
     """Where a command prints. With `remarks_aside`, remarks go to stderr."""
 
     def __init__(self, *, remarks_aside: bool = False) -> None:
-        self._out = _console(sys.stdout)
-        self._aside = _console(sys.stderr) if remarks_aside else self._out
+        self._file = sys.stdout
+        self._remarks = sys.stderr if remarks_aside else sys.stdout
+
+    @cached_property
+    def _out(self) -> "Console":
+        return _console(self._file)
+
+    @cached_property
+    def _aside(self) -> "Console":
+        return _console(self._remarks) if self._remarks is not self._file else self._out
 
     @property
     def is_terminal(self) -> bool:
@@ -34,8 +43,8 @@ class Screen:
         if self.is_terminal:
             self._out.print(styled(text, style), end="", soft_wrap=True)
         else:
-            self._out.file.write(text)
-            self._out.file.flush()
+            self._file.write(text)
+            self._file.flush()
 
     def json(self, value: Any, *, leave_out: set[str] | None = None) -> None:
         """Print a value as JSON."""
@@ -46,6 +55,11 @@ class Screen:
 
     def line(self, text: "str | Text" = "", style: str = "") -> None:
         """Print a line."""
+        if isinstance(text, str) and not style and "\t" not in text:
+            # As it would come out of a console, which takes longer to load than many a command takes to run.
+            self._file.write(f"{visible(text)}\n")
+            self._file.flush()
+            return
         self._out.print(styled(text, style) if isinstance(text, str) else text, soft_wrap=True)
 
     def remark(self, text: "str | Text" = "", style: str = "dim") -> None:

@@ -5,6 +5,7 @@ from typing import Any
 
 from windowpane.api.analytics import CostLimitsView, Dashboard, Listed
 from windowpane.api.suggestions import Similar
+from windowpane.api.turns import OutsideCallList
 from windowpane.client.connection import Connection, given, session_path
 
 
@@ -47,6 +48,10 @@ class RemoteAnalytics:
     async def cost_limits(self) -> CostLimitsView:
         """Return what the owner's model calls may cost a day and a month, and what they cost so far."""
         return await self._server.get(CostLimitsView, "/api/costs")
+
+    async def outside_calls(self, day: date | None = None) -> OutsideCallList:
+        """Return the owner's calls of a day that belong to no session, such as those of a search. None: of today."""
+        return await self._server.get(OutsideCallList, "/api/calls", {"day": day and day.isoformat()})
 
 
 def _filters(

@@ -115,8 +115,9 @@ class FoldedReply:
     error: str = ""
 
 
-OriginKind = Literal["xray", "import"]
-"""How the session came here: its calls passed through the recording proxy, or were read from a log or a trace."""
+OriginKind = Literal["xray", "import", "server"]
+"""Where its calls are from: they passed through the recording proxy, were read from a log or a trace, or were made by
+this server for no session."""
 
 ImportSource = Literal["claude-code", "codex", "otel", "langfuse", "litellm"]
 """What calls can be read from: logs of two agents, spans of OpenTelemetry, and what two other tools export."""
@@ -125,8 +126,8 @@ NotTold = Literal["wire", "system", "tools", "messages", "usage", "failures"]
 """What a source does not tell: the bytes and headers that were sent, the system prompt, the definitions of tools, what
 was said, the tokens that were reported, and calls that failed."""
 
-AGENT_PREFIX = "xray:"
-"""Sessions without an agent are listed under this and the name of their program. No agent's folder has such a name."""
+AGENT_PREFIX, SERVER_PREFIX = "xray:", "server:"
+"""Sessions without an agent are listed under these and the name of their program. No agent's folder has such a name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,7 +150,7 @@ class Origin:
     @property
     def agent(self) -> str:
         """Return what stands in the place of an agent's name."""
-        return f"{AGENT_PREFIX}{self.program}"
+        return f"{SERVER_PREFIX if self.kind == 'server' else AGENT_PREFIX}{self.program}"
 
 
 TOKEN_FACTOR_CALLS = 4

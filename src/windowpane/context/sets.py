@@ -6,7 +6,7 @@ never drops anything silently, and what exceeds the caps changes nothing.
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath, PureWindowsPath
 from typing import Literal, cast
@@ -117,37 +117,6 @@ def unique(items: Sequence[str]) -> tuple[str, ...]:
 def is_absolute(path: str) -> bool:
     """Tell whether a path names one file whatever the working directory, on any platform."""
     return PurePosixPath(path).is_absolute() or PureWindowsPath(path).is_absolute()
-
-
-@dataclass(frozen=True, slots=True)
-class Applet:
-    """A side panel of the page: which one, and its parameters in order, as its address has them."""
-
-    slug: str
-    params: tuple[tuple[str, str], ...] = ()
-
-
-def applet_items(slug: str, params: Iterable[tuple[str, str]] = ()) -> tuple[str, ...]:
-    """Return an applet as the items of the `applet` set: its slug, then `key=value` for each parameter.
-
-    A value is kept as it is, whatever is in it. Only a key that holds `=` or `%` has them written as in an address.
-    """
-    return (slug, *(f"{key.replace('%', '%25').replace('=', '%3D')}={value}" for key, value in params))
-
-
-def applet_of(items: Sequence[str]) -> Applet | None:
-    """Return the applet that the items of the `applet` set name, or None when there are none."""
-    if not items:
-        return None
-    pairs = (item.partition("=") for item in items[1:])
-    return Applet(items[0], tuple((_KEY_MARK.sub(_unmarked, key), value) for key, _, value in pairs))
-
-
-_KEY_MARK = re.compile("%25|%3[Dd]")
-
-
-def _unmarked(mark: re.Match[str]) -> str:
-    return "%" if mark.group() == "%25" else "="
 
 
 def _too_large(total: int) -> SetChange:

@@ -26,6 +26,7 @@
     │   ├── LeaseLostError
     │   ├── SessionBusyError
     │   ├── WorkerFullError
+    │   ├── TooManyTurnsError
     │   ├── ApprovalPendingError
     │   ├── NoQuestionError
     │   ├── NothingToApproveError
@@ -38,6 +39,7 @@
     │   ├── RecordedSessionError
     │   └── KeyReusedError
     ├── AgentError                  the agent's folder cannot be used as it is
+    │   ├── UnreadableAgentError
     │   └── MissingCorePromptError
     ├── ModelError                  the model call failed
     │   ├── UnknownModelError
@@ -96,6 +98,7 @@ from windowpane.errors.conflicts import (
     SequenceConflictError,
     SessionBusyError,
     StaleRevisionError,
+    TooManyTurnsError,
     WorkerFullError,
     WrongSessionError,
 )
@@ -115,6 +118,7 @@ from windowpane.errors.models import (
     ToolTimeoutError,
     TooManyModelCallsError,
     UnknownModelError,
+    UnreadableAgentError,
 )
 from windowpane.errors.requests import (
     AccessError,
@@ -225,6 +229,7 @@ __all__ = [
     "TokensUnreadableError",
     "TooManyModelCallsError",
     "TooManyRequestsError",
+    "TooManyTurnsError",
     "ToolError",
     "ToolServerDownError",
     "ToolTimeoutError",
@@ -232,6 +237,7 @@ __all__ = [
     "UnknownItemError",
     "UnknownModelError",
     "UnreachableError",
+    "UnreadableAgentError",
     "WeightsDamagedError",
     "WeightsMissingError",
     "WindowpaneError",

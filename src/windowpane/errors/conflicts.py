@@ -57,6 +57,20 @@ class WorkerFullError(ConflictError):
         self.retry_after_s = retry_after_s
 
 
+class TooManyTurnsError(ConflictError):
+    """The owner has as many turns running in this worker as it may. Nothing was stored."""
+
+    code = "too_many_turns"
+
+    def __init__(self, max_turns_per_owner: int, retry_after_s: int) -> None:
+        super().__init__(
+            f"you have as many turns running at once as one owner may ({max_turns_per_owner} in a worker); "
+            f"wait for one to end, or send this again in {retry_after_s} s"
+        )
+        self.max_turns_per_owner = max_turns_per_owner
+        self.retry_after_s = retry_after_s
+
+
 class ApprovalPendingError(ConflictError):
     """The session's turn waits for a decision about tool calls."""
 

@@ -9,6 +9,21 @@ class AgentError(WindowpaneError):
     code = "agent_error"
 
 
+class UnreadableAgentError(AgentError):
+    """The agent's `agent.yaml` cannot be read, so that it is not known which model answers and what it may do."""
+
+    code = "unreadable_agent"
+
+    def __init__(self, agent: str, file: str, line: int | None, reason: str) -> None:
+        place = f"{file}, line {line}" if line else file
+        super().__init__(
+            f"agent {agent!r} cannot answer: {place}: {reason}; correct the file, and the next message is answered"
+        )
+        self.agent = agent
+        self.file = file
+        self.line = line
+
+
 class MissingCorePromptError(AgentError):
     """The agent has no core prompt, and cannot start without one."""
 

@@ -74,7 +74,9 @@ def _difference(before: Spending, after: Spending) -> Decimal | None:
 def _item_changes(before: PastTurn, after: PastTurn) -> tuple[ItemChange, ...]:
     old, new = sent_items(before.context), sent_items(after.context)
     both = [ref for ref in new if ref in old]
-    strays = _strays([ref for ref in old if ref in new], both)
+    # What stands in the prompt since an earlier turn has its place there, whatever its priority is.
+    placed = [ref for ref in both if new[ref].since is None]
+    strays = _strays([ref for ref in old if ref in placed], placed)
     changes = [
         ItemChange(ref=ref, happened="entered", reason=item.reason, tokens=item.tokens)
         for ref, item in new.items()

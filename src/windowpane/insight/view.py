@@ -5,7 +5,7 @@ Reasons come from the record; nothing is worked out again here, except whether a
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -23,11 +23,7 @@ Since = Literal["same", "changed", "deleted"]
 """What has happened to an item since the request was sent."""
 
 _MODES: tuple[IncludeMode, ...] = ("agent", "always", "manual")
-_GROUPS: tuple[tuple[ItemType, str, str], ...] = (
-    ("rule", "rule", "Rules"),
-    ("reference", "reference", "References"),
-    ("tool", "tool", "Tools"),
-)
+_GROUPS: tuple[ItemType, ...] = ("rule", "reference", "tool")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +75,7 @@ class ContextPartRow:
 
 def summary(context: RequestContext) -> str:
     """Return how many items of each kind the model was given, by include mode, in one line."""
-    groups = [_group_summary(noun, [item for item in context.items if item.type == kind]) for kind, noun, _ in _GROUPS]
+    groups = [_group_summary(kind, [item for item in context.items if item.type == kind]) for kind in _GROUPS]
     sent = ", ".join(group for group in groups if group) or NO_ITEMS
     missed = sum(not item.sent for item in context.items)
     return f"{sent}; {missed} not sent" if missed else sent
@@ -129,15 +125,6 @@ def label(ref: ItemRef, priority: int | None) -> str:
     if ref.server is not None:
         return f"{ref.server}."
     return NO_PRIORITY if priority is None else f"{priority:03d}"
-
-
-def render_text(context: RequestContext | None, since: Mapping[ItemRef, Since] | None = None) -> str:
-    """Return the items of a request as plain text, under the heading `Context Used:`."""
-    if context is None:
-        return NO_CONTEXT
-    shown = columns(context, since)
-    groups = ((title, rows) for (_, _, title), rows in zip(_GROUPS, groups_of(shown), strict=True))
-    return "\n\n".join([f"Context Used:\n{summary(context)}", *("\n".join(_lines(*group)) for group in groups)])
 
 
 def groups_of(shown: ContextColumns) -> tuple[tuple[ContextRow, ...], ...]:
@@ -192,11 +179,3 @@ def _part_row(context: RequestContext, kind: PartKind) -> ContextPartRow:
         left_out=len(same) - len(sent),
         reasons=tuple(dict.fromkeys(part.reason for part in same if part.reason)),
     )
-
-
-def _lines(title: str, rows: Sequence[ContextRow]) -> Iterator[str]:
-    yield heading(title, rows)
-    for row in rows:
-        yield f"  {row.label} • {row.name} [{row.badge}]{f' – {row.note}' if row.note else ''}"
-    if not rows:
-        yield "  none"

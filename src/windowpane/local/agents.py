@@ -136,7 +136,13 @@ class LocalAgents(LocalAgentFiles):
         if items is None:
             items = tuple(item.ref for item in await self._engine.agent_items.of(agent))
         return await self._engine.agent_items.search(
-            agent, query, [as_ref(item) for item in items], top_k=top_k, top_n=top_n, include_score=include_score
+            agent,
+            query,
+            [as_ref(item) for item in items],
+            top_k=top_k,
+            top_n=top_n,
+            include_score=include_score,
+            owner=self._bound.creator,
         )
 
     async def tests(self, agent: str) -> ContextTests:

@@ -1,16 +1,19 @@
 """Many turns of one owner together, in this process."""
 
 from collections.abc import Callable
-from datetime import date
+from datetime import UTC, date, datetime
 
 import anyio.to_thread
 
 from windowpane.api.analytics import CostLimitsView, Dashboard, Filters, Listed
 from windowpane.api.suggestions import Similar
+from windowpane.api.turns import OutsideCallList
+from windowpane.errors import SessionNotFoundError
 from windowpane.insight.analytics.report import dashboard
 from windowpane.insight.analytics.sharing import similar
 from windowpane.insight.analytics.spreadsheet import as_csv
 from windowpane.local.bound import Bound
+from windowpane.local.calls import calls_of_session, priced
 
 
 class LocalAnalytics:
@@ -62,3 +65,12 @@ class LocalAnalytics:
     async def cost_limits(self) -> CostLimitsView:
         """Return what the owner's model calls may cost a day and a month, and what they cost so far."""
         return CostLimitsView(await self._bound.engine.costs.limits(self._bound.creator))
+
+    async def outside_calls(self, day: date | None = None) -> OutsideCallList:
+        """Return the owner's calls of a day that belong to no session, such as those of a search. None: of today."""
+        day = day or datetime.now(UTC).date()
+        session = self._bound.engine.outside.session_of(self._bound.creator, day)
+        try:
+            return OutsideCallList(day=day, session=session, calls=await calls_of_session(self._bound.engine, session))
+        except SessionNotFoundError:
+            return OutsideCallList(day=day, session=None, calls=priced(()))

@@ -159,12 +159,10 @@ async def _spent(engine: Engine, state: SessionState) -> _Spent:
     known = kept.pop(state.id, None)
     if known is None or known.erased != erased or known.through_turn >= state.last_turn:
         known = _Spent(erased, erased)
-    start = state.turn_starts.of(known.through_turn + 1)
-    if start is None:
-        return known
-    events = await engine.store.read(state.id, after=start - 1)
-    last = state.turn_starts.of(state.last_turn) or start
-    calls = calls_of(events)
+    # What was looked at before the first turn is read as well.
+    start = state.turn_starts.of(known.through_turn + 1) if known.through_turn > erased else None
+    calls = calls_of(await engine.store.read(state.id, after=start - 1 if start else 0))
+    last = state.turn_starts.of(state.last_turn) or 0
     before = priced([call for call in calls if call.seq < last])
     known = kept[state.id] = known.plus(before, state.last_turn - 1)
     while len(kept) > KEPT_SPENDINGS:

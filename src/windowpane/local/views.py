@@ -1,10 +1,13 @@
-"""How the engine's values are answered: a session's state as a `SessionView`, an item as an `ItemView`."""
+"""How the engine's values are answered: a session's state as a `SessionView`, an item as an `ItemView`.
+
+What answers about items and tools is imported where it is used: it loads all that makes requests, and a command that
+lists sessions needs none of it.
+"""
 
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from windowpane.api.agents import ServerView
 from windowpane.api.sessions import (
     ChangedSession,
     ErasedSession,
@@ -23,10 +26,9 @@ from windowpane.context.items import Item, ItemRef, Reference, Tool, item_hash
 from windowpane.context.session import OpenTurn, SessionState
 from windowpane.context.sets import SetChange
 from windowpane.errors import InvalidInputError
-from windowpane.text.tokens import count
-from windowpane.tools.names import offered_name
 
 if TYPE_CHECKING:
+    from windowpane.api.agents import ServerView
     from windowpane.sessions.erasing import Erasure
     from windowpane.stores.sessions import Changed
     from windowpane.tools.base import ServerStatus
@@ -73,6 +75,8 @@ def fetched_counts(state: SessionState) -> FetchedCounts:
 
 def fetched_list(state: SessionState, remains: tuple[str, ...] = ()) -> FetchedList:
     """Return what a session holds from outside, and after clearing what remains of it."""
+    from windowpane.text.tokens import count
+
     return FetchedList(
         items=tuple(
             FetchedView(
@@ -91,8 +95,10 @@ def fetched_list(state: SessionState, remains: tuple[str, ...] = ()) -> FetchedL
     )
 
 
-def server_view(server: "ServerStatus") -> ServerView:
+def server_view(server: "ServerStatus") -> "ServerView":
     """Return a tool server as lists show it."""
+    from windowpane.api.agents import ServerView
+
     return ServerView(
         name=server.name,
         state=server.state,
@@ -104,8 +110,8 @@ def server_view(server: "ServerStatus") -> ServerView:
 
 def item_facts(item: Item) -> dict[str, Any]:
     """Return the fields of an `ItemView`."""
-    # Not at the top: it loads all that makes requests, and a list of sessions needs none of it.
     from windowpane.request.assemble import item_tokens
+    from windowpane.tools.names import offered_name
 
     tool = isinstance(item, Tool)
     return {

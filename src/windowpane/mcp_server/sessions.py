@@ -117,7 +117,7 @@ def add_session_tools(server: MCPServer[Any], engine: Engine, sessions: HostSess
     async def ask_agent(message: str, session_id: MaybeId = None) -> AgentAnswer:
         """Send a message to a session's agent and return its answer. Everything it was given is recorded."""
         with told():
-            engine.admission.check()
+            engine.admission.check(caller().owner)
             own = await sessions.own(session_id, "chat")
             turn = await LocalPane(engine, owner=caller().owner).ask(own, message)
         if turn.outcome in ("failed", "interrupted"):

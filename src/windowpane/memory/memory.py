@@ -36,6 +36,9 @@ from windowpane.supervise import keep_running
 MOST_WAITING = 16
 """So many messages do not wait for a summary any longer."""
 
+MANY_MESSAGES = 32
+"""From here on a session is likely to outgrow what is sent of it; shorter ones are never embedded."""
+
 log = get_logger()
 
 
@@ -92,9 +95,11 @@ class Memory:
         )
 
     async def prepare(self, state: SessionState) -> None:
-        """Have what lies behind ready to be recalled, now that no client waits."""
+        """Have what lies behind, or will soon, ready to be recalled, now that no client waits."""
         if self._index is not None and _lies_behind(state):
             await self._index.prepare(state.id, state.recent, message_count=state.message_count, as_of=state.seq)
+        elif self._index is not None and state.message_count >= MANY_MESSAGES:
+            await self._index.prepare_some(state.id, state.recent)
 
     async def nearness(self, message: str, texts: Sequence[str]) -> list[float | None]:
         """Return how near texts are to a message in meaning, as cosines; None where that could not be measured."""

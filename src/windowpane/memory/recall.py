@@ -12,6 +12,7 @@ from functools import partial
 
 import numpy as np
 
+from windowpane.context.identity_cache import cached_by_identity
 from windowpane.context.ids import SessionId
 from windowpane.context.messages import Message, ModelReply, Step, UserMessage
 from windowpane.context.request import Evidence
@@ -32,7 +33,7 @@ FLOOR = 0.55
 ASKED_BACK_FLOOR = 0.15
 """The same for a question that says itself that it is about the past."""
 
-GATE = 0.46
+GATE = 0.47
 """What `likeness` must reach before anything is recalled."""
 
 ASKED_BACK_GATE = 0.25
@@ -196,6 +197,7 @@ def asks_back(question: str) -> bool:
     return _ASKS_BACK.search(question) is not None
 
 
+@cached_by_identity
 def spoken_tokens(message: Spoken) -> int:
     """Return what a recalled message costs."""
     return count(f"{spoken(message)}\n")

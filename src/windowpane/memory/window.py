@@ -7,6 +7,7 @@ from windowpane.agents.base import Agent
 from windowpane.context.calls import HIGHEST_FACTOR, LOWEST_FACTOR, SURE_CALLS, SmallerWindow, TokenFactor
 from windowpane.context.request import counted_room
 from windowpane.context.session import SessionState
+from windowpane.models.base import LOCAL
 
 DEFAULT_WINDOW_TOKENS = 32_768
 
@@ -35,14 +36,16 @@ def learned_factor(session: SessionState, model: str) -> float:
     refused, learned = refused_window(session.smaller_window, model), _learned(session, model)
     if refused is not None and not refused.exact:
         return refused.factor
-    known = 1.0 if learned is None else learned.factor
+    if learned is None:
+        return 1.0
+    known = learned.without_tools.mean if model == LOCAL else learned.factor
     return round(min(max(known, LOWEST_FACTOR), HIGHEST_FACTOR), 4)
 
 
 def tools_shown(session: SessionState, model: str) -> bool:
     """Tell whether a model's server shows it tools, as far as the session's calls have shown."""
     learned = _learned(session, model)
-    return learned is None or learned.tools_shown
+    return model != LOCAL and (learned is None or learned.tools_shown)
 
 
 def _learned(session: SessionState, model: str) -> TokenFactor | None:
@@ -53,7 +56,7 @@ def _learned(session: SessionState, model: str) -> TokenFactor | None:
 def report_notes(session: SessionState, model: str) -> tuple[str, ...]:
     """Return what is to be said of a model that reports far fewer tokens than its requests can have."""
     learned = _learned(session, model)
-    if learned is not None and not learned.tools_shown:
+    if not tools_shown(session, model):
         return (f"{model}: the model's server leaves tools out of the prompt, its chat template does not show them",)
     if learned is None or learned.calls < SURE_CALLS or learned.factor >= LOWEST_FACTOR:
         return ()

@@ -134,6 +134,13 @@ class Models(Protocol):
         """Return the files that a model takes as they are, as far as that is known. The model is not opened."""
         ...
 
+    async def own_tokens(self, name: str, messages: Sequence[RequestMessage]) -> int | None:
+        """Return how many tokens messages are to a model, where its own tokenizer is at hand; None: it is not.
+
+        The model is not opened.
+        """
+        ...
+
     async def aclose(self) -> None:
         """Close connections that models hold open."""
         ...

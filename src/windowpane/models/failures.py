@@ -14,9 +14,13 @@ from pydantic_ai import exceptions as theirs
 
 from windowpane import errors as ours
 from windowpane.calls.transport import AnswerTooLongError
+from windowpane.text.redact import shown_address
 
 Foreseen = (theirs.AgentRunError, theirs.UserError, httpx2.HTTPError, httpx2.StreamError)
 """What pydantic-ai and its clients raise when a call fails. Anything else is a fault of a program."""
+
+_CLIENTS = frozenset(("pydantic_ai", "openai", "anthropic", "google", "groq", "mistralai", "cohere"))
+"""Packages that read the answers of providers."""
 
 LONGEST_QUOTE = 600
 _KEY_LIKE = re.compile(r"\b(?:sk|pk|gsk|xai|key|AIza)[-_A-Za-z0-9*]{12,}|(?<=Bearer )\S+")
@@ -43,6 +47,24 @@ def failure(error: Exception, called: Called, *, partial: str, arrived: bool) ->
     if arrived:
         return ours.ModelStreamBrokenError(f"{called.name}: the answer was cut off: {said}", partial=partial)
     return _refused(error, called, said) or _unreachable(error, called, said)
+
+
+def unreadable(error: Exception, called: Called, *, partial: str) -> ours.ModelStreamBrokenError | None:
+    """Return the error for an answer on which the client stumbled, such as one without a field that it counts on.
+
+    None: the fault is another program's, such as ours.
+    """
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    module = str(trace.tb_frame.f_globals.get("__name__")) if trace is not None else ""
+    if module.partition(".")[0] not in _CLIENTS:
+        return None
+    where = f"; check what answers at {called.url}" if called.url else ""
+    said = f"{type(error).__name__}: {quote(error, called)}"
+    return ours.ModelStreamBrokenError(
+        f"{called.name} gave an answer that its client cannot read ({said}){where}", partial=partial
+    )
 
 
 def too_slow(called: Called, seconds: float, *, partial: str, arrived: bool) -> ours.ModelTimeoutError:
@@ -151,7 +173,7 @@ _SMALLEST_WINDOW = 256
 
 def _unreachable(error: Exception, called: Called, said: str) -> ours.ModelError:
     if isinstance(error, theirs.ModelConnectionError | httpx2.TransportError):
-        where = f" at {called.url}" if called.url else ""
+        where = f" at {shown_address(called.url)}" if called.url else ""
         return ours.ModelUnavailableError(
             f"{called.name} cannot be reached{where}: {said}; check the address and the network, then try again"
         )

@@ -1,10 +1,11 @@
 """Models that are loaded when the first of them is needed: providers' clients take most of a second to import."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from threading import Lock
 
 from windowpane.api.models import ProviderView
 from windowpane.context.messages import FileKind
+from windowpane.context.request import RequestMessage
 from windowpane.models.base import ECHO, CacheRules, ChatModel, Models
 from windowpane.models.windows import known_inputs, window_tokens
 
@@ -37,6 +38,10 @@ class LazyModels:
     def inputs(self, name: str) -> tuple[FileKind, ...]:
         """Return the files that a model takes as they are. The built-in model needs no loading."""
         return known_inputs(name) if name == ECHO else self._models().inputs(name)
+
+    async def own_tokens(self, name: str, messages: Sequence[RequestMessage]) -> int | None:
+        """Return how many tokens messages are to a model. The built-in model needs no loading."""
+        return None if name == ECHO else await self._models().own_tokens(name, messages)
 
     def known(self) -> tuple[str, ...]:
         """Return names worth offering in a picker; others may work too."""

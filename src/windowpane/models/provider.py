@@ -12,14 +12,15 @@ OpenAI itself is spoken to as pydantic-ai does by default.
 import inspect
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from difflib import get_close_matches
+from functools import partial
 from threading import Lock
 from types import TracebackType
 from typing import Any, Self
-from urllib.parse import urlsplit
+from urllib.parse import urlsplit, urlunsplit
 
 import anyio.to_thread
 import httpx2
@@ -30,6 +31,7 @@ from pydantic_ai.providers import Provider, infer_provider_class
 from windowpane.api.models import ProviderView
 from windowpane.calls.transport import RecordingTransport, Routes
 from windowpane.context.messages import FileKind
+from windowpane.context.request import RequestMessage
 from windowpane.errors import UnknownModelError
 from windowpane.models.base import ECHO, LOCAL, CacheRules, ChatModel
 from windowpane.models.caching import rules_of
@@ -37,6 +39,7 @@ from windowpane.models.echo import echo_model
 from windowpane.models.failures import Called
 from windowpane.models.local.model import LocalModel, LocalModelServer
 from windowpane.models.local.server import INSTALL, is_installed
+from windowpane.models.local.vocabulary import local_tokens
 from windowpane.models.sampling import OPENAI_HOST
 from windowpane.models.scripted import SCRIPTED, ScriptedModel
 from windowpane.models.setup.environment import SETUPS
@@ -44,6 +47,7 @@ from windowpane.models.setup.keys import KeptKeys
 from windowpane.models.setup.providers import Providers
 from windowpane.models.stream import Patience, PydanticChatModel
 from windowpane.models.windows import known_inputs, window_tokens
+from windowpane.text.redact import secrets_in
 
 OWN_PROTOCOLS = (
     "openai", "openai-chat", "openai-responses", "azure", "azure-responses", "anthropic", "google", "google-cloud",
@@ -81,7 +85,8 @@ class PydanticModels:
         self._rules: dict[str, CacheRules | None] = {}
         # Any thread may ask for a model.
         self._building = Lock()
-        self._client: httpx2.AsyncClient | None = None
+        # By the query that each puts behind every address.
+        self._clients: dict[str, httpx2.AsyncClient] = {}
         self._providers: list[Provider[Any]] = []
         self._local: LocalModelServer | None = None
 
@@ -140,6 +145,12 @@ class PydanticModels:
         script = self._scripts.get(name)
         return script.inputs if script else known_inputs(name, own_server=self._is_compatible(name.partition(":")[0]))
 
+    async def own_tokens(self, name: str, messages: Sequence[RequestMessage]) -> int | None:
+        """Return how many tokens messages are to a model: known of `local` alone. The model is not opened."""
+        if name != LOCAL or not is_installed():
+            return None
+        return await anyio.to_thread.run_sync(local_tokens, messages)
+
     def _rules_of(self, name: str) -> CacheRules | None:
         provider, _, model = name.partition(":")
         rules = rules_of(name, own_server=name == LOCAL or self._is_compatible(provider))
@@ -184,9 +195,9 @@ class PydanticModels:
         if self._local is not None:
             await anyio.to_thread.run_sync(self._local.close)
             self._local = None
-        if self._client is not None:
-            await self._client.aclose()
-            self._client = None
+        for client in self._clients.values():
+            await client.aclose()
+        self._clients.clear()
 
     def _build(self, name: str) -> ChatModel:
         if name == ECHO:
@@ -257,30 +268,39 @@ class PydanticModels:
     def _provider(self, name: str) -> Provider[Any]:
         provider_class: type[Provider[Any]] = infer_provider_class(name)
         accepted = inspect.signature(provider_class.__init__).parameters
-        chosen: dict[str, Any] = {"http_client": self._http_client()}
+        # The clients would put their paths behind a query.
+        address = urlsplit(self._setup.url(name) if name in SETUPS else "")
+        chosen: dict[str, Any] = {"http_client": self._http_client(address.query)}
         if name in SETUPS:
             chosen["api_key"] = self._setup.key(name) or None
-            chosen["base_url"] = self._setup.url(name) or None
+            chosen["base_url"] = urlunsplit(address._replace(query="")) or None
         provider = provider_class(**{key: value for key, value in chosen.items() if key in accepted})
         self._providers.append(provider)
         return provider
 
-    def _http_client(self) -> httpx2.AsyncClient:
-        if self._client is None:
+    def _http_client(self, query: str = "") -> httpx2.AsyncClient:
+        if query not in self._clients:
             longest_s = max(self._patience.first_s, self._patience.between_s)
             timeout = httpx2.Timeout(longest_s, connect=self._patience.connect_s)
             routes = Routes(limits=LIMITS)
-            self._client = create_async_httpx2_client(timeout=timeout, transport=RecordingTransport(routes))
-        return self._client
+            client = create_async_httpx2_client(timeout=timeout, transport=RecordingTransport(routes))
+            if query:
+                client.event_hooks["request"].append(partial(_add_query, httpx2.QueryParams(query)))
+            self._clients[query] = client
+        return self._clients[query]
 
     def _called(self, provider: str, name: str) -> Called:
-        key = self._setup.key(provider)
+        key, url = self._setup.key(provider), self._setup.url(provider)
         return Called(
             name=name,
             key_variable=self._setup.key_variable(provider),
-            url=self._setup.url(provider),
-            secrets=(key,) if key else (),
+            url=url,
+            secrets=((key,) if key else ()) + secrets_in(url),
         )
+
+
+async def _add_query(query: httpx2.QueryParams, request: httpx2.Request) -> None:
+    request.url = request.url.copy_merge_params(query)
 
 
 def _parts(name: str) -> tuple[str, str]:

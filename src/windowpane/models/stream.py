@@ -8,7 +8,7 @@ what the user has seen cannot be taken back.
 import os
 import re
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass, field
 from typing import Any, cast
@@ -37,7 +37,16 @@ from windowpane.context.text import valid_unicode
 from windowpane.errors import ModelError
 from windowpane.models.base import NO_FILES, ModelStep, ModelText
 from windowpane.models.debug_log import log_request
-from windowpane.models.failures import Called, Foreseen, asked_wait_s, failure, passing, too_slow, unfinished
+from windowpane.models.failures import (
+    Called,
+    Foreseen,
+    asked_wait_s,
+    failure,
+    passing,
+    too_slow,
+    unfinished,
+    unreadable,
+)
 from windowpane.models.messages import (
     Replies,
     WireForm,
@@ -49,6 +58,7 @@ from windowpane.models.messages import (
 )
 from windowpane.models.reply_options import allow, force, parameters
 from windowpane.models.sampling import sampling_settings
+from windowpane.models.silence import Silence
 from windowpane.models.stops import STOPPED, StopCutter
 
 
@@ -144,6 +154,10 @@ class PydanticChatModel:
                 telemetry.tried(failure(error, self._called, partial="", arrived=False).code)
                 await anyio.sleep(wait_s)
                 log_request(self.name, messages, tools, settings, environ=self._environ, attempt=attempt)
+            except (AttributeError, LookupError, TypeError, ValueError) as error:
+                if (told := unreadable(error, self._called, partial=heard.text)) is None:
+                    raise
+                raise told from error
             else:
                 if cutter.found is not None:
                     yield ModelStep(self._cut(heard, cutter, started))
@@ -194,9 +208,14 @@ class PydanticChatModel:
         async with AsyncExitStack() as stack:
             response = await self._open(request, stack)
             events = aiter(response)
-            while (event := await self._next(events, heard)) is not None:
-                for text in heard.hear(event):
-                    yield text
+            with Silence(self._patience.first_s) as silence:
+                while (event := await silence.next(events)) is not None:
+                    silence.allow(self._patience.between_s)
+                    for text in heard.hear(event):
+                        yield text
+            if silence.broken:
+                limit_s = self._patience.between_s if heard.anything else self._patience.first_s
+                raise too_slow(self._called, limit_s, partial=heard.text, arrived=heard.anything)
             heard.reply = response.get()
             for text in heard.close():
                 yield text
@@ -214,14 +233,6 @@ class PydanticChatModel:
                 )
             )
         raise too_slow(self._called, self._patience.first_s, partial="", arrived=False)
-
-    async def _next(
-        self, events: AsyncIterator[ModelResponseStreamEvent], heard: "_Heard"
-    ) -> ModelResponseStreamEvent | None:
-        limit_s = self._patience.between_s if heard.anything else self._patience.first_s
-        with anyio.move_on_after(limit_s):
-            return await anext(events, None)
-        raise too_slow(self._called, limit_s, partial=heard.text, arrived=heard.anything)
 
     def _cut(self, heard: "_Heard", cutter: StopCutter, started: float) -> Step:
         """Return a step that a stop sequence ended: its usage is not known, because the provider was not heard out."""

@@ -1,7 +1,8 @@
 """Build the request for a message from everything as it is now: agent, tools, session, selection, memory, the web.
 
 `build_request()` is the one way from a message to a request. A turn stores what it returns and sends it; a preview
-only shows it. No model is opened for it: the size of the window comes from a list.
+only shows it. No model is opened for it: the size of the window comes from a list. A model whose own tokenizer is at
+hand counts what was put together, and it is put together again by that count.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -51,7 +52,7 @@ BUILT_AGAIN = "the model refused the request as too long; it was built again for
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestServices:
-    """What every request is built with. Of the models only the sizes of their windows are asked for."""
+    """What every request is built with. No model is opened: it is asked for sizes, of its window and of its tokens."""
 
     models: Models
     selector: Selector
@@ -110,7 +111,7 @@ async def build_request(
     `smaller`: a longer request was refused. `file_texts` are the words of the session's files.
 
     Raises:
-        MissingCorePromptError: the agent cannot start.
+        MissingCorePromptError, UnreadableAgentError: the agent cannot start.
         ContextTooLargeError: what must be sent does not fit the model's window.
     """
     turn, now, settings = open_turn(session), datetime.now(UTC), _settings(services, agent, session, reply_options)
@@ -149,8 +150,30 @@ async def build_request(
         message_count=session.message_count - 1,
         token_factor=smaller.factor if smaller else learned_factor(session, settings.model),
     )
-    request, items, carry = await _put_together(ingredients, caching, servers, items_count, choose)
+    request, items, carry = await _by_own_count(services, smaller, ingredients, caching, servers, items_count, choose)
     return BuiltRequest(request=request, added=added, items=items, catalog=catalog, smaller=smaller, carry=carry)
+
+
+PutTogether = tuple[Request, dict[ItemRef, Item], CarryChange | None]
+"""A request, the items that its record names, and what it leaves standing for the next one."""
+
+
+async def _by_own_count(
+    services: RequestServices,
+    smaller: SmallerWindow | None,
+    given: Ingredients,
+    caching: Caching,
+    servers: tuple[ServerStatus, ...],
+    items_count: int,
+    choose: Callable[[Mapping[str, Any]], Awaitable[Selection]],
+) -> PutTogether:
+    """Return the request, put together again by the model's own count where its tokenizer is at hand."""
+    made = await _put_together(given, caching, servers, items_count, choose)
+    own_tokens = None if smaller else await services.models.own_tokens(given.settings.model, made[0].messages)
+    if own_tokens is None:
+        return made
+    factor = round(own_tokens / made[0].context.budget.used_tokens, 4)
+    return await _put_together(replace(given, token_factor=factor), caching, servers, items_count, choose)
 
 
 def _with_finders(gathered: Gathered, selection: Selection, caching: Caching, session: SessionState) -> Gathered:
@@ -163,8 +186,7 @@ async def _put_together(
     servers: tuple[ServerStatus, ...],
     items_count: int,
     choose: Callable[[Mapping[str, Any]], Awaitable[Selection]],
-) -> tuple[Request, dict[ItemRef, Item], CarryChange | None]:
-    """Return the request, the items that its record names, and what it leaves standing for the next one."""
+) -> PutTogether:
     if not caching.stable:
         return await _compute(items_count, assemble, given), _items(given.gathered, given.selection), None
     gone = gone_items(given.agent, servers, given.session, given.gathered.candidates)

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from windowpane.agents.base import Agent
-from windowpane.context.calls import ModelPrice
 from windowpane.context.items import Item, ItemRef, ItemType, Reference, Tool, item_hash
 from windowpane.context.messages import NewFile, UserMessage
 from windowpane.context.request import CallSettings, ContextItem, Found, OfferedTool, Part, Request
@@ -62,11 +61,6 @@ class Finders:
         self._selector = selector
         self._agent = agent
         self._toolbox = toolbox
-
-    @property
-    def prices(self) -> Mapping[str, ModelPrice]:
-        """Return what the agent says that models cost."""
-        return self._agent.settings.prices
 
     async def answer(
         self,

@@ -22,8 +22,7 @@ left for it.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import get_args
+from typing import NamedTuple, get_args
 
 from windowpane.context.request import Tier
 from windowpane.errors import ContextTooLargeError
@@ -33,8 +32,7 @@ CONVERSATION: tuple[Tier, ...] = ("latest", "older")
 SHORTENED_TOKENS = 256
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Piece:
+class Piece(NamedTuple):
     """Something that could be sent. `rank` orders pieces inside a tier, lowest first."""
 
     key: str
@@ -44,8 +42,7 @@ class Piece:
     can_shorten: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Fitted:
+class Fitted(NamedTuple):
     """What became of a piece: kept whole, kept with this many tokens, or cut (0 tokens), and why if not whole."""
 
     piece: Piece

@@ -15,7 +15,7 @@ from windowpane.context.request import Candidate, Evidence, Query
 from windowpane.request.selector import Chosen, NoSelector, Selection
 from windowpane.search.base import SearchQuery, SearchResult
 from windowpane.search.documents import Document
-from windowpane.search.follow_up import finds_enough, goes_on, repeats
+from windowpane.search.follow_up import finds_enough, goes_on, may_go_on, repeats
 from windowpane.search.index import AT_ONCE_CHARACTERS, ItemIndex
 from windowpane.search.query import alone, latest, related, said, with_turns
 from windowpane.search.select import Decision, select
@@ -97,6 +97,8 @@ class HybridSelector:
         if nearness is not None and by_user is not None and turns[-1].role == "assistant":
             answer = await self._index.search(SearchQuery(last), documents, deadline_s=_left(ends_at))
             mixed = by_user if repeats(answer) else mixed
+        if not may_go_on(mixed, nearness, result):
+            return asked, result
         found = await self._index.search(mixed, documents, deadline_s=_left(ends_at))
         if _lost_meaning(result, found):
             # The turn before was not embedded in time. What the message says by itself is better than words alone.
@@ -129,9 +131,10 @@ def _decided(
     candidates: Sequence[Item], asked: SearchQuery, result: SearchResult, wanted: SearchSettings
 ) -> tuple[tuple[Chosen, ...], tuple[Candidate, ...]]:
     """Return what is taken and what is left out, best first."""
-    items = {item.ref: item for item in candidates}
     choices = [choice for measured in result.domains for choice in select(measured, asked, wanted.of(measured.domain))]
     choices.sort(key=lambda choice: (-choice.score, choice.key.sort_key))
+    kept = {choice.key for choice in choices if choice.kept}
+    items = {item.ref: item for item in candidates if item.ref in kept}
     return (
         tuple(_chosen(items, choice) for choice in choices if choice.kept),
         tuple(_left_out(choice) for choice in choices if not choice.kept),

@@ -18,7 +18,7 @@ from windowpane.context.carried import CarriedItem
 from windowpane.context.ids import BlobHash
 from windowpane.context.items import IncludeMode, Item, ItemRef, Reference, Rule
 from windowpane.context.messages import AssistantMessage, Attachment, Message, SentFile, UserMessage
-from windowpane.context.request import VOLATILE_PARTS, CallSettings, Evidence, ItemStatus, RequestMessage
+from windowpane.context.request import VOLATILE_PARTS, CallSettings, Evidence, ItemStatus, PartKind, RequestMessage
 from windowpane.request.prompt.sections import Section
 from windowpane.text.attached import attached_texts
 from windowpane.text.blocks import Block
@@ -68,7 +68,7 @@ class RequestEntry:
 
 @dataclass(frozen=True, slots=True)
 class PastMessage:
-    """A past message and what the model gets of it.
+    """A past message and what the model gets of it, each part under the name of the message.
 
     `sources` are the lines that name an answer's documents, `attached` what the model reads of a message's files.
     """
@@ -81,13 +81,18 @@ class PastMessage:
     @property
     def key(self) -> str:
         """Return what tells messages apart."""
-        return f"message {self.message.seq}"
+        return _name(self.message)
 
     def with_enclosed(self, code: str) -> "PastMessage":
         """Return it with its files before it and the lines about its documents behind it, as messages of their own."""
-        before = [RequestMessage(role="user", content=enclosed(code, text), part="attached") for text in self.attached]
-        behind = [RequestMessage(role="user", content=enclosed(code, self.sources), part="sources")]
-        return replace(self, rendered=(*before, *self.rendered, *(behind if self.sources else ())))
+        if not self.attached and not self.sources:
+            return self
+        before = [self._enclosed(code, text, "attached") for text in self.attached]
+        behind = [self._enclosed(code, self.sources, "sources")] if self.sources else []
+        return replace(self, rendered=(*before, *self.rendered, *behind))
+
+    def _enclosed(self, code: str, text: str, part: PartKind) -> RequestMessage:
+        return RequestMessage(role="user", content=enclosed(code, text), part=part, name=self.key)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,8 +124,12 @@ def past_messages(history: Sequence[Message], said: Said, *, with_tools: bool) -
         PastMessage(message, rendered, render_sources(message), said.attached(message))
         for message in history
         if not (isinstance(message, UserMessage) and message.turn not in answered and said.is_in(message))
-        and (rendered := render_message(message, with_tools, said.settings))
+        and (rendered := render_message(message, with_tools, said.settings, _name(message)))
     ]
+
+
+def _name(message: Message) -> str:
+    return f"message {message.seq}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +161,7 @@ def fresh_messages(content: Content) -> tuple[RequestMessage, ...]:
     """Return the messages of a request that begins from nothing."""
     messages = [*_system(content.sections), *_session_items(content), *_placed(content, BEFORE_HISTORY)]
     for past in content.history:
-        messages.extend(replace(message, name=past.key) for message in past.rendered)
+        messages.extend(past.rendered)
     messages += _placed(content, AFTER_HISTORY + ATTACHED)
     if selected := _texts_by_kind([entry for entry in content.taken if entry.mode == "agent"]):
         messages.append(
@@ -211,8 +220,7 @@ def _history(content: Content) -> Iterator[RequestMessage]:
         while waiting and turn is not None and waiting[0] <= turn:
             yield from _stood(content, waiting.pop(0))
         found = _found(content.standing, turn) if isinstance(past.message, AssistantMessage) else {}
-        for message in with_additions(past.rendered, found, turn or 0):
-            yield message if message.part == "additions" else replace(message, name=past.key)
+        yield from with_additions(past.rendered, found, turn or 0)
     # A message that failed and is sent again is not asked twice; what was chosen for it stays.
     for place in waiting:
         yield from _stood(content, place)

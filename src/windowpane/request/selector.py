@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Protocol, Self
 
+from windowpane.context.identity_cache import cached_by_identity
 from windowpane.context.items import Item
 from windowpane.context.messages import Message
 from windowpane.context.request import Candidate, Evidence, Query
@@ -71,17 +72,19 @@ class NoSelector(_Stateless):
         """Leave every candidate out because selection is off."""
         return Selection(
             query=Query(text=message, reason="selection is off"),
-            left_out=tuple(
-                Candidate(
-                    type=item.ref.type,
-                    name=item.name,
-                    server=item.ref.server,
-                    code="selection_off",
-                    reason="selection is off; add the item by hand to include it",
-                )
-                for item in candidates
-            ),
+            left_out=tuple(map(_switched_off, candidates)),
         )
+
+
+@cached_by_identity
+def _switched_off(item: Item) -> Candidate:
+    return Candidate(
+        type=item.ref.type,
+        name=item.name,
+        server=item.ref.server,
+        code="selection_off",
+        reason="selection is off; add the item by hand to include it",
+    )
 
 
 class FixedSelector(_Stateless):

@@ -57,6 +57,15 @@ def repeats(answer: Iterable[Measurements]) -> bool:
     return max((_nearest(found) for found in answer), default=-1.0) >= REPEATED
 
 
+def may_go_on(mixed: SearchQuery, nearness: float | None, alone: Iterable[Measurements]) -> bool:
+    """Tell whether a message can be a follow-up, whatever it finds when the turn before it is mixed in.
+
+    Where it cannot, `goes_on` would say the same, and the turn need not be embedded with it.
+    """
+    nearest = [float(np.nan_to_num(found.meaning).max()) for found in alone if not found.by_words_alone]
+    return _is_likely(mixed, nearness, max(nearest, default=None))
+
+
 def goes_on(
     mixed: SearchQuery, nearness: float | None, alone: Iterable[Measurements], together: Iterable[Measurements]
 ) -> bool:
@@ -65,6 +74,10 @@ def goes_on(
     `nearness` is the cosine between the message and what was said last, None where it was not measured. `alone` and
     `together` are the measurements of the message by itself and mixed with the turn before it.
     """
+    return _is_likely(mixed, nearness, _toward(mixed.context_share, tuple(alone), tuple(together)))
+
+
+def _is_likely(mixed: SearchQuery, nearness: float | None, toward: float | None) -> bool:
     if mixed.named:
         return True
     own, other = content_words(mixed.message), content_words(mixed.earlier)
@@ -72,7 +85,6 @@ def goes_on(
     shared = len(own & other) / (len(own) + 1)
     connected = BEGINS_CONNECTED.match(mixed.message) is not None
     pointing = POINTS_BACK.search(mixed.message) is not None
-    toward = _toward(mixed.context_share, tuple(alone), tuple(together))
     if nearness is None or toward is None:
         evidence = _WORDS_BASE + _WORDS_PER_LOG_WORD * count + _WORDS_PER_SHARED * shared
         evidence += _WORDS_CONNECTED * connected + _WORDS_POINTING * pointing

@@ -46,6 +46,9 @@ RETRY_S = 30.0
 IN_A_THREAD = 200
 """From this many new messages on, taking them in would hold up others."""
 
+AHEAD = 4
+"""So many passages are embedded after a turn before any is needed: those of the turn, and of one before it."""
+
 _OF_A_TURN = BEFORE + 2 + AFTER
 """So many messages at the end hold the two that a turn settles, with their neighbours."""
 
@@ -53,8 +56,8 @@ _OF_A_TURN = BEFORE + 2 + AFTER
 class SessionVectors(Protocol):
     """Keeps the vectors of a session's messages with the session; `stores/base.py` says what is promised."""
 
-    async def vectors(self, session_id: SessionId) -> dict[int, bytes]:
-        """Return what is kept, by the sequence numbers of messages."""
+    async def vectors(self, session_id: SessionId, seqs: Sequence[int] | None = None) -> dict[int, bytes]:
+        """Return what is kept, by the sequence numbers of messages: of these, or of all."""
         ...
 
     async def put_vectors(self, session_id: SessionId, vectors: Mapping[int, bytes], *, as_of: int) -> None:
@@ -129,7 +132,7 @@ class HistoryIndex:
         where the log stood when they were read. Never raises for want of a model: what is amiss is in `degraded`.
         """
         deadline = anyio.current_time() + deadline_s
-        past = await self._taken_in(session_id, messages)
+        past = await self._taken_in(session_id, messages, await self._made_elsewhere(session_id, messages))
         count = past.count_before(before_seq)
         vector: Stored | None = None
         if count:
@@ -156,12 +159,29 @@ class HistoryIndex:
         held = self.held(session_id)
         new = [message for message in recent if message.seq > held.seq]
         if held.count + len(new) == message_count:
-            past = await self._taken_in(session_id, new)
+            past = await self._taken_in(session_id, new, {})
         else:
             past = Past(self._embedder.model, partial=True)
             past.add([message for message in recent if isinstance(message, Spoken)][-_OF_A_TURN:])
         async with recording_apart():
             await self._embed_missing(session_id, past, past.settled, as_of)
+
+    async def prepare_some(self, session_id: SessionId, messages: Sequence[Message]) -> None:
+        """Embed a few of the session's messages, which are all sent whole as yet, and keep their vectors in memory.
+
+        So there is little left to do in the one turn after which some of them are not sent any more.
+        """
+        if self._embedder is None:
+            return
+        held = self.held(session_id)
+        new = [message for message in messages if message.seq > held.seq]
+        if held.count + len(new) != len(messages):
+            self.forget(session_id)
+            new = [*messages]
+        past = await self._taken_in(session_id, new, {})
+        async with recording_apart(), self._embedding:
+            missing = past.missing(past.settled, AHEAD)
+            past.fill(await self._embed(list(missing.values())) or {} if missing else {})
 
     async def nearness(self, query: str, texts: Sequence[str], *, deadline_s: float = DEADLINE_S) -> Floats:
         """Return how near texts are to a query in meaning, as cosines; nan where it was not measured in time.
@@ -180,10 +200,15 @@ class HistoryIndex:
                 near[start : start + len(some)] = rows @ vector.astype(np.float64) / (SCALE * SCALE)
         return near
 
-    async def _taken_in(self, session_id: SessionId, messages: Sequence[Message]) -> Past:
-        kept: Mapping[int, bytes] = {}
-        if self._kept is not None and self._embedder is not None and session_id not in self._sessions:
-            kept = await self._kept.vectors(session_id)
+    async def _made_elsewhere(self, session_id: SessionId, messages: Sequence[Message]) -> Mapping[int, bytes]:
+        """Return the vectors that another process, or this one before it was started again, made of messages."""
+        past = self._sessions.get(session_id)
+        if self._kept is None or self._embedder is None or (past is not None and not messages):
+            return {}
+        wanted = None if past is None else [*past.unkept, *(message.seq for message in messages)]
+        return await self._kept.vectors(session_id, wanted)
+
+    async def _taken_in(self, session_id: SessionId, messages: Sequence[Message], kept: Mapping[int, bytes]) -> Past:
         async with self._taking_in:
             past = self._sessions.pop(session_id, None) or Past(self._embedder.model if self._embedder else "")
             self._sessions[session_id] = past

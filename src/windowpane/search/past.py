@@ -1,8 +1,9 @@
 """One session's past: what was said, its words, and as many vectors as there are so far.
 
-A message is rarely understood alone ("yes, the second one"), so it is embedded together with the two messages before it
-and the one after it, and whatever speaks for a message speaks a little for its neighbours as well. Every message is
-cut, counted and embedded once, when the one after it is known: then it is settled, since a session's past only grows.
+A short message is rarely understood alone ("yes, the second one"), so it is embedded together with the two messages
+before it and the one after it, as far as there is room for them. A long one stands alone. Whatever speaks for a message
+speaks a little for its neighbours as well. Every message is cut, counted and embedded once, when its neighbours are
+known: then it is settled, since a session's past only grows.
 """
 
 import hashlib
@@ -26,7 +27,13 @@ AFTER = 1
 """How many messages before and after it a message is embedded with."""
 
 NEIGHBOUR_CHARS = 250
-"""How much of each of them: the end of those before, the beginning of the one after."""
+"""How much of each of them at most: the end of those before, the beginning of the one after."""
+
+PASSAGE_CHARS = 500
+"""How long a passage may become by its neighbours: the time to embed it grows with its length."""
+
+LEAST_ROOM_CHARS = 200
+"""A passage that leaves less room than this for neighbours stands alone."""
 
 NEIGHBOUR_WEIGHTS = (0.3, 0.15)
 """How much of its evidence a message lends to the messages next to it, and to those one further away."""
@@ -99,7 +106,7 @@ class Past:
 
     def __init__(self, model: str, *, partial: bool = False) -> None:
         self._model = model
-        made_as = f"{model}\0{CHUNKER_VERSION}\0{BEFORE}\0{AFTER}\0{NEIGHBOUR_CHARS}"
+        made_as = f"{model}\0{CHUNKER_VERSION}\0{BEFORE}\0{AFTER}\0{NEIGHBOUR_CHARS}\0{PASSAGE_CHARS}"
         self._tag = hashlib.sha256(made_as.encode()).digest()[:_TAG_BYTES]
         self._first = BEFORE if partial else 0
         self.held = Held()
@@ -119,8 +126,14 @@ class Past:
 
     @property
     def settled(self) -> int:
-        """Return how many messages have all of their neighbours: all but the last."""
-        return max(len(self._messages) - AFTER, 0)
+        """Return how many messages have all of their neighbours: all but the last, unless that needs none after it."""
+        count = len(self._messages)
+        return count if not count or self._ends_alone(count - 1) else count - AFTER
+
+    @property
+    def unkept(self) -> tuple[int, ...]:
+        """Return the sequence numbers of the messages whose vectors were neither taken nor given to be kept."""
+        return tuple(self._unkept.values())
 
     def add(self, messages: Sequence[Message]) -> None:
         """Take in messages that follow those that are here."""
@@ -194,7 +207,7 @@ class Past:
     def _add(self, message: Spoken) -> None:
         text = message.content if isinstance(message, UserMessage) else message.model_reply.text
         position = len(self._messages)
-        if position and len(self._starts) == position:
+        if position and len(self._starts) == position and not self._ends_alone(position - 1):
             self._take_back_last()
         counted = Counter(words(text))
         for word, times in counted.items():
@@ -234,15 +247,19 @@ class Past:
             self._matrix = np.concatenate((self._matrix, np.zeros((more, self._matrix.shape[1]), np.float32)))
         return self._starts[count] if count < len(self._starts) else len(self._keys)
 
+    def _ends_alone(self, position: int) -> bool:
+        """Tell whether a message is embedded without what comes after it."""
+        passages = self._passages[position]
+        return not passages or not _room(passages[-1].text)
+
     def _embedded(self, position: int) -> list[str]:
         """Return what stands for the passages of a message when their meaning is measured."""
         found = [passage.text for passage in self._passages[position]]
-        if found:
-            before = (text.strip()[-NEIGHBOUR_CHARS:] for text in self._texts[max(0, position - BEFORE) : position])
-            after = (text.strip()[:NEIGHBOUR_CHARS] for text in self._texts[position + 1 : position + 1 + AFTER])
-            found[0] = "\n".join((*filter(None, before), found[0]))
-            found[-1] = "\n".join((found[-1], *filter(None, after)))
-        return found
+        before = [text.strip()[-NEIGHBOUR_CHARS:] for text in self._texts[max(0, position - BEFORE) : position]]
+        after = [text.strip()[:NEIGHBOUR_CHARS] for text in self._texts[position + 1 : position + 1 + AFTER]]
+        if len(found) == 1:
+            return [_together(before, found[0], after)]
+        return [_together(before, found[0], ()), *found[1:-1], _together((), found[-1], after)] if found else []
 
     def _rows_of(self, position: int) -> range:
         end = self._laid_out(position + 1)
@@ -297,6 +314,25 @@ class Past:
             products = self._matrix[:end] @ vector.astype(np.float32)
             near = np.where(self._known[:end], np.round(products / np.float32(SCALE * SCALE), 6), near)
         return near, np.array([*self._starts[:count], end], np.intp)
+
+
+def _room(passage: str) -> int:
+    """Return how many characters of neighbours a passage is embedded with."""
+    room = PASSAGE_CHARS - len(passage)
+    return room if room >= LEAST_ROOM_CHARS else 0
+
+
+def _together(before: Sequence[str], passage: str, after: Sequence[str]) -> str:
+    """Return a passage with the end of what comes before it and the beginning of what comes after it.
+
+    All of them get the same room, and what one does not need goes to the others.
+    """
+    each, room = 0, _room(passage)
+    for number, length in enumerate(sorted(map(len, (*before, *after)))):
+        each = room // (len(before) + len(after) - number)
+        room -= min(length, each)
+    ends = (text[-each:] for text in before if each)
+    return "\n".join(filter(None, (*ends, passage, *(text[:each] for text in after))))
 
 
 def _best(nearness: Floats, edges: NDArray[np.intp]) -> Floats:

@@ -104,7 +104,7 @@ def said(messages: Sequence[Message]) -> tuple[Utterance, ...]:
 
 
 def latest(recent: Sequence[Utterance]) -> str:
-    """Return the last passage of what was said last; after a turn it is embedded as it is, so it costs nothing here."""
+    """Return the last passage of what was said last; after its turn a long one is embedded as it is (`past.py`)."""
     return chunks(recent[-1].text)[-1].text if recent and recent[-1].text.strip() else ""
 
 

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import isnan, log
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -110,8 +110,7 @@ _USUAL_MEANING = (0.12, 0.10)
 _USUAL_WORDS = (0.05, 0.10)
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(NamedTuple):
     """What was decided about one candidate, with everything that decided it. `rank` counts from 1."""
 
     key: ItemRef
@@ -234,7 +233,7 @@ class DomainSelection:
                 share = f"{settings.share_of_best:.0%} of the best"
                 return f"weaker than the best: {score:.2f} (minimum {self.cut_off:.2f}, {share})"
             case "beyond_top_n":
-                return f"number {rank} of {len(self)}; at most {settings.top_n} are included"
+                return f"number {rank} of {len(self)} (at most {settings.top_n})"
             case "small_talk":
                 return self.query.reason
             case "off":

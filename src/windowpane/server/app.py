@@ -44,6 +44,7 @@ from windowpane.server.middleware.limits import MAX_BODY_BYTES, BodyLimit, RateL
 from windowpane.server.middleware.metrics import Counting, Metrics
 from windowpane.server.middleware.root_path import RootPath
 from windowpane.server.middleware.xray import PREFIX, XrayDoor, owner_of_call
+from windowpane.server.openai import asking
 from windowpane.server.openai.errors import OPENAI_PATHS, as_answered, openai_form
 from windowpane.server.openai.one_off import Once
 from windowpane.server.openapi import described
@@ -169,10 +170,10 @@ def create_app(
         # A request passes these from the first to the last.
         middleware=[
             *_below(root_path, trust_header=trust_forwarded_prefix),
+            Middleware(DoorErrors, forms={"/anthropic/": anthropic_form, OPENAI_PATHS: openai_form}),
             Middleware(AccessLog),
             Middleware(Counting, metrics=counters),
             Middleware(SafeHeaders),
-            Middleware(DoorErrors, forms={"/anthropic/": anthropic_form, OPENAI_PATHS: openai_form}),
             Middleware(CrossSiteGuard, hosts=hosts, origins=origins),
             *([_cross_origin(origins)] if origins else []),
             Middleware(Entrance, doorkeeper=doorkeeper),
@@ -210,7 +211,10 @@ def _below(root: str, *, trust_header: bool) -> list[Middleware]:
 
 
 def _cross_origin(origins: Sequence[str]) -> Middleware:
-    return Middleware(CORSMiddleware, allow_origins=origins, allow_methods=["*"], allow_headers=["*"])
+    told = (asking.SESSION, asking.TURN, asking.IGNORED, "X-Request-Id", "Retry-After", "X-Should-Retry", "ETag")
+    return Middleware(
+        CORSMiddleware, allow_origins=origins, allow_methods=["*"], allow_headers=["*"], expose_headers=told
+    )
 
 
 def _recording(engine: Engine, upstreams: Mapping[str, Upstream], counters: Metrics) -> XrayApp:

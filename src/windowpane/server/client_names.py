@@ -22,6 +22,7 @@ async def session_named(pane: LocalPane, owner: str, agent: str, name: str) -> S
         AgentNotFoundError: no such agent.
         InvalidInputError: the name cannot be used, or the session is another agent's.
         WorkerFullError: there is no such session yet, and no place for its turn.
+        TooManyTurnsError: the same, and the owner has no place.
     """
     if not name.strip() or len(name) > LONGEST_NAME or not name.isprintable():
         raise InvalidInputError(f"a session's name has 1 to {LONGEST_NAME} characters, all of them printing ones")
@@ -40,7 +41,7 @@ async def _begun(engine: Engine, owner: str, agent: str, name: str) -> SessionSt
         return await engine.sessions.get(session_id)
     except SessionNotFoundError:
         # A session that is new begins with a turn.
-        engine.admission.check()
+        engine.admission.check(owner)
     try:
         return await engine.sessions.create(agent, owner=owner, name=name, session_id=session_id)
     except SequenceConflictError:

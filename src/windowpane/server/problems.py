@@ -43,6 +43,7 @@ from windowpane.errors import (
     ToolTimeoutError,
     TooManyModelCallsError,
     TooManyRequestsError,
+    TooManyTurnsError,
     UnknownItemError,
     UnknownModelError,
     WindowpaneError,
@@ -61,6 +62,7 @@ STATUSES: Mapping[type[WindowpaneError], HTTPStatus] = {
     ScopeNeededError: HTTPStatus.FORBIDDEN,
     TooManyRequestsError: HTTPStatus.TOO_MANY_REQUESTS,
     WorkerFullError: HTTPStatus.TOO_MANY_REQUESTS,
+    TooManyTurnsError: HTTPStatus.TOO_MANY_REQUESTS,
     CostLimitError: HTTPStatus.TOO_MANY_REQUESTS,
     TokensUnreadableError: HTTPStatus.SERVICE_UNAVAILABLE,
     RevisionMissingError: HTTPStatus.PRECONDITION_REQUIRED,
@@ -175,7 +177,7 @@ def headers_of(error: WindowpaneError) -> dict[str, str]:
         return CHALLENGE
     if isinstance(error, ModelRateLimitedError) and error.retry_after_s is not None:
         return {"Retry-After": f"{error.retry_after_s:.0f}"}
-    if isinstance(error, CostLimitError | WorkerFullError):
+    if isinstance(error, CostLimitError | WorkerFullError | TooManyTurnsError):
         return {"Retry-After": str(error.retry_after_s)}
     if isinstance(error, StoreUnavailableError):
         return {"Retry-After": f"{STORE_RETRY_S}"}
@@ -210,7 +212,24 @@ def _where(request: Request) -> str:
         return f"the base URL for Anthropic's clients is {root}/anthropic"
     if path.endswith(("/chat/completions", "/responses", "/embeddings")):
         return f"the base URL for OpenAI's clients is {root}/v1"
+    if (instead := next((found for known, found in INSTEAD.items() if path.startswith(known)), None)) is not None:
+        return instead
     return "/openapi.json lists what there is"
+
+
+INSTEAD: Mapping[str, str] = {
+    "/v1/completions": "legacy completions have no conversation; use /v1/chat/completions",
+    "/v1/files": "files are sent as bytes with their message, not uploaded",
+    "/v1/audio": "audio is not offered here",
+    "/v1/images": "images are not made here",
+    "/v1/assistants": "assistants are agents here; use /v1/responses",
+    "/v1/threads": "threads are sessions here; use /v1/responses with `conversation`",
+    "/v1/batches": "send the requests one by one",
+    "/anthropic/v1/files": "files are sent as bytes with their message, not uploaded",
+    "/anthropic/v1/messages/batches": "send the requests one by one",
+    "/anthropic/v1/complete": "use /anthropic/v1/messages",
+}
+"""What to do instead of what other servers offer and this one does not."""
 
 
 def _methods(request: Request) -> set[str]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import anyio.to_thread
 
-from windowpane.agents.base import Agents
+from windowpane.agents.base import Agent, Agents
 from windowpane.api.agents import FoundItems
 from windowpane.context.ids import SessionId
 from windowpane.context.items import Item, ItemRef, Tool, item_hash
@@ -15,6 +15,7 @@ from windowpane.context.request import ContextItem
 from windowpane.memory.memory import Memory
 from windowpane.request.selector import Selection, Selector
 from windowpane.request.settings import search_settings
+from windowpane.sessions.calls.outside import ALL, OutsideCalls
 from windowpane.sessions.toolboxes import Toolboxes
 from windowpane.stores.sessions import Sessions
 from windowpane.supervise import supervised
@@ -32,13 +33,20 @@ class AgentItems:
     """Items and tool servers of agents."""
 
     def __init__(
-        self, sessions: Sessions, agents: Agents, toolboxes: Toolboxes, selector: Selector, memory: Memory
+        self,
+        sessions: Sessions,
+        agents: Agents,
+        toolboxes: Toolboxes,
+        selector: Selector,
+        memory: Memory,
+        outside: OutsideCalls,
     ) -> None:
         self._states = sessions
         self._agents = agents
         self._toolboxes = toolboxes
         self._selector = selector
         self._memory = memory
+        self._outside = outside
 
     async def of(self, agent_name: str) -> tuple[Item, ...]:
         """Return everything an agent makes available now: rules, references, tools."""
@@ -60,8 +68,11 @@ class AgentItems:
         top_k: int = 20,
         top_n: int = 5,
         include_score: float = 0.7,
+        owner: str = ALL,
     ) -> FoundItems:
         """Return which of these items a query needs, best first, each with its evidence. Unknown items are passed over.
+
+        The calls that this takes are the owner's, and those of no session.
 
         `top_k` candidates are looked at in detail, at most `top_n` are returned, and beyond that every one that scores
         at least `include_score`.
@@ -69,7 +80,9 @@ class AgentItems:
         known = {item.ref: item for item in await self.of(agent_name)}
         wanted = [known[ref] for ref in dict.fromkeys(items) if ref in known]
         settings = {"top_k": top_k, "top_n": top_n, "include_score": include_score}
-        selection = await self._selector.select(query, (), wanted, settings)
+        prices = (await self._agents.look(agent_name)).settings.prices
+        async with self._outside.recorder_for(owner, prices).apart():
+            selection = await self._selector.select(query, (), wanted, settings)
         found = tuple(
             ContextItem(
                 type=chosen.item.ref.type,
@@ -112,8 +125,7 @@ class AgentItems:
         await self.servers(agent_name, settle_s=WARM_S)
         candidates = [item for item in await self.of(agent_name) if item.include == "agent"]
         if candidates:
-            await anyio.to_thread.run_sync(count, WARMING)
-            await self._selector.select(WARMING, (), candidates, {**agent.settings.search, "deadline_s": WARM_S})
+            await self._warmed(agent, candidates)
 
     async def warm(self) -> None:
         """Load what the first message would wait for: the tokenizer, the embedding model and the vectors of agents.
@@ -128,8 +140,12 @@ class AgentItems:
         agent = await self._agents.look(agent_name)
         texts = [item for item in (*agent.rules, *agent.references) if item.include == "agent"]
         if texts:
-            await anyio.to_thread.run_sync(count, WARMING)
-            await self._selector.select(WARMING, (), texts, {**agent.settings.search, "deadline_s": WARM_S})
+            await self._warmed(agent, texts)
+
+    async def _warmed(self, agent: Agent, items: Sequence[Item]) -> None:
+        await anyio.to_thread.run_sync(count, WARMING)
+        async with self._outside.recorder_for(ALL, agent.settings.prices, texts=False).apart():
+            await self._selector.select(WARMING, (), items, {**agent.settings.search, "deadline_s": WARM_S})
 
     async def get_ready(self, session_id: SessionId, message: str, *, within_s: float) -> None:
         """Give tool servers and the search the time to start, so that the first request of a process lacks nothing.

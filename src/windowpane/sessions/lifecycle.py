@@ -136,7 +136,7 @@ class SessionLifecycle:
 
         Raises:
             AgentNotFoundError: no such agent.
-            MissingCorePromptError: the agent cannot start.
+            MissingCorePromptError, UnreadableAgentError: the agent cannot start.
             InvalidSettingError: a setting cannot be used.
             UnknownModelError: there can be no such model.
             SequenceConflictError: `session_id` is taken.

@@ -100,9 +100,9 @@ class StoreAround(Store):
         """See `Store.put_vectors`."""
         return await self.inner.put_vectors(session_id, vectors, as_of=as_of)
 
-    async def vectors(self, session_id: SessionId) -> dict[int, bytes]:
+    async def vectors(self, session_id: SessionId, seqs: Sequence[int] | None = None) -> dict[int, bytes]:
         """See `Store.vectors`."""
-        return await self.inner.vectors(session_id)
+        return await self.inner.vectors(session_id, seqs)
 
     async def acquire(self, session_id: SessionId, holder: str, ttl_s: float) -> int | None:
         """See `Store.acquire`."""

@@ -295,8 +295,8 @@ class Store(Protocol):
         """
         ...
 
-    async def vectors(self, session_id: SessionId) -> dict[int, bytes]:
-        """Return the vectors of messages that are kept, by their sequence numbers."""
+    async def vectors(self, session_id: SessionId, seqs: Sequence[int] | None = None) -> dict[int, bytes]:
+        """Return the vectors of messages that are kept, by their sequence numbers: those of `seqs`, or all of them."""
         ...
 
     async def acquire(self, session_id: SessionId, holder: str, ttl_s: float) -> int | None:

@@ -9,10 +9,10 @@ archive keeps its copy, so that the next time only the difference is copied; del
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Literal, Self, TypeVar
 
 import anyio
@@ -22,7 +22,8 @@ from windowpane.context.ids import BlobHash, SessionId, new_holder_id
 from windowpane.errors import InvalidSettingError, SessionNotFoundError, WindowpaneError
 from windowpane.remarks import get_logger
 from windowpane.stores.append import Append
-from windowpane.stores.base import Appended, Cost, SessionPage, SessionRow, Snapshot, Store, Tail
+from windowpane.stores.around import StoreAround
+from windowpane.stores.base import Appended, SessionRow, Store
 from windowpane.stores.cursor import cursor_before, list_position
 from windowpane.stores.detect import refuse_sealed
 from windowpane.stores.session_copy import copy_new_session, copy_session, find_row
@@ -63,24 +64,23 @@ class Expired:
     why: Literal["unused", "excess"]
 
 
-class ExpiringStore(Store):
-    """A store whose sessions expire."""
+class ExpiringStore(StoreAround):
+    """A store whose sessions expire. Lists and what is asked for several sessions leave out those that are archived."""
 
     def __init__(self, store: Store, limits: Limits | None = None, *, archive: Store | None = None) -> None:
-        self._store = store
+        super().__init__(store)
         self._limits = limits or Limits()
         self._archive = archive
         self._sweeper: asyncio.Task[None] | None = None
-        self.encrypted, self.index, self.bus = store.encrypted, store.index, store.bus
 
     async def __aenter__(self) -> Self:
-        await self._store.__aenter__()
+        await self.inner.__aenter__()
         if self._archive is not None:
             try:
                 await self._archive.__aenter__()
                 await refuse_sealed(self._archive)
             except BaseException:
-                await self._store.__aexit__(None, None, None)
+                await self.inner.__aexit__(None, None, None)
                 raise
         self._sweeper = asyncio.create_task(keep_running("expiry.sweep", self._keep_sweeping))
         return self
@@ -91,7 +91,7 @@ class ExpiringStore(Store):
                 self._sweeper.cancel()
                 await asyncio.wait([self._sweeper])
             try:
-                await self._store.__aexit__(*exc)
+                await self.inner.__aexit__(*exc)
             finally:
                 if self._archive is not None:
                     await self._archive.__aexit__(*exc)
@@ -110,7 +110,7 @@ class ExpiringStore(Store):
         if begins:
             # An id that is in the archive is taken.
             await self._restore(append.session_id)
-        appended = await self._or_restored(append.session_id, lambda: self._store.add(append))
+        appended = await self._or_restored(append.session_id, lambda: self.inner.add(append))
         if begins and not appended.repeated:
             try:
                 await self._remove(await self._excess())
@@ -120,29 +120,11 @@ class ExpiringStore(Store):
 
     async def read(self, session_id: SessionId, *, after: int = 0, limit: int | None = None) -> list[Recorded]:
         """Return the events after a sequence number, in order; see `Store.read`."""
-        return await self._or_restored(session_id, lambda: self._store.read(session_id, after=after, limit=limit))
-
-    async def tails(self, after: Mapping[SessionId, int | None]) -> dict[SessionId, Tail]:
-        """Return the ends of several logs; see `Store.tails`. Those that are archived are not among them."""
-        return await self._store.tails(after)
+        return await self._or_restored(session_id, lambda: self.inner.read(session_id, after=after, limit=limit))
 
     async def row(self, session_id: SessionId) -> SessionRow:
         """Return what is known about a session without reading its log; see `Store.row`."""
-        return await self._or_restored(session_id, lambda: self._store.row(session_id))
-
-    async def sessions(
-        self, owner: str | None = None, *, agent: str | None = None, limit: int = 50, cursor: str | None = None
-    ) -> SessionPage:
-        """Return sessions, last touched first; see `Store.sessions`. Those that are archived are not among them."""
-        return await self._store.sessions(owner, agent=agent, limit=limit, cursor=cursor)
-
-    async def now(self) -> datetime:
-        """Return the time by the clock that this store tells time by; see `Store.now`."""
-        return await self._store.now()
-
-    async def check_writable(self) -> None:
-        """Make sure that something can be written; see `Store.check_writable`."""
-        await self._store.check_writable()
+        return await self._or_restored(session_id, lambda: self.inner.row(session_id))
 
     async def touch(self, session_id: SessionId) -> None:
         """Note that the session was used now; see `Store.touch`. It is too late for one that is over."""
@@ -150,14 +132,14 @@ class ExpiringStore(Store):
         over = self._archive is None and row.touched_at < await self._unused_since()
         if over and await self._remove([Expired(row, "unused")]):
             raise SessionNotFoundError(session_id)
-        await self._or_restored(session_id, lambda: self._store.touch(session_id))
+        await self._or_restored(session_id, lambda: self.inner.touch(session_id))
 
     async def delete(self, session_id: SessionId) -> None:
         """Remove a session so that nothing of it is left, in the archive either; see `Store.delete`."""
         # The archive first: what is only there would come back. And again, because it may have just been archived.
         archived = await self._delete_archived(session_id)
         try:
-            await self._store.delete(session_id)
+            await self.inner.delete(session_id)
         except SessionNotFoundError:
             if not archived:
                 raise
@@ -166,7 +148,7 @@ class ExpiringStore(Store):
 
     async def delete_idle(self, row: SessionRow, *, holder: str | None = None) -> bool:
         """Remove a session unless it is in use, from the archive too; see `Store.delete_idle`."""
-        if not await self._store.delete_idle(row, holder=holder):
+        if not await self.inner.delete_idle(row, holder=holder):
             return False
         await self._delete_archived(row.id)
         return True
@@ -183,76 +165,36 @@ class ExpiringStore(Store):
         # The archive first: what a killed worker left is only looked for in the store. And again, because a copy may
         # have been made meanwhile; who copies after that compares, and finds what was erased here.
         await self._erase_archived(session_id, seqs, blobs)
-        await self._or_restored(session_id, lambda: self._store.erase(session_id, seqs, blobs=blobs, fence=fence))
+        await self._or_restored(session_id, lambda: self.inner.erase(session_id, seqs, blobs=blobs, fence=fence))
         await self._erase_archived(session_id, seqs, blobs)
 
     async def blobs(self, session_id: SessionId, hashes: Sequence[BlobHash]) -> dict[BlobHash, str]:
         """Return those of the texts that are stored with the session; see `Store.blobs`."""
-        found = await self._store.blobs(session_id, hashes)
+        found = await self.inner.blobs(session_id, hashes)
         if not found and hashes and await self._restore(session_id):
-            return await self._store.blobs(session_id, hashes)
+            return await self.inner.blobs(session_id, hashes)
         return found
 
     async def blob_hashes(self, session_id: SessionId) -> list[BlobHash]:
         """Return the hashes of all texts that are stored with the session; see `Store.blob_hashes`."""
-        return await self._or_restored(session_id, lambda: self._store.blob_hashes(session_id))
-
-    async def put_vectors(self, session_id: SessionId, vectors: Mapping[int, bytes], *, as_of: int) -> None:
-        """Keep the vectors of messages; see `Store.put_vectors`."""
-        await self._store.put_vectors(session_id, vectors, as_of=as_of)
-
-    async def vectors(self, session_id: SessionId) -> dict[int, bytes]:
-        """Return the vectors of messages that are kept; see `Store.vectors`."""
-        return await self._store.vectors(session_id)
-
-    async def put_snapshot(self, session_id: SessionId, snapshot: Snapshot) -> None:
-        """Keep a folded state, unless a later one is kept already; see `Store.put_snapshot`."""
-        await self._store.put_snapshot(session_id, snapshot)
-
-    async def snapshot(self, session_id: SessionId) -> Snapshot | None:
-        """Return the latest folded state, or None; see `Store.snapshot`."""
-        return await self._store.snapshot(session_id)
-
-    async def put_partial(self, session_id: SessionId, body: bytes, *, fence: int) -> None:
-        """Keep the words of a reply that is not complete; see `Store.put_partial`."""
-        await self._store.put_partial(session_id, body, fence=fence)
-
-    async def partial(self, session_id: SessionId) -> bytes | None:
-        """Return the words of a reply that is not complete, or None; see `Store.partial`."""
-        return await self._store.partial(session_id)
+        return await self._or_restored(session_id, lambda: self.inner.blob_hashes(session_id))
 
     async def acquire(self, session_id: SessionId, holder: str, ttl_s: float) -> int | None:
         """Take or renew the session's one lease; see `Store.acquire`."""
         deadline = anyio.current_time() + _ARCHIVING_S
         while True:
-            fence = await self._or_restored(session_id, lambda: self._store.acquire(session_id, holder, ttl_s))
+            fence = await self._or_restored(session_id, lambda: self.inner.acquire(session_id, holder, ttl_s))
             # It may be on its way to the archive: then it comes back in a moment.
             if fence is not None or self._archive is None or anyio.current_time() > deadline:
                 return fence
             await anyio.sleep(0.02)
-
-    async def renew(self, holders: Mapping[SessionId, str], ttl_s: float) -> set[SessionId]:
-        """Renew leases; see `Store.renew`."""
-        return await self._store.renew(holders, ttl_s)
-
-    async def release(self, session_id: SessionId, holder: str) -> None:
-        """Give the lease back; see `Store.release`."""
-        await self._store.release(session_id, holder)
-
-    async def add_cost(self, owner: str, day: date, cost: Cost) -> None:
-        """Add to what an owner's model calls cost on a day; see `Store.add_cost`."""
-        await self._store.add_cost(owner, day, cost)
-
-    async def costs(self, owner: str, *, since: date) -> dict[date, Cost]:
-        """Return what an owner's model calls cost, by day; see `Store.costs`."""
-        return await self._store.costs(owner, since=since)
 
     async def subscribe(self, session_id: SessionId, *, after: int, unread: bool = False) -> AsyncGenerator[Recorded]:
         """Yield every event after a sequence number; see `Store.subscribe`. It ends when the session expires."""
         if not unread:
             with suppress(SessionNotFoundError):
                 await self.row(session_id)
-        async for recorded in self._store.subscribe(session_id, after=after, unread=unread):
+        async for recorded in self.inner.subscribe(session_id, after=after, unread=unread):
             yield recorded
 
     async def _erase_archived(self, session_id: SessionId, seqs: Sequence[int], blobs: Sequence[BlobHash]) -> None:
@@ -277,13 +219,13 @@ class ExpiringStore(Store):
 
     async def _excess(self) -> list[Expired]:
         """Return the sessions that are too many."""
-        kept = await self._store.sessions(limit=self._limits.sessions)
+        kept = await self.inner.sessions(limit=self._limits.sessions)
         return [] if kept.cursor is None else [Expired(row, "excess") for row in await self._rows(kept.cursor)]
 
     async def _rows(self, cursor: str | None) -> list[SessionRow]:
         rows: list[SessionRow] = []
         while cursor is not None:
-            page = await self._store.sessions(limit=_PAGE, cursor=cursor)
+            page = await self.inner.sessions(limit=_PAGE, cursor=cursor)
             rows += page.rows
             cursor = page.cursor
         return rows
@@ -292,7 +234,7 @@ class ExpiringStore(Store):
         archive = self._archive
         removed: list[Expired] = []
         for one in sorted(over, key=lambda one: list_position(one.row.touched_at, one.row.id)):
-            gone = self._store.delete_idle(one.row) if archive is None else self._move_to(archive, one.row)
+            gone = self.inner.delete_idle(one.row) if archive is None else self._move_to(archive, one.row)
             if await gone:
                 log.info(
                     "session.expired",
@@ -309,26 +251,26 @@ class ExpiringStore(Store):
         holder = new_holder_id()
         held_since = anyio.current_time()
         try:
-            if await self._store.acquire(row.id, holder, _LEASE_S) is None:
+            if await self.inner.acquire(row.id, holder, _LEASE_S) is None:
                 return False
         except SessionNotFoundError:
             return False
         try:
-            await copy_session(self._store, archive, row.id)
+            await copy_session(self.inner, archive, row.id)
             # Taken again, because copying may have taken long.
             held_since = anyio.current_time()
-            if await self._store.acquire(row.id, holder, _LEASE_S) is None:
+            if await self.inner.acquire(row.id, holder, _LEASE_S) is None:
                 return False
-            if await self._store.delete_idle(row, holder=holder):
+            if await self.inner.delete_idle(row, holder=holder):
                 return True
-            await self._store.row(row.id)
+            await self.inner.row(row.id)
         except SessionNotFoundError:
             # While it was held, only a deletion by a caller can have removed it.
             if anyio.current_time() - held_since < _LEASE_S / 2:
                 await self._delete_archived(row.id)
         finally:
             with anyio.CancelScope(shield=True):
-                await self._store.release(row.id, holder)
+                await self.inner.release(row.id, holder)
         return False
 
     async def _or_restored(self, session_id: SessionId, ask: Callable[[], Awaitable[T]]) -> T:
@@ -342,16 +284,16 @@ class ExpiringStore(Store):
 
     async def _restore(self, session_id: SessionId) -> bool:
         """Bring a session back from the archive; tell whether it is there now."""
-        if self._archive is None or await find_row(self._store, session_id) is not None:
+        if self._archive is None or await find_row(self.inner, session_id) is not None:
             return self._archive is not None
         try:
-            await copy_new_session(self._archive, self._store, session_id, touched_at=await self._store.now())
+            await copy_new_session(self._archive, self.inner, session_id, touched_at=await self.inner.now())
         except SessionNotFoundError:
             return False
         if await find_row(self._archive, session_id) is None:
             # Deleted while it was being brought back.
             with suppress(SessionNotFoundError):
-                await self._store.delete(session_id)
+                await self.inner.delete(session_id)
             return False
         log.info("session.restored", session=session_id)
         return True
@@ -367,4 +309,4 @@ class ExpiringStore(Store):
 
     async def _unused_since(self) -> datetime:
         """Return the time before which a session must have been used last to be over, by the store's own clock."""
-        return await self._store.now() - timedelta(seconds=self._limits.unused_s)
+        return await self.inner.now() - timedelta(seconds=self._limits.unused_s)

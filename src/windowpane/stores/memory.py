@@ -214,11 +214,12 @@ class MemoryStore(Store):
         if session is not None and session.erased_seq < as_of:
             session.vectors |= vectors
 
-    async def vectors(self, session_id: SessionId) -> dict[int, bytes]:
+    async def vectors(self, session_id: SessionId, seqs: Sequence[int] | None = None) -> dict[int, bytes]:
         """Return the vectors of messages that are kept; see `Store.vectors`."""
         self._check_open()
         session = self._sessions.get(session_id)
-        return dict(session.vectors) if session else {}
+        kept = session.vectors if session else {}
+        return {seq: body for seq, body in kept.items() if seqs is None or seq in seqs}
 
     async def acquire(self, session_id: SessionId, holder: str, ttl_s: float) -> int | None:
         """Take or renew the session's one lease; see `Store.acquire`."""

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable
+from urllib.parse import unquote
 
 REDACTED = "[redacted]"
 _SECRET_HEADER = re.compile(r"auth|key|token|secret|cookie|password|credential|signature", re.IGNORECASE)
@@ -24,6 +25,7 @@ _KEY = re.compile(
 _BEARER = re.compile(r"(?i)((?:\b|(?<=\\[nrt]))bearer\s{1,4})[\w.~+/=-]{8,}")
 _AUTHORIZATION = re.compile(r"""(?i)(authorization\\{0,4}["']?\s{0,4}[:=]\s{0,4}\\{0,4}["']?)[^\n"'\\,;]+""")
 _URL_PASSWORD = re.compile(r"""(://[^\s/:@"]{0,200}:)[^\s/"<>]{1,500}@""")
+_SECRET_VALUE = re.compile(r"(?i)([?&][^=&]*(?:pass|secret|key|token|sig|auth|credential)[^=&]*=)[^&#]*")
 _ASSIGNED = re.compile(
     r"""(?xi)(
       (?:(?:pass(?:word|wd|phrase|code)|pwd|secret|credential|(?:api|access|private|account)[\ _-]?key)s?|token)
@@ -58,6 +60,26 @@ def redacted(text: str, secrets: Iterable[str] = (), *, same_length: bool = Fals
     for named in (_BEARER, _AUTHORIZATION, _ASSIGNED):
         text = named.sub(after_name, text)
     return text
+
+
+def without_password(url: str) -> str:
+    """Return a URL with its password left out, also one that should have been quoted or stands behind the `?`."""
+    shown = re.sub(r"(?<=://)([^/@:]*):.*@", r"\1:…@", url)
+    return _SECRET_VALUE.sub(r"\1…", shown)
+
+
+def shown_address(url: str) -> str:
+    """Return the address of a service without user, password and query, each of which may be secret."""
+    return re.sub(r"(?<=://)[^/]*@", "", without_password(url)).partition("?")[0]
+
+
+def secrets_in(url: str) -> tuple[str, ...]:
+    """Return what an address holds that is secret: its password, and values of its query."""
+    found = [
+        *re.findall(r"://[^/@:]*:(.+)@", url),
+        *(each[0].partition("=")[2] for each in _SECRET_VALUE.finditer(url)),
+    ]
+    return tuple(secret for each in found for secret in dict.fromkeys((each, unquote(each))) if secret)
 
 
 def redacted_header(name: str, value: str) -> str:

@@ -94,17 +94,19 @@ def additions_message(names: tuple[str, ...], turn: int) -> RequestMessage:
 
 
 def render_message(
-    message: Message, with_tools: bool, settings: CallSettings | None = None
+    message: Message, with_tools: bool, settings: CallSettings | None = None, name: str = ""
 ) -> tuple[RequestMessage, ...]:
     """Return a past message as the model gets it. Notes, errors and approvals are for people and give nothing.
 
-    `settings` tell which files the model takes; without them it is any model that takes all.
+    `settings` tell which files the model takes; without them it is any model that takes all. `name` is what people call
+    the message.
     """
     if isinstance(message, UserMessage):
         files = sent_files(message.attachments, settings)
-        return (RequestMessage(role="user", content=message.content, part="history", files=files),)
+        return (RequestMessage(role="user", content=message.content, part="history", name=name, files=files),)
     if isinstance(message, AssistantMessage):
-        return tuple(part for step in message.model_reply.steps for part in render_step(step, with_tools, settings))
+        steps = message.model_reply.steps
+        return tuple(part for step in steps for part in render_step(step, with_tools, settings, name))
     return ()
 
 
@@ -131,7 +133,7 @@ def _title(title: str) -> str:
 
 
 def render_step(
-    step: Step, with_tools: bool = True, settings: CallSettings | None = None
+    step: Step, with_tools: bool = True, settings: CallSettings | None = None, name: str = ""
 ) -> tuple[RequestMessage, ...]:
     """Return one model call with its tool results directly behind it.
 
@@ -140,7 +142,7 @@ def render_step(
     calls = tuple(call for call in step.tool_calls if step.result_of(call.id) is not None) if with_tools else ()
     if not step.text and not calls:
         return ()
-    answer = RequestMessage(role="assistant", content=step.text, part="history", tool_calls=calls)
+    answer = RequestMessage(role="assistant", content=step.text, part="history", name=name, tool_calls=calls)
     results = (step.result_of(call.id) for call in calls)
     return (
         answer,
@@ -149,6 +151,7 @@ def render_step(
                 role="tool",
                 content=result.content,
                 part="history",
+                name=name,
                 tool_call_id=result.call_id,
                 is_error=result.is_error,
                 files=sent_files(result.attachments, settings),

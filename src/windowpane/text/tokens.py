@@ -31,6 +31,8 @@ def count(text: str) -> int:
 
 def message_tokens(message: RequestMessage) -> int:
     """Return what a message costs, tool calls, their ids and files included."""
+    if not message.tool_calls and not message.tool_call_id and not message.files:
+        return MESSAGE_OVERHEAD_TOKENS + count(message.content)
     calls = sum(
         count(call.offered_name) + count(call.arguments) + count(call.id) + CALL_OVERHEAD_TOKENS
         for call in message.tool_calls

@@ -61,9 +61,28 @@ class ServerConfig:
         """Return what a tool may do: its own setting, its server's, or `required`."""
         return self.tool_permission.get(tool) or self.permission or "required"
 
+    def reaches_same(self, other: "ServerConfig") -> bool:
+        """Tell whether both reach the same server the same way, whatever they say about its tools."""
+        return _reach(self) == _reach(other)
+
+
+def _reach(config: ServerConfig) -> tuple[object, ...]:
+    process = (config.command, config.args, dict(config.env), config.cwd)
+    return (config.name, *process, config.url, dict(config.headers), config.enabled)
+
 
 def _may_be_secret(word: str) -> bool:
     return len(word) >= SHORTEST_SECRET and not word.startswith(("/", "~", "."))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pace:
+    """How long to wait for a server, and between attempts."""
+
+    connect_timeout_s: float = 30.0
+    first_pause_s: float = 0.5
+    longest_pause_s: float = 30.0
+    check_every_s: float = 30.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,15 +9,17 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import anyio
 import anyio.abc
 
 from windowpane.errors import InvalidSettingError, ToolError, ToolServerDownError
 from windowpane.supervise import supervised
-from windowpane.tools.base import ServerConfig, ServerStatus, ToolOutput
-from windowpane.tools.supervisor import Pace, Supervisor, reaches_same
+from windowpane.tools.base import Pace, ServerConfig, ServerStatus, ToolOutput
+
+if TYPE_CHECKING:
+    from windowpane.tools.supervisor import Supervisor
 
 _CLOSE_ALL_S = 15.0
 
@@ -61,10 +63,10 @@ class McpToolbox:
             self._supervisors.pop(name).stop()
         for name, config in sorted(wanted.items()):
             present = self._supervisors.get(name)
-            if present is not None and reaches_same(present.config, config):
+            if present is not None and present.config.reaches_same(config):
                 present.adjust(config)
             else:
-                self._supervisors[name] = supervisor = Supervisor(config, self._pace, self._announce, self._roots)
+                self._supervisors[name] = supervisor = self._new_supervisor(config)
                 if present is not None:
                     present.stop()
                     if config.enabled:
@@ -104,7 +106,13 @@ class McpToolbox:
         """
         return await self._supervisor(server).read(uri)
 
-    def _supervisor(self, server: str) -> Supervisor:
+    def _new_supervisor(self, config: ServerConfig) -> "Supervisor":
+        # Here: the protocol's library takes most of a second to import, and an agent without servers needs none of it.
+        from windowpane.tools.supervisor import Supervisor
+
+        return Supervisor(config, self._pace, self._announce, self._roots)
+
+    def _supervisor(self, server: str) -> "Supervisor":
         found = self._supervisors.get(server)
         if found is None:
             raise ToolServerDownError(server, "it is not configured")

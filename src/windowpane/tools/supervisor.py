@@ -8,7 +8,7 @@ that no caller waits for a server that is down; `connecting` is said only of the
 import math
 import random
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -20,7 +20,7 @@ from windowpane.context.items import Tool
 from windowpane.errors import ToolServerDownError
 from windowpane.supervise import keep_running
 from windowpane.text.redact import redacted
-from windowpane.tools.base import ServerConfig, ServerStatus, ToolOutput
+from windowpane.tools.base import Pace, ServerConfig, ServerStatus, ToolOutput
 from windowpane.tools.connection import McpConnection, NotDeliveredError
 from windowpane.tools.failure import exited, too_slow, why
 from windowpane.tools.listing import Listing
@@ -29,34 +29,6 @@ from windowpane.tools.transports import TransportState
 
 _CLOSE_S = 5.0
 _Answer = TypeVar("_Answer")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pace:
-    """How long to wait for a server, and between attempts."""
-
-    connect_timeout_s: float = 30.0
-    first_pause_s: float = 0.5
-    longest_pause_s: float = 30.0
-    check_every_s: float = 30.0
-
-
-def reaches_same(one: ServerConfig, other: ServerConfig) -> bool:
-    """Tell whether two configurations reach the same server the same way, whatever they say about its tools."""
-    return _reach(one) == _reach(other)
-
-
-def _reach(config: ServerConfig) -> ServerConfig:
-    return ServerConfig(
-        name=config.name,
-        command=config.command,
-        args=config.args,
-        env=dict(config.env),
-        cwd=config.cwd,
-        url=config.url,
-        headers=dict(config.headers),
-        enabled=config.enabled,
-    )
 
 
 class Supervisor:

@@ -1,7 +1,7 @@
 """Limit what the model calls of each owner may cost, a day and a month, for all workers together.
 
-Every call that this server makes for an owner is counted in the store when it has ended: those of turns and those of
-summaries, those that were made again and those that broke off. A turn begins only while its owner is below every limit.
+Every call that this server makes for an owner is counted in the store when it has ended: those of turns, summaries and
+searches, those that were made again and those that broke off. A turn begins only while its owner is below every limit.
 Turns that run already go on, so what an owner spends can exceed a limit by what the turns cost that ran at that moment.
 Calls without a known cost are counted by number and cost nothing here.
 """
@@ -100,6 +100,11 @@ class Costs:
                 )
             )
         return tuple(found)
+
+    async def count_ended(self, owner: str, ended: Sequence[CallEnded]) -> None:
+        """Add what calls cost that have ended."""
+        if self._limits:
+            await self._count(owner, [_cost(call) for call in ended])
 
     async def _count(self, owner: str, costs: Sequence[Decimal | None]) -> None:
         """Add what calls cost; None is a cost that is not known."""

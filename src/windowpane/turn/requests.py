@@ -3,16 +3,17 @@
 A turn has one request. It is stored before the model is called, and a turn that goes on after a pause reads it again.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 
+import anyio
 import structlog
 
 from windowpane.agents.base import Agent
-from windowpane.calls.recorder import HeldCalls, recording
-from windowpane.context.calls import SmallerWindow
-from windowpane.context.events import Event, Recorded
+from windowpane.calls.recorder import CountCalls, HeldCalls, recording
+from windowpane.context.calls import ModelPrice, SmallerWindow
+from windowpane.context.events import CallEnded, Event, Recorded
 from windowpane.context.fold import fold
 from windowpane.context.ids import BlobHash, SessionId
 from windowpane.context.items import Tool
@@ -49,6 +50,7 @@ class TurnRequests:
         sessions: Sessions,
         services: RequestServices,
         toolboxes: Toolboxes,
+        count_calls: Callable[[str, Sequence[CallEnded]], Awaitable[object]],
         *,
         settle_s: float,
         resume_after_s: float,
@@ -58,6 +60,7 @@ class TurnRequests:
         self._toolboxes = toolboxes
         self._settle_s = settle_s
         self._resume_after_s = resume_after_s
+        self._count_calls = count_calls
         self._started_at = datetime.now(UTC)
         self.agent_with = OwnReferences(sessions).agent_with
 
@@ -72,7 +75,10 @@ class TurnRequests:
         )
 
     async def preview(self, state: SessionState, agent: Agent, message: str, files: ReadFiles = NO_FILES) -> Request:
-        """Return the request that a message would make. Nothing is stored, and the web is not searched."""
+        """Return the request that a message would make. The web is not searched.
+
+        Nothing is stored but the calls to an embedding endpoint, if there is one.
+        """
         toolbox = await self._toolboxes.of(agent)
         await toolbox.settled(self._settle_s)
         agent = await self.agent_with(agent, state)
@@ -81,8 +87,24 @@ class TurnRequests:
         begun = fold(state.id, (Recorded(state.seq + nth, now, each) for nth, each in enumerate(opening, 1)), state)
         found = await self._search(begun, agent, search_web=False)
         texts = {**await self._file_texts(begun), **files.blobs}
-        built = await build_request(self._services, agent, toolbox.servers(), begun, found, file_texts=texts)
+        embeddings = self.embeddings(state, None, agent.settings.prices)
+        try:
+            with recording(embeddings):
+                built = await build_request(self._services, agent, toolbox.servers(), begun, found, file_texts=texts)
+        finally:
+            called, bodies = embeddings.release()
+            if called:
+                with anyio.CancelScope(shield=True):
+                    await self.keep_calls(state.id, state.seq, called, bodies)
         return built.request
+
+    def embeddings(
+        self, state: SessionState, turn: int | None, prices: Mapping[str, ModelPrice], step: int = 0
+    ) -> HeldCalls:
+        """Return what keeps the calls to an embedding endpoint that are made for a turn, or for a look ahead."""
+        keep = partial(self.keep_calls, state.id, state.seq)
+        count: CountCalls = partial(self._count_calls, state.owner)
+        return HeldCalls(turn=turn, step=step, prices=prices, keep=keep, count=count)
 
     async def read(self, state: SessionState) -> Request | None:
         """Return the request that the open turn began with, or None when it has none yet."""
@@ -132,8 +154,7 @@ class TurnRequests:
         build = partial(build_request, self._services, agent, toolbox.servers(), state, found, file_texts=texts)
         chosen = {"brought": brought, "reply_options": reply_options, "finders": finders, "smaller": smaller}
         turn = open_turn(state).turn
-        keep = partial(self.keep_calls, state.id, state.seq)
-        embeddings = HeldCalls(turn=turn, step=0, prices=agent.settings.prices, keep=keep)
+        embeddings = self.embeddings(state, turn, agent.settings.prices)
         with recording(embeddings):
             built = await patience.retry(partial(build, **chosen))
         events, blobs = built.to_append(state)

@@ -13,7 +13,7 @@ from time import monotonic
 from typing import Any, cast
 
 from windowpane import telemetry
-from windowpane.calls.recorder import CallRecorder, HeldCalls, StoreCalls, recording
+from windowpane.calls.recorder import CallRecorder, HeldCalls, recording
 from windowpane.context.events import (
     ApprovalRequested,
     Delta,
@@ -58,8 +58,8 @@ TOO_LONG = "\n[… the rest of this result did not fit the context window]"
 class TurnRun:
     """What a turn runs with.
 
-    `end` gives the event that ends the turn well; `calls` keeps what is sent to the provider, `keep_calls` what is
-    sent to an embedding endpoint while the turn goes on. `files` reads the bytes of files that messages name, and
+    `end` gives the event that ends the turn well; `calls` keeps what is sent to the provider, `embeddings` what is
+    sent to an embedding endpoint after a step. `files` reads the bytes of files that messages name, and
     `answer` waits for the answer to a question of a tool. The next model call must call one of `must_call`.
     """
 
@@ -72,7 +72,7 @@ class TurnRun:
     finders: Finders
     end: TurnEnd
     calls: CallRecorder
-    keep_calls: StoreCalls
+    embeddings: Callable[[int], HeldCalls]
     verdict: Callable[[SessionState, ItemRef], Verdict]
     append: AppendToTurn
     files: Callable[[Sequence[BlobHash]], Awaitable[Mapping[BlobHash, str]]]
@@ -276,9 +276,7 @@ class _Ran:
 async def _run_tool(turn: TurnRun, state: SessionState, open_turn: OpenTurn, run_tool: RunTool) -> _Ran:
     started = monotonic()
     found = FinderAnswer(text="")
-    embeddings = HeldCalls(
-        turn=turn.number, step=len(open_turn.steps), prices=turn.finders.prices, keep=turn.keep_calls
-    )
+    embeddings = turn.embeddings(len(open_turn.steps))
     if run_tool.ref in FINDER_REFS:
         with recording(embeddings):
             found = await turn.finders.answer(

@@ -20,7 +20,7 @@ from windowpane import telemetry
 from windowpane.agents.base import Agent, Agents
 from windowpane.bus.feed import Feed
 from windowpane.calls.last_bodies import LastBodies
-from windowpane.calls.recorder import CallRecorder, HeldCalls, recording
+from windowpane.calls.recorder import CallRecorder, recording
 from windowpane.context.calls import ModelPrice, SmallerWindow
 from windowpane.context.events import (
     CancelRequested,
@@ -284,10 +284,9 @@ class Runner:
 
     async def _prepare(self, task: TurnTask) -> None:
         """Have what lies behind ready for the next turn. The calls that this takes belong to this one."""
-        keep = partial(self._requests.keep_calls, task.state.id, task.state.seq)
         prices: Mapping[str, ModelPrice] = task.agent.settings.prices if task.agent else {}
         step = task.calls.step if task.calls else 0
-        with recording(HeldCalls(turn=task.turn, step=step, prices=prices, keep=keep)):
+        with recording(self._requests.embeddings(task.state, task.turn, prices, step)):
             await self._memory.prepare(task.state)
 
     async def _run_watched(self, task: TurnTask) -> None:
@@ -383,7 +382,7 @@ class Runner:
             toolbox=toolbox,
             max_model_calls=max_model_calls(agent, task.state),
             calls=task.calls,
-            keep_calls=partial(self._requests.keep_calls, task.state.id, task.state.seq),
+            embeddings=partial(self._requests.embeddings, task.state, task.turn, agent.settings.prices),
             verdict=self.verdict_with(agent, toolbox),
             append=partial(self._append, task),
             files=partial(self._requests.files, task.state.id),

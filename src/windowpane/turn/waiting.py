@@ -1,17 +1,121 @@
-"""What an open turn waits for: decisions about tool calls, answers to tools, and results of the caller's tools."""
+"""What an open turn waits for: decisions about tool calls, answers to tools, and results of the caller's tools.
 
-from collections.abc import Mapping, Sequence
+A turn that waits is in the store alone, and any worker lets it go on. What it waited for is stored under the session's
+lease, with its fence, so that of several callers one alone decides.
+"""
+
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 from jsonschema import validate
 from jsonschema.exceptions import ValidationError
-from jsonschema.validators import Draft202012Validator
+from jsonschema.validators import Draft202012Validator, create  # pyright: ignore[reportUnknownVariableType]
 
-from windowpane.context.events import ApprovalDecided, QuestionAnswered
-from windowpane.context.ids import Actor
+from windowpane.context.events import ApprovalDecided, Event, QuestionAnswered, ToolReturned
+from windowpane.context.ids import Actor, BlobHash, SessionId
+from windowpane.context.items import Tool
 from windowpane.context.messages import AnswerAction, Decision, ToolQuestion, ToolResult
-from windowpane.context.session import SessionState
+from windowpane.context.request import ReplyOptions
+from windowpane.context.session import SessionState, check_answerable, open_turn
 from windowpane.errors import InvalidInputError, NoQuestionError, NoResultAwaitedError, NothingToApproveError
+from windowpane.stores.base import Lease
+from windowpane.stores.sessions import Sessions
+from windowpane.turn.admission import Admission
+from windowpane.turn.begin import setting_events
+from windowpane.turn.costs import Costs
+from windowpane.turn.lease import Leases
+from windowpane.turn.requests import TurnRequests
+from windowpane.turn.run import fitted
+from windowpane.turn.runner import Runner
+
+CHECKED = (
+    *("type", "properties", "required", "enum", "const", "minLength", "maxLength", "minimum", "maximum"),
+    *("exclusiveMinimum", "exclusiveMaximum", "items", "minItems", "maxItems", "anyOf", "oneOf"),
+)
+"""What is checked of a filled-in form: the keywords of MCP's forms, and the other bounds of numbers.
+
+The schema is a tool server's. A `pattern` may take for ever to match, and a `$ref` may name an address to fetch: they
+are left to the server, which checks what it is given."""
+
+_Form = create(
+    meta_schema=Draft202012Validator.META_SCHEMA,
+    validators={keyword: Draft202012Validator.VALIDATORS[keyword] for keyword in CHECKED},
+    type_checker=Draft202012Validator.TYPE_CHECKER,
+)
+
+
+class WaitingTurns:
+    """Lets turns go on with what they waited for."""
+
+    def __init__(
+        self,
+        sessions: Sessions,
+        leases: Leases,
+        requests: TurnRequests,
+        costs: Costs,
+        runner: Runner,
+        admission: Admission,
+    ) -> None:
+        self._sessions, self._leases = sessions, leases
+        self._requests, self._costs = requests, costs
+        self._runner, self._admission = runner, admission
+
+    async def decide(self, session_id: SessionId, decisions: Mapping[str, Decision], actor: Actor) -> int:
+        """Store decisions about waiting calls and let the turn run; return its number. `Engine.approve()` says more."""
+        async with self._taken(session_id) as lease:
+            changed = await self._sessions.change(
+                session_id, lambda state: [decision(state, decisions, actor)], fence=lease.fence
+            )
+            return self._runner.launch(changed.state, lease, changed.recorded)
+
+    async def give_results(
+        self,
+        session_id: SessionId,
+        results: Sequence[ToolResult],
+        blobs: Mapping[BlobHash, str],
+        settings: Mapping[str, Any],
+        *,
+        brought: Sequence[Tool],
+        reply_options: ReplyOptions | None,
+    ) -> int:
+        """Store results and let the turn run; return its number. `Engine.answer_calls()` says more."""
+        async with self._taken(session_id) as lease:
+            state = await self._sessions.state(session_id)
+            check_answerable(state)
+            check_results(state, results)
+            request = await self._requests.read(state)
+            if request is None:
+                await self._costs.check(state.owner)
+
+            def given(now: SessionState) -> list[Event]:
+                check_results(now, results)
+                turn = open_turn(now)
+                fits = [
+                    replace(result, content=fitted(request, turn, result.content, result.attachments))
+                    if request
+                    else result
+                    for result in results
+                ]
+                returned = (ToolReturned(turn=turn.turn, result=result) for result in fits)
+                return [*setting_events(now, settings), *returned]
+
+            changed = await self._sessions.change(session_id, given, blobs=blobs or None, fence=lease.fence)
+            return self._runner.launch(
+                changed.state, lease, changed.recorded, brought=brought, reply_options=reply_options
+            )
+
+    @asynccontextmanager
+    async def _taken(self, session_id: SessionId) -> AsyncGenerator[Lease]:
+        """Hold the session and one of its owner's places. The session is given back if the turn does not run then."""
+        with self._admission.beginning((await self._sessions.state(session_id)).owner, goes_on=True):
+            lease = await self._leases.take(session_id)
+            try:
+                yield lease
+            except BaseException:
+                await self._leases.release(session_id, lease)
+                raise
 
 
 def decision(state: SessionState, decisions: Mapping[str, Decision], actor: Actor) -> ApprovalDecided:
@@ -58,7 +162,7 @@ def answer(
 def _filled(question: ToolQuestion, content: Mapping[str, Any] | None) -> dict[str, Any]:
     filled = dict(content or {})
     try:
-        validate(filled, question.schema, cls=Draft202012Validator)
+        validate(filled, question.schema, cls=_Form)
     except ValidationError as error:
         where = ".".join(map(str, error.absolute_path))
         raise InvalidInputError(f"{where or 'the form'}: {error.message}") from None

@@ -21,7 +21,7 @@ from windowpane.context.events import SessionCreated
 from windowpane.context.ids import BlobHash, SessionId, keyed_session_id, new_session_id
 from windowpane.context.messages import Usage
 from windowpane.errors import SequenceConflictError, SessionNotFoundError
-from windowpane.sessions.past_calls import PastCalls
+from windowpane.sessions.calls.past import PastCalls
 from windowpane.sessions.past_requests import PastRequests
 from windowpane.stores.base import Lease
 from windowpane.stores.sessions import Sessions

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import httpx2
 
 from windowpane.errors import InvalidSettingError
+from windowpane.text.redact import shown_address
 
 PROVIDERS: Mapping[str, str] = {
     "anthropic": "https://api.anthropic.com",
@@ -66,6 +67,8 @@ def _checked(name: str, url: str) -> httpx2.URL:
         found = httpx2.URL("")
     if found.scheme not in ("http", "https") or not found.host or found.query or found.userinfo:
         raise InvalidSettingError(
-            "xray_upstreams", f"{name}: {url!r} is no address; write one like https://gateway.example/llm"
+            "xray_upstreams",
+            f"{name}: {shown_address(url)!r} is no address for it; write one like https://gateway.example/llm, "
+            "without a user, a password or a query",
         )
     return found

@@ -24,6 +24,7 @@ from mcp_types import (
     CreateMessageRequestParams,
     CreateMessageResult,
     ElicitRequest,
+    ElicitRequestFormParams,
     ElicitRequestURLParams,
     ElicitResult,
     EmbeddedResource,
@@ -172,7 +173,8 @@ async def sum_up(text: str, said: Annotated[CreateMessageResult, Resolve(ask_mod
     return f"{said.model} said: {said.content.text if isinstance(said.content, TextContent) else ''}"
 
 
-SIGN_IN, SAMPLE = "sign-in", "sample"
+SIGN_IN, SAMPLE, NAME = "sign-in", "sample", "name"
+NAMED = {"type": "string", "maxLength": 20, "pattern": "^(a+)+$", "$ref": "#/$defs/none"}
 NEWEST = "2026-07-28"
 signed_in: list[str] = []
 
@@ -192,6 +194,17 @@ async def sign_in(address: str, ctx: Context, by_error: bool = True) -> str | In
         signed_in.append(address)
         raise UrlElicitationRequiredError([wanted])
     return "accept"
+
+
+@server.tool()
+async def call_it(ctx: Context) -> str | InputRequiredResult:
+    """Ask the user for a name, by a form with more in it than the protocol has for forms; the newer protocol."""
+    answered = (ctx.input_responses or {}).get(NAME)
+    if isinstance(answered, ElicitResult):
+        return f"called {(answered.content or {}).get(NAME)}"
+    wanted = {"type": "object", "properties": {NAME: NAMED}, "required": [NAME]}
+    params = ElicitRequestFormParams(message="Which name?", requested_schema=wanted)
+    return InputRequiredResult(input_requests={NAME: ElicitRequest(params=params)})
 
 
 @server.tool()

@@ -1980,7 +1980,7 @@ export type OpenedFile = {
 
 /** The program that a recorded session belongs to. `conversation` is the program's own id for it, empty where the program gave none. `parent` is the session whose agent began this one, such as that of a subagent. Of an imported session `source` says what it was read from, and `not_told` what that source did not tell when the session began. */
 export type Origin = {
-  kind: "xray" | "import"
+  kind: "xray" | "import" | "server"
   program: string
   version: string
   conversation: string
@@ -1999,6 +1999,13 @@ export type OutputConfig = {
 export type OutputForm = {
   type: "json_schema"
   schema: Record<string, JsonValue>
+}
+
+/** An owner's calls of one day that belong to no session, as `session` keeps them; None: there were none. */
+export type OutsideCallList = {
+  day: string
+  session: string | null
+  calls: CallList
 }
 
 /** A reference that one session made from a file. `blob` names its definition, `characters` is how long it is. */
@@ -3912,6 +3919,12 @@ export interface Operations {
     body: undefined
     answer: undefined
   }
+  read_outside_calls: {
+    path: Record<string, never>
+    query: { day?: string | null }
+    body: undefined
+    answer: OutsideCallList
+  }
   read_costs: {
     path: Record<string, never>
     query: Record<string, never>
@@ -4436,7 +4449,7 @@ export interface Operations {
   }
   list_items: {
     path: { conversation_id: string }
-    query: { limit?: number; order?: "asc" | "desc" }
+    query: { limit?: number; order?: "asc" | "desc"; after?: string | null }
     body: undefined
     answer: ConversationItems
   }
@@ -4445,6 +4458,12 @@ export interface Operations {
     query: Record<string, never>
     body: NewItems
     answer: ConversationItems
+  }
+  read_item: {
+    path: { conversation_id: string; item_id: string }
+    query: Record<string, never>
+    body: undefined
+    answer: Record<string, unknown>
   }
   create_embeddings: {
     path: Record<string, never>
@@ -4543,6 +4562,7 @@ export const OPERATIONS = {
   tune_agent: ["POST", "/api/agents/{agent}/tuning"],
   read_analytics: ["GET", "/api/analytics"],
   export_analytics: ["GET", "/api/analytics/{listed}.csv"],
+  read_outside_calls: ["GET", "/api/calls"],
   read_costs: ["GET", "/api/costs"],
   list_roots: ["GET", "/api/files"],
   share_folder: ["POST", "/api/files"],
@@ -4632,6 +4652,7 @@ export const OPERATIONS = {
   update_conversation: ["POST", "/v1/conversations/{conversation_id}"],
   list_items: ["GET", "/v1/conversations/{conversation_id}/items"],
   create_items: ["POST", "/v1/conversations/{conversation_id}/items"],
+  read_item: ["GET", "/v1/conversations/{conversation_id}/items/{item_id}"],
   create_embeddings: ["POST", "/v1/embeddings"],
   list_models: ["GET", "/v1/models"],
   read_model: ["GET", "/v1/models/{model}"],

@@ -30,6 +30,7 @@ from windowpane.errors import (
     MissingCorePromptError,
     ModelError,
     StoreError,
+    UnreadableAgentError,
     WindowpaneError,
 )
 from windowpane.insight.analytics.store import AnalyticsStore
@@ -37,9 +38,10 @@ from windowpane.memory.window import window_of
 from windowpane.models.base import ECHO
 from windowpane.models.setup.environment import OLLAMA_URL, SETUPS
 from windowpane.request.prompt.sections import build_prompt
-from windowpane.settings import Settings, without_password
+from windowpane.settings import Settings
 from windowpane.stores.base import Store
 from windowpane.stores.detect import refuse_sealed
+from windowpane.text.redact import shown_address, without_password
 from windowpane.tools.base import ServerStatus
 from windowpane.wiring import encryption_keys, open_blobs, open_bus, open_embedder, open_engine, open_store
 
@@ -182,6 +184,9 @@ def _agent(agent: Agent) -> Iterator[Finding]:
         build_prompt(agent, SessionSettings(), now=datetime.now(UTC))
     except MissingCorePromptError as error:
         yield Finding(subject, "broken", str(error), f"write {error.path}")
+    except UnreadableAgentError:
+        # It is among the problems.
+        pass
     for problem in agent.problems:
         if problem.file == CORE and agent.prompts.core is None and problem.line is None:
             continue
@@ -206,7 +211,7 @@ async def _model(engine: Engine, agent: Agent, *, ask: bool) -> Finding:
         if not ask:
             tokens, source = window_of(agent, engine.models.window_tokens(name))
             size = f"a window of {tokens:,} tokens ({source})"
-            reached = f", {url} answers" if url else ""
+            reached = f", {shown_address(url)} answers" if url else ""
             return Finding(subject, "good", f"set up, with {size}{reached}; --ask sends it a message")
         settings = CallSettings(model=name, max_output_tokens=agent.settings.max_output_tokens)
         heard = await ask_for_code_words(model, settings)
@@ -267,7 +272,7 @@ async def _unreachable(url: str) -> str:
         async with httpx2.AsyncClient(timeout=REACH_S) as client:
             await client.get(url)
     except (httpx2.HTTPError, httpx2.InvalidURL) as error:
-        return f"no answer from {url}: {str(error) or type(error).__name__}"
+        return f"no answer from {shown_address(url)}: {str(error) or type(error).__name__}"
     return ""
 
 

@@ -6,6 +6,7 @@ provider's own count of tokens is compared with ours for the same reason.
 
 import random
 from collections.abc import Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
 
 from windowpane.context.items import Tool
@@ -90,9 +91,10 @@ async def _asked(
     model: ChatModel, messages: Sequence[RequestMessage], tools: Sequence[OfferedTool], settings: CallSettings
 ) -> Step | None:
     found: Step | None = None
-    async for event in model.stream(messages, tools, settings):
-        if isinstance(event, ModelStep):
-            found = event.step
+    async with aclosing(model.stream(messages, tools, settings)) as events:
+        async for event in events:
+            if isinstance(event, ModelStep):
+                found = event.step
     return found
 
 

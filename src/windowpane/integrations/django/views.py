@@ -6,7 +6,7 @@ a form or as JSON. Django's own protection against forged requests is in force f
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from functools import wraps
+from functools import partial, wraps
 from typing import Any, cast
 
 from django.http import HttpRequest, JsonResponse, StreamingHttpResponse
@@ -25,6 +25,7 @@ from windowpane.errors import (
     ModelError,
     NotFoundError,
     StoreUnavailableError,
+    TooManyTurnsError,
     WindowpaneError,
     WorkerFullError,
 )
@@ -40,6 +41,7 @@ STATUSES: tuple[tuple[type[WindowpaneError], int], ...] = (
     (FetchRefusedError, 400),
     (NotFoundError, 404),
     (WorkerFullError, 429),
+    (TooManyTurnsError, 429),
     (ConflictError, 409),
     (StoreUnavailableError, 503),
     (ModelError, 502),
@@ -74,7 +76,7 @@ def _answering(view: View) -> View:
 
 def _headers(error: WindowpaneError) -> dict[str, str]:
     """Return what tells a client when to try again."""
-    if isinstance(error, WorkerFullError):
+    if isinstance(error, WorkerFullError | TooManyTurnsError):
         return {"Retry-After": str(error.retry_after_s)}
     return {"Retry-After": STORE_RETRY_S} if isinstance(error, StoreUnavailableError) else {}
 
@@ -204,7 +206,7 @@ def _asked(request: HttpRequest, mode: ContextMode) -> tuple[ContextManager, str
     given = _given(request)
     manager, session = _session(request, given)
     question = _needed(given, "question")
-    manager.running.ask(_check_admission)
+    manager.running.ask(partial(_check_admission, owner_of(request)))
     manager.update_metadata(
         session,
         mode=mode,
@@ -216,9 +218,9 @@ def _asked(request: HttpRequest, mode: ContextMode) -> tuple[ContextManager, str
     return manager, session, manager.running.follow(lambda engine: engine.turn(found, question, wait_s=30))
 
 
-async def _check_admission(engine: Engine) -> None:
+async def _check_admission(owner: str, engine: Engine) -> None:
     """Refuse a question to a process that is full before its session is made or changed."""
-    engine.admission.check()
+    engine.admission.check(owner)
 
 
 def _session(request: HttpRequest, given: Mapping[str, Any]) -> tuple[ContextManager, str]:

@@ -8,6 +8,7 @@ from windowpane.api.models import KeySource, Lacking, ProviderView
 from windowpane.errors import InvalidInputError
 from windowpane.models.setup.environment import OLLAMA_URL, SETUPS, Setup
 from windowpane.models.setup.keys import KeptKeys
+from windowpane.text.redact import shown_address
 
 SPELLINGS = ("openai-chat", "openai-responses")
 """Names of providers that say how to speak to one that has another name."""
@@ -34,7 +35,7 @@ class Providers:
             advice=advice,
             key_variable=variable,
             key_source=source,
-            url=_shown(self.url(name)),
+            url=shown_address(self.url(name)),
             models=models,
         )
 
@@ -53,7 +54,8 @@ class Providers:
         if name != "ollama":
             return url
         # Ollama's own tools are given its address without the path of its OpenAI-compatible interface.
-        return f"{url.rstrip('/')}/v1" if url and not urlsplit(url).path.strip("/") else url or OLLAMA_URL
+        address = urlsplit(url)
+        return address._replace(path="/v1").geturl() if url and not address.path.strip("/") else url or OLLAMA_URL
 
     def lacking(self, name: str) -> tuple[Lacking | None, str]:
         """Return what a provider needs before it can be used, and what to do; None when it can."""
@@ -100,9 +102,3 @@ def _own_variable(name: str) -> str:
     if name not in SETUPS:
         raise InvalidInputError(f"no provider {name!r} takes a key; available: {', '.join(SETUPS)}")
     return SETUPS[name].key_variables[0]
-
-
-def _shown(url: str) -> str:
-    """Return an address without what could be a password in it."""
-    parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}" if url else ""

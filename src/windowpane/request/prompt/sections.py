@@ -13,7 +13,7 @@ from datetime import datetime
 from windowpane.agents.base import Agent, Prompts
 from windowpane.context.request import PartKind
 from windowpane.context.session import Mode, SessionSettings
-from windowpane.errors import MissingCorePromptError
+from windowpane.errors import MissingCorePromptError, UnreadableAgentError
 from windowpane.request.prompt.clock import time_context
 from windowpane.request.prompt.sites import host_of, match_site, shown_url
 from windowpane.request.resume import WORKING_CONTEXT_TEXT
@@ -61,6 +61,7 @@ def build_prompt(
 
     Raises:
         MissingCorePromptError: the agent has no core prompt.
+        UnreadableAgentError: its `agent.yaml` cannot be read.
     """
     return tuple(_sections(agent, settings, now, working_context and agent.settings.working_context, web))
 
@@ -70,6 +71,8 @@ def _sections(
 ) -> Iterator[Section]:
     if agent.prompts.core is None or not agent.prompts.core.strip():
         raise MissingCorePromptError(agent.name, f"{agent.folder}/prompts/core.md")
+    if (why := agent.unreadable) is not None:
+        raise UnreadableAgentError(agent.name, why.file, why.line, why.reason)
     yield Section("core", "core", agent.prompts.core)
     mode = settings.mode or agent.settings.mode
     if text := MODE_TEXTS.get(mode):

@@ -1,7 +1,8 @@
 """An embedder that remembers the texts it was given last.
 
 A message is measured twice in one turn, against items and against the session's past, and its vector is the same both
-times. Texts are remembered by hash and in memory alone.
+times. A long answer is embedded after its turn, and the next message is compared with it. Texts are remembered by hash
+and in memory alone.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,7 +12,8 @@ import numpy as np
 from windowpane.search.embedding.base import Embedder, Vectors
 from windowpane.search.embedding.vectors import Key, vector_key
 
-KEPT_TEXTS = 256
+KEPT_TEXTS = 2_048
+"""Those of a few hundred sessions that take turns; each takes some 2 kB."""
 
 
 class CachedEmbedder:

@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 FLOAT = 1
-INT32 = 6
 INT64 = 7
 """Types of elements, as `TensorProto.DataType` numbers them."""
 

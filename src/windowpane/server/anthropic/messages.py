@@ -6,6 +6,7 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Annotated, Any
 
+import anyio.to_thread
 from fastapi import APIRouter
 from starlette.responses import JSONResponse, Response
 
@@ -70,7 +71,8 @@ async def create_message(
     agent's own; a call of one ends the answer with the reason `tool_use`, and the turn goes on when its result is sent.
     """
     engine = pane.engine
-    turn = await answering(pane, caller.owner, once, asked(body, session, key))
+    wanted = await anyio.to_thread.run_sync(asked, body, session, key)
+    turn = await answering(pane, caller.owner, once, wanted)
     first, answer = await first_of(hear(engine, turn))
     if isinstance(first, Failure):
         return response_of(first, turn.headers)
@@ -105,7 +107,7 @@ async def count_message_tokens(
     pane: Chatting, caller: Asking, body: Annotated[CountRequest, asking.Storable], session: asking.SessionHeader = None
 ) -> TokenCount:
     """Return what the whole request would take by our count: prompt, items and tools of the agent included."""
-    wanted, engine = asked(body, session, None), pane.engine
+    wanted, engine = await anyio.to_thread.run_sync(asked, body, session, None), pane.engine
     state, made = await session_for(pane, caller.owner, wanted)
     try:
         request = await engine.preview(state.id, wanted.said[-1].text or "-", wanted.said[-1].files)
@@ -129,7 +131,7 @@ class _Shape:
     def whole(self, text: str, end: End) -> dict[str, Any]:
         """Return the answer in one piece."""
         content = [{"type": "text", "text": text}] if text else []
-        content += [self.call(call, json.loads(call.arguments or "{}")) for call in end.calls]
+        content += [self.call(call, json.loads(_object(call.arguments))) for call in end.calls]
         return self.begun() | {"content": content, **self.reason(end), "usage": _usage(end.usage)}
 
     def begun(self) -> dict[str, Any]:
@@ -191,12 +193,21 @@ async def _stream(answer: AsyncGenerator[Heard], shape: _Shape) -> AsyncGenerato
 
 
 def _called(shape: _Shape, call: ToolCall, index: int) -> list[bytes]:
-    delta = {"type": "input_json_delta", "partial_json": call.arguments}
+    delta = {"type": "input_json_delta", "partial_json": _object(call.arguments)}
     return [
         _opening(index, shape.call(call, {})),
         _event("content_block_delta", index=index, delta=delta),
         _event("content_block_stop", index=index),
     ]
+
+
+def _object(arguments: str) -> str:
+    """Return arguments as the JSON object that clients rely on. What is none comes in one, as Anthropic advises."""
+    try:
+        whole = isinstance(json.loads(arguments or "{}"), dict)
+    except (ValueError, RecursionError):
+        whole = False
+    return (arguments or "{}") if whole else json.dumps({"INVALID_JSON": arguments}, ensure_ascii=False)
 
 
 def _usage(usage: Usage) -> dict[str, int]:

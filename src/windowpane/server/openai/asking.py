@@ -69,7 +69,8 @@ Schema = Annotated[dict[str, JsonValue], AfterValidator(_schema)]
 ToolChoice = Annotated[
     JsonValue,
     Field(
-        description="`auto`, `none`, `required`, or one function, by its name. It is about the functions in `tools`."
+        description="`auto`, `none`, `required`, `allowed_tools`, or one function, by its name. It is about the "
+        "functions in `tools`."
     ),
 ]
 
@@ -196,7 +197,14 @@ def offered(tools: Sequence[Tool], tool_choice: JsonValue) -> tuple[Tool, ...]:
     names = [tool.name for tool in tools]
     if twice := next((name for name, times in Counter(names).items() if times > 1), None):
         raise UnsupportedError("tools", f"Two tools are named {twice!r}.", "invalid_value")
-    return () if tool_choice == "none" else tuple(tools)
+    match tool_choice:
+        case "none":
+            return ()
+        case {"type": "allowed_tools"}:
+            allowed = _allowed(tool_choice)[1]
+            return tuple(tool for tool in tools if tool.name in allowed)
+        case _:
+            return tuple(tools)
 
 
 def forced(tools: Sequence[Tool], tool_choice: JsonValue) -> tuple[ItemRef, ...]:
@@ -211,14 +219,33 @@ def forced(tools: Sequence[Tool], tool_choice: JsonValue) -> tuple[ItemRef, ...]
             return ()
         case "required":
             wanted = names
+        case {"type": "allowed_tools"}:
+            mode, wanted = _allowed(tool_choice)
+            if mode == "auto" and set(wanted) <= set(names):
+                return ()
         case {"type": "function", "function": {"name": str(name)}} | {"type": "function", "name": str(name)}:
             wanted = [name]
         case _:
-            why = "Use 'none', 'auto', 'required', or the name of one function."
+            why = "Use 'none', 'auto', 'required', 'allowed_tools', or the name of one function."
             raise UnsupportedError("tool_choice", why)
     if not wanted or not set(wanted) <= set(names):
         raise UnsupportedError("tool_choice", "It must be a function that is in 'tools'.", "invalid_value")
     return tuple(tool_ref(CLIENT_SERVER, name) for name in wanted)
+
+
+def _allowed(tool_choice: Mapping[str, JsonValue]) -> tuple[str, list[str]]:
+    """Return whether one of the allowed functions must be called (`required`) or may be (`auto`), and their names."""
+    # Chat puts them one level deeper than responses, and a function's name too.
+    said = tool_choice.get("allowed_tools", tool_choice)
+    match said:
+        case {"mode": "auto" | "required" as mode, "tools": [*tools]}:
+            functions = [tool.get("function", tool) if isinstance(tool, dict) else None for tool in tools]
+            names = [function.get("name") if isinstance(function, dict) else None for function in functions]
+            if all(isinstance(name, str) for name in names):
+                return mode, [str(name) for name in names]
+        case _:
+            pass
+    raise UnsupportedError("tool_choice", "Name the allowed functions, with the mode 'auto' or 'required'.")
 
 
 def form_of(kind: FormKind, described: NamedSchema | None, where: str) -> ResponseFormat | None:

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from time import time
 from typing import Annotated, Any, Literal
 
+import anyio.to_thread
 from fastapi import APIRouter, Response
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
@@ -217,7 +218,8 @@ async def create_chat_completion(
     to the model's provider and stand in the record.
     """
     engine = pane.engine
-    turn = await answering(pane, caller.owner, once, _asked(body, session, key))
+    asked = await anyio.to_thread.run_sync(_asked, body, session, key)
+    turn = await answering(pane, caller.owner, once, asked)
     shape = _Shape(turn, body)
     if body.stream:
         first, answer = await first_of(hear(engine, turn))
@@ -238,7 +240,7 @@ async def create_chat_completion(
 
 
 def _asked(body: ChatRequest, session: str | None, key: str | None) -> ClientRequest:
-    asking.refuse(body.model_dump(), ALLOWED)
+    asking.refuse(body.model_dump(include=set(ALLOWED)), ALLOWED)
     system = asking.joined(_text(m, i) for i, m in enumerate(body.messages) if m.role in ("system", "developer"))
     limit = body.max_completion_tokens or body.max_tokens
     settings = {"temperature": body.temperature, "top_p": body.top_p, "max_output_tokens": limit}

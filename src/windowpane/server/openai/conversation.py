@@ -145,7 +145,7 @@ async def _answering(pane: LocalPane, owner: str, once: Once, asked: ClientReque
     engine = pane.engine
     if asked.said[-1].role != "tool" and not (asked.session and asked.key):
         # Before a session is made or its settings are changed. With a key, a turn that runs already may be joined.
-        engine.admission.check()
+        engine.admission.check(owner)
     asked = await _checked(engine, asked)
     if asked.session is not None:
         state = await session_named(pane, owner, asked.agent, asked.session)

@@ -7,8 +7,9 @@ from fastapi import APIRouter
 from pydantic import ConfigDict, Field, JsonValue
 
 from windowpane.context.events import MessageAdded
-from windowpane.context.messages import AssistantMessage, Message, UserMessage
+from windowpane.context.messages import AssistantMessage, UserMessage
 from windowpane.context.session import SessionState
+from windowpane.errors import NotFoundError
 from windowpane.local.pane import LocalPane
 from windowpane.server.dependencies import Asking, Chatting, Reading
 from windowpane.server.openai import asking
@@ -117,10 +118,25 @@ async def list_items(
     conversation_id: str,
     limit: Annotated[int, Field(ge=1, le=100)] = 20,
     order: Literal["asc", "desc"] = "desc",
+    after: Annotated[str | None, Field(description="The last item of the page before.")] = None,
 ) -> ConversationItems:
-    """Return the latest messages, newest first unless `order` says otherwise."""
-    state = await _state(pane, conversation_id)
-    return _listed(await pane.engine.conversations.messages(state.id, limit=limit), newest_first=order == "desc")
+    """Return messages, newest first unless `order` says otherwise."""
+    items = await _items(pane, conversation_id)
+    if order == "desc":
+        items.reverse()
+    if after is not None:
+        items = items[items.index(_found(items, after)) + 1 :]
+    return _listed(items[:limit], has_more=len(items) > limit)
+
+
+@router.get(
+    "/conversations/{conversation_id}/items/{item_id}",
+    summary="Read a message of a conversation",
+    responses=failures(404),
+)
+async def read_item(pane: Reading, conversation_id: str, item_id: str) -> dict[str, Any]:
+    """Return one message."""
+    return _found(await _items(pane, conversation_id), item_id)
 
 
 @router.post(
@@ -131,7 +147,7 @@ async def create_items(pane: Chatting, conversation_id: str, body: NewItems) -> 
     state = await _state(pane, conversation_id)
     added = _messages(body.items)
     await pane.engine.conversations.add_all(state.id, added)
-    return _listed(await pane.engine.conversations.messages(state.id, limit=len(added)), newest_first=False)
+    return _listed((await _items(pane, conversation_id))[-len(added) :], has_more=False)
 
 
 async def _state(pane: LocalPane, conversation_id: str) -> SessionState:
@@ -154,11 +170,23 @@ def _messages(items: list[Item]) -> list[MessageAdded]:
     ]
 
 
-def _listed(messages: list[Message], *, newest_first: bool) -> ConversationItems:
-    said = [message for message in messages if isinstance(message, UserMessage | AssistantMessage)]
-    data = tuple(map(_item, reversed(said) if newest_first else said))
-    ends = (data[0]["id"], data[-1]["id"]) if data else (None, None)
-    return ConversationItems(data=data, first_id=ends[0], last_id=ends[1])
+async def _items(pane: LocalPane, conversation_id: str) -> list[dict[str, Any]]:
+    """Return every message of a conversation, oldest first."""
+    state = await _state(pane, conversation_id)
+    messages = await pane.engine.conversations.messages(state.id, limit=state.seq + 1)
+    return [_item(message) for message in messages if isinstance(message, UserMessage | AssistantMessage)]
+
+
+def _found(items: list[dict[str, Any]], item_id: str) -> dict[str, Any]:
+    found = next((item for item in items if item["id"] == item_id), None)
+    if found is None:
+        raise NotFoundError(f"Item with id '{item_id}' not found.")
+    return found
+
+
+def _listed(items: list[dict[str, Any]], *, has_more: bool) -> ConversationItems:
+    ends = (items[0]["id"], items[-1]["id"]) if items else (None, None)
+    return ConversationItems(data=tuple(items), first_id=ends[0], last_id=ends[1], has_more=has_more)
 
 
 def _item(message: UserMessage | AssistantMessage) -> dict[str, Any]:

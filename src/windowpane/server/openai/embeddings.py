@@ -9,7 +9,7 @@ from pydantic import ConfigDict, Field
 from starlette.responses import JSONResponse, Response
 
 from windowpane.errors import EmbedderError
-from windowpane.server.dependencies import Chatting
+from windowpane.server.dependencies import Asking, Chatting
 from windowpane.server.openai.errors import OpenAIRoute, UnsupportedError, failures
 from windowpane.server.parameters import RequestBody
 from windowpane.text.tokens import count
@@ -62,13 +62,14 @@ SHAPE = {
         200: {"description": "One vector for each text.", "content": {"application/json": {"schema": SHAPE}}},
     },
 )
-async def create_embeddings(pane: Chatting, body: EmbeddingRequest) -> Response:
+async def create_embeddings(pane: Chatting, caller: Asking, body: EmbeddingRequest) -> Response:
     """Return a vector of length 1 for each text. Tokens are read in OpenAI's vocabulary `cl100k_base`."""
     embedder = pane.engine.embedder
     if embedder is None:
         raise EmbedderError("this server has no embedding model")
     texts = await anyio.to_thread.run_sync(_texts, body)
-    vectors = await embedder.embed(texts)
+    async with pane.engine.outside.recorder_for(caller.owner).apart():
+        vectors = await embedder.embed(texts)
     size = vectors.shape[1]
     if body.dimensions not in (None, size):
         raise UnsupportedError("dimensions", f"{embedder.model} has {size} dimensions; ask for that many or for none.")

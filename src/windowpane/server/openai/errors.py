@@ -19,7 +19,7 @@ from windowpane.context.events import TurnError
 from windowpane.errors import WindowpaneError
 from windowpane.server.problems import headers_of, status_of
 
-OPENAI_PATHS = r"/v1/|.*/(chat/completions|responses|embeddings)$"
+OPENAI_PATHS = r"/v1(/|$)|.*/(chat/completions|responses|embeddings)$"
 """Where OpenAI's clients send requests to, also those that were given a base URL that is not theirs."""
 
 WORTH_ANOTHER_TRY = frozenset(
@@ -32,6 +32,7 @@ WORTH_ANOTHER_TRY = frozenset(
         "store_unavailable",
         "too_many_requests",
         "worker_full",
+        "too_many_turns",
         "interrupted",
     }
 )
@@ -43,6 +44,7 @@ _CODES = {
     "model_rate_limited": "rate_limit_exceeded",
     "too_many_requests": "rate_limit_exceeded",
     "worker_full": "rate_limit_exceeded",
+    "too_many_turns": "rate_limit_exceeded",
     "cost_limit_reached": "insufficient_quota",
 }
 _OF_THE_MODEL = {"model_rate_limited": 429, "model_auth": 401, "model_rejected": 400, "request_too_long": 400}

@@ -12,6 +12,7 @@ from starlette.requests import HTTPConnection
 
 from windowpane.context.ids import unlisted
 from windowpane.engine import Engine
+from windowpane.sessions.calls.outside import SERVER
 from windowpane.stores.base import SessionRow
 
 KEPT = 500
@@ -52,7 +53,7 @@ async def _rows(engine: Engine, owner: str) -> list[SessionRow]:
     cursor: str | None = None
     while True:
         page = await engine.store.sessions(unlisted(owner), limit=_PAGE, cursor=cursor)
-        rows += page.rows
+        rows += [row for row in page.rows if row.agent != SERVER.agent]
         cursor = page.cursor
         if cursor is None:
             return rows

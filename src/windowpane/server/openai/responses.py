@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from time import time
 from typing import Annotated, Any, Literal, Protocol
 
+import anyio.to_thread
 from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 from starlette.responses import JSONResponse, Response
@@ -171,7 +172,7 @@ async def create_response(
 
 
 async def _asked(pane: LocalPane, body: ResponseRequest, session: str | None, key: str | None) -> ClientRequest:
-    asking.refuse(body.model_dump(exclude_none=True), ALLOWED)
+    asking.refuse(body.model_dump(include=set(ALLOWED)), ALLOWED)
     items = [Item(role="user", content=body.input)] if isinstance(body.input, str) else body.input
     system = [
         asking.text_of(item.content, f"input[{index}].content")
@@ -192,7 +193,7 @@ async def _asked(pane: LocalPane, body: ResponseRequest, session: str | None, ke
     form = body.text.format if body.text else None
     return ClientRequest(
         agent=body.model,
-        said=tuple(said for index, item in enumerate(items) if (said := _said(item, index)) is not None),
+        said=await anyio.to_thread.run_sync(_conversation, items),
         brought=asking.offered(given, body.tool_choice),
         reply_options=ReplyOptions(
             must_call=asking.forced(given, body.tool_choice),
@@ -206,6 +207,10 @@ async def _asked(pane: LocalPane, body: ResponseRequest, session: str | None, ke
         keep=bool(body.store),
         key=key,
     )
+
+
+def _conversation(items: Sequence[Item]) -> tuple[ClientMessage, ...]:
+    return tuple(said for index, item in enumerate(items) if (said := _said(item, index)) is not None)
 
 
 async def _session_after(pane: LocalPane, response_id: str) -> str:

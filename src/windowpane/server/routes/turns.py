@@ -223,7 +223,10 @@ async def preview(
     draft: Draft,
     texts: Annotated[bool, Query(description="False: only the context, without messages and tools.")] = True,
 ) -> Request:
-    """Return the messages, tools and context of a request, without storing anything or calling a model."""
+    """Return the messages, tools and context of a request. No model is called, and no message is stored.
+
+    Where the server has an embedding endpoint, the calls to it are recorded with the session.
+    """
     found = await pane.preview(session_id, draft.content, attachments=_files(draft.attachments))
     return found if texts else replace(found, messages=(), tools=())
 

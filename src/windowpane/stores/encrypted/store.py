@@ -76,7 +76,11 @@ class _SessionKeys:
 
 
 class EncryptedStore(Store):
-    """Another store, whose texts only those read who have the key."""
+    """Another store, whose texts only those read who have the key.
+
+    Every method of a store is written here, also where it only passes on: one that were inherited could pass on a text
+    that is not encrypted.
+    """
 
     encrypted = True
 
@@ -289,9 +293,9 @@ class EncryptedStore(Store):
         )
         await self.inner.put_vectors(session_id, sealed, as_of=as_of)
 
-    async def vectors(self, session_id: SessionId) -> dict[int, bytes]:
+    async def vectors(self, session_id: SessionId, seqs: Sequence[int] | None = None) -> dict[int, bytes]:
         """Return the vectors of messages that are kept; see `Store.vectors`. Damaged ones are made again."""
-        sealed = await self.inner.vectors(session_id)
+        sealed = await self.inner.vectors(session_id, seqs)
         key_ids = {body.partition(b".")[0].decode("ascii", "replace") for body in sealed.values()}
         try:
             keys = await self._data_keys(session_id, key_ids)

@@ -256,10 +256,12 @@ async def put_vectors(db: DriverConnection, session_id: SessionId, vectors: Mapp
     )
 
 
-async def vectors(db: DriverConnection, session_id: SessionId) -> dict[int, bytes]:
+async def vectors(db: DriverConnection, session_id: SessionId, seqs: Sequence[int] | None) -> dict[int, bytes]:
     """Return the vectors of messages that are kept."""
     found: list[tuple[int, bytes]] = await db.fetch(
-        "SELECT seq, body FROM windowpane.vector WHERE session = $1", name_in_sql(session_id)
+        "SELECT seq, body FROM windowpane.vector WHERE session = $1 AND ($2::bigint[] IS NULL OR seq = ANY($2))",
+        name_in_sql(session_id),
+        seqs,
     )
     return {seq: body for seq, body in found}  # noqa: C416 - rows are records
 

@@ -175,9 +175,9 @@ class PostgresStore(Store):
         """Keep the vectors of messages; see `Store.put_vectors`."""
         await self._run(lambda db: log.put_vectors(db, session_id, vectors, as_of), session_id)
 
-    async def vectors(self, session_id: SessionId) -> dict[int, bytes]:
+    async def vectors(self, session_id: SessionId, seqs: Sequence[int] | None = None) -> dict[int, bytes]:
         """Return the vectors of messages that are kept; see `Store.vectors`."""
-        return await self._run(lambda db: log.vectors(db, session_id), session_id)
+        return await self._run(lambda db: log.vectors(db, session_id, seqs), session_id)
 
     async def acquire(self, session_id: SessionId, holder: str, ttl_s: float) -> int | None:
         """Take or renew the session's one lease; see `Store.acquire`."""

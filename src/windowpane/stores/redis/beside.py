@@ -1,7 +1,7 @@
 """What stands beside a session's log: its lease, the latest snapshot, the words of an incomplete reply, and vectors."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from windowpane.context.ids import SessionId
 from windowpane.errors import SessionNotFoundError, StoreCorruptError
@@ -97,12 +97,16 @@ class BesideLog:
         words = [word for seq, body in vectors.items() for word in (b"%d" % seq, body)]
         await self.change(scripts.PUT_VECTORS, session_id, b"%d" % as_of, *words)
 
-    async def vectors(self, session_id: SessionId) -> dict[int, bytes]:
+    async def vectors(self, session_id: SessionId, seqs: Sequence[int] | None) -> dict[int, bytes]:
         """Return the vectors of messages that are kept."""
         check_name(session_id)
         row = self._keys.row(session_id)
-        (found,) = await self._nodes().run(row, (b"HGETALL", self._keys.snapshot(row)), reads=True)
-        return vectors_of(found)
+        place, names = self._keys.snapshot(row), [b"v%d" % seq for seq in seqs or ()]
+        if seqs is not None and not names:
+            return {}
+        command = (b"HMGET", place, *names) if names else (b"HGETALL", place)
+        (found,) = await self._nodes().run(row, command, reads=True)
+        return vectors_of(found, names)
 
 
 def _microseconds(seconds: float) -> bytes:

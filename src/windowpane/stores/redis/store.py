@@ -331,9 +331,9 @@ class RedisStore(Store):
         """Keep the vectors of messages; see `Store.put_vectors`."""
         await self._beside.put_vectors(session_id, vectors, as_of)
 
-    async def vectors(self, session_id: SessionId) -> dict[int, bytes]:
+    async def vectors(self, session_id: SessionId, seqs: Sequence[int] | None = None) -> dict[int, bytes]:
         """Return the vectors of messages that are kept; see `Store.vectors`."""
-        return await self._beside.vectors(session_id)
+        return await self._beside.vectors(session_id, seqs)
 
     async def acquire(self, session_id: SessionId, holder: str, ttl_s: float) -> int | None:
         """Take or renew the session's one lease, by the server's clock; see `Store.acquire`."""

@@ -1,5 +1,7 @@
 """Appends as the words that a script is given, and answers of the server as values."""
 
+from collections.abc import Sequence
+
 from windowpane.context.events import Recorded
 from windowpane.errors import StoreCorruptError
 from windowpane.stores.append import Append
@@ -56,10 +58,10 @@ def recorded(entries: Reply) -> list[Recorded]:
     return found
 
 
-def vectors_of(fields: Reply) -> dict[int, bytes]:
-    """Return the vectors of messages from what stands beside a snapshot."""
+def vectors_of(fields: Reply, names: Sequence[bytes]) -> dict[int, bytes]:
+    """Return the vectors of messages from what stands beside a snapshot: all of it, or what has these names."""
     words = fields if isinstance(fields, list) else []
-    pairs = zip(words[::2], words[1::2], strict=True)
+    pairs = zip(names or words[::2], words if names else words[1::2], strict=True)
     return {
         int(name[1:]): body
         for name, body in pairs

@@ -4,6 +4,7 @@ Functions that write run inside a transaction that others share (`writer.py`). E
 writes: when it raises one of our errors, it has changed nothing.
 """
 
+import json
 import sqlite3
 from collections.abc import Collection, Mapping, Sequence
 from datetime import date
@@ -256,13 +257,13 @@ def put_vectors(db: sqlite3.Connection, session_id: SessionId, vectors: Mapping[
         db.execute("REPLACE INTO vector VALUES (?, ?, ?)", (*place, texts.add_text(db, body)))
 
 
-def vectors(db: sqlite3.Connection, session_id: SessionId) -> dict[int, bytes]:
+def vectors(db: sqlite3.Connection, session_id: SessionId, seqs: Sequence[int] | None) -> dict[int, bytes]:
     """Return the vectors of messages that are kept."""
     found: list[tuple[int, bytes]] = db.execute(
         """SELECT vector.seq, text.body
            FROM session JOIN vector ON vector.session = session.pk JOIN text ON text.pk = vector.text
-           WHERE session.id = ?""",
-        (session_id,),
+           WHERE session.id = ?1 AND (?2 IS NULL OR vector.seq IN (SELECT value FROM json_each(?2)))""",
+        (session_id, None if seqs is None else json.dumps([*seqs])),
     ).fetchall()
     return dict(found)
 

@@ -142,7 +142,7 @@ class SQLiteWriter:
         finally:
             if self._db.in_transaction:
                 self._db.execute("ROLLBACK")
-        # Nobody is told that something is stored in a file that has gone meanwhile.
+        # No caller is told that something is stored in a file that has gone meanwhile.
         self.file.check()
         self.file.note_log()
         return outcomes

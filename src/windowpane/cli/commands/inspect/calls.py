@@ -1,12 +1,13 @@
 """`windowpane calls`: every call that was made for a session, also those for summaries."""
 
+from datetime import datetime
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from windowpane.cli.connect import on_pane
 from windowpane.cli.lookup import find_session
-from windowpane.cli.options import Json, SessionArgument, new_app
+from windowpane.cli.options import Json, new_app
 from windowpane.cli.terminal import Screen
 
 if TYPE_CHECKING:
@@ -19,23 +20,43 @@ app = new_app()
 @on_pane
 async def calls(
     pane: "Pane",
-    session: SessionArgument,
+    session: Annotated[
+        str | None,
+        typer.Argument(metavar="SESSION", help="Session id, its beginning, or `last`; none: calls of no session."),
+    ] = None,
     number: Annotated[
         int | None, typer.Argument(metavar="N", min=1, help="Show call N of the list as it was sent.")
+    ] = None,
+    day: Annotated[
+        datetime | None,
+        typer.Option(metavar="DAY", formats=["%Y-%m-%d"], help="Of which day the calls of no session are, in UTC."),
     ] = None,
     as_json: Json = False,
 ) -> None:
     """List the model calls of a session, also those for summaries, or show one.
 
+    Without a session, list your calls of a day that belong to none, such as those that a search makes to an embedding
+    endpoint.
+
     \b
     Examples:
       windowpane calls last
       windowpane calls ses_4k 12
+      windowpane calls --day 2026-11-17
     """
     from windowpane.cli.render_calls import draw_calls, draw_wire
 
-    found = await find_session(pane, session)
     screen = Screen()
+    if session is None:
+        outside = await pane.analytics.outside_calls(day and day.date())
+        if as_json:
+            screen.json(outside)
+        else:
+            kept = f", kept as {outside.session}" if outside.session else ""
+            screen.line(f"{outside.day}, calls that belong to no session{kept}")
+            draw_calls(screen, outside.calls, turns=True)
+        return
+    found = await find_session(pane, session)
     if number is not None:
         record = await pane.sessions.call(found.id, number)
         screen.json(record) if as_json else draw_wire(screen, record)

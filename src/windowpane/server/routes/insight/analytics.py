@@ -15,7 +15,7 @@ from windowpane.api.analytics import CostLimitsView, Dashboard, Listed
 from windowpane.api.context_tests import ContextTest
 from windowpane.api.evaluation import Evaluation, Tuning
 from windowpane.api.suggestions import Applied, Edit, Similar, SuggestionList
-from windowpane.api.turns import TurnUse
+from windowpane.api.turns import OutsideCallList, TurnUse
 from windowpane.callers import Caller
 from windowpane.context.items import ItemRef
 from windowpane.errors import ScopeNeededError
@@ -96,6 +96,18 @@ async def read_costs(pane: Reading) -> CostLimitsView:
     The list is empty where the server has no limits, and then nothing is counted. `/api/analytics` has all costs.
     """
     return await pane.analytics.cost_limits()
+
+
+@router.get("/calls", summary="See calls that belong to no session", responses=problems())
+async def read_outside_calls(
+    pane: Reading, day: Annotated[date | None, Query(description="Of which day, in UTC. Today unless told.")] = None
+) -> OutsideCallList:
+    """Return your calls of a day that belong to no session, such as those of a search to an embedding endpoint.
+
+    `session` has them: read one at `/api/sessions/{session}/calls/{number}`, or delete them all with the session.
+    Calls that serve all, such as those that index an agent's items, are the owner's `local`.
+    """
+    return await pane.analytics.outside_calls(day)
 
 
 @router.get(

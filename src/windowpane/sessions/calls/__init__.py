@@ -1,0 +1,1 @@
+"""The calls of sessions, and those that belong to none."""

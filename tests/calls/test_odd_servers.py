@@ -1,0 +1,138 @@
+"""Servers that word their protocol in ways of their own: turns work, and the ledger says what they reported."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from calls.laws import PRICES
+from calls.test_ledger import PROVIDERS
+from server.place import new_session, served
+from windowpane.testing import World
+from wire import anthropic_messages, openai_chat
+from wire.reply import WireReply
+from wire.server import Answer, Asked, running, sse
+
+REPLY = WireReply(("Hello", " there."), input_tokens=500, output_tokens=20)
+
+
+async def _asked(tmp_path: Path, name: str, *answers: Answer) -> tuple[dict[str, Any], dict[str, Any], list[Asked]]:
+    """Return the turn that these answers make, its calls, and what the server was asked."""
+    world = World(tmp_path / "agents")
+    provider = PROVIDERS[name]
+    world.write(
+        "agent.yaml", f"model: {provider.model}\nworking_context: false\nprices:\n  {provider.model}: {PRICES}\n"
+    )
+    async with running(*answers) as server:
+        world.environ = provider.environ(server.url)
+        async with served(world) as http:
+            session = await new_session(http)
+            turn = (await http.post(f"/api/sessions/{session}/messages", json={"content": "Hi"})).json()
+            calls = (await http.get(f"/api/sessions/{session}/calls")).json()
+            for call, asked in zip(calls["calls"], server.asked, strict=True):
+                record = (await http.get(f"/api/sessions/{session}/calls/{call['number']}")).json()
+                assert record["body"] == asked.raw.decode()
+        return turn, calls, server.asked
+
+
+def _without(frame: bytes, *path: str) -> bytes:
+    """Return an event without one of its fields."""
+    head, _, data = frame.partition(b"data: ")
+    document = inner = json.loads(data)
+    for name in path[:-1]:
+        inner = inner[name]
+    del inner[path[-1]]
+    return head + b"data: " + json.dumps(document).encode() + b"\n\n"
+
+
+async def test_an_anthropic_server_that_reports_nothing_gets_a_clear_error(tmp_path: Path) -> None:
+    first, *rest = anthropic_messages.frames(REPLY)
+    turn, calls, _ = await _asked(tmp_path, "anthropic", Answer((_without(first, "message", "usage"), *rest)))
+
+    told = turn["messages"][-1]
+    assert (turn["outcome"], told["role"], told["code"]) == ("failed", "error", "model_stream_broken")
+    assert "gave an answer that its client cannot read" in told["content"]
+    assert "; check what answers at http://127.0.0.1" in told["content"]
+    assert len(calls["calls"]) == 1
+
+
+async def test_an_anthropic_server_may_report_all_counts_again_at_the_end(tmp_path: Path) -> None:
+    *first, last, stop = anthropic_messages.frames(REPLY)
+    whole = {
+        "input_tokens": 300,
+        "cache_read_input_tokens": 150,
+        "cache_creation_input_tokens": 50,
+        "output_tokens": 20,
+    }
+    assert b"message_delta" in last
+    ends = {"delta": {"stop_reason": "end_turn", "stop_sequence": None}, "usage": {**whole, "output_tokens": 20}}
+    turn, calls, _ = await _asked(
+        tmp_path, "anthropic", Answer((*first, anthropic_messages.event("message_delta", ends), stop))
+    )
+
+    assert turn["outcome"] == "completed"
+    assert (calls["usage"]["input_tokens"], calls["usage"]["output_tokens"]) == (500, 20)
+    assert (calls["usage"]["cache_read_tokens"], calls["usage"]["cache_write_tokens"]) == (150, 50)
+
+
+@pytest.mark.parametrize(
+    "counts",
+    [
+        {"prompt_cache_hit_tokens": 120, "prompt_cache_miss_tokens": 380},
+        {"cached_tokens": 120},
+        {"prompt_tokens_details": {"cached_tokens": 120}},
+    ],
+    ids=["deepseek", "moonshot", "openai"],
+)
+async def test_cached_tokens_are_known_by_every_name_that_servers_give_them(
+    tmp_path: Path, counts: dict[str, Any]
+) -> None:
+    usage = {"prompt_tokens": 500, "completion_tokens": 20, "total_tokens": 520, **counts}
+    chunk: dict[str, Any] = {
+        "id": "1",
+        "object": "chat.completion.chunk",
+        "created": 1,
+        "model": "m",
+        "choices": [],
+        "usage": usage,
+    }
+    frames = openai_chat.frames(REPLY)[:-1]
+    turn, calls, _ = await _asked(tmp_path, "openai", Answer((*frames, sse(chunk), openai_chat.DONE)))
+
+    assert turn["outcome"] == "completed"
+    assert (calls["usage"]["input_tokens"], calls["usage"]["cache_read_tokens"]) == (500, 120)
+
+
+async def test_a_whole_answer_on_a_connection_that_breaks_afterwards_is_counted(tmp_path: Path) -> None:
+    steps = openai_chat.answer(REPLY).steps
+    turn, calls, _ = await _asked(tmp_path, "openai", Answer((*steps, "cut")))
+
+    assert (turn["outcome"], calls["calls"][0]["outcome"]) == ("completed", "complete")
+    assert calls["usage"]["input_tokens"] == 500
+
+
+@pytest.mark.parametrize("name", PROVIDERS)
+async def test_the_query_of_a_base_url_is_sent_behind_each_path(tmp_path: Path, name: str) -> None:
+    world = World(tmp_path / "agents")
+    provider = PROVIDERS[name]
+    world.write("agent.yaml", f"model: {provider.model}\n")
+    async with running(provider.answer(REPLY)) as server:
+        world.environ = {
+            variable: f"{value}?tenant=a%26b&region=eu" if variable.endswith("_URL") else value
+            for variable, value in provider.environ(server.url).items()
+        }
+        async with served(world) as http:
+            session = await new_session(http)
+            turn = (await http.post(f"/api/sessions/{session}/messages", json={"content": "Hi"})).json()
+            (call,) = (await http.get(f"/api/sessions/{session}/calls")).json()["calls"]
+
+    assert (turn["outcome"], turn["messages"][-1]["role"]) == ("completed", "assistant")
+    (asked,) = server.asked
+    path, _, query = asked.path.partition("?")
+    assert path.startswith("/v1")
+    assert "tenant" not in path
+    assert "tenant=a%26b&region=eu" in query
+    assert call["usage"]["input_tokens"] == 500
