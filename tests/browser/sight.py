@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -82,6 +83,12 @@ class Sight:
 
     def goto(self, path: str = "/") -> None:
         self.page.goto(self.url + path)
+
+    def choose_agent(self, name: str) -> None:
+        """Choose who answers a new session, by its card: the radio button itself is out of sight."""
+        radio = self.page.get_by_role("radio", name=re.compile(f"^{name} "))
+        self.page.locator("label").filter(has=radio).click()
+        expect(radio).to_be_checked()
 
     def await_value(self, read: Callable[[], object], expected: object) -> None:
         """Wait until something that is read from the page is as expected, such as a place in a layout that moves."""

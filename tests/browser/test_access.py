@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Generator
+from pathlib import Path
 from typing import cast
 
 import pytest
@@ -11,8 +13,10 @@ from playwright.sync_api import Browser, Locator, Page, expect
 
 from browser import desk
 from browser.place import Place, tool_call
+from browser.program import Program
 from browser.repository import repository
 from browser.sight import Scheme, Screen, Sight, seeing
+from browser.test_attach import ZOO, give
 
 ANSWER = """Photos are **uploaded** in the album:
 
@@ -74,9 +78,14 @@ def test_no_screen_breaks_a_rule_of_access_or_of_the_policy(looking: Sight, plac
         "reference": ("/agents/pane/reference/photo-upload", "references/photo-upload.md"),
         "tool": ("/agents/pane/tool/list_notes?server=notes", "List the names of all notes"),
         "new-rule": ("/agents/pane/new/rule", "An instruction that the model must follow"),
+        "new-reference": ("/agents/pane/new/reference", "Knowledge that the model can use"),
+        "new-site": ("/agents/pane/new/site", "What to know and do when the user is on a site"),
+        "prompt": ("/agents/pane/prompt/core", "prompts/core.md"),
         "settings": ("/agents/pane/settings", "Model, settings and tool servers."),
         "analytics": ("/analytics", "Where tokens go"),
         "shared": ("/shared", "Choose a file"),
+        "files": (f"/s/{session}?applet=text-editor", str(place.files)),
+        "unknown": ("/no/such/place", "Page not found"),
     }
     for name, (address, text) in screens.items():
         looking.goto(address)
@@ -109,6 +118,94 @@ def test_no_part_of_a_conversation_breaks_a_rule_of_access(looking: Sight, place
             expect(page.get_by_role("region", name="Providers that lack something")).to_be_visible()
         look(looking, "popover")
         page.keyboard.press("Escape")
+
+
+def test_no_dialog_and_no_passing_state_breaks_a_rule_of_access(looking: Sight, place: Place, tmp_path: Path) -> None:
+    page = looking.page
+    session = place.new_session("Photos")
+    place.ask(session, "How are photos uploaded?", "With the button.")
+    looking.goto(f"/s/{session}")
+    expect(page.get_by_text("With the button.")).to_be_visible()
+    page.get_by_role("button", name="Settings of this session").click()
+    expect(page.get_by_role("dialog", name="Settings of this session")).to_be_visible()
+    look(looking, "session-settings")
+    page.keyboard.press("Escape")
+    page.keyboard.press("Control+k")
+    find = page.get_by_role("dialog", name="Search everywhere")
+    expect(find.get_by_role("button", name="is:degraded")).to_be_visible()
+    look(looking, "find-empty")
+    find.get_by_role("searchbox").fill("photos")
+    expect(find.get_by_role("link").first).to_be_visible()
+    look(looking, "find")
+    page.keyboard.press("Escape")
+    page.get_by_role("heading", level=1).click()
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog", name="Keys")).to_be_visible()
+    look(looking, "keys")
+    page.keyboard.press("Escape")
+
+    place.model.says("With the *other* button.")
+    page.get_by_role("button", name="Ask turn 1 again").click()
+    page.get_by_role("dialog", name="Ask turn 1 again").get_by_role("button", name="Ask again, as it was").click()
+    both = page.get_by_role("dialog", name="Turn 1 beside the original")
+    expect(both.get_by_text("With the other button.")).to_be_visible()
+    look(looking, "beside")
+    page.keyboard.press("Escape")
+    expect(page.get_by_text("A branch of Photos")).to_be_visible()
+    look(looking, "branch")
+
+    slow = place.model.says_slowly("This takes ", "long.")
+    field = page.get_by_role("textbox", name="Message", exact=True)
+    give(field, "drop", "Zoo notes.md", "text/markdown", ZOO)
+    expect(page.get_by_label("Use of Zoo notes.md")).to_be_visible()
+    look(looking, "file")
+    field.fill("Tell me everything")
+    field.press("Enter")
+    expect(page.get_by_text("This takes", exact=True)).to_be_visible()
+    look(looking, "streaming")
+    page.get_by_role("button", name="Stop", exact=True).click()
+    expect(page.get_by_text("Stopped")).to_be_visible()
+    look(looking, "stopped")
+    slow.finish()
+
+    looking.goto("/agents")
+    page.get_by_role("button", name="New agent").click()
+    expect(page.get_by_label("What it is for")).to_be_visible()
+    look(looking, "new-agent")
+    exported = tmp_path / "exported.json"
+    exported.write_text(json.dumps(place.call("GET", f"/api/sessions/{session}/export")))
+    looking.goto("/shared")
+    page.get_by_label("Choose a file").set_input_files(exported)
+    expect(page.get_by_role("button", name="Import", exact=True)).to_be_visible()
+    look(looking, "import")
+    page.route("**/api/**", lambda route: route.abort())
+    looking.expected.append("ERR_FAILED")
+    looking.goto("/")
+    expect(page.get_by_text("Windowpane could not be opened")).to_be_visible()
+    look(looking, "unreachable")
+
+
+def test_no_part_of_a_recorded_session_breaks_a_rule_of_access(looking: Sight, place: Place) -> None:
+    program = Program(place)
+    program.asks("What does the note say?", "I look.", "It says 42.")
+    program.asks("Thank you.", "You are welcome.", time="five")
+    program.close()
+    # What passes through is recorded beside the call, not before its answer.
+    looking.await_value(lambda: len(place.call("GET", "/api/sessions")["sessions"]), 1)
+    [session] = place.call("GET", "/api/sessions")["sessions"]
+    page = looking.page
+    looking.goto(f"/s/{session['id']}")
+    expect(page.get_by_role("log").get_by_text("You are welcome.")).to_be_visible()
+    if looking.narrow:
+        page.get_by_role("button", name="Context panel").click()
+    expect(page.get_by_role("region", name="X-ray").get_by_text("The prefix broke at").first).to_be_visible()
+    look(looking, "xray")
+    looking.goto(f"/s/{session['id']}/t/1")
+    view = page.get_by_role("dialog", name="Context of turn 1")
+    view.get_by_role("button", name=re.compile("^2 · answer")).click()
+    call = view.get_by_role("region", name="Call 2")
+    expect(call.get_by_role("row", name=re.compile("System prompt Style"))).to_be_visible()
+    look(looking, "xray-call")
 
 
 def test_neither_the_context_of_a_turn_nor_the_panel_breaks_a_rule_of_access(looking: Sight, place: Place) -> None:

@@ -150,7 +150,7 @@ def test_what_cannot_be_used_is_refused_with_its_line_and_what_is_wrong_on_disk_
     desktop.check_access()
 
     problem.click()
-    wrong = page.get_by_role("region", name="What is wrong")
+    wrong = page.get_by_role("region", name="Problems in this file")
     expect(wrong).to_contain_text("Line 2: priority must be a whole number")
     expect(page.locator(".gutter .wrong")).to_have_text("2")
     assert _selected(page) == "priority: many"

@@ -242,6 +242,7 @@ def test_turns_stand_side_by_side_over_the_session_and_any_two_are_compared(desk
     view.get_by_role("heading", name="Over the session", exact=True).click()
     turns = view.get_by_role("list", name="Turns of the session").get_by_role("button")
     expect(turns).to_have_count(3)
+    expect(turns).to_have_text([re.compile(rf"{number}\s*$") for number in (1, 2, 3)])
     expect(turns.nth(1)).to_have_attribute("aria-label", re.compile(r"^Turn 2: \d+ tokens; System .* entered; \d left"))
     expect(view.get_by_text("Turn 3 compared with turn 2")).to_be_visible()
     view.get_by_label("First turn to compare").focus()

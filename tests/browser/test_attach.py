@@ -105,7 +105,7 @@ def test_a_dropped_document_becomes_a_reference_of_the_session(sight: Sight, pla
 def test_a_new_session_begins_with_a_document_as_its_reference(desktop: Sight, place: Place) -> None:
     page = desktop.page
     desktop.goto()
-    page.get_by_role("radio", name=re.compile("^pane ")).check(force=True)
+    desktop.choose_agent("pane")
     field = page.get_by_role("textbox", name="Message", exact=True)
     give(field, "drop", "Zoo notes.md", "text/markdown", ZOO)
     give(field, "drop", "note.txt", "text/plain", b"The dot is green.")

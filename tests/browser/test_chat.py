@@ -21,7 +21,7 @@ def test_a_first_message_makes_a_session_and_its_answer_streams_in(sight: Sight,
     answer = place.model.says_slowly("Press the button ", "at the top ", "of the album.")
     page = sight.page
     sight.goto("/")
-    page.get_by_role("radio", name=re.compile("^pane ")).check(force=True)
+    sight.choose_agent("pane")
     sight.shoot("new")
     send(page, "How do I upload a photo?")
 

@@ -18,7 +18,7 @@ def test_an_empty_page_says_what_it_is_and_a_question_begins_a_session_in_the_re
 ) -> None:
     page = sight.page
     sight.goto("/")
-    page.get_by_role("radio", name=re.compile("^guide ")).check(force=True)
+    sight.choose_agent("guide")
     expect(page.get_by_text("see beside every answer exactly what the model was given")).to_be_visible()
     questions = page.get_by_role("list", name="Questions to try").get_by_role("button")
     expect(questions).to_have_text(

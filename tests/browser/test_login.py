@@ -82,7 +82,7 @@ def test_a_token_that_is_revoked_closes_the_page_and_another_opens_it_where_it_w
         page = sight.page
         sight.goto("/")
         log_in(page, first)
-        page.get_by_role("radio", name=re.compile("^pane ")).check(force=True)
+        sight.choose_agent("pane")
         guarded.model.says("Here I am.")
         message = page.get_by_role("textbox", name="Message", exact=True)
         message.fill("Who is there?")

@@ -191,7 +191,7 @@ def test_a_turn_tells_its_parts_what_was_left_out_what_differs_and_what_could_ha
     expect(albums).to_contain_text("add it by hand")
     expect(albums.locator(".badge")).to_have_class(re.compile(r"\bout\b"))
     # What came in with the first message and is not selected for this one still stands in the conversation.
-    expect(out.get_by_role("listitem").filter(has_text="at most 4 are included")).to_have_count(0)
+    expect(out.get_by_role("listitem").filter(has_text="(at most 4)")).to_have_count(0)
     page.get_by_role("heading", name="From earlier turns (1):").click()
     earlier = page.get_by_role("list", name="From earlier turns (1):").get_by_role("listitem")
     expect(earlier).to_contain_text("photo-rights")
@@ -209,7 +209,7 @@ def test_a_turn_tells_its_parts_what_was_left_out_what_differs_and_what_could_ha
     page.get_by_role("link", name="Context of turn 1").click()
     expect(page).to_have_url(re.compile(r"/t/1$"))
     expect(page.get_by_text(SUMMARY)).to_be_visible()
-    left = out.get_by_role("listitem").filter(has_text="at most 4 are included").first
+    left = out.get_by_role("listitem").filter(has_text="(at most 4)").first
     left.get_by_text("What would have included it").click()
     left.scroll_into_view_if_needed()
     phone.shoot("view-context-left-out")

@@ -35,6 +35,7 @@ def test_a_recorded_session_is_watched_and_taken_apart(sight: Sight, place: Plac
     expect(log.get_by_text("It says 42.")).to_be_visible()
     expect(page.get_by_text("Recorded from harbour 3.1 by X-ray.")).to_be_visible()
     expect(page.get_by_role("textbox", name="Message")).to_have_count(0)
+    expect(page.get_by_role("button", name="Settings of this session")).to_have_count(0)
 
     program.asks("Thank you.", "You are welcome.", time="five")
     expect(log.get_by_text("You are welcome.")).to_be_visible()
@@ -67,6 +68,12 @@ def test_a_recorded_session_is_watched_and_taken_apart(sight: Sight, place: Plac
     sight.check_access("dialog")
     call.get_by_role("button", name="As sent").click()
     expect(call.get_by_label("Body as sent")).to_contain_text("Be brief and plain.")
+
+    # A program has no folder with settings: nothing is asked about it that the server does not know.
+    sight.goto("/analytics")
+    expect(page.get_by_role("heading", name="Suggestions")).to_be_visible()
+    expect(page.get_by_text("xray:harbour").first).to_be_attached()
+    page.wait_for_load_state("networkidle")
 
 
 def test_a_session_is_shared_as_a_file_that_opens_without_being_stored(

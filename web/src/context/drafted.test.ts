@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { CarriedItem, Candidate, ContextItem } from '../api/schema.ts'
-import { drafted } from './drafted.ts'
+import { drafted, leftOutText } from './drafted.ts'
 
 const evidence = (score: number | null) =>
   score === null ? null : { score, meaning: null, words: null, rank: null, passage: null, cut_off: null, floor: null }
@@ -51,4 +51,7 @@ test('a draft shows what it alone brings in: names first, then scores, without w
 
   expect(found.selected.map(({ name }) => name)).toEqual(['named', 'high', 'low'])
   expect(found.leftOut.map(({ name }) => name)).toEqual(['near', 'far', 'unmeasured'])
+  expect(leftOutText({ candidates, carried })).toBe('3 considered, not selected')
+  // Manual items are left out too, and no selection has considered them.
+  expect(leftOutText({ candidates: [], carried })).toBe('why, and what can be done')
 })

@@ -1,6 +1,7 @@
 /** What a message that is not sent yet would change: the items that it alone brings in, and the candidates it leaves. */
 
 import type { Candidate, ContextItem, RequestContext, SessionItem } from '../api/schema.ts'
+import { inDigits } from './parts.ts'
 import { same } from './session.ts'
 
 /** The server of tools that are part of the product: they are in every request. */
@@ -20,6 +21,12 @@ export function drafted(
     selected: fresh.sort((one, other) => (other.evidence?.score ?? 2) - (one.evidence?.score ?? 2)),
     leftOut: considered(context).sort((one, other) => (other.evidence?.score ?? -1) - (one.evidence?.score ?? -1)),
   }
+}
+
+/** Return what the list of what was left out is about. */
+export function leftOutText(context: Pick<RequestContext, 'candidates' | 'carried'>): string {
+  const count = considered(context).length
+  return count ? `${inDigits(count)} considered, not selected` : 'why, and what can be done'
 }
 
 /** Return the candidates that the model does not get: not those that stand in the prompt since an earlier turn. */

@@ -61,8 +61,21 @@ test('parts are put together in the groups that people know, and what is selecte
   expect([use.used, use.room, use.reply, use.window]).toEqual([199, 701, 100, 1000])
 })
 
+test('no part of a request is missing in its window: files go with their message, added tools with the tools', () => {
+  const parts = [part('attached', 70), part('additions', 6), part('sources', 5), part('message', 9)]
+
+  const use = windowUse({ parts, items: [], budget })
+
+  expect(use.shares.map(({ title, tokens }) => [title, tokens])).toEqual([
+    ['Tools', 6],
+    ['History', 5],
+    ['Message', 79],
+  ])
+  expect(use.used).toBe(90)
+})
+
 test('without its message a request takes what any message would find taken', () => {
-  const parts = [part('core', 10), part('selected', 40), part('recall', 3), part('message', 9)]
+  const parts = [part('core', 10), part('selected', 40), part('recall', 3), part('attached', 7), part('message', 9)]
 
   const use = windowUse({ parts, items: [], budget }, { withMessage: false })
 

@@ -29,9 +29,28 @@ const TITLES: [PartGroup, string][] = [
   ['history', 'History'],
   ['message', 'Message'],
 ]
-const SYSTEM: readonly Part['kind'][] = ['core', 'site', 'user_context', 'time_context', 'override', 'resume']
+/** The group of each kind of part. Sources stand in the history, files before their message; additions name tools. */
+const GROUPS: Record<Exclude<Part['kind'], 'selected'>, PartGroup> = {
+  core: 'system',
+  site: 'system',
+  user_context: 'system',
+  time_context: 'system',
+  override: 'system',
+  resume: 'system',
+  rules: 'rules',
+  references: 'references',
+  tools: 'tools',
+  additions: 'tools',
+  summary: 'summary',
+  recall: 'recall',
+  fetched: 'fetched',
+  history: 'history',
+  sources: 'history',
+  attached: 'message',
+  message: 'message',
+}
 /** What is there because of the message. */
-const OF_MESSAGE: readonly Part['kind'][] = ['message', 'selected', 'recall']
+const OF_MESSAGE: readonly Part['kind'][] = ['message', 'attached', 'selected', 'recall']
 
 /** Return what a request takes. Without its message, what any message would find taken already. */
 export function windowUse(context: Windowed, { withMessage = true }: { withMessage?: boolean } = {}): WindowUse {
@@ -54,8 +73,7 @@ export function windowUse(context: Windowed, { withMessage = true }: { withMessa
 }
 
 export function groupOf(kind: Exclude<Part['kind'], 'selected'>): PartGroup {
-  if (kind === 'sources') return 'history'
-  return SYSTEM.includes(kind) ? 'system' : (kind as PartGroup)
+  return GROUPS[kind]
 }
 
 /** What was selected stands in one block; its headings are shared out as its items are. */

@@ -2,6 +2,7 @@ import { expect, test } from 'vitest'
 import type { DayRow, ItemRow, PartRow } from '../../api/schema.ts'
 import {
   bytes,
+  byTokens,
   columnsOf,
   costOf,
   MEASURES,
@@ -104,10 +105,22 @@ test('parts are added up in groups, the largest first', () => {
     cut: 1,
   })
 
-  expect(partShares([row('core', 10), row('site', 5), row('history', 40), row('summary', 0)])).toEqual([
+  expect(
+    partShares([row('core', 10), row('site', 5), row('history', 40), row('summary', 0), row('attached', 3)]),
+  ).toEqual([
     { group: 'history', title: 'History', tokens: 40, cost: 0.5, cut: 1 },
     { group: 'system', title: 'System', tokens: 15, cost: 1, cut: 2 },
+    { group: 'message', title: 'Message', tokens: 3, cost: 0.5, cut: 1 },
   ])
+})
+
+test('agents stand in the order of their bars', () => {
+  const rows = [
+    { agent: 'asked often', spent: { ...nothing, turns: 9, input_tokens: 10 } },
+    { agent: 'asked for much', spent: { ...nothing, turns: 1, request_tokens: 50, output_tokens: 5 } },
+  ]
+
+  expect(byTokens(rows).map(({ agent }) => agent)).toEqual(['asked for much', 'asked often'])
 })
 
 test('items are ordered by what matters', () => {

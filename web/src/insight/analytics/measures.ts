@@ -32,6 +32,11 @@ export function tokensOf(spent: Spent): number {
   return tokensIn(spent) + spent.output_tokens
 }
 
+/** Rows by their tokens, the most first, as their bars are. */
+export function byTokens<Row extends { spent: Spent }>(rows: readonly Row[]): Row[] {
+  return [...rows].sort((one, other) => tokensOf(other.spent) - tokensOf(one.spent))
+}
+
 /** How many calls are missing in the cost. */
 export function unpriced(spent: Spent): number {
   return spent.calls_without_usage + spent.calls_without_price

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { CallList, CallView, Usage, WireSpan } from '../../api/schema.ts'
-import { barsOf, kindsOf, ownersOf, stretchesOf, togetherText, usageText } from './calls.ts'
+import { barsOf, kindsOf, ownersOf, stretchesOf, timeText, togetherText, usageText } from './calls.ts'
 
 const BODY = '{"model":"m","messages":["Grüße 👋🏽","Tone"]}'
 const span = (start: number, end: number, kind: WireSpan['kind'], owner: string): WireSpan => ({
@@ -79,9 +79,18 @@ test('a sum says how many calls are unknown, and what is unknown is never nothin
 })
 
 test('a call says what was reported for it', () => {
-  expect(usageText({ usage: null })).toBe('tokens unknown')
-  expect(usageText({ usage: used(1761, 32) })).toBe('1,761 in, 32 out')
-  expect(usageText({ usage: used(1761, 32, 1024) })).toBe('1,761 in (1,024 cached), 32 out')
+  const outcome = 'complete'
+  expect(usageText({ usage: null, outcome })).toBe('tokens unknown')
+  expect(usageText({ usage: used(1761, 32), outcome })).toBe('1,761 in, 32 out')
+  expect(usageText({ usage: used(1761, 32, 1024), outcome })).toBe('1,761 in (1,024 cached), 32 out')
+})
+
+test('a call that runs is running, and not unknown', () => {
+  const call = { usage: null, outcome: 'running', duration_ms: null, cost_usd: null } as CallView
+
+  expect([usageText(call), timeText(call)]).toEqual(['running', ''])
+  expect(togetherText({ ...listed(1, { without_usage: 1 }), calls: [call] })).toBe('1 call, running')
+  expect(timeText({ ...call, outcome: 'error', duration_ms: 3 })).toBe('3 ms · cost unknown')
 })
 
 test('calls and tools follow one another in time', () => {

@@ -3,6 +3,7 @@
 import type { CallList, CallView, Step, WireSpan } from '../../api/schema.ts'
 import { inDigits } from '../../context/parts.ts'
 import { dollars } from '../../ui/money.ts'
+import { span } from '../../ui/time.ts'
 import { counted } from '../../ui/words.ts'
 
 export type OwnerKind = WireSpan['kind']
@@ -66,6 +67,8 @@ export function kindsOf(owners: readonly Owner[]): KindShare[] {
 /** Return the calls in one line. What is unknown is said, and never counted as nothing. */
 export function togetherText({ calls, usage, cost_usd, without_usage, without_price }: CallList): string {
   if (!calls.length) return 'none recorded'
+  if (calls.filter(({ outcome }) => outcome === 'running').length === calls.length)
+    return `${counted(calls.length, 'call')}, running`
   const unknown = (count: number) => (count ? ` (${counted(count, 'call')} unknown)` : '')
   const tokens =
     without_usage === calls.length
@@ -75,11 +78,18 @@ export function togetherText({ calls, usage, cost_usd, without_usage, without_pr
   return [counted(calls.length, 'call'), tokens, cost].join(' · ')
 }
 
-/** Return what the provider reported for one call. */
-export function usageText({ usage }: Pick<CallView, 'usage'>): string {
-  if (usage === null) return 'tokens unknown'
+/** Return what the provider reported for one call; while it runs there is nothing to report yet. */
+export function usageText({ usage, outcome }: Pick<CallView, 'usage' | 'outcome'>): string {
+  if (usage === null) return outcome === 'running' ? 'running' : 'tokens unknown'
   const cached = usage.cache_read_tokens ? ` (${inDigits(usage.cache_read_tokens)} cached)` : ''
   return `${inDigits(usage.input_tokens)} in${cached}, ${inDigits(usage.output_tokens)} out`
+}
+
+/** Return how long a call took and what it cost. */
+export function timeText({ duration_ms, cost_usd, outcome }: CallView): string {
+  if (outcome === 'running') return ''
+  const time = duration_ms === null ? 'time unknown' : span(duration_ms)
+  return `${time} · ${cost_usd === null ? 'cost unknown' : dollars(cost_usd)}`
 }
 
 /** One line of a turn's time: a call, or a tool that its answer asked for. `from` and `ms` are milliseconds. */

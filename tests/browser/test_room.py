@@ -1,0 +1,145 @@
+"""Long names, long texts and long lists: what matters stays in sight, and nothing that was sent is left uncounted."""
+
+from __future__ import annotations
+
+import base64
+import re
+import shutil
+from collections.abc import Generator
+
+import pytest
+from playwright.sync_api import Locator, expect
+
+from browser.place import MODEL, Place, tool_call
+from browser.sight import Sight
+from browser.test_attach import ZOO, give
+
+LONG_NAME = "Notes about the zoo and all of its animals, written down in the summer.md"
+FITS = "box => box.scrollWidth <= box.clientWidth"
+
+
+def field(sight: Sight) -> Locator:
+    return sight.page.get_by_role("textbox", name="Message", exact=True)
+
+
+def test_a_file_with_a_long_name_leaves_the_field_and_its_button_in_sight(phone: Sight, place: Place) -> None:
+    page = phone.page
+    phone.goto(f"/s/{place.new_session('Zoo')}")
+    give(field(phone), "drop", LONG_NAME, "text/markdown", ZOO)
+    expect(page.get_by_label(f"Use of {LONG_NAME}")).to_be_in_viewport(ratio=1)
+    expect(page.get_by_role("button", name=f"Remove {LONG_NAME}")).to_be_in_viewport(ratio=1)
+    expect(page.get_by_role("button", name="Send")).to_be_in_viewport(ratio=1)
+    phone.shoot("long-file")
+
+
+def test_what_a_file_takes_is_counted_and_its_name_leaves_room_for_the_numbers(desktop: Sight, place: Place) -> None:
+    session = place.new_session("Zoo")
+    place.model.says("At seven.")
+    files = [{"name": LONG_NAME, "data": base64.b64encode(ZOO).decode()}]
+    place.call("POST", f"/api/sessions/{session}/messages", {"content": "When?", "attachments": files})
+    desktop.goto(f"/s/{session}")
+    panel = desktop.page.get_by_role("complementary", name="Context")
+    table = panel.get_by_role("table", name="Everything that was sent")
+    expect(table.get_by_role("row", name=re.compile("^attached · Notes about the zoo"))).to_be_visible()
+    assert table.evaluate("table => table.parentElement.scrollWidth <= table.parentElement.clientWidth")
+    together = table.get_by_role("row", name="Together").get_by_role("cell").nth(1).inner_text()
+    expect(panel.get_by_text(re.compile(rf"^{together}\s+of 128,000 tokens"))).to_be_visible()
+    desktop.shoot("long-file-sent")
+
+
+def test_what_one_is_asked_to_approve_and_what_a_tool_gave_back_is_read_without_scrolling_sideways(
+    phone: Sight, place: Place
+) -> None:
+    session = place.new_session("Notes")
+    text = "Every quagga is fed with hay at seven. " * 8
+    place.model.says("I will write.", calls=(tool_call("call_1", "notes__write_note", name="zoo", text=text),))
+    place.call("POST", f"/api/sessions/{session}/messages", {"content": "Write that down"})
+    page = phone.page
+    phone.goto(f"/s/{session}")
+    asked = page.get_by_role("group", name="notes.write_note").locator("pre")
+    expect(asked).to_contain_text("quagga")
+    assert asked.evaluate(FITS)
+    phone.shoot("long-approval")
+    place.model.says("Let me read it.", calls=(tool_call("call_2", "notes__read_note", name="zoo"),))
+    page.get_by_role("button", name="Allow once").click()
+    expect(page.get_by_role("group", name="notes.read_note")).to_be_visible()
+    place.model.says("Written and read.")
+    page.get_by_role("button", name="Allow once").click()
+    expect(page.get_by_text("Written and read.")).to_be_visible()
+    row = page.get_by_role("log").locator("details", has_text="read_note").first
+    row.locator("summary").click()
+    result = row.get_by_label("Result").locator("pre")
+    expect(result).to_contain_text("quagga")
+    assert result.evaluate(FITS)
+
+
+def test_a_call_that_runs_is_running_and_one_that_failed_says_so(desktop: Sight, place: Place) -> None:
+    session = place.new_session("Calls")
+    slow = place.model.says_slowly("This takes ", "long.")
+    page = desktop.page
+    desktop.goto(f"/s/{session}")
+    field(desktop).fill("Tell me everything")
+    field(desktop).press("Enter")
+    steps = page.get_by_role("complementary", name="Context").locator("details", has_text="Steps").first
+    expect(steps).to_contain_text(re.compile(r"1 · answer, step 1\s*running\s*1 call, running"))
+    expect(steps).not_to_contain_text("unknown")
+    slow.finish()
+    expect(steps).to_contain_text(re.compile(r"1 call · \d+ tokens in"))
+    place.model.fails("The key is not valid.", status=401)
+    field(desktop).fill("And now?")
+    field(desktop).press("Enter")
+    expect(steps).to_contain_text("failed (401)")
+
+
+def test_a_name_that_is_read_from_the_right_begins_where_the_others_do(desktop: Sight, place: Place) -> None:
+    for name in ("صور العائلة", "Photos"):
+        place.new_session(name)
+    desktop.goto("/")
+    names = desktop.page.get_by_role("navigation", name="Sessions").locator(".name")
+    expect(names).to_have_count(2)
+    left = """all => all.map((one) => {
+        const range = document.createRange()
+        range.selectNodeContents(one)
+        return Math.round(range.getBoundingClientRect().left)
+    })"""
+    desktop.await_value(lambda: len(set(names.evaluate_all(left))), 1)
+
+
+def test_results_of_a_search_take_the_whole_window_of_a_phone(phone: Sight, place: Place) -> None:
+    session = place.new_session("Pears")
+    for number in range(8):
+        place.ask(session, f"Pear {number}?", f"Pear number {number} keeps until March, in a cool and dark cellar.")
+    page = phone.page
+    phone.goto(f"/s/{session}")
+    expect(field(phone)).to_be_visible()
+    page.keyboard.press("Control+k")
+    dialog = page.get_by_role("dialog", name="Search everywhere")
+    dialog.get_by_role("searchbox").fill("pear")
+    expect(dialog.get_by_role("link", name=re.compile("Pears")).first).to_be_visible()
+    phone.await_value(
+        lambda: page.locator(".results").evaluate(
+            "box => Math.round(innerHeight - box.getBoundingClientRect().bottom)"
+        ),
+        0,
+    )
+
+
+@pytest.fixture
+def _many_agents(place: Place) -> Generator[None]:
+    names = [f"agent-{number}" for number in range(6)]
+    for name in names:
+        place.write("agent.yaml", f"description: One of many.\nmodel: {MODEL}\n", name)
+        place.write("prompts/core.md", "You are one of many.", name)
+    yield
+    for name in names:
+        shutil.rmtree(place.folder / "agents" / name)
+
+
+@pytest.mark.usefixtures("_many_agents")
+def test_the_field_stays_in_sight_below_many_agents(phone: Sight, place: Place) -> None:
+    phone.goto("/")
+    expect(phone.page.get_by_role("radio", name=re.compile("^agent-5"))).to_be_attached()
+    expect(field(phone)).to_be_in_viewport(ratio=1)
+    expect(phone.page.get_by_role("button", name="Send")).to_be_in_viewport(ratio=1)
+    phone.shoot("many-agents")
+    phone.check_access()
