@@ -88,7 +88,10 @@ class RedisServer:
 
 
 class RedisSentinel(RedisServer):
-    """A Sentinel that watches a primary under the name `sessions` and soon has a replica take over when it is gone."""
+    """A Sentinel that watches a primary under the name `sessions`.
+
+    It takes a busy primary for a lost one only when it is told to be impatient; then a replica soon takes over.
+    """
 
     def __init__(self, directory: Path, primary: RedisServer) -> None:
         super().__init__(directory)
@@ -96,7 +99,7 @@ class RedisSentinel(RedisServer):
         settings.write_text(
             f"port {self.port}\nbind 127.0.0.1\ndir {directory}\n"
             f"sentinel monitor sessions {primary.host} {primary.port} 1\n"
-            "sentinel down-after-milliseconds sessions 300\n"
+            f"sentinel down-after-milliseconds sessions {_PATIENCE_S * 1000:.0f}\n"
             "sentinel failover-timeout sessions 3000\n"
         )
         self._arguments = (str(settings), "--sentinel")
@@ -105,6 +108,10 @@ class RedisSentinel(RedisServer):
         """Tell whether there is a replica that can take over."""
         replicas: list[Any] = self.run("SENTINEL", "REPLICAS", "sessions")
         return len(replicas) == 1
+
+    def be_impatient(self) -> None:
+        """Take a primary that does not answer for a third of a second for lost."""
+        self.run("SENTINEL", "SET", "sessions", "down-after-milliseconds", 300)
 
 
 def wait_until(holds: Callable[[], bool]) -> None:

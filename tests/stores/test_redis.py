@@ -422,6 +422,7 @@ async def test_a_store_behind_sentinels_goes_on_with_the_replica_that_they_promo
             assert primary.run("WAIT", 1, 60_000) == 1
 
             primary.kill()
+            sentinel.be_impatient()
             with anyio.fail_after(PATIENCE_S):
                 await store.append(session, [said("after")])
                 heard.append((await anext(watching)).seq)
