@@ -108,7 +108,7 @@ async def test_a_warm_pane_indexes_the_tools_of_an_agent_when_a_session_of_it_is
     (folder / "mcp.json").write_text(json.dumps({"mcpServers": servers}))
     async with windowpane.open(agents=tmp_path / "agents", store="memory:", data=tmp_path, warm=True) as pane:
         session = await pane.sessions.create()
-        with anyio.fail_after(120):
+        with anyio.fail_after(PATIENCE_S):
             while pane.indexing is None:  # noqa: ASYNC110 (it is not announced)
                 await anyio.sleep(0.05)
         progress = pane.indexing

@@ -10,6 +10,7 @@ from typing import Any, cast
 import anyio
 import pytest
 
+from patience import PATIENCE_S
 from windowpane.context.events import (
     ApprovalDecided,
     ApprovalRequested,
@@ -544,7 +545,7 @@ async def test_a_turn_that_its_worker_left_behind_is_closed_while_somebody_watch
         session = await engine.sessions.create()
         await engine.store.append(session.id, [TurnStarted(turn=1, message="Lost")])
         closed = None
-        with anyio.fail_after(20):
+        with anyio.fail_after(PATIENCE_S):
             async with aclosing(engine.watch(session.id)) as events:
                 async for event in events:
                     if isinstance(event, Recorded):
@@ -565,7 +566,7 @@ async def test_a_turn_that_its_worker_left_behind_is_closed_soon_after_somebody_
         session = await engine.sessions.create()
         await engine.store.append(session.id, [TurnStarted(turn=1, message="Lost")])
         looked_at = await engine.sessions.get(session.id)
-        with anyio.fail_after(20):
+        with anyio.fail_after(PATIENCE_S):
             async with aclosing(engine.store.subscribe(session.id, after=looked_at.seq)) as entries:
                 closed = await anext(entries)
 

@@ -10,6 +10,7 @@ import anyio
 import pytest
 
 from models.talking import KEY, QUICK, anthropic_models, google_models, listen, openai_models, speaking
+from patience import PATIENCE_S
 from windowpane.errors import (
     ModelAuthError,
     ModelError,
@@ -337,7 +338,7 @@ async def test_a_model_that_goes_silent_in_the_answer_runs_out_of_time_and_is_hu
         with pytest.raises(ModelTimeoutError) as caught:
             await listen(models.open(spoken.model))
 
-        with anyio.fail_after(30):
+        with anyio.fail_after(PATIENCE_S):
             await wire.asked[0].gone.wait()
 
     assert str(caught.value) == (
@@ -360,7 +361,7 @@ async def test_cancelling_ends_the_call_at_once_and_hangs_up(spoken: Spoken) -> 
                         asyncio.get_running_loop().call_soon(scope.cancel)
 
         assert scope.cancelled_caught
-        with anyio.fail_after(30):
+        with anyio.fail_after(PATIENCE_S):
             await wire.asked[0].gone.wait()
 
 
@@ -372,7 +373,7 @@ async def test_cancelling_before_the_first_byte_hangs_up(spoken: Spoken) -> None
             await wire.wait_for_requests(1)
             group.cancel_scope.cancel()
 
-        with anyio.fail_after(30):
+        with anyio.fail_after(PATIENCE_S):
             await wire.asked[0].gone.wait()
 
 
@@ -384,7 +385,7 @@ async def test_a_listener_that_leaves_early_hangs_up(spoken: Spoken) -> None:
             async for _ in events:
                 break
 
-        with anyio.fail_after(30):
+        with anyio.fail_after(PATIENCE_S):
             await wire.asked[0].gone.wait()
 
 

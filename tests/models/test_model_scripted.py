@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from models.talking import HI, READ, listen, message, settings, speaking
+from patience import PATIENCE_S
 from windowpane.context.messages import Step, ToolCall, Usage
 from windowpane.errors import ModelRateLimitedError, ModelRejectedError, ModelStreamBrokenError
 from windowpane.models.base import ModelText
@@ -96,7 +97,7 @@ async def test_gates_hold_the_model_before_its_first_word_and_before_its_end() -
 
     async with anyio.create_task_group() as group:
         group.start_soon(hear)
-        with anyio.fail_after(30):
+        with anyio.fail_after(PATIENCE_S):
             await model.wait_for_calls(1)
             assert heard == []
             start.set()

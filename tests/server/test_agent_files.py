@@ -9,6 +9,7 @@ import httpx2
 import numpy as np
 import pytest
 
+from patience import PATIENCE_S
 from server.place import SentEvent, events_in, problem_in, served
 from windowpane.request.hybrid_selector import HybridSelector
 from windowpane.search.embedding.base import Vectors
@@ -334,7 +335,7 @@ async def test_an_agent_is_watched(world: World) -> None:
     async with served(world) as client:
         async with client.stream("GET", "/api/agents/pane/events") as response:
             events = events_in(response)
-            with anyio.fail_after(30):
+            with anyio.fail_after(PATIENCE_S):
                 seen += [await anext(events), await anext(events)]
                 world.rule("broken", include="often")
                 seen += [await anext(events), await anext(events)]
@@ -381,7 +382,7 @@ async def test_who_watches_an_agent_sees_how_far_indexing_has_come(world: World)
     async with served(world) as client, client.stream("GET", "/api/agents/pane/events") as response:
         events = (event async for event in events_in(response) if event.event == "agent.indexing")
         await client.post("/api/agents/pane/search", json={"query": "tone"})
-        with anyio.fail_after(30):
+        with anyio.fail_after(PATIENCE_S):
             seen.append(await anext(events))
             embedder.let.release()
             seen.append(await anext(events))

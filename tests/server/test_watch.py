@@ -210,7 +210,7 @@ async def test_a_listener_that_does_not_read_is_told_and_loses_no_stored_event(w
                 await engine.store.append(session, [long] * 100)
             socket.transport.resume_reading()  # pyright: ignore[reportAttributeAccessIssue]  # it is one that can
             seen: list[Any] = []
-            with anyio.fail_after(120):
+            with anyio.fail_after(PATIENCE_S):
                 while not seen or seen[-1].get("seq") != 1001:
                     seen.append(json.loads(await socket.recv()))
 

@@ -153,7 +153,9 @@ def cluster() -> Generator[list[RedisServer]]:
         try:
             for number in range(_MASTERS):
                 (directory / str(number)).mkdir()
-                one = RedisServer(directory / str(number), "--cluster-enabled", "yes", "--cluster-node-timeout", "2000")
+                one = RedisServer(
+                    directory / str(number), "--cluster-enabled", "yes", "--cluster-node-timeout", "60000"
+                )
                 masters.append(one)
                 one.start()
             bounds = [_SLOTS * number // _MASTERS for number in range(_MASTERS + 1)]

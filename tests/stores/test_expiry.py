@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
+from patience import PATIENCE_S
 from stores.kinds import begin, contents, created, said
 from windowpane.context.ids import BlobHash, SessionId, content_hash, new_session_id
 from windowpane.errors import InvalidSettingError, SequenceConflictError, SessionNotFoundError, StoreUnavailableError
@@ -48,7 +49,7 @@ async def listed(store: Store) -> list[SessionId]:
 
 async def until(store: Store, most: int) -> None:
     """Wait until somebody else has swept away all but so many sessions."""
-    with anyio.fail_after(120):
+    with anyio.fail_after(PATIENCE_S):
         while len(await listed(store)) > most:  # noqa: ASYNC110 - it happens in the store, often in another process
             await anyio.sleep(0.001)
 
