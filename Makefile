@@ -22,11 +22,13 @@ types: .venv/installed ## write the page's types from the HTTP API
 # Three workers for two processors: a third of the time a test waits for a process, a browser or a database.
 WORKERS := $(shell expr $$(getconf _NPROCESSORS_ONLN) + $$(getconf _NPROCESSORS_ONLN) / 2)
 
+# What failed beside other tests is run once more alone, and both ends are printed. See CONTRIBUTING.md.
 test: .venv/tested-with .venv/llama-installed ## run every check and every test
 	$(MAKE) --jobs 2 --output-sync check-types check-web check-python docs test-web
 	mkdir -p build
 	$(BIN)/python -m slipcover --fail-under 0 --json --out build/coverage.json \
-		-m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+		-m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder \
+		|| $(BIN)/pytest --last-failed --last-failed-no-failures none
 	$(BIN)/python -m slipcover --merge build/coverage.json --out build/coverage.json > build/coverage.txt; \
 		floor=$$?; grep summary build/coverage.txt; exit $$floor
 
