@@ -232,8 +232,6 @@ class Engine:
         question_id: str,
         action: AnswerAction,
         content: Mapping[str, Any] | None = None,
-        *,
-        actor: Actor = "user",
     ) -> SessionState:
         """Answer what a running tool asks. The turn goes on in the worker that runs it.
 
@@ -241,9 +239,7 @@ class Engine:
             NoQuestionError: it is not asked, or not any more.
             InvalidInputError: a form that is accepted is not filled in as it must be. The question stays.
         """
-        changed = await self._states.change(
-            session_id, lambda state: [answer(state, question_id, action, content, actor)]
-        )
+        changed = await self._states.change(session_id, lambda state: [answer(state, question_id, action, content)])
         return changed.state
 
     async def answer_calls(
@@ -288,7 +284,7 @@ class Engine:
             async for event in events:
                 yield event
 
-    async def cancel(self, session_id: SessionId, *, actor: Actor = "user") -> SessionState:
+    async def cancel(self, session_id: SessionId) -> SessionState:
         """Stop the turn that is running or waiting, wherever it runs. What it said so far is kept.
 
         Raises:
@@ -297,7 +293,7 @@ class Engine:
         """
 
         def ask(state: SessionState) -> list[Event]:
-            return [CancelRequested(turn=open_turn(state).turn, actor=actor)]
+            return [CancelRequested(turn=open_turn(state).turn)]
 
         changed = await self._states.change(session_id, ask)
         await self._runner.cancel(session_id, open_turn(changed.state).turn)

@@ -14,7 +14,7 @@ from windowpane.context.events import (
     SummaryMade,
 )
 from windowpane.context.fold import messages_of
-from windowpane.context.ids import Actor, BlobHash, SessionId
+from windowpane.context.ids import BlobHash, SessionId
 from windowpane.context.messages import Message
 from windowpane.context.session import SessionState
 from windowpane.errors import (
@@ -120,7 +120,7 @@ class Conversations:
         finally:
             self._memory.forget(session_id)
 
-    async def clear(self, session_id: SessionId, *, actor: Actor = "user") -> SessionState:
+    async def clear(self, session_id: SessionId) -> SessionState:
         """Erase the conversation for good. Items, settings and the session itself stay.
 
         Raises:
@@ -132,7 +132,7 @@ class Conversations:
         try:
             await self._states.change(
                 session_id,
-                lambda state: [HistoryCleared(turns=state.last_turn, keys=state.turn_keys.blocks, actor=actor)],
+                lambda state: [HistoryCleared(turns=state.last_turn, keys=state.turn_keys.blocks)],
                 fence=lease.fence,
             )
             await self._clearing.erase(session_id, fence=lease.fence)

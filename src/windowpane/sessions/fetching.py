@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from windowpane.context.events import Event, FetchedAdded, FetchedCleared, Recorded
 from windowpane.context.fetched import Fetched, FetchedKind, capped
-from windowpane.context.ids import Actor, SessionId
+from windowpane.context.ids import SessionId
 from windowpane.context.session import SessionState
 from windowpane.errors import FetchFailedError, InvalidInputError
 from windowpane.fetch.base import PageReader
@@ -29,7 +29,7 @@ class Fetching:
         self._erasing = Erasing(sessions, leases)
         self._pages = pages
 
-    async def fetch(self, session_id: SessionId, url: str, *, actor: Actor = "user") -> SessionState:
+    async def fetch(self, session_id: SessionId, url: str) -> SessionState:
         """Fetch a web page into a session. Private and local addresses are refused.
 
         Raises:
@@ -37,7 +37,7 @@ class Fetching:
             FetchError: the page may not or cannot be fetched; nothing is changed.
         """
         await self._sessions.state(session_id)
-        return await self.add(session_id, [await self._reader(url).fetch_page(url)], actor=actor)
+        return await self.add(session_id, [await self._reader(url).fetch_page(url)])
 
     async def push(
         self,
@@ -47,7 +47,6 @@ class Fetching:
         title: str = "",
         text: str = "",
         html: str = "",
-        actor: Actor = "user",
     ) -> SessionState:
         """Take in a page that another program has read, such as the user's browser. Nothing is fetched.
 
@@ -57,9 +56,9 @@ class Fetching:
         """
         await self._sessions.state(session_id)
         page = await self._reader(url).read_page(url, title=title, text=text, html=html)
-        return await self.add(session_id, [page], actor=actor)
+        return await self.add(session_id, [page])
 
-    async def add(self, session_id: SessionId, items: Sequence[Fetched], *, actor: Actor = "user") -> SessionState:
+    async def add(self, session_id: SessionId, items: Sequence[Fetched]) -> SessionState:
         """Take in pages or search results that the caller has fetched. One that is there already is replaced.
 
         Raises:
@@ -67,10 +66,10 @@ class Fetching:
             InvalidInputError: one of them has an address that no page can have; nothing is changed.
         """
         held = tuple(checked_page(item) for item in items)
-        events = [FetchedAdded(items=held, actor=actor)] if held else []
+        events = [FetchedAdded(items=held, actor="user")] if held else []
         return (await self._sessions.change(session_id, lambda _: events)).state
 
-    async def clear(self, session_id: SessionId, kind: FetchedKind | None = None, *, actor: Actor = "user") -> Erasure:
+    async def clear(self, session_id: SessionId, kind: FetchedKind | None = None) -> Erasure:
         """Erase fetched context: of one kind, or all of it. The conversation stays.
 
         Requests and calls lose the texts too. What a model or a user said of them stays: the answer tells of it.
@@ -87,7 +86,7 @@ class Fetching:
             return Removal(seqs=seqs, texts=tuple(item.content for item in gone), pages=names) if seqs else None
 
         def tell(state: SessionState, log: Sequence[Recorded], traces: Traces) -> list[Event]:
-            cleared = FetchedCleared(kind=kind, erased=traces.blobs, actor=actor)
+            cleared = FetchedCleared(kind=kind, erased=traces.blobs)
             if not any(kind in (None, held.item.kind) for held in state.fetched):
                 return [cleared] if traces.blobs else []
             # What came in together with a page that goes, and stays, comes in again by itself.

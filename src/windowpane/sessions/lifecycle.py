@@ -17,7 +17,7 @@ from windowpane.context.events import (
     SessionCreated,
     SessionUpdated,
 )
-from windowpane.context.ids import Actor, SessionId, new_session_id, unlisted
+from windowpane.context.ids import SessionId, new_session_id, unlisted
 from windowpane.context.session import SessionState, check_answerable
 from windowpane.context.sets import ContextSets, SetChange, change_set, replace_all
 from windowpane.errors import (
@@ -68,7 +68,7 @@ class _NewAgent:
     agent: Agent
     servers: Sequence[ServerStatus]
 
-    def event(self, state: SessionState, actor: Actor) -> AgentChanged:
+    def event(self, state: SessionState) -> AgentChanged:
         """Return what is recorded: what the agent has of the session's items stays, and its `always` items come in."""
         check_answerable(state)
         if state.open_turn is not None:
@@ -88,7 +88,6 @@ class _NewAgent:
             agent=self.agent.name,
             items=kept + tuple(item for item in always if item.ref not in held),
             servers=tuple(server.name for server in ready),
-            actor=actor,
         )
 
 
@@ -204,7 +203,7 @@ class SessionLifecycle:
         """Return sessions of a page whose next has this cursor. `stand` is where their logs were just seen to stand."""
         return await list_these(self._states, session_ids, cursor, stand=stand)
 
-    async def update(self, session_id: SessionId, changes: Mapping[str, Any], *, actor: Actor = "user") -> SessionState:
+    async def update(self, session_id: SessionId, changes: Mapping[str, Any]) -> SessionState:
         """Change the name or settings of a session. A value of None clears a setting.
 
         Raises:
@@ -218,7 +217,7 @@ class SessionLifecycle:
 
         def update(state: SessionState) -> list[Event]:
             checked = {**named, **checked_changes(settings, state.settings.time_zone)}
-            return [SessionUpdated(changes=checked, actor=actor)] if checked else []
+            return [SessionUpdated(changes=checked, actor="user")] if checked else []
 
         return (await self._states.change(session_id, update)).state
 
@@ -230,7 +229,6 @@ class SessionLifecycle:
         context: Mapping[str, Sequence[str]] | None = None,
         set_context: SetWish | None = None,
         expected_seq: int | None = None,
-        actor: Actor = "user",
     ) -> tuple[SessionState, SetChange | None]:
         """Change name, agent, settings and working context in one step.
 
@@ -262,10 +260,10 @@ class SessionLifecycle:
             if made is not None and made.refused:
                 return []
             set_name = set_context.set_name if set_context and context is None else None
-            events = change_events(state, made, set_name, marks, actor) if made else []
+            events = change_events(state, made, set_name, marks, "user") if made else []
             if given is not None and given.agent.name != state.agent:
-                events = [*events, given.event(state, actor)]
-            return [*events, SessionUpdated(changes=checked, actor=actor)] if checked else events
+                events = [*events, given.event(state)]
+            return [*events, SessionUpdated(changes=checked, actor="user")] if checked else events
 
         changed = await self._states.change(session_id, decide)
         if changed.recorded and made is not None and made.sets is not None:

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from windowpane.agents.base import Agent, Agents
 from windowpane.context.events import Event, Recorded, ReferenceAdded, ReferenceRemoved, RequestBuilt
-from windowpane.context.ids import Actor, SessionId
+from windowpane.context.ids import SessionId
 from windowpane.context.items import OwnReference, Reference, definition
 from windowpane.context.messages import NewFile
 from windowpane.context.session import SessionState, check_answerable
@@ -69,7 +69,7 @@ class SessionReferences:
         """Return those of a session, with their words."""
         return await read_references(self._sessions, state)
 
-    async def add(self, session_id: SessionId, file: NewFile, *, actor: Actor = "user") -> SessionState:
+    async def add(self, session_id: SessionId, file: NewFile) -> SessionState:
         """Make a reference of a file. The same file again changes nothing.
 
         Raises:
@@ -89,7 +89,7 @@ class SessionReferences:
                 )
             name = free_name(found.file, of_agent | {own.name for own in state.own_references})
             own, before = found.own(name), state.own_references
-            added = ReferenceAdded(reference=own, actor=actor)
+            added = ReferenceAdded(reference=own, actor="user")
             changed = await self._sessions.change(
                 session_id,
                 lambda now, before=before, added=added: [added] if now.own_references == before else [],
@@ -98,7 +98,7 @@ class SessionReferences:
             state = changed.state
         return state
 
-    async def remove(self, session_id: SessionId, name: str, *, actor: Actor = "user") -> Erasure:
+    async def remove(self, session_id: SessionId, name: str) -> Erasure:
         """Take a reference out, and erase its words unless turns had it: their records keep them until they go.
 
         Raises:
@@ -118,7 +118,7 @@ class SessionReferences:
                 # Before the log tells of it: a worker that is killed between the two leaves a name without words.
                 await store.erase(session_id, (), blobs=[own.blob], fence=lease.fence)
                 self._sessions.forget(session_id)
-            removed = ReferenceRemoved(name=name, actor=actor)
+            removed = ReferenceRemoved(name=name, actor="user")
 
             def tell(now: SessionState) -> list[Event]:
                 return [removed] if own in now.own_references else []

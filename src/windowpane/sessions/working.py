@@ -67,9 +67,7 @@ class WorkingContext:
             session_id, lambda state: change_set(state.sets, set_name, items, mode), set_name, marks, actor, tell, fence
         )
 
-    async def replace(
-        self, session_id: SessionId, sets: Mapping[str, Sequence[str]], *, actor: Actor = "user"
-    ) -> SetChange:
+    async def replace(self, session_id: SessionId, sets: Mapping[str, Sequence[str]]) -> SetChange:
         """Make these the sets, all or none of them.
 
         Raises:
@@ -77,9 +75,9 @@ class WorkingContext:
         """
         change = replace_all(sets)
         marks = await read_marks((change.sets or {}).get("files", ()))
-        return await self._change(session_id, lambda _: change, None, marks, actor)
+        return await self._change(session_id, lambda _: change, None, marks, "user")
 
-    async def promote(self, session_id: SessionId, paths: Sequence[str], *, actor: Actor = "user") -> SetChange:
+    async def promote(self, session_id: SessionId, paths: Sequence[str]) -> SetChange:
         """Take files that tools were seen to touch into the set `files`.
 
         Raises:
@@ -94,7 +92,7 @@ class WorkingContext:
             return change_set(state.sets, "files", paths, "merge")
 
         marks = {} if promoted(await self._sessions.state(session_id)).refused else await read_marks(paths)
-        return await self._change(session_id, promoted, "files", marks, actor)
+        return await self._change(session_id, promoted, "files", marks, "user")
 
     def of(self, session_id: SessionId, *, actor: Actor, tell: Tell, fence: int | None = None) -> "SetsOf":
         """Return the working context of one session, for one who acts in it, under a lease with this number."""

@@ -137,11 +137,7 @@ def decision(state: SessionState, decisions: Mapping[str, Decision], actor: Acto
 
 
 def answer(
-    state: SessionState,
-    question_id: str,
-    action: AnswerAction,
-    content: Mapping[str, Any] | None,
-    actor: Actor,
+    state: SessionState, question_id: str, action: AnswerAction, content: Mapping[str, Any] | None
 ) -> QuestionAnswered:
     """Return what is recorded of the answer to a question of a running tool.
 
@@ -154,9 +150,7 @@ def answer(
     if state.open_turn is None or question is None:
         raise NoQuestionError(question_id, [each.id for each in asked])
     filled = _filled(question, content) if action == "accept" and question.kind == "form" else None
-    return QuestionAnswered(
-        turn=state.open_turn.turn, question_id=question_id, action=action, content=filled, actor=actor
-    )
+    return QuestionAnswered(turn=state.open_turn.turn, question_id=question_id, action=action, content=filled)
 
 
 def _filled(question: ToolQuestion, content: Mapping[str, Any] | None) -> dict[str, Any]:
