@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from windowpane.context.items import Item
     from windowpane.engine import Engine
     from windowpane.models.base import Models
-    from windowpane.request.selector import Selector
     from windowpane.search.embedding.base import Embedder
     from windowpane.search.embedding.minilm import MiniLM
     from windowpane.search.embedding.vectors import VectorCache
@@ -45,7 +44,6 @@ def open_engine(
     settings: Settings,
     *,
     models: "Models | None" = None,
-    selector: "Selector | None" = None,
     on_progress: Callable[[int, int], None] | None = None,
     warm: bool = False,
 ) -> "Engine":
@@ -80,7 +78,7 @@ def open_engine(
         models=models or LazyModels(partial(_pydantic_models, settings.keys_folder)),
         toolbox=partial(_mcp_toolbox, settings.roots),
         lease_s=settings.lease_s,
-        selector=selector or HybridSelector(index),
+        selector=HybridSelector(index),
         history=HistoryIndex(embedder),
         nearness=index,
         embedder=embedder,

@@ -92,17 +92,6 @@ def test_what_the_last_overview_said_is_carried_on_as_it_stands() -> None:
     assert found.overview == "They spoke about cats. Cats are nice. I bought a parrot today. Nice."
 
 
-def test_with_the_messages_behind_it_the_overview_is_written_anew() -> None:
-    before = Summary(overview="A model wrote this.", through_seq=2)
-    earlier = talk("I bought a parrot.", "What is the parrot called?")
-
-    found = extract(Due(talk("The parrot is called Kiwi.", "Hello Kiwi!", first_seq=3), before), earlier)
-
-    assert found is not None
-    assert "A model wrote this." not in found.overview
-    assert "I bought a parrot." in found.overview
-
-
 def test_an_overview_that_grows_too_long_keeps_its_beginning_and_its_end() -> None:
     sentences = [f"Sentence number {number} speaks of subject {number}." for number in range(60)]
     before = Summary(overview=" ".join(sentences), through_seq=2)

@@ -38,11 +38,8 @@ class FolderAgents:
     used. Safe to use from several threads.
     """
 
-    def __init__(
-        self, root: Path, environ: Mapping[str, str] = os.environ, *, check_search: CheckSearch | None = None
-    ) -> None:
+    def __init__(self, root: Path, *, check_search: CheckSearch | None = None) -> None:
         self._root = root.resolve()
-        self._environ = environ
         self._check_search = check_search
         self._folders: dict[Path, AgentFolder] = {}
         self._lock = threading.Lock()
@@ -67,7 +64,7 @@ class FolderAgents:
         if folder is None:
             raise AgentNotFoundError(name, self.names())
         with self._lock:
-            kept = self._folders.get(folder) or AgentFolder(folder, self._environ, check_search=self._check_search)
+            kept = self._folders.get(folder) or AgentFolder(folder, check_search=self._check_search)
             self._folders[folder] = kept
         return kept.current()
 

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from itertools import chain
 from math import sqrt
 
-from windowpane.context.messages import AssistantMessage, Message, UserMessage
+from windowpane.context.messages import AssistantMessage, UserMessage
 from windowpane.context.summary import ConversationState, Summary
 from windowpane.memory.facts import FACT_LIMITS, FactLimits, facts, merge_facts, merge_preferences, preferences
-from windowpane.memory.recent import Due, conversation, text_of
+from windowpane.memory.recent import Due, text_of
 from windowpane.search.query import query
 from windowpane.search.words import words
 
@@ -37,14 +37,10 @@ MOST_MESSAGES = 300
 Spoken = UserMessage | AssistantMessage
 
 
-def extract(due: Due, earlier: Sequence[Message] = (), limits: FactLimits = FACT_LIMITS) -> Summary | None:
-    """Return a summary that quotes, or None when nothing was said yet.
-
-    `earlier` are the messages that the summary before covers. With them, the overview is chosen again from the whole
-    conversation; without them, what the last overview said is carried on as it stands.
-    """
+def extract(due: Due, limits: FactLimits = FACT_LIMITS) -> Summary | None:
+    """Return a summary that quotes, or None when nothing was said yet. The last overview is carried on as it stands."""
     before = due.before
-    overview = joined(carried(due, earlier), _central((*conversation(earlier), *due.messages)))
+    overview = joined(carried(due), _central(due.messages))
     if not overview:
         return None
     stated = facts_in(due.messages)
@@ -76,9 +72,9 @@ def facts_in(messages: Sequence[Spoken]) -> tuple[str, ...]:
     )
 
 
-def carried(due: Due, earlier: Sequence[Message]) -> list[str]:
-    """Return the sentences of the last overview, unless the messages behind it are at hand."""
-    return _sentences(due.before.overview) if due.before and not earlier else []
+def carried(due: Due) -> list[str]:
+    """Return the sentences of the last overview."""
+    return _sentences(due.before.overview) if due.before else []
 
 
 def joined(before: Sequence[str], new: Sequence[str]) -> str:

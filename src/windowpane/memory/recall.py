@@ -219,8 +219,9 @@ class RecallCalibration:
 CALIBRATION = RecallCalibration()
 
 
-def score(result: HistoryResult, by: RecallCalibration = CALIBRATION) -> Floats:
+def score(result: HistoryResult) -> Floats:
     """Return how likely each message is to bear on the question, between 0 and 1."""
+    by = CALIBRATION
     measured = ~np.isnan(result.meaning)
     full = np.array((by.base, by.per_fused, by.per_meaning, by.per_coverage))
     words = np.array((by.words_base, by.words_per_fused, 0.0, by.words_per_coverage))

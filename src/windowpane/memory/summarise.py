@@ -17,14 +17,14 @@ from pydantic import BaseModel, Field, StringConstraints, ValidationError
 from windowpane import telemetry
 from windowpane.context.ids import SessionId
 from windowpane.context.items import tool_ref
-from windowpane.context.messages import Message, Step, UserMessage
+from windowpane.context.messages import Step, UserMessage
 from windowpane.context.request import CallSettings, OfferedTool, RequestMessage
 from windowpane.context.summary import ConversationState, Summary
 from windowpane.errors import ModelError
 from windowpane.memory.extract import TOPIC_CHARACTERS, Spoken, carried, extract, joined, shortened, spread
 from windowpane.memory.facts import FACT_LIMITS, FactLimits, merge_facts
 from windowpane.memory.hard_parts import hard_kinds
-from windowpane.memory.recent import Due, conversation, text_of
+from windowpane.memory.recent import Due, text_of
 from windowpane.models.base import ChatModel, ModelStep
 from windowpane.remarks import get_logger
 from windowpane.text.render import boundary_code, boundary_note, enclosed
@@ -35,7 +35,7 @@ UNABLE = ("echo", "scripted")
 
 DEADLINE_S = 120.0
 TRANSCRIPT_TOKENS = 8000
-"""How much of the conversation the model reads at most: half for what is new, half for what came before."""
+"""How much of the conversation the model reads at most. Long messages share half of it; many messages, all of it."""
 
 OUTPUT_TOKENS = 1000
 """How much the model may write at most: several times what a summary takes."""
@@ -46,7 +46,9 @@ OUTPUT_SHARE = 0.25
 FRAME_TOKENS = 700
 """What the task and the tool take of the window, with some room for what a provider adds."""
 
-EARLIER_MESSAGE_TOKENS = 80
+MESSAGE_TOKENS = 80
+"""What each message is left in any case, while all of them fit so."""
+
 SHORTEST_MESSAGE_TOKENS = 24
 """Where less than this is left for each message, some are left out."""
 
@@ -67,7 +69,6 @@ async def summarise(
     due: Due,
     model: ChatModel | None,
     *,
-    earlier: Sequence[Message] = (),
     limits: FactLimits = FACT_LIMITS,
     deadline_s: float = DEADLINE_S,
     window_tokens: int | None = None,
@@ -75,21 +76,20 @@ async def summarise(
 ) -> Summary | None:
     """Return the next summary, or None when nothing was said yet.
 
-    `earlier` are the messages that the summary before covers. With them, prose is written from the beginning again;
-    without them, the last overview is carried on as it stands. `window_tokens` is what the model takes in and gives
-    out together, by our count. Never raises: a model that fails, takes too long or says nothing usable is done without.
+    The last overview is carried on as it stands. `window_tokens` is what the model takes in and gives out together, by
+    our count. Never raises: a model that fails, takes too long or says nothing usable is done without.
     """
-    extracted = extract(due, earlier, limits)
+    extracted = extract(due, limits)
     if model is None or extracted is None:
         return extracted
     output_tokens, transcript_tokens = _rooms(window_tokens)
-    if transcript_tokens < EARLIER_MESSAGE_TOKENS:
+    if transcript_tokens < MESSAGE_TOKENS:
         log.info("summary.extracted", session=session_id, model=model.name, why="its window is too small")
         return extracted
     written, why = None, "too late"
     try:
         with anyio.move_on_after(deadline_s):
-            messages = _messages(due, earlier, transcript_tokens)
+            messages = _messages(due, transcript_tokens)
             written = _read(await _ask(model, messages, output_tokens, session_id))
             why = "not a summary"
     except ModelError as error:
@@ -97,7 +97,7 @@ async def summarise(
     else:
         if written is None:
             log.info("summary.dropped", session=session_id, model=model.name, why=why)
-    return extracted if written is None else _merged(due, earlier, extracted, written, model.name, limits)
+    return extracted if written is None else _merged(due, extracted, written, model.name, limits)
 
 
 class Written(BaseModel):
@@ -135,9 +135,9 @@ def _rooms(window_tokens: int | None) -> tuple[int, int]:
     return output, min(TRANSCRIPT_TOKENS, window_tokens - output - FRAME_TOKENS)
 
 
-def _messages(due: Due, earlier: Sequence[Message], most_tokens: int) -> list[RequestMessage]:
+def _messages(due: Due, most_tokens: int) -> list[RequestMessage]:
     # Roles, cut marks and line ends count too, so the whole is cut once more.
-    transcript = cut_to("\n".join(_transcript(due, earlier, most_tokens)), most_tokens)
+    transcript = cut_to("\n".join(_transcript(due, most_tokens)), most_tokens)
     code = boundary_code(SessionId("summary"), (transcript,))
     task = (
         "You sum up conversations so that they can be continued by a reader who has only your summary. Read the "
@@ -152,14 +152,12 @@ def _messages(due: Due, earlier: Sequence[Message], most_tokens: int) -> list[Re
     ]
 
 
-def _transcript(due: Due, earlier: Sequence[Message], most_tokens: int) -> Iterator[str]:
+def _transcript(due: Due, most_tokens: int) -> Iterator[str]:
     """Yield the lines that the model reads, about as many tokens as this."""
     half = most_tokens // 2
-    for message in spread(conversation(earlier), half // EARLIER_MESSAGE_TOKENS):
-        yield _spoken(message, EARLIER_MESSAGE_TOKENS)
     new = spread(due.messages, max(1, most_tokens // SHORTEST_MESSAGE_TOKENS))
     long = sum(count(text_of(message)) for message in new) > half
-    each = max(half // len(new), min(EARLIER_MESSAGE_TOKENS, most_tokens // len(new))) - MARK_TOKENS if long else half
+    each = max(half // len(new), min(MESSAGE_TOKENS, most_tokens // len(new))) - MARK_TOKENS if long else half
     for message in new:
         yield _spoken(message, each)
 
@@ -202,15 +200,13 @@ def _read(step: Step | None) -> Written | None:
     return None
 
 
-def _merged(
-    due: Due, earlier: Sequence[Message], extracted: Summary, written: Written, name: str, limits: FactLimits
-) -> Summary:
-    said = "\n".join((*map(text_of, (*conversation(earlier), *due.messages)), *extracted.key_facts)).lower()
+def _merged(due: Due, extracted: Summary, written: Written, name: str, limits: FactLimits) -> Summary:
+    said = "\n".join((*map(text_of, due.messages), *extracted.key_facts)).lower()
     own = [" ".join(fact.split()) for fact in written.key_facts]
     true = [fact for fact in own if 0 < len(fact) <= FACT_CHARACTERS and _supported(fact, said)]
     return replace(
         extracted,
-        overview=joined(carried(due, earlier), [" ".join(written.overview.split())]),
+        overview=joined(carried(due), [" ".join(written.overview.split())]),
         current_topic=shortened(written.current_topic, TOPIC_CHARACTERS) or extracted.current_topic,
         state=written.state if written.state != "unknown" else extracted.state,
         key_facts=_with_room_for(true, extracted.key_facts, limits),

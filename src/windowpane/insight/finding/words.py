@@ -47,17 +47,17 @@ def has(text: str, words: Sequence[str]) -> bool:
     return all(any(word in mine if _DENSE.match(word) else mine.startswith(word) for mine in own) for word in words)
 
 
-def excerpt(text: str, words: Sequence[str], length: int = EXCERPT_CHARS) -> str:
+def excerpt(text: str, words: Sequence[str]) -> str:
     """Return some of a text, in one line, around the first of the words."""
     line = " ".join(text.split())
     folded = line.casefold()
     places = [match.start() for word in words if (match := re.search(rf"(?<!\w){re.escape(word)}", folded))]
     places += [folded.find(word) for word in words if _DENSE.match(word) and word in folded]
-    start = max(min(places, default=0) - length // 4, 0)
+    start = max(min(places, default=0) - EXCERPT_CHARS // 4, 0)
     if start:
         start = line.find(" ", start) + 1 or start
-    cut = line[start : start + length]
-    return f"{'…' if start else ''}{cut}{'…' if start + length < len(line) else ''}"
+    end = start + EXCERPT_CHARS
+    return f"{'…' if start else ''}{line[start:end]}{'…' if end < len(line) else ''}"
 
 
 @lru_cache(maxsize=50_000)

@@ -154,8 +154,7 @@ def _where(kind: str, session_id: SessionId) -> str:
 class SealedTexts:
     """The texts that were sealed last, by the id of their key and by their hash."""
 
-    def __init__(self, characters: int = KEPT_CHARACTERS) -> None:
-        self._most = characters
+    def __init__(self) -> None:
         self._characters = 0
         self._texts: OrderedDict[tuple[str, BlobHash], tuple[BlobHash, str]] = OrderedDict()
 
@@ -172,6 +171,6 @@ class SealedTexts:
             return
         self._texts[key_id, blob_hash] = (name, sealed)
         self._characters += len(sealed)
-        while self._characters > self._most:
+        while self._characters > KEPT_CHARACTERS:
             _, (_, oldest) = self._texts.popitem(last=False)
             self._characters -= len(oldest)
