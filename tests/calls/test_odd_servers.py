@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from server.place import new_session, served
 from windowpane.testing import World
 from wire import anthropic_messages, openai_chat
 from wire.reply import WireReply
-from wire.server import Answer, Asked, running, sse
+from wire.server import EVENT_STREAM, Answer, Asked, running, sse
 
 REPLY = WireReply(("Hello", " there."), input_tokens=500, output_tokens=20)
 
@@ -48,15 +49,64 @@ def _without(frame: bytes, *path: str) -> bytes:
     return head + b"data: " + json.dumps(document).encode() + b"\n\n"
 
 
-async def test_an_anthropic_server_that_reports_nothing_gets_a_clear_error(tmp_path: Path) -> None:
+async def test_a_turn_works_on_an_anthropic_server_that_reports_nothing(tmp_path: Path) -> None:
+    first, *middle, last, stop = anthropic_messages.frames(REPLY)
+    silent = [_without(first, "message", "usage"), *middle, _without(last, "usage"), stop]
+    body = b"".join(silent).replace(b"\n", b"\r\n")
+    turn, calls, _ = await _asked(
+        tmp_path, "anthropic", Answer(tuple(body[at : at + 50] for at in range(0, len(body), 50)))
+    )
+
+    assert (turn["outcome"], turn["text"]) == ("completed", "Hello there.")
+    (call,) = calls["calls"]
+    assert (call["outcome"], call["usage"], call["cost_usd"]) == ("complete", None, None)
+    assert (calls["cost_usd"], calls["calls_without_usage"]) == (None, 1)
+
+
+@pytest.mark.parametrize("usage", [None, {}], ids=["null", "empty"])
+async def test_an_anthropic_server_may_report_at_the_end_alone(tmp_path: Path, usage: object) -> None:
+    first, *middle, last, stop = anthropic_messages.frames(REPLY)
+    told = {"delta": {"stop_reason": "end_turn"}, "usage": {"input_tokens": 500, "output_tokens": 20}}
+    silent = first.replace(b'"usage":{', b'"usage":%s,"was":{' % json.dumps(usage).encode())
+    assert silent != first
+    assert last.startswith(b"event: message_delta")
+    end = anthropic_messages.event("message_delta", told)
+    turn, calls, _ = await _asked(tmp_path, "anthropic", Answer((silent, *middle, end, stop)))
+
+    assert turn["outcome"] == "completed"
+    assert (calls["usage"]["input_tokens"], calls["usage"]["output_tokens"]) == (500, 20)
+
+
+async def test_an_answer_that_the_client_cannot_read_is_a_clear_error(tmp_path: Path) -> None:
     first, *rest = anthropic_messages.frames(REPLY)
-    turn, calls, _ = await _asked(tmp_path, "anthropic", Answer((_without(first, "message", "usage"), *rest)))
+    packed = gzip.compress(b"".join((_without(first, "message", "usage"), *rest)))
+    turn, calls, _ = await _asked(
+        tmp_path, "anthropic", Answer((packed,), headers={**EVENT_STREAM, "content-encoding": "gzip"})
+    )
 
     told = turn["messages"][-1]
     assert (turn["outcome"], told["role"], told["code"]) == ("failed", "error", "model_stream_broken")
     assert "gave an answer that its client cannot read" in told["content"]
     assert "; check what answers at http://127.0.0.1" in told["content"]
     assert len(calls["calls"]) == 1
+
+
+@pytest.mark.filterwarnings("ignore:invalid escape sequence:DeprecationWarning")  # compiling google-genai
+@pytest.mark.parametrize(("name", "status"), [*zip(PROVIDERS, (301, 302, 307, 307, 308), strict=True)])
+async def test_a_redirect_is_recorded_and_no_key_follows_it(tmp_path: Path, name: str, status: int) -> None:
+    provider = PROVIDERS[name]
+    async with running(provider.answer(REPLY)) as elsewhere:
+        location = f"{elsewhere.url}/v2?token=planted"
+        moved = Answer((b"moved",), status, {"location": location, "content-length": "5"})
+        turn, calls, asked = await _asked(tmp_path, name, moved)
+
+    told = turn["messages"][-1]
+    assert (turn["outcome"], told["code"], elsewhere.asked, len(asked)) == ("failed", "model_unavailable", [], 1)
+    assert f"it redirects to {elsewhere.url}/v2?token=[redacted] (status {status})" in told["content"]
+    assert told["content"].endswith("_BASE_URL to the new address")
+    (call,) = calls["calls"]
+    assert (call["status"], call["outcome"], call["reason"]) == (status, "error", f"status {status}")
+    assert (call["usage"], calls["cost_usd"]) == (None, None)
 
 
 async def test_an_anthropic_server_may_report_all_counts_again_at_the_end(tmp_path: Path) -> None:

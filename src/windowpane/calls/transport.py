@@ -1,7 +1,8 @@
 """The place where the bytes are: a transport that keeps each request and looks at each answer as it passes.
 
-What is sent and what comes back is not touched. A request is stored while the provider works; its answer is handed on
-once that is done. An answer that takes more memory than any model's is broken off.
+What is sent is not touched, and what comes back is recorded as it came. A request is stored while the provider works;
+its answer is handed on once that is done. An answer that takes more memory than any model's is broken off, and a
+redirect is not followed.
 """
 
 import time
@@ -12,6 +13,7 @@ import httpx2
 
 from windowpane.calls.answer import AnswerEnd, WireAnswer
 from windowpane.calls.recorder import CallRecorder, current_recorder
+from windowpane.calls.unreported import WithUsage, may_lack_usage
 from windowpane.context.calls import CallOutcome, WireHead
 from windowpane.context.events import CallEnded
 from windowpane.telemetry import trace_headers
@@ -25,11 +27,23 @@ MOST_LINE_BYTES = 16 * 1024 * 1024
 """How long an answer can be, and a line of it. Clients keep a line until it ends."""
 
 
-class AnswerTooLongError(httpx2.DecodingError):
+class AnswerNotTakenError(httpx2.RequestError):
+    """An answer that is not passed on to the provider's client."""
+
+
+class AnswerTooLongError(AnswerNotTakenError):
     """A provider's answer, or a line of it, is longer than it may be."""
 
     def __init__(self, what: str, most_bytes: int) -> None:
         super().__init__(f"{what} is longer than {most_bytes // 1024**2} MB")
+
+
+class RedirectedError(AnswerNotTakenError):
+    """A server sends the caller to another address. A key goes to the address that was set, and to no other."""
+
+    def __init__(self, response: httpx2.Response) -> None:
+        location = redacted(without_password(response.headers["location"]))
+        super().__init__(f"it redirects to {location} (status {response.status_code})")
 
 
 class Routes(httpx2.AsyncClient):
@@ -54,7 +68,13 @@ class RecordingTransport(httpx2.AsyncBaseTransport):
         response = await (call.send(transport, request) if call else transport.handle_async_request(request))
         if isinstance(response.stream, httpx2.AsyncByteStream):
             bounded = _Bounded(response.stream)
-            response.stream = _Watched(bounded, call) if call else bounded
+            watched = _Watched(bounded, call) if call else bounded
+            response.stream = WithUsage(watched) if may_lack_usage(request, response) else watched
+        if response.has_redirect_location:
+            if call:
+                call.end("error")
+            await response.aclose()
+            raise RedirectedError(response)
         return response
 
     async def aclose(self) -> None:
@@ -129,7 +149,7 @@ class _Call:
             return
         self._over = True
         usage, end = self._answer.read() if self._answer is not None else (None, AnswerEnd())
-        if self._status is not None and self._status >= 400:
+        if self._status is not None and self._status >= 300:
             outcome, reason = "error", reason or f"status {self._status}"
         else:
             outcome, reason = end.outcome(outcome, reason)

@@ -13,7 +13,7 @@ import httpx2
 from pydantic_ai import exceptions as theirs
 
 from windowpane import errors as ours
-from windowpane.calls.transport import AnswerTooLongError
+from windowpane.calls.transport import AnswerNotTakenError, RedirectedError
 from windowpane.text.redact import shown_address
 
 Foreseen = (theirs.AgentRunError, theirs.UserError, httpx2.HTTPError, httpx2.StreamError)
@@ -33,13 +33,16 @@ class Called:
     name: str
     key_variable: str = ""
     url: str = ""
+    url_variable: str = ""
     secrets: tuple[str, ...] = ()
 
 
 def failure(error: Exception, called: Called, *, partial: str, arrived: bool) -> ours.ModelError:
     """Return our error for theirs. `arrived` tells whether any of the answer had come, seen or unseen."""
-    error = _broken_off(error) or error
+    error = _not_taken(error) or error
     said = quote(error, called)
+    if isinstance(error, RedirectedError):
+        return _redirected(called, said)
     if isinstance(error, theirs.ModelRequestTimeout | theirs.ModelTimeoutError | httpx2.TimeoutException):
         return ours.ModelTimeoutError(
             f"{called.name} did not answer in time ({said}); try again, or choose a faster model", partial=partial
@@ -81,7 +84,7 @@ def unfinished(called: Called, reason: str, *, partial: str) -> ours.ModelStream
 
 def passing(error: Exception) -> bool:
     """Tell whether the same call may well succeed in a moment."""
-    if _broken_off(error):
+    if _not_taken(error):
         return False
     if isinstance(error, theirs.ModelHTTPError) and error.provider_retry_hint is not None:
         return error.provider_retry_hint
@@ -99,9 +102,9 @@ def passing(error: Exception) -> bool:
     )
 
 
-def _broken_off(error: BaseException | None) -> AnswerTooLongError | None:
-    """Return why an answer was broken off here, which some clients take for a broken connection."""
-    while error is not None and not isinstance(error, AnswerTooLongError):
+def _not_taken(error: BaseException | None) -> AnswerNotTakenError | None:
+    """Return why an answer was not passed on, which some clients take for a broken connection."""
+    while error is not None and not isinstance(error, AnswerNotTakenError):
         error = error.__cause__ or error.__context__
     return error
 
@@ -180,6 +183,15 @@ def _unreachable(error: Exception, called: Called, said: str) -> ours.ModelError
     if isinstance(error, theirs.ModelServerError | theirs.ModelUnavailableError | theirs.ModelHTTPError):
         return ours.ModelUnavailableError(f"{called.name}: provider error ({said}); try again in a moment")
     return ours.ModelStreamBrokenError(f"{called.name} gave an answer that cannot be read: {said}")
+
+
+def _redirected(called: Called, said: str) -> ours.ModelUnavailableError:
+    where = f" at {shown_address(called.url)}" if called.url else ""
+    setting = called.url_variable or "its base URL"
+    return ours.ModelUnavailableError(
+        f"{called.name} does not answer{where}: {said}; redirects are not followed, so that no key goes to another "
+        f"server: set {setting} to the new address"
+    )
 
 
 def _message_in(body: object) -> str:

@@ -295,6 +295,7 @@ class PydanticModels:
             name=name,
             key_variable=self._setup.key_variable(provider),
             url=url,
+            url_variable=SETUPS[provider].url_variable if provider in SETUPS else "",
             secrets=((key,) if key else ()) + secrets_in(url),
         )
 
