@@ -60,7 +60,7 @@ async def test_a_turn_works_on_an_anthropic_server_that_reports_nothing(tmp_path
     assert (turn["outcome"], turn["text"]) == ("completed", "Hello there.")
     (call,) = calls["calls"]
     assert (call["outcome"], call["usage"], call["cost_usd"]) == ("complete", None, None)
-    assert (calls["cost_usd"], calls["calls_without_usage"]) == (None, 1)
+    assert (calls["cost_usd"], calls["without_usage"]) == (None, 1)
 
 
 @pytest.mark.parametrize("usage", [None, {}], ids=["null", "empty"])
