@@ -127,6 +127,23 @@ async def test_tools_of_the_client_are_called_and_the_turn_goes_on(world: World,
     assert [(m.role, m.content) for m in world.model.calls[1].messages[-1:]] == [("tool", "rain")]
 
 
+async def test_a_tools_error_stays_one_where_its_turn_is_rebuilt_from_the_messages(world: World) -> None:
+    world.says("Then not.")
+    call: Any = {"type": "tool_use", "id": "toolu_1", "name": "weather", "input": {}}
+    result: Any = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "no such city", "is_error": True}
+    async with asking(world) as (client, http):
+        answer = await client.messages.with_raw_response.create(
+            model="pane",
+            max_tokens=300,
+            messages=[*HI, {"role": "assistant", "content": [call]}, {"role": "user", "content": [result]}],
+            tools=[WEATHER],
+        )
+        messages = (await http.get(f"/api/sessions/{answer.headers['windowpane-session']}/messages")).json()["messages"]
+
+    (given,) = messages[-1]["model_reply"]["steps"][0]["results"]
+    assert (given["content"], given["is_error"]) == ("no such city", True)
+
+
 @pytest.mark.client("Anthropic for Python", "tools")
 async def test_a_tool_that_the_client_forces_is_forced_at_the_provider(world: World) -> None:
     async with running(openai_chat.answer(WireReply(calls=(WireCall("c1", "client__weather"),)))) as wire:
@@ -150,6 +167,8 @@ async def test_tokens_are_counted_without_a_turn(world: World) -> None:
     async with asking(world) as (client, http):
         bare = await client.messages.count_tokens(model="pane", messages=HI)
         more = await client.messages.count_tokens(model="pane", messages=HI, system="Be brief.", tools=[WEATHER])
+        with pytest.raises(anthropic.BadRequestError, match="no message to count"):
+            await client.messages.count_tokens(model="pane", messages=[{"role": "system", "content": "Be brief."}])
         listed = (await http.get("/api/sessions")).json()["sessions"]
 
     assert 0 < bare.input_tokens < more.input_tokens

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import anyio
 import openai
 import pytest
 
@@ -133,3 +134,86 @@ async def test_a_long_conversation_is_read_page_by_page_in_both_orders(world: Wo
     assert newest == oldest[::-1]
     assert ([item.to_dict() for item in page.data], page.has_more) == (oldest[:2], True)
     assert one.to_dict() == oldest[7]
+
+
+async def test_what_is_counted_is_what_the_request_takes(world: World) -> None:
+    world.write("rules/brief.md", "---\ninclude: always\n---\nBe brief.\n")
+    world.says("One.", "Two.", "Three.")
+    hello: Any = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello."}]
+    items: Any = [*hello, {"role": "user", "content": "Weather?"}]
+    async with asking(world) as (client, http):
+        counted = await client.responses.input_tokens.count(
+            model="pane", input=items, instructions="Be kind.", tools=[WEATHER]
+        )
+        answer = await client.responses.with_raw_response.create(
+            model="pane", input=items, instructions="Be kind.", tools=[WEATHER]
+        )
+        session, turn = answer.headers["windowpane-session"], answer.headers["windowpane-turn"]
+        taken = (await http.get(f"/api/sessions/{session}/turns/{turn}/context")).json()["budget"]["used_tokens"]
+        first = answer.parse()
+        await client.responses.create(model="pane", input="And now?", previous_response_id=first.id)
+        branch = await client.responses.input_tokens.count(
+            model="pane", input="And now?", previous_response_id=first.id
+        )
+        with pytest.raises(openai.NotFoundError, match="no agent 'nobody'"):
+            await client.responses.input_tokens.count(model="nobody", input="Hi")
+        with pytest.raises(openai.BadRequestError, match="no message to count"):
+            await client.responses.input_tokens.count(model="pane", input=[{"role": "developer", "content": "Hi"}])
+        listed = (await http.get("/api/sessions")).json()["sessions"]
+
+    assert (counted.object, counted.input_tokens) == ("response.input_tokens", taken)
+    assert branch.input_tokens > 0
+    assert (len(world.model.calls), listed) == (2, [])
+
+
+async def test_a_response_that_is_being_given_can_be_stopped(world: World) -> None:
+    goes_on = anyio.Event()
+    world.says(Reply("Once upon a time", before_end=goes_on), "Done.")
+    async with asking(world) as (client, _):
+        said: list[str] = []
+        name = ""
+        async for event in await client.responses.create(model="pane", input="A story?", stream=True):
+            if event.type == "response.created":
+                name = event.response.id
+            if event.type == "response.output_text.delta":
+                said.append(event.delta)
+                if "".join(said) == "Once upon a time":
+                    stopped = await client.responses.cancel(name)
+                    assert (stopped.id, stopped.status, stopped.output_text) == (name, "cancelled", "Once upon a time")
+        again = await client.responses.retrieve(name)
+        with pytest.raises(openai.ConflictError, match="no turn is running") as refused:
+            await client.responses.cancel(name)
+        with pytest.raises(openai.NotFoundError):
+            await client.responses.cancel("resp_nothing")
+
+    assert (again.status, again.output_text) == ("cancelled", "Once upon a time")
+    assert refused.value.response.headers["x-should-retry"] == "false"
+
+
+async def test_a_chat_completion_can_be_read_again(world: World) -> None:
+    calls = Reply("Let me see.", calls=(Call("client__weather", "{}", id="c1"),), usage=Usage(10, 5))
+    world.says(calls, Reply("Hello.", usage=Usage(20, 6)))
+    tool: Any = {"type": "function", "function": {"name": "weather", "parameters": {"type": "object"}}}
+    async with asking(world) as (client, _):
+        asked = await client.chat.completions.create(
+            model="pane", messages=[{"role": "user", "content": "Weather?"}], tools=[tool]
+        )
+        plain = await client.chat.completions.create(
+            model="pane", messages=[{"role": "user", "content": "Hi"}], store=True
+        )
+        again = [await client.chat.completions.retrieve(completion.id) for completion in (asked, plain)]
+        with pytest.raises(openai.NotFoundError):
+            await client.chat.completions.retrieve("chatcmpl-nothing")
+        with pytest.raises(openai.APIStatusError, match="GET is not possible at /v1/chat/completions; POST is"):
+            await client.chat.completions.list()
+
+    for before, after in zip((asked, plain), again, strict=True):
+        assert (after.id, after.choices, after.usage) == (before.id, before.choices, before.usage)
+
+
+@pytest.mark.parametrize("door", ["/v1", "/anthropic/v1"])
+async def test_models_answer_to_head_as_to_get_without_a_body(world: World, door: str) -> None:
+    async with asking(world) as (_, http):
+        found = [await http.head(f"{door}/models{name}") for name in ("", "/pane", "/nobody")]
+
+    assert [(answer.status_code, answer.content) for answer in found] == [(200, b""), (200, b""), (404, b"")]

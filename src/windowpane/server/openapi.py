@@ -23,6 +23,7 @@ PARAMETERS: Mapping[str, Any] = {
     "listed": "items",
     "message": "How do I add a rule?",
     "q": "add a rule",
+    "completion_id": "chatcmpl-ses_0123456789abcdefghjkmnpqrs_1-12",
     "response_id": "resp_ses_0123456789abcdefghjkmnpqrs_1-12",
     "conversation_id": "ses_0123456789abcdefghjkmnpqrs",
 }

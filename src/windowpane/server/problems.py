@@ -196,8 +196,10 @@ async def answer_http_error(request: Request, error: Exception) -> Response:
         case 404:
             detail = f"there is nothing at {request.url.path}; {_where(request)}"
         case 405:
-            detail = f"{request.method} is not possible at {request.url.path}"
-            headers = {"Allow": ", ".join(sorted(_methods(request)))}
+            methods = ", ".join(sorted(_methods(request)))
+            instead = INSTEAD.get(request.url.path, f"{methods} is")
+            detail = f"{request.method} is not possible at {request.url.path}; {instead}"
+            headers = {"Allow": methods}
         case 413:
             code = "body_too_large"
         case _:
@@ -217,6 +219,8 @@ def _where(request: Request) -> str:
     return "/openapi.json lists what there is"
 
 
+OPENAI_HAS = "/v1/chat/completions, /v1/responses, /v1/conversations, /v1/embeddings and /v1/models"
+ANTHROPIC_HAS = "/anthropic/v1/messages, /anthropic/v1/messages/count_tokens and /anthropic/v1/models"
 INSTEAD: Mapping[str, str] = {
     "/v1/completions": "legacy completions have no conversation; use /v1/chat/completions",
     "/v1/files": "files are sent as bytes with their message, not uploaded",
@@ -225,9 +229,17 @@ INSTEAD: Mapping[str, str] = {
     "/v1/assistants": "assistants are agents here; use /v1/responses",
     "/v1/threads": "threads are sessions here; use /v1/responses with `conversation`",
     "/v1/batches": "send the requests one by one",
+    "/v1/uploads": "files are sent as bytes with their message, not uploaded",
+    "/v1/vector_stores": "documents are references of an agent or of a session, which are searched for every message",
+    "/v1/moderations": "what is said is not judged here",
+    "/v1/realtime": "there is no realtime door; stream /v1/responses",
+    "/v1/responses/compact": "a session is kept within the window by itself; name one with `conversation`",
+    "/v1/": f"here there are {OPENAI_HAS}",
     "/anthropic/v1/files": "files are sent as bytes with their message, not uploaded",
     "/anthropic/v1/messages/batches": "send the requests one by one",
     "/anthropic/v1/complete": "use /anthropic/v1/messages",
+    "/anthropic/v1/skills": "skills are references of the agent",
+    "/anthropic/": f"here there are {ANTHROPIC_HAS}",
 }
 """What to do instead of what other servers offer and this one does not."""
 

@@ -1465,6 +1465,12 @@ export type IndexingNow = {
   type: "agent.indexing"
 }
 
+/** How many tokens a request would take. */
+export type InputTokens = {
+  object: "response.input_tokens"
+  input_tokens: number
+}
+
 /** Something that was said or called. What else clients send back with it is passed over. */
 export type Item = {
   type?: "message" | "function_call" | "function_call_output" | "reasoning"
@@ -4423,6 +4429,12 @@ export interface Operations {
     body: ChatRequest
     answer: ChatCompletion
   }
+  read_chat_completion: {
+    path: { completion_id: string }
+    query: Record<string, never>
+    body: undefined
+    answer: ChatCompletion
+  }
   create_conversation: {
     path: Record<string, never>
     query: Record<string, never>
@@ -4496,10 +4508,16 @@ export interface Operations {
   id: string
   object: "response"
   created_at: number
-  status: "completed" | "incomplete" | "failed" | "in_progress"
+  status: "completed" | "incomplete" | "failed" | "in_progress" | "cancelled"
   model: string
   output: Record<string, unknown>[]
 }
+  }
+  count_input_tokens: {
+    path: Record<string, never>
+    query: Record<string, never>
+    body: ResponseRequest
+    answer: InputTokens
   }
   delete_response: {
     path: { response_id: string }
@@ -4508,6 +4526,12 @@ export interface Operations {
     answer: DeletedResponse
   }
   read_response: {
+    path: { response_id: string }
+    query: Record<string, never>
+    body: undefined
+    answer: undefined
+  }
+  cancel_response: {
     path: { response_id: string }
     query: Record<string, never>
     body: undefined
@@ -4646,6 +4670,7 @@ export const OPERATIONS = {
   read_metrics: ["GET", "/metrics"],
   readiness: ["GET", "/readyz"],
   create_chat_completion: ["POST", "/v1/chat/completions"],
+  read_chat_completion: ["GET", "/v1/chat/completions/{completion_id}"],
   create_conversation: ["POST", "/v1/conversations"],
   delete_conversation: ["DELETE", "/v1/conversations/{conversation_id}"],
   read_conversation: ["GET", "/v1/conversations/{conversation_id}"],
@@ -4657,7 +4682,9 @@ export const OPERATIONS = {
   list_models: ["GET", "/v1/models"],
   read_model: ["GET", "/v1/models/{model}"],
   create_response: ["POST", "/v1/responses"],
+  count_input_tokens: ["POST", "/v1/responses/input_tokens"],
   delete_response: ["DELETE", "/v1/responses/{response_id}"],
   read_response: ["GET", "/v1/responses/{response_id}"],
+  cancel_response: ["POST", "/v1/responses/{response_id}/cancel"],
   list_input_items: ["GET", "/v1/responses/{response_id}/input_items"],
 } as const

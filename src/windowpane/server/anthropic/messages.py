@@ -11,19 +11,17 @@ from fastapi import APIRouter
 from starlette.responses import JSONResponse, Response
 
 from windowpane.context.messages import ToolCall, Usage
-from windowpane.request.assemble import offered_tool
 from windowpane.server.anthropic.asking import CountRequest, MessageRequest, asked
 from windowpane.server.anthropic.errors import AnthropicRoute, anthropic_failures, document_of, response_of
 from windowpane.server.dependencies import Asking, Chatting
 from windowpane.server.openai import asking
-from windowpane.server.openai.conversation import Answering, answering, session_for
+from windowpane.server.openai.conversation import Answering, answering
+from windowpane.server.openai.counting import tokens_of
 from windowpane.server.openai.errors import Failure
 from windowpane.server.openai.one_off import OnceSessions
 from windowpane.server.openai.reply import End, Heard, Text, hear
 from windowpane.server.openai.stream import data, first_of, until_gone
 from windowpane.server.sse import ByteStream
-from windowpane.text.tokens import family_for, tools_tokens
-from windowpane.tools.names import offered_name
 
 router = APIRouter(prefix="/anthropic/v1", tags=["anthropic"], route_class=AnthropicRoute)
 
@@ -107,17 +105,8 @@ async def count_message_tokens(
     pane: Chatting, caller: Asking, body: Annotated[CountRequest, asking.Storable], session: asking.SessionHeader = None
 ) -> TokenCount:
     """Return what the whole request would take by our count: prompt, items and tools of the agent included."""
-    wanted, engine = await anyio.to_thread.run_sync(asked, body, session, None), pane.engine
-    state, made = await session_for(pane, caller.owner, wanted)
-    try:
-        request = await engine.preview(state.id, wanted.said[-1].text or "-", wanted.said[-1].files)
-        tools = [offered_tool(tool, offered_name(tool.ref)) for tool in wanted.brought]
-        return TokenCount(
-            request.context.budget.used_tokens + tools_tokens(tools, family_for(request.context.settings))
-        )
-    finally:
-        if made:
-            await engine.sessions.delete(state.id)
+    wanted = await anyio.to_thread.run_sync(asked, body, session, None)
+    return TokenCount(await tokens_of(pane, caller.owner, wanted))
 
 
 class _Shape:

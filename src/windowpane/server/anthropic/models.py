@@ -33,6 +33,7 @@ class AnthropicModelList:
     last_id: str | None
 
 
+@router.head("/models", include_in_schema=False)
 @router.get("/models", summary="List agents, as Anthropic's clients list models", responses=anthropic_failures())
 async def list_anthropic_models(pane: Reading) -> AnthropicModelList:
     """Return the names that can be used as `model`."""
@@ -41,6 +42,7 @@ async def list_anthropic_models(pane: Reading) -> AnthropicModelList:
     return AnthropicModelList(data=data, first_id=ends[0], last_id=ends[1])
 
 
+@router.head("/models/{model}", include_in_schema=False)
 @router.get(
     "/models/{model}", summary="Read an agent, as Anthropic's clients read a model", responses=anthropic_failures(404)
 )

@@ -220,7 +220,7 @@ async def create_chat_completion(
     engine = pane.engine
     asked = await anyio.to_thread.run_sync(_asked, body, session, key)
     turn = await answering(pane, caller.owner, once, asked)
-    shape = _Shape(turn, body)
+    shape = ChatShape(turn, body.model, with_usage=bool(body.stream_options and body.stream_options.include_usage))
     if body.stream:
         first, answer = await first_of(hear(engine, turn))
         if isinstance(first, Failure):
@@ -288,15 +288,15 @@ def _text(message: ChatMessage, index: int) -> str:
     return asking.text_of(message.content, f"messages[{index}].content")
 
 
-class _Shape:
+class ChatShape:
     """The forms in which one answer is sent."""
 
-    def __init__(self, turn: Answering, body: ChatRequest) -> None:
+    def __init__(self, turn: Answering, model: str, *, with_usage: bool = False, created: int | None = None) -> None:
         self.turn = turn
-        self.with_usage = bool(body.stream_options and body.stream_options.include_usage)
-        self._id = f"chatcmpl-{turn.session_id}-{turn.first_seq}"
-        self._created = int(time())
-        self._model = body.model
+        self.with_usage = with_usage
+        self._id = f"chatcmpl-{turn.session_id}_{turn.turn}-{turn.first_seq}"
+        self._created = int(time()) if created is None else created
+        self._model = model
 
     def whole(self, text: str, end: End) -> ChatCompletion:
         """Return the answer in one piece."""
@@ -335,7 +335,7 @@ class _Shape:
         return [(self.turn.client_id(call), _name(call), call.arguments) for call in end.calls]
 
 
-async def _stream(heard_of: AsyncGenerator[Heard], shape: _Shape) -> AsyncGenerator[bytes]:
+async def _stream(heard_of: AsyncGenerator[Heard], shape: ChatShape) -> AsyncGenerator[bytes]:
     yield shape.chunk({"role": "assistant", "content": "", "refusal": None})
     async with aclosing(heard_of) as answer:
         async for heard in answer:

@@ -159,7 +159,7 @@ async def _answering(pane: LocalPane, owner: str, once: Once, asked: ClientReque
     await once.made(engine, owner)
     if asked.said[-1].role != "tool":
         return await begun(state.id, _continued(engine, state.id, asked), once=True)
-    results = [ToolResult(entry.call_id, entry.text) for entry in _last_results(asked.said)]
+    results = [ToolResult(entry.call_id, entry.text, is_error=entry.is_error) for entry in _last_results(asked.said)]
     live = engine.answer_calls(
         state.id,
         results,

@@ -32,12 +32,14 @@ class ModelList:
     data: tuple[Model, ...]
 
 
+@router.head("/models", include_in_schema=False)
 @router.get("/models", summary="List agents, as OpenAI's clients list models", responses=failures())
 async def list_models(pane: Reading) -> ModelList:
     """Return the names that can be used as `model`."""
     return ModelList(data=tuple(Model(id=agent.name) for agent in await pane.agents.list()))
 
 
+@router.head("/models/{model}", include_in_schema=False)
 @router.get("/models/{model}", summary="Read an agent, as OpenAI's clients read a model", responses=failures(404))
 async def read_model(pane: Reading, model: str) -> Model:
     """Return one of the names that can be used as `model`."""

@@ -19,7 +19,8 @@ from windowpane.local.pane import LocalPane
 from windowpane.server.dependencies import Asking, Chatting
 from windowpane.server.openai import asking
 from windowpane.server.openai.conversation import Answering, ClientMessage, ClientRequest, answering, call_named
-from windowpane.server.openai.errors import Failure, OpenAIRoute, UnsupportedError
+from windowpane.server.openai.counting import tokens_of
+from windowpane.server.openai.errors import Failure, OpenAIRoute, UnsupportedError, failures
 from windowpane.server.openai.files import files_of
 from windowpane.server.openai.one_off import OnceSessions
 from windowpane.server.openai.reply import End, Heard, Text, hear
@@ -125,7 +126,7 @@ SHAPE = {
         "id": {"type": "string"},
         "object": {"const": "response"},
         "created_at": {"type": "integer"},
-        "status": {"enum": ["completed", "incomplete", "failed", "in_progress"]},
+        "status": {"enum": ["completed", "incomplete", "failed", "in_progress", "cancelled"]},
         "model": {"type": "string"},
         "output": {"type": "array", "items": {"type": "object"}},
     },
@@ -169,6 +170,37 @@ async def create_response(
         if isinstance(heard, Failure):
             return heard.response(turn.headers)
     return JSONResponse(written.response(), headers=turn.headers)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InputTokens:
+    """How many tokens a request would take."""
+
+    object: Literal["response.input_tokens"] = "response.input_tokens"
+    input_tokens: int
+
+
+@router.post(
+    "/responses/input_tokens",
+    summary="Count the tokens of a request for a response, without sending it",
+    responses=failures(404, 413, 415),
+    openapi_extra={"requestBody": {"content": {"application/json": {"example": EXAMPLE}}}},
+)
+async def count_input_tokens(
+    pane: Chatting,
+    caller: Asking,
+    body: Annotated[ResponseRequest, asking.Storable],
+    session: asking.SessionHeader = None,
+) -> InputTokens:
+    """Return what the whole request would take by our count: prompt, items and tools of the agent included."""
+    asked = await _asked(pane, body, session, None)
+    before = body.previous_response_id
+    branched = before is not None and asked.session != parse_id(before).session_id
+    try:
+        return InputTokens(input_tokens=await tokens_of(pane, caller.owner, asked))
+    finally:
+        if branched and asked.session:
+            await pane.sessions.delete(asked.session)
 
 
 async def _asked(pane: LocalPane, body: ResponseRequest, session: str | None, key: str | None) -> ClientRequest:
@@ -247,7 +279,7 @@ def parse_id(response_id: str) -> ResponseName:
     return ResponseName(found[1], int(found[2]), int(found[3]))
 
 
-_ID = re.compile(r"resp_(ses_\w+)_(\d{1,9})-(\d{1,12})")
+_ID = re.compile(r"(?:resp_|chatcmpl-)(ses_\w+)_(\d{1,9})-(\d{1,12})")
 
 
 def _effort(body: ResponseRequest) -> dict[str, Any]:
@@ -292,6 +324,7 @@ class WrittenResponse:
         self.text = ""
         self.end: End | None = None
         self.failure: Failure | None = None
+        self.cancelled = False
         self._body = body
         self._created_at = int(time()) if created_at is None else created_at
         self._id = f"{turn.session_id}_{turn.turn}-{turn.first_seq}"
@@ -307,8 +340,10 @@ class WrittenResponse:
                 self.failure = heard
 
     @property
-    def status(self) -> Literal["completed", "incomplete", "failed", "in_progress"]:
+    def status(self) -> Literal["completed", "incomplete", "failed", "in_progress", "cancelled"]:
         """Return how far the response is."""
+        if self.cancelled:
+            return "cancelled"
         if self.failure is not None:
             return "failed"
         if self.end is None:

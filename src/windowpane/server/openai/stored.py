@@ -1,24 +1,26 @@
-"""Responses that were given: read one again, with what it answered, or delete it.
+"""Answers that were given: read one again, with what it answered, stop it or delete it.
 
 Nothing more is stored for it: a response is a turn, or the part of one between two calls of the client's tools, and its
 id names both.
 """
 
 from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from fastapi import APIRouter
 from starlette.responses import JSONResponse, Response
 
-from windowpane.context.events import Live, Recorded, ToolReturned, TurnStarted
+from windowpane.context.events import Live, Recorded, ToolReturned, TurnFinished, TurnStarted
 from windowpane.context.session import SessionState
-from windowpane.errors import NotFoundError
+from windowpane.errors import NotFoundError, NoTurnRunningError
 from windowpane.local.pane import LocalPane
 from windowpane.server.dependencies import Chatting, Reading
+from windowpane.server.openai.chat import ChatCompletion, ChatShape
 from windowpane.server.openai.conversation import Answering
 from windowpane.server.openai.errors import OpenAIRoute, UnsupportedError, failures
-from windowpane.server.openai.reply import Text, reply_in
+from windowpane.server.openai.reply import End, Text, reply_in
 from windowpane.server.openai.responses import ResponseRequest, WrittenResponse, parse_id
 
 router = APIRouter(prefix="/v1", tags=["openai"], route_class=OpenAIRoute)
@@ -41,16 +43,43 @@ class DeletedResponse:
 )
 async def read_response(pane: Reading, response_id: str) -> Response:
     """Return a response as the log of its session has it."""
+    return JSONResponse(_written(await _found(pane, response_id)).response())
+
+
+@router.post(
+    "/responses/{response_id}/cancel",
+    summary="Stop a response that is being given",
+    response_model=None,
+    responses=failures(404, 409),
+)
+async def cancel_response(pane: Chatting, response_id: str) -> Response:
+    """Stop the turn of a response, and return what was said so far. One that has ended cannot be stopped."""
     found = await _found(pane, response_id)
-    text, end = reply_in(found.events[1:], found.turn, formed=False)
-    nothing = _nothing()
-    turn = Answering(found.state.id, found.turn, found.events[0].seq, nothing, once=not found.state.listed)
-    body = ResponseRequest(model=found.state.agent, input=" ")
-    written = WrittenResponse(turn, body, int(found.events[0].at.timestamp()))
-    written.take(Text(text))
-    if end is not None:
-        written.take(end)
+    if found.state.last_turn == found.turn:
+        await pane.cancel(found.state.id)
+        async with aclosing(pane.engine.follow(found.state.id, found.turn)) as events:
+            async for _ in events:
+                pass
+        found = await _found(pane, response_id)
+    written = _written(found)
+    if not written.cancelled:
+        raise NoTurnRunningError
     return JSONResponse(written.response())
+
+
+@router.get(
+    "/chat/completions/{completion_id}",
+    summary="Read a chat completion again",
+    response_model_exclude_none=False,
+    responses=failures(404),
+)
+async def read_chat_completion(pane: Reading, completion_id: str) -> ChatCompletion:
+    """Return an answer as the log of its session has it."""
+    found = await _found(pane, completion_id)
+    text, end = reply_in(found.events[1:], found.turn, formed=False)
+    if not isinstance(end, End):
+        raise NotFoundError(f"Chat completion with id '{completion_id}' has not been given.")
+    return ChatShape(found.answering, found.state.agent, created=found.created).whole(text, end)
 
 
 @router.get(
@@ -88,6 +117,27 @@ class _Found:
     state: SessionState
     turn: int
     events: list[Recorded]
+
+    @property
+    def answering(self) -> Answering:
+        """Return the turn, of which nothing more is heard."""
+        return Answering(self.state.id, self.turn, self.events[0].seq, _nothing(), once=not self.state.listed)
+
+    @property
+    def created(self) -> int:
+        """Return when the answer began, in seconds."""
+        return int(self.events[0].at.timestamp())
+
+
+def _written(found: _Found) -> WrittenResponse:
+    text, end = reply_in(found.events[1:], found.turn, formed=False)
+    written = WrittenResponse(found.answering, ResponseRequest(model=found.state.agent, input=" "), found.created)
+    written.take(Text(text))
+    if end is not None:
+        written.take(end)
+    finished = [entry.event for entry in found.events if isinstance(entry.event, TurnFinished)]
+    written.cancelled = any(event.turn == found.turn and event.outcome == "cancelled" for event in finished)
+    return written
 
 
 async def _found(pane: LocalPane, response_id: str) -> _Found:
