@@ -19,7 +19,19 @@ import anyio
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from server.outages import Fault, Servers, Tally, full, killed, locked, outage, paused_server, stalled, unwritable
+from server.outages import (
+    Fault,
+    Servers,
+    Tally,
+    full,
+    killed,
+    locked,
+    outage,
+    paused_server,
+    replaced,
+    stalled,
+    unwritable,
+)
 from stores.faults import Outcome, cut_connections, killed_server, killed_writers, many_writers
 from stores.kinds import KINDS, Kind
 from stores.processes import Place
@@ -92,6 +104,7 @@ def outages_of(kind: Kind) -> dict[str, Measure]:
     faults: list[tuple[str, Fault, int]] = [*((gone, away, seconds) for seconds in AWAY_S), (held, stuck, 40)]
     if not kind.serve:
         faults += [("files unwritable", unwritable, seconds) for seconds in AWAY_S]
+        faults += [("file replaced", replaced, seconds) for seconds in AWAY_S]
     measured: dict[str, Measure] = {
         f"{name} for {seconds} s": partial(outage, fault=fault, hold=for_seconds(seconds))
         for name, fault, seconds in faults

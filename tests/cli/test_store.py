@@ -13,9 +13,11 @@ import anyio
 import pytest
 
 from cli.running import PATIENCE_S, environment, windowpane
-from stores.kinds import KEY, begin, created, said
+from stores.kinds import KEY, begin, contents, created, said
 from windowpane.context.ids import SessionId, content_hash
-from windowpane.errors import StoreError
+from windowpane.errors import StoreError, WrongEncryptionKeyError
+from windowpane.stores.encrypted.keys import KeyRing
+from windowpane.stores.encrypted.store import EncryptedStore
 from windowpane.stores.session_copy import session_digest
 from windowpane.stores.sqlite.store import SQLiteStore
 
@@ -162,6 +164,48 @@ def test_copying_encrypts_changes_the_key_and_decrypts(tmp_path: Path) -> None:
     assert "no key is set; nothing was changed" in without[1]
     assert "are encrypted with the key with the id" in wrong[1]
     assert "the sessions of this store are not encrypted; nothing was changed" in to_plain[1]
+
+
+def test_a_change_of_keys_that_is_killed_leaves_both_stores_readable_and_goes_on(tmp_path: Path) -> None:
+    new = base64.b64encode(b"a new key that only tests use...").decode()
+    fill(tmp_path / "plain.db", 60)
+    plain, source, target = (f"sqlite:///{tmp_path / name}.db" for name in ("plain", "from", "to"))
+    assert windowpane(tmp_path, "store", "copy", plain, source, WINDOWPANE_ENCRYPTION_KEY=KEY).code == 0
+    whole = texts(tmp_path / "from.db", KEY)
+    both = f"{new},{KEY}"
+    command = [sys.executable, "-m", "windowpane", "store", "copy", source, target]
+    halves: list[dict[SessionId, list[str]]] = []
+    for wanted in (5, 30):
+        given = environment(tmp_path, WINDOWPANE_ENCRYPTION_KEY=both)
+        with subprocess.Popen(command, env=given, stdout=subprocess.DEVNULL) as copying:
+            wait_for(tmp_path / "to.db", wanted)
+            copying.kill()
+        assert texts(tmp_path / "from.db", KEY) == whole, "the old key is valid until the end"
+        halves.append(texts(tmp_path / "to.db", new))
+
+    assert windowpane(tmp_path, "store", "copy", source, target, WINDOWPANE_ENCRYPTION_KEY=both).code == 0
+
+    assert [{session: whole[session] for session in half} for half in halves] == halves
+    assert texts(tmp_path / "to.db", new) == whole
+    with pytest.raises(WrongEncryptionKeyError):
+        texts(tmp_path / "to.db", KEY)
+
+
+def texts(path: Path, key: str) -> dict[SessionId, list[str]]:
+    """Return what every session of an encrypted store says, read with one key."""
+
+    async def read() -> dict[SessionId, list[str]]:
+        async with EncryptedStore(SQLiteStore(path), KeyRing.parse(key, "encryption_key")) as store:
+            ids = [row.id for row in (await store.sessions(limit=1000)).rows]
+            return {
+                session: [
+                    *contents(await store.read(session)),
+                    *(await store.blobs(session, await store.blob_hashes(session))).values(),
+                ]
+                for session in ids
+            }
+
+    return anyio.run(read)
 
 
 def test_large_texts_are_copied_as_objects_and_leftovers_are_swept(tmp_path: Path) -> None:

@@ -144,6 +144,25 @@ async def unwritable(kind: Kind, directory: Path) -> AsyncGenerator[tuple[str, A
     yield f"sqlite:///{directory / 'sessions.db'}", away
 
 
+@asynccontextmanager
+async def replaced(kind: Kind, directory: Path) -> AsyncGenerator[tuple[str, Away]]:
+    """Let another store have the name of the SQLite file, as when a backup is put there, and put the first one back."""
+    path, aside, other = (directory / name for name in ("sessions.db", "aside.db", "other.db"))
+
+    @asynccontextmanager
+    async def away(servers: Servers) -> AsyncGenerator[None]:
+        async with open_store(f"sqlite:///{other}"):
+            pass
+        path.rename(aside)
+        other.rename(path)
+        before = path.read_bytes()
+        yield
+        assert path.read_bytes() == before, "a server wrote into a file that it had not opened"
+        aside.rename(path)
+
+    yield f"sqlite:///{path}", away
+
+
 @contextmanager
 def _mounted(place: Path) -> Generator[None]:
     subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={ROOM_BYTES}", "none", place], check=True)

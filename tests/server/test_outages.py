@@ -16,6 +16,7 @@ from server.outages import (
     locked,
     outage,
     paused_server,
+    replaced,
     serve_obediently,
     servers,
     stalled,
@@ -52,6 +53,7 @@ def of_tries(tally: Tally) -> Tally:
         (KIND["redis"], stalled),
         (KIND["sqlite"], locked),
         (KIND["sqlite"], unwritable),
+        (KIND["sqlite"], replaced),
     ],
     ids=lambda given: given.name if isinstance(given, Kind) else given.__name__,
 )

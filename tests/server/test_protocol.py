@@ -15,7 +15,8 @@ import uvicorn
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse
-from starlette.routing import Route
+from starlette.routing import Route, WebSocketRoute
+from starlette.websockets import WebSocket
 from websockets.sync.client import connect
 
 from forked import forked
@@ -37,9 +38,16 @@ async def echo(request: Request) -> PlainTextResponse:
     return PlainTextResponse(str(len(await request.body())))
 
 
+async def listen(socket: WebSocket) -> None:
+    await socket.accept()
+    while (await socket.receive())["type"] != "websocket.disconnect":
+        pass
+
+
 @contextmanager
 def served(protocol: type[LimitedProtocol]) -> Generator[tuple[str, int]]:
-    app = Starlette(routes=[Route("/", echo, methods=["GET", "POST"])])
+    sockets = [WebSocketRoute(path, listen) for path in ("/events", "/xray/live")]
+    app = Starlette(routes=[Route("/", echo, methods=["GET", "POST"]), *sockets])
     with listening("127.0.0.1", 0) as listener:
         options: dict[str, Any] = {**SERVER, "http": protocol}
         server = uvicorn.Server(uvicorn.Config(app, lifespan="off", **options))
@@ -128,6 +136,51 @@ def test_a_slow_body_that_goes_on_arrives_and_one_that_never_ends_does_not() -> 
 
     assert whole.startswith(b"HTTP/1.1 200")
     assert heard.startswith(b"HTTP/1.1 408")
+
+
+UPGRADE = (
+    "GET {} HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
+    "Sec-WebSocket-Key: MDEyMzQ1Njc4OTAxMjM0NQ==\r\n\r\n"
+)
+PING, CLOSE = b"\x89\xfd" + bytes(129), b"\x88\x80" + bytes(4)
+TINY, NOTHING = b"\x81\x81" + bytes(5), b"\x00\x80" + bytes(4)
+
+
+@pytest.mark.parametrize("frame", [TINY, PING, NOTHING], ids=["messages", "pings", "parts of a message"])
+def test_a_client_that_floods_a_socket_is_cut_off(frame: bytes) -> None:
+    with served(LimitedProtocol) as address, socket.create_connection(address, timeout=PATIENCE_S) as connection:
+        connection.sendall(UPGRADE.format("/events").encode())
+        greeted = connection.recv(65536)[:12]
+        connection.sendall(b"\x01\x80" + bytes(4) if frame is NOTHING else b"")
+        with pytest.raises((BrokenPipeError, ConnectionResetError)):
+            connection.sendall(frame * (2**24 // len(frame)))
+        others = told(address, HEAD + b"Content-Length: 3\r\n\r\nabc")
+
+    assert greeted == b"HTTP/1.1 101"
+    assert others.endswith(b"\r\n\r\n3")
+
+
+def test_pings_of_a_client_that_does_not_read_are_not_all_kept() -> None:
+    pings = 200_000
+    with served(LimitedProtocol) as address, socket.socket() as connection:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        connection.settimeout(PATIENCE_S)
+        connection.connect(address)
+        connection.sendall(UPGRADE.format("/xray/live").encode())
+        connection.recv(65536)
+        for _ in range(pings // 1000):
+            connection.sendall(PING * 1000)
+        connection.sendall(CLOSE)
+        answered = heard_out(connection).count(b"\x8a\x7d")
+
+    assert 0 < answered < pings // 2
+
+
+def heard_out(connection: socket.socket) -> bytes:
+    heard = bytearray()
+    while chunk := connection.recv(2**20):
+        heard += chunk
+    return bytes(heard)
 
 
 def test_a_socket_shows_its_token_and_no_log_has_it_at_any_level(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ uvicorn has neither limit on this parser: a head of 20 MB is taken, and a body t
 """
 
 import asyncio
+import math
 from typing import Any, Literal
 
 from uvicorn._types import ASGISendEvent
@@ -142,8 +143,19 @@ MAX_PASSED_MESSAGE_BYTES = 64 * 1024 * 1024
 """Sockets below this path are passed on to a provider, and their messages are whole requests."""
 
 
+SOCKET_BYTES = 16 * 1024
+SOCKET_BYTES_PER_S = 1024
+"""What a client may send on a socket at once, and steadily. Clients of ours send pings and nothing else there."""
+
+
 class SocketProtocol(WebSocketsSansIOProtocol):
-    """uvicorn's protocol for sockets. It takes a refusal for the end of a handshake; uvicorn logs it as an error."""
+    """uvicorn's protocol for sockets, for clients that mean no good.
+
+    uvicorn takes a refusal for the end of a handshake, and logs it as an error. It also answers every ping of a client
+    that reads nothing, and keeps all those answers.
+    """
+
+    _owed = b""
 
     async def send(self, message: ASGISendEvent) -> None:
         """Send what the app says."""
@@ -151,15 +163,48 @@ class SocketProtocol(WebSocketsSansIOProtocol):
         if self.initial_response is not None and self.close_sent:
             self.handshake_complete = True
 
+    def handle_ping(self) -> None:
+        """Answer a ping, or, while the client does not read, only the last one, once it does."""
+        if self.writable.is_set():
+            super().handle_ping()
+        else:
+            *_, self._owed = (self._owed, *self.conn.data_to_send())
+
+    def resume_writing(self) -> None:
+        """Answer the last ping first."""
+        super().resume_writing()
+        owed, self._owed = self._owed, b""
+        if owed:
+            self.transport.write(owed)
+
 
 class LimitedSocketProtocol(SocketProtocol):
-    """A protocol for sockets with a limit for messages by path."""
+    """A protocol for sockets with limits by path: how long a message may be, and how much may be sent."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._most = self._left = float(SOCKET_BYTES)
+        self._counted_at = self.loop.time()
 
     def handle_connect(self, event: Request) -> None:
         """Begin a socket."""
         if event.path.startswith(PASSED_ON):
             self.conn.max_message_size = MAX_PASSED_MESSAGE_BYTES
+            self._most = self._left = math.inf
         super().handle_connect(event)
+
+    def data_received(self, data: bytes) -> None:
+        """Take what arrived, or end the connection: to read a hundred thousand frames holds up everything else."""
+        if self.handshake_initiated and self._spend(len(data)) < 0:
+            self.transport.abort()
+        else:
+            super().data_received(data)
+
+    def _spend(self, size: int) -> float:
+        now = self.loop.time()
+        refilled = self._left + (now - self._counted_at) * SOCKET_BYTES_PER_S
+        self._left, self._counted_at = min(self._most, refilled) - size, now
+        return self._left
 
 
 SERVER: dict[str, Any] = {
