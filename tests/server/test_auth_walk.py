@@ -140,10 +140,20 @@ def test_what_is_not_described_is_a_page_and_knows_no_session(app: FastAPI) -> N
         for route in routes_of(app.routes)
         if not isinstance(route, APIWebSocketRoute) and not (isinstance(route, APIRoute) and route.include_in_schema)
         for path in [cast("str", getattr(route, "path", ""))]
+        if getattr(route, "methods", None) != {"HEAD"}
     ]
 
     assert set(hidden) >= PAGES
     assert not [path for path in hidden if path.startswith(("/api", "/v1")) or "{session_id}" in path]
+
+
+async def test_head_needs_a_token_as_get_does(world: World, app: FastAPI) -> None:
+    heads = {route.path for route in routes_of(app.routes) if isinstance(route, APIRoute) and route.methods == {"HEAD"}}
+    async with guarded(world) as place:
+        found = {path: (await place.client.head(path)).status_code for path in heads}
+
+    assert found == dict.fromkeys(heads, 401)
+    assert heads == {f"{door}/models{model}" for door in ("/v1", "/anthropic/v1") for model in ("", "/{model}")}
 
 
 async def test_nobody_gets_anything_without_a_token(world: World, app: FastAPI) -> None:
