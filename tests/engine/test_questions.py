@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import ExitStack, aclosing, asynccontextmanager
 from decimal import Decimal
 from pathlib import Path
@@ -95,17 +95,37 @@ def results(events: list[Live]) -> list[tuple[str, bool]]:
     return [(e.result.content, e.result.is_error) for e in stored(events) if isinstance(e, ToolReturned)]
 
 
-@pytest.fixture(params=["pipes", "new", "old"])
-async def url(request: pytest.FixtureRequest) -> AsyncGenerator[str]:
-    """Return where the server is reached: over pipes, or over HTTP in either protocol."""
-    if request.param == "pipes":
-        yield ""
-        return
+@pytest.fixture(scope="module")
+def ports() -> Generator[dict[str, int]]:
+    """Run the server over HTTP, in either protocol."""
+    ports = {"new": free_port(), "old": free_port()}
     with ExitStack() as stack:
-        port = free_port()
-        stack.enter_context(http_process(port, *(("legacy",) if request.param == "old" else ())))
-        await listening(port)
-        yield f"http://127.0.0.1:{port}/mcp"
+        stack.enter_context(http_process(ports["new"]))
+        stack.enter_context(http_process(ports["old"], "legacy"))
+        yield ports
+
+
+async def reached(ports: dict[str, int], protocol: str) -> str:
+    await listening(ports[protocol])
+    return f"http://127.0.0.1:{ports[protocol]}/mcp"
+
+
+@pytest.fixture(params=["pipes", "new", "old"])
+async def url(request: pytest.FixtureRequest, ports: dict[str, int]) -> str:
+    """Return where the server is reached: over pipes, or over HTTP in either protocol."""
+    return "" if request.param == "pipes" else await reached(ports, request.param)
+
+
+@pytest.fixture(params=["new", "old"])
+async def either(request: pytest.FixtureRequest, ports: dict[str, int]) -> str:
+    """Return where the server is reached in either protocol, for what is the same over pipes."""
+    return await reached(ports, request.param)
+
+
+@pytest.fixture
+async def newest(ports: dict[str, int]) -> str:
+    """Return where the server is reached, for what is the same in either protocol."""
+    return await reached(ports, "new")
 
 
 async def test_a_tool_asks_the_user_for_the_fields_of_a_form_and_goes_on_with_the_answer(
@@ -145,9 +165,9 @@ async def test_a_tool_asks_the_user_for_the_fields_of_a_form_and_goes_on_with_th
     assert [event.outcome for event in stored(events) if isinstance(event, TurnFinished)] == ["completed"]
 
 
-async def test_what_a_form_asks_beyond_the_protocol_is_left_to_its_server_to_check(world: World) -> None:
+async def test_what_a_form_asks_beyond_the_protocol_is_left_to_its_server_to_check(world: World, newest: str) -> None:
     world.says(Reply(calls=(Call("shop__call_it", "{}", id="c1"),)), "Called.")
-    async with opened(world) as engine:
+    async with opened(world, url=newest) as engine:
         session = (await engine.sessions.create()).id
 
         async def answer(question: ToolQuestion) -> None:
@@ -163,9 +183,9 @@ async def test_what_a_form_asks_beyond_the_protocol_is_left_to_its_server_to_che
 
 
 @pytest.mark.parametrize("action", ["decline", "cancel"])
-async def test_a_user_who_does_not_answer_is_told_to_the_tool_as_such(world: World, action: Any) -> None:
+async def test_a_user_who_does_not_answer_is_told_to_the_tool_as_such(world: World, newest: str, action: Any) -> None:
     world.says(ORDER, "Not ordered.")
-    async with opened(world) as engine:
+    async with opened(world, url=newest) as engine:
         session = (await engine.sessions.create()).id
         events = await followed(engine, session, lambda q: engine.answer_question(session, q.id, action))
 
@@ -186,9 +206,9 @@ async def test_a_question_over_the_pipes_of_an_older_server_belongs_to_the_one_c
     assert [json.loads(content) for content, _ in results(events)] == [{"action": "accept", "content": {}}]
 
 
-async def test_a_request_of_no_user_is_declined_at_once_and_the_record_says_so(world: World) -> None:
+async def test_a_request_of_no_user_is_declined_at_once_and_the_record_says_so(world: World, newest: str) -> None:
     world.says(ORDER, "Not ordered.")
-    async with opened(world) as engine:
+    async with opened(world, url=newest) as engine:
         session = (await engine.sessions.create(listed=False)).id
 
         async def nothing(question: ToolQuestion) -> None:
@@ -210,10 +230,10 @@ async def test_a_request_of_no_user_is_declined_at_once_and_the_record_says_so(w
 
 
 async def test_a_caller_that_waits_for_the_whole_turn_is_given_the_question_and_the_turn_goes_on_after_it(
-    world: World,
+    world: World, newest: str
 ) -> None:
     world.says(ORDER, "Ordered.")
-    async with opened(world) as engine:
+    async with opened(world, url=newest) as engine:
         pane = LocalPane(engine)
         session = (await pane.sessions.create()).id
         view = await pane.ask(session, "Tea, please")
@@ -231,9 +251,9 @@ async def test_a_caller_that_waits_for_the_whole_turn_is_given_the_question_and_
         assert (await pane.turns.get(session, 1)).text == "Ordered."
 
 
-async def test_a_turn_that_is_cancelled_at_a_question_ends_and_asks_nothing_any_more(world: World) -> None:
+async def test_a_turn_that_is_cancelled_at_a_question_ends_and_asks_nothing_any_more(world: World, newest: str) -> None:
     world.says(ORDER, "Never said.", "Again.")
-    async with opened(world) as engine:
+    async with opened(world, url=newest) as engine:
         session = (await engine.sessions.create()).id
 
         async def stop(question: ToolQuestion) -> None:
@@ -281,11 +301,9 @@ async def test_a_tool_that_needs_approval_asks_before_it_uses_the_model_and_what
     assert given == [("system", "Be brief."), ("user", "Sum up: Long.")]
 
 
-async def test_a_tool_that_needs_no_approval_uses_the_model_unasked(
-    world: World,
-) -> None:
+async def test_a_tool_that_needs_no_approval_uses_the_model_unasked(world: World, newest: str) -> None:
     world.says(SUM_UP, "Short.", "It is short.")
-    async with opened(world) as engine:
+    async with opened(world, url=newest) as engine:
         session = (await engine.sessions.create()).id
 
         async def nothing(question: ToolQuestion) -> None:
@@ -299,9 +317,9 @@ async def test_a_tool_that_needs_no_approval_uses_the_model_unasked(
     assert results(events) == [("scripted:test said: Short.", False)]
 
 
-async def test_progress_is_told_while_a_tool_runs_and_is_not_stored(world: World) -> None:
+async def test_progress_is_told_while_a_tool_runs_and_is_not_stored(world: World, newest: str) -> None:
     world.says(Reply(calls=(Call("shop__sleep", '{"seconds": 0.9, "reports": 3}', id="c1"),)), "Awake.")
-    async with opened(world) as engine:
+    async with opened(world, url=newest) as engine:
         session = (await engine.sessions.create()).id
 
         async def nothing(question: ToolQuestion) -> None:
@@ -331,7 +349,9 @@ def signing_in(address: str = "https://example.org/sign-in", **arguments: Any) -
     return Reply(calls=(Call("shop__sign_in", json.dumps({"address": address, **arguments}), id="c1"),))
 
 
-@pytest.mark.parametrize("by_error", [True, False])
+@pytest.mark.parametrize(
+    ("url", "by_error"), [("pipes", True), ("new", True), ("old", True), ("old", False)], indirect=["url"]
+)
 async def test_a_tool_has_the_user_open_an_address_and_goes_on_when_that_is_done(
     world: World, url: str, by_error: bool
 ) -> None:
@@ -352,9 +372,11 @@ async def test_a_tool_has_the_user_open_an_address_and_goes_on_when_that_is_done
     assert results(events) == [("accept", False)]
 
 
-async def test_a_user_who_does_not_open_an_address_ends_the_call_and_the_model_is_told(world: World, url: str) -> None:
-    world.says(signing_in(), "You are not in.")
-    async with opened(world, url=url) as engine:
+async def test_a_user_who_does_not_open_an_address_ends_the_call_and_the_model_is_told(
+    world: World, either: str
+) -> None:
+    world.says(signing_in("https://example.org/never"), "You are not in.")
+    async with opened(world, url=either) as engine:
         session = (await engine.sessions.create()).id
         events = await followed(engine, session, lambda q: engine.answer_question(session, q.id, "decline"))
 
@@ -363,9 +385,9 @@ async def test_a_user_who_does_not_open_an_address_ends_the_call_and_the_model_i
     assert [event.outcome for event in stored(events) if isinstance(event, TurnFinished)] == ["completed"]
 
 
-async def test_an_address_that_is_not_one_of_the_web_is_shown_to_no_user(world: World) -> None:
+async def test_an_address_that_is_not_one_of_the_web_is_shown_to_no_user(world: World, newest: str) -> None:
     world.says(signing_in("javascript:alert(1)"), "You are not in.")
-    async with opened(world) as engine:
+    async with opened(world, url=newest) as engine:
         session = (await engine.sessions.create()).id
         events = await followed(engine, session, unanswered)
 
@@ -384,14 +406,14 @@ def consulting(times: int, words: int = 1, max_tokens: int = 5) -> Reply:
     return Reply(calls=(Call("shop__consult", json.dumps(arguments), id="c1"),))
 
 
-async def test_what_a_tool_asks_the_model_is_in_the_ledger_and_paid_by_the_owner(world: World, url: str) -> None:
+async def test_what_a_tool_asks_the_model_is_in_the_ledger_and_paid_by_the_owner(world: World, either: str) -> None:
     world.write("agent.yaml", "model: openai:own\nprices: {'openai:own': {input: 1000, output: 1000}}\n")
     calls = (WireCall("c1", "shop__consult", ('{"times": 2, "words": 1, "max_tokens": 50000}',)),)
     counts: dict[str, Any] = {"input_tokens": 100, "output_tokens": 10}
     replies = [WireReply(calls=calls, **counts), *[WireReply(text=("Well.",), **counts)] * 3]
     async with running(*map(openai_chat.answer, replies)) as wire:
         world.environ = {"OPENAI_API_KEY": "sk-own", "OPENAI_BASE_URL": wire.url}
-        async with opened(world, url=url, cost_limits=CostLimits(per_day_usd=Decimal(1))) as engine:
+        async with opened(world, url=either, cost_limits=CostLimits(per_day_usd=Decimal(1))) as engine:
             pane = LocalPane(engine)
             session = (await pane.sessions.create()).id
             events = await followed(engine, session, unanswered)
@@ -413,9 +435,11 @@ async def test_what_a_tool_asks_the_model_is_in_the_ledger_and_paid_by_the_owner
     ],
     ids=["rounds", "tokens"],
 )
-async def test_one_call_asks_the_model_only_so_much(world: World, url: str, reply: Reply, asked: int, why: str) -> None:
+async def test_one_call_asks_the_model_only_so_much(
+    world: World, either: str, reply: Reply, asked: int, why: str
+) -> None:
     world.says(reply, *(["Well."] * asked), "That was a lot.")
-    async with opened(world, url=url) as engine:
+    async with opened(world, url=either) as engine:
         session = (await engine.sessions.create()).id
         events = await followed(engine, session, unanswered)
 

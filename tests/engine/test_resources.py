@@ -1,16 +1,16 @@
-"""Resources that results of tools name, and that the model reads: `read_resource`, with a real server over pipes."""
+"""Resources that results of tools name, and that the model reads: `read_resource`, with a real server over HTTP."""
 
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager
-from pathlib import Path
 
 import pytest
+from tests.tools.running import http_process, listening
 
 from patience import PATIENCE_S
+from ports import free_port
 from windowpane.agents.folder import FolderAgents
 from windowpane.context.events import Live, RequestBuilt, ToolReturned
 from windowpane.context.items import tool_ref
@@ -21,7 +21,6 @@ from windowpane.models.provider import PydanticModels
 from windowpane.testing import Call, Reply, World, drain, stored
 from windowpane.tools.mcp import McpToolbox
 
-SERVER = Path(__file__).parents[1] / "tools" / "servers" / "by_sdk.py"
 READER = "windowpane__read_resource"
 NAMED = ("memo://notes.txt", "memo://pixel.png", "memo://long.txt", "memo://gone.txt")
 
@@ -29,8 +28,6 @@ NAMED = ("memo://notes.txt", "memo://pixel.png", "memo://long.txt", "memo://gone
 @asynccontextmanager
 async def opened(world: World) -> AsyncGenerator[LocalPane]:
     """Open a pane whose agent has the server made with the library, and finders."""
-    server = {"command": sys.executable, "args": [str(SERVER), "stdio"], "permission": "not_required", "timeout_s": 20}
-    world.write("mcp.json", json.dumps({"mcpServers": {"drive": server}}))
     async with Engine(
         store=world.store,
         agents=FolderAgents(world.root),
@@ -41,8 +38,18 @@ async def opened(world: World) -> AsyncGenerator[LocalPane]:
         yield LocalPane(engine)
 
 
+@pytest.fixture(scope="module")
+def port() -> Generator[int]:
+    port = free_port()
+    with http_process(port):
+        yield port
+
+
 @pytest.fixture
-def drive(world: World) -> World:
+async def drive(world: World, port: int) -> World:
+    await listening(port)
+    server = {"url": f"http://127.0.0.1:{port}/mcp", "permission": "not_required", "timeout_s": 20}
+    world.write("mcp.json", json.dumps({"mcpServers": {"drive": server}}))
     world.write("agent.yaml", "model: scripted:test\nworking_context: false\n")
     return world
 

@@ -190,7 +190,7 @@ async def sign_in(address: str, ctx: Context, by_error: bool = True) -> str | In
         return answered.action
     if not by_error:
         return (await ctx.elicit_url(wanted.message, address, SIGN_IN)).action
-    if not signed_in:
+    if address not in signed_in:
         signed_in.append(address)
         raise UrlElicitationRequiredError([wanted])
     return "accept"
