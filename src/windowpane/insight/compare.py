@@ -20,6 +20,7 @@ from windowpane.context.request import ContextItem, OfferedTool, PartKind, Reque
 from windowpane.insight.past import PastTurn
 from windowpane.insight.usage import Spending, spending
 from windowpane.request.stable.carry import array_of
+from windowpane.text.shared_prefix import shared_prefix
 from windowpane.text.tokens import count, family_for, message_tokens, tools_tokens
 
 MOST_DIFF_LINES = 400
@@ -275,7 +276,7 @@ def prompt_bytes(past: PastTurn) -> bytes:
 def _prefix(before: PastTurn, after: PastTurn, changes: Sequence[ItemChange]) -> Prefix:
     old, new = _stretches(before), _stretches(after)
     first, second = (b"".join(stretch.body for stretch in stretches) for stretches in (old, new))
-    same = agreement(first, second)
+    same = shared_prefix(first, second)
     agreed = Prefix(
         same_bytes=same,
         same_tokens=count(first[:same].decode("utf-8", "ignore")),
@@ -337,18 +338,6 @@ def _bytes(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
 
 
-def agreement(first: bytes, second: bytes) -> int:
-    """Return how many bytes two texts have in common from the beginning."""
-    low, high = 0, min(len(first), len(second))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if first[low:middle] == second[low:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low
-
-
 def _at(stretches: Iterable[_Stretch], position: int) -> _Stretch | None:
     """Return the stretch that a byte belongs to, or None when the prompt ends before it."""
     for stretch in stretches:
@@ -365,7 +354,7 @@ def _cause(
     new: Sequence[_Stretch],
     changes: Sequence[ItemChange],
 ) -> tuple[_Stretch, Happened]:
-    """Return what ended the agreement of two prompts in these two stretches."""
+    """Return what ended what two prompts have in common in these two stretches."""
     if first.item is not None and first.item == second.item:
         return second, "changed"
     facts = {(change.ref, change.happened) for change in changes}

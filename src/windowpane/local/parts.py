@@ -13,11 +13,11 @@ from windowpane.calls.parts.body import CutPart, cut
 from windowpane.calls.parts.compare import as_read, kind_differences, part_changes, shared_tokens
 from windowpane.calls.parts.waste import Weighed
 from windowpane.calls.parts.weight import PartWeights
-from windowpane.calls.shared import shared_prefix
 from windowpane.context.ids import SessionId
 from windowpane.context.messages import Usage
 from windowpane.engine import Engine
 from windowpane.models.prices import cost_of
+from windowpane.text.shared_prefix import shared_prefix
 
 OWNERS: Mapping[SentKind, OwnerKind] = {
     "tool": "tool",

@@ -7,7 +7,6 @@ from windowpane.api.xray import SentCall, XrayReport
 from windowpane.calls.ledger import RecordedCall
 from windowpane.calls.parts.waste import Weighed, repeated_texts, stale_results, tool_uses
 from windowpane.calls.parts.weight import by_kind
-from windowpane.calls.shared import shared_prefix
 from windowpane.context.ids import SessionId
 from windowpane.context.session import SessionState
 from windowpane.engine import Engine
@@ -16,6 +15,7 @@ from windowpane.local.calls import priced
 from windowpane.local.parts import PartReader
 from windowpane.local.views import session_view
 from windowpane.models.windows import window_tokens
+from windowpane.text.shared_prefix import shared_prefix
 
 LISTED = 200
 """How many of the owner's sessions are looked through for those of subagents."""

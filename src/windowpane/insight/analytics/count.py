@@ -36,10 +36,11 @@ from windowpane.context.request import ContextItem
 from windowpane.errors import BlobNotFoundError
 from windowpane.insight.analytics.count_cache import count_cache
 from windowpane.insight.analytics.count_calls import count_call_without_turn, count_calls, input_costs
-from windowpane.insight.compare import agreement, prompt_bytes
+from windowpane.insight.compare import prompt_bytes
 from windowpane.insight.past import PastTurn, steps_of
 from windowpane.insight.use import page_used, use
 from windowpane.request.record import context_of, last_built, texts_of
+from windowpane.text.shared_prefix import shared_prefix
 
 SCORE_STEPS = 10
 SCORE_PARTS = 10_000
@@ -306,7 +307,7 @@ def _count_request(made: Counts, day: int, past: PastTurn, before: PastTurn | No
     made.texts_bytes += sum(len(text) for name, text in past.texts.items() if name not in known)
     if before is not None:
         old, new = prompt_bytes(before), prompt_bytes(past)
-        made.add("turn", day, model, compared=1, prefix_bytes=len(old), kept_bytes=agreement(old, new))
+        made.add("turn", day, model, compared=1, prefix_bytes=len(old), kept_bytes=shared_prefix(old, new))
     costs = input_costs(past)
     for part, cost in zip(context.parts, costs.parts, strict=True):
         tokens = part.tokens if part.status != "left_out" else 0

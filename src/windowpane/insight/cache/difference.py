@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from windowpane.api.comparison import BreakKind
 from windowpane.api.turns import WireSpan
 from windowpane.insight.cache.blocks import CachedBlock, PrefixRule, place_of
-from windowpane.insight.cache.memory import Prompt, common, part_of
+from windowpane.insight.cache.memory import Prompt, part_of
+from windowpane.text.shared_prefix import shared_prefix
 
 AROUND = 40
 """Characters of a text that are shown from the first difference on."""
@@ -37,7 +38,7 @@ class FirstDifference:
         if self.kind in ("added", "removed"):
             said = _brief(self.block.text, 0)
             return ("", said) if self.kind == "added" else (said, "")
-        at = common(self.before.text, self.after.text)
+        at = shared_prefix(self.before.text, self.after.text)
         return _brief(self.before.text, at), _brief(self.after.text, at)
 
 
@@ -144,8 +145,8 @@ def _unchanged(tokens: float, text: str, before: str) -> float:
     """Return how many tokens of a text are as before: at its beginning and at its end, or all in another order."""
     if _meaning(text) == _meaning(before):
         return tokens
-    begin = common(text, before)
-    end = common(text[begin:][::-1], before[begin:][::-1])
+    begin = shared_prefix(text, before)
+    end = shared_prefix(text[begin:][::-1], before[begin:][::-1])
     return part_of(tokens, text, before) + (tokens * end / len(text) if text else 0.0)
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from windowpane.insight.cache.blocks import CachedBlock, PrefixRule
+from windowpane.text.shared_prefix import shared_prefix
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,16 +89,4 @@ class PrefixMemory:
 
 def part_of(tokens: float, text: str, other: str) -> float:
     """Return how many of a text's tokens it has in common with another text at the beginning."""
-    return tokens * common(text, other) / len(text) if text else 0.0
-
-
-def common(one: str, other: str) -> int:
-    """Return how many characters two texts have in common at the beginning."""
-    low, high = 0, min(len(one), len(other))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if one[low:middle] == other[low:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low
+    return tokens * shared_prefix(text, other) / len(text) if text else 0.0

@@ -1,8 +1,10 @@
-"""How much two bodies have in common."""
+"""How much two texts have in common at the beginning."""
+
+from typing import AnyStr
 
 
-def shared_prefix(one: bytes, other: bytes) -> int:
-    """Return how many bytes two bodies have in common at the beginning."""
+def shared_prefix(one: AnyStr, other: AnyStr) -> int:
+    """Return how many characters, or bytes, two texts have in common at the beginning."""
     low, high = 0, min(len(one), len(other))
     while low < high:
         middle = (low + high + 1) // 2
