@@ -1,7 +1,8 @@
 """Write `src/api/schema.ts`: the server's OpenAPI document as TypeScript.
 
 Run it after the HTTP API has changed (`make types`); with `--check` it only tells whether the file is current. Every
-schema becomes a type, every operation one entry of `Operations`, so the page can call nothing that does not exist.
+operation below `/api/` becomes one entry of `Operations`, so the page can call nothing that does not exist, and every
+schema that they lead to a type. What is there for the clients of others is left out.
 """
 
 import json
@@ -18,7 +19,9 @@ from windowpane.wiring import open_engine
 TARGET = Path(__file__).parent / "src" / "api" / "schema.ts"
 HEAD = "// Generated from the server's OpenAPI document by `make types`.\n"
 UNIONS = ("StoredEvent", "WatchedEvent", "AgentEvent")
-"""Their schemas say exactly which fields are always there."""
+"""What streams tell, in no operation's answer. Their schemas say exactly which fields are always there."""
+ERRORS = ("ProblemDocument",)
+"""What is answered when an operation fails."""
 Schema = Mapping[str, Any]
 Shared = set[str] | None
 """Of what is sent, fields may be left out; these names are schemas that are also answered, where none is."""
@@ -48,15 +51,19 @@ def typescript(document: Schema) -> str:
             return set()
         return sent & got if name in sent - got else None
 
+    told = _reachable(schemas, ({"$ref": name} for name in (*UNIONS, *ERRORS)))
     types = [
         f"{_comment(schema)}export type {_name(name)} = {_type(schema, partial=partial(name))}\n"
         for name, schema in sorted(schemas.items())
+        if name in sent | got | told
     ]
     return "\n".join((HEAD, *types, _interface(document, sent & got), _table(document)))
 
 
 def _operations(document: Schema) -> Iterator[tuple[str, str, Schema]]:
     for path, methods in sorted(document["paths"].items()):
+        if not path.startswith("/api/"):
+            continue
         for method, operation in sorted(methods.items()):
             yield method, path, operation
 

@@ -109,63 +109,6 @@ export type AgentView = {
   problems: Problem[]
 }
 
-/** What the agent says, and which calls it waits for. */
-export type AnswerMessage = {
-  role: "assistant"
-  content: string | null
-  refusal: string | null
-  tool_calls: MessageCall[] | null
-}
-
-/** What went wrong: its kind for programs, its message for people. */
-export type AnthropicError = {
-  type: string
-  message: string
-}
-
-/** An error. */
-export type AnthropicErrorDocument = {
-  type: "error"
-  error: AnthropicError
-}
-
-/** A message of the conversation. */
-export type AnthropicMessage = {
-  role: "user" | "assistant" | "system"
-  content: string | ContentBlock[]
-}
-
-/** An agent, under its name. */
-export type AnthropicModel = {
-  id: string
-  display_name: string
-  type: "model"
-  created_at: string
-}
-
-/** Every agent. */
-export type AnthropicModelList = {
-  data: AnthropicModel[]
-  has_more: boolean
-  first_id: string | null
-  last_id: string | null
-}
-
-/** A tool of the client's, offered to the model beside the agent's own. */
-export type AnthropicTool = {
-  name: string
-  description?: string | null
-  input_schema: Record<string, JsonValue>
-  type?: "custom" | null
-}
-
-/** Which tools may or must be called. It is about the tools in `tools`. */
-export type AnthropicToolChoice = {
-  type: "auto" | "any" | "tool" | "none"
-  name?: string | null
-  disable_parallel_tool_use?: boolean | null
-}
-
 /** A suggestion that was applied: which file was changed, its new revision, and what undoes it there. */
 export type Applied = {
   agent: string
@@ -283,13 +226,6 @@ export type BlamedItem = {
   breaks: number
   lost_tokens: number
   cost_usd: string | null
-}
-
-/** The bytes of an image or a document, in base64, or the words of a document. */
-export type BlockSource = {
-  type: string
-  media_type?: string | null
-  data?: string | null
 }
 
 /** Where a session that was forked began: before which turn of which session. Its events up to `seq` are copies: what they tell happened in that session. Zero: an earlier version noted nothing. */
@@ -528,12 +464,6 @@ export type CallView = {
   reason: string
 }
 
-/** The function that a past call was for. */
-export type CalledFunction = {
-  name: string
-  arguments: string
-}
-
 /** A tool that the caller runs itself. `parameters` is the JSON schema of its arguments. */
 export type CallerTool = {
   name: string
@@ -647,92 +577,6 @@ export type ChangedSession = {
   warnings: string[]
 }
 
-/** An answer. */
-export type ChatCompletion = {
-  id: string
-  object: "chat.completion"
-  created: number
-  model: string
-  choices: Choice[]
-  usage: ChatUsage
-}
-
-/** The form of the answer: text, any JSON object, or JSON that a schema describes. */
-export type ChatForm = {
-  type: "text" | "json_object" | "json_schema"
-  json_schema?: NamedSchema | null
-}
-
-/** A message of the conversation. What else clients send back with it is passed over. */
-export type ChatMessage = {
-  role: "system" | "developer" | "user" | "assistant" | "tool"
-  content?: string | ContentPart[] | null
-  tool_calls?: PastCall[] | null
-  tool_call_id?: string | null
-}
-
-/** A conversation to be carried on by an agent. Parameters that have no effect here are taken and passed over. */
-export type ChatRequest = {
-  model: string
-  stream?: boolean | null
-  tool_choice?: JsonValue
-  temperature?: number | null
-  top_p?: number | null
-  metadata?: Record<string, JsonValue> | null
-  store?: boolean | null
-  top_logprobs?: number | null
-  parallel_tool_calls?: boolean | null
-  prompt_cache_key?: string | null
-  prompt_cache_options?: JsonValue
-  prompt_cache_retention?: string | null
-  safety_identifier?: string | null
-  service_tier?: string | null
-  user?: string | null
-  messages: ChatMessage[]
-  stream_options?: StreamOptions | null
-  tools?: ChatTool[] | null
-  max_tokens?: number | null
-  max_completion_tokens?: number | null
-  n?: number | null
-  stop?: string | string[] | null
-  logprobs?: boolean | null
-  modalities?: JsonValue
-  response_format?: ChatForm | null
-  functions?: JsonValue
-  function_call?: JsonValue
-  audio?: JsonValue
-  prediction?: JsonValue
-  web_search_options?: JsonValue
-  frequency_penalty?: number | null
-  presence_penalty?: number | null
-  logit_bias?: Record<string, number> | null
-  reasoning_effort?: string | null
-  seed?: number | null
-  [more: string]: unknown
-}
-
-/** A tool of the client's, offered to the model beside the agent's own. */
-export type ChatTool = {
-  type: "function"
-  function: Function
-}
-
-/** What all model calls of the answer cost together, in tokens. */
-export type ChatUsage = {
-  prompt_tokens: number
-  completion_tokens: number
-  total_tokens: number
-  prompt_tokens_details: PromptDetails
-}
-
-/** The answer. There is one. */
-export type Choice = {
-  index: number
-  message: AnswerMessage
-  finish_reason: "stop" | "length" | "content_filter" | "tool_calls"
-  logprobs: null
-}
-
 /** What filters can be set to: everything that the owner's turns have. */
 export type Choices = {
   agents: string[]
@@ -759,32 +603,6 @@ export type Comparison = {
   tokens_by_part: Record<string, number>
   cost_usd: string | null
   prefix: Prefix
-}
-
-/** A block of a message: text, an image, a document, a call, a result, or thinking, which is not needed again. */
-export type ContentBlock = {
-  type: string
-  text?: string | null
-  id?: string | null
-  name?: string | null
-  input?: Record<string, JsonValue> | null
-  tool_use_id?: string | null
-  content?: string | Record<string, JsonValue>[] | null
-  is_error?: boolean | null
-  source?: BlockSource | null
-  title?: string | null
-}
-
-/** A part of a message: text, an image or a file. */
-export type ContentPart = {
-  filename?: string | null
-  file_data?: string | null
-  type: string
-  text?: string | null
-  refusal?: string | null
-  image_url?: string | ImageAddress | null
-  file?: FileData | null
-  file_url?: string | null
 }
 
 /** A named piece of ambient information given to the agent for the run, distinct from the conversation. */
@@ -846,33 +664,6 @@ export type ContextTests = {
   problems: Problem[]
 }
 
-/** What is to be different. `metadata.name` names the session. */
-export type ConversationChange = {
-  metadata: Record<string, JsonValue>
-}
-
-/** A conversation: a session, its agent and its name. */
-export type ConversationDocument = {
-  id: string
-  object: "conversation"
-  created_at: number
-  metadata: Record<string, string>
-}
-
-/** Messages of a conversation. */
-export type ConversationItems = {
-  object: "list"
-  data: Record<string, unknown>[]
-  first_id: string | null
-  last_id: string | null
-  has_more: boolean
-}
-
-/** A conversation, by its id. */
-export type ConversationName = {
-  id: string
-}
-
 /** A limit, and how much of it is used. `unpriced_calls` are calls of models that have no known price; they are not in `spent_usd`, so that may be too low. */
 export type CostLimitView = {
   period: "day" | "month"
@@ -885,17 +676,6 @@ export type CostLimitView = {
 /** The limits on what an owner's model calls may cost; none when nothing is limited, and then nothing is counted. */
 export type CostLimitsView = {
   limits: CostLimitView[]
-}
-
-/** A conversation to be carried on by an agent. Parameters that are not known here are named as ignored. */
-export type CountRequest = {
-  model: string
-  messages: AnthropicMessage[]
-  system?: string | ContentBlock[] | null
-  tools?: AnthropicTool[] | null
-  tool_choice?: AnthropicToolChoice | null
-  output_config?: OutputConfig | null
-  [more: string]: unknown
 }
 
 /** Everything at once. `behind` is how many sessions have turns that are not counted yet: ask again for them. Lists are ordered by what matters: days in time, models, agents, parts and items by tokens, sources by use. */
@@ -943,20 +723,6 @@ export type DayRow = {
 /** What a person decided, by call id. */
 export type Decisions = {
   decisions: Record<string, "allow_once" | "allow_session" | "deny">
-}
-
-/** What is said about a conversation that is gone. */
-export type DeletedConversation = {
-  id: string
-  object: "conversation.deleted"
-  deleted: boolean
-}
-
-/** What is said about a response that is gone. */
-export type DeletedResponse = {
-  id: string
-  object: "response"
-  deleted: boolean
 }
 
 /** A little more of the answer that is being written. */
@@ -1038,15 +804,6 @@ export type EditBody = {
   settings: Record<string, string | boolean | null>
 }
 
-/** Texts to embed. Any `model` will do: there is one here, which the answer names. */
-export type EmbeddingRequest = {
-  input: string | number[] | string[] | number[][]
-  model: string
-  encoding_format?: "float" | "base64"
-  dimensions?: number | null
-  user?: string | null
-}
-
 /** What a folder holds under a name. A link is what it leads to, if that lies in a root, and else `other`. */
 export type Entry = {
   name: string
@@ -1098,19 +855,6 @@ export type ErasedSession = {
   branch_of: Branch | null
   own_references: OwnReference[]
   remains: string[]
-}
-
-/** What went wrong, for people and for programs. `param` is the part of the request that is to be changed. */
-export type ErrorBody = {
-  message: string
-  type: string
-  param: string | null
-  code: string | null
-}
-
-/** An error. */
-export type ErrorDocument = {
-  error: ErrorBody
 }
 
 /** A turn that failed, with the next step for the user. It is never sent to a model. */
@@ -1274,12 +1018,6 @@ export type FileContent = {
   text: string
 }
 
-/** A file: `file_data` are its bytes in base64, or as a `data:` address. */
-export type FileData = {
-  filename?: string | null
-  file_data?: string | null
-}
-
 /** What a file was like when it was named: the hash of its content and when it was last changed. */
 export type FileMark = {
   hash: string
@@ -1390,14 +1128,6 @@ export type FoundItems = {
   degraded: string[]
 }
 
-/** A function of the client's, offered to the model beside the agent's own tools. */
-export type Function = {
-  name: string
-  description?: string | null
-  parameters?: Record<string, JsonValue> | null
-  strict?: boolean | null
-}
-
 /** The name and arguments of a tool call. */
 export type FunctionCallInput = {
   name: string
@@ -1405,25 +1135,9 @@ export type FunctionCallInput = {
   [more: string]: unknown
 }
 
-/** A function and what to call it with, as JSON. */
-export type FunctionCall = {
-  name: string
-  arguments: string
-}
-
 /** A key of a provider. */
 export type GivenKey = {
   key: string
-}
-
-export type HTTPValidationError = {
-  detail: ValidationError[]
-}
-
-/** The server runs. */
-export type Health = {
-  status: "ok"
-  version: string
 }
 
 /** The conversation was erased. Only the fact remains, how many turns there had been, and digests of their keys. */
@@ -1444,11 +1158,6 @@ export type HistoryClearedEvent = {
   type: "history.cleared"
 }
 
-/** An image, as a `data:` address. */
-export type ImageAddress = {
-  url: string
-}
-
 /** An image part. */
 export type ImagePart = {
   type?: "image"
@@ -1463,23 +1172,6 @@ export type IndexingNow = {
   done: number
   total: number
   type: "agent.indexing"
-}
-
-/** How many tokens a request would take. */
-export type InputTokens = {
-  object: "response.input_tokens"
-  input_tokens: number
-}
-
-/** Something that was said or called. What else clients send back with it is passed over. */
-export type Item = {
-  type?: "message" | "function_call" | "function_call_output" | "reasoning"
-  role?: "user" | "assistant" | "system" | "developer" | null
-  content?: string | ContentPart[] | null
-  call_id?: string | null
-  name?: string | null
-  arguments?: string | null
-  output?: string | ContentPart[] | null
 }
 
 /** An item came into the session. */
@@ -1739,13 +1431,6 @@ export type MessageAddedEvent = {
   type: "message.added"
 }
 
-/** A call that the client is to run. */
-export type MessageCall = {
-  id: string
-  type: "function"
-  function: FunctionCall
-}
-
 /** Messages, oldest first. `before` gives the page before this one; null when there is none. */
 export type MessagePage = {
   messages: (UserMessage | SystemMessage | ErrorMessage | ApprovalMessage | AssistantMessage)[]
@@ -1772,43 +1457,10 @@ export type MessageRemovedEvent = {
   type: "message.removed"
 }
 
-/** The same, to be answered. */
-export type MessageRequest = {
-  model: string
-  messages: AnthropicMessage[]
-  system?: string | ContentBlock[] | null
-  tools?: AnthropicTool[] | null
-  tool_choice?: AnthropicToolChoice | null
-  output_config?: OutputConfig | null
-  max_tokens: number
-  stream?: boolean | null
-  temperature?: number | null
-  top_p?: number | null
-  top_k?: number | null
-  stop_sequences?: string[] | null
-  metadata?: JsonValue
-  service_tier?: string | null
-  [more: string]: unknown
-}
-
 /** A listener fell behind. Every event after `after` follows, from the log. Of the text that was being written parts are lost: what is still unfinished comes again from its beginning. */
 export type MissedEvent = {
   after: number
   type: "missed"
-}
-
-/** An agent, under its name. */
-export type Model = {
-  id: string
-  object: "model"
-  created: number
-  owned_by: string
-}
-
-/** Every agent. */
-export type ModelList = {
-  object: "list"
-  data: Model[]
 }
 
 /** What a million tokens of a model cost in US dollars, as its agent says. Tokens that are read from the provider's cache or written to it cost what other input costs, unless they have a price of their own. Those that are written for an hour cost what other written ones cost, unless they have theirs. */
@@ -1871,14 +1523,6 @@ export type ModelSampledEvent = {
   type: "model.sampled"
 }
 
-/** A schema that the answer is to follow. */
-export type NamedSchema = {
-  name?: string | null
-  schema?: Record<string, JsonValue> | null
-  description?: string | null
-  strict?: boolean | null
-}
-
 /** One thing to change, in words and as a value, which is the `most` or the `least` that will do. `domain` is the group of search settings that it belongs to. `tokens` is how much larger the window must be; `add` and `remove` are done to the session by hand; `agent` is something to do to the agent. */
 export type Need = {
   what: "floor" | "share_of_best" | "top_n" | "include_score" | "enabled" | "tokens" | "add" | "remove" | "agent"
@@ -1895,12 +1539,6 @@ export type NewAgent = {
   copy_of?: string | null
 }
 
-/** A conversation to begin. `metadata.agent` names the agent, `metadata.name` the session. */
-export type NewConversation = {
-  items?: Item[] | null
-  metadata?: Record<string, JsonValue> | null
-}
-
 /** A new rule or reference: its settings and its text, or `raw`, the whole file with its front matter. */
 export type NewItem = {
   type: "rule" | "reference"
@@ -1914,11 +1552,6 @@ export type NewItem = {
   related?: string[]
   text?: string
   raw?: string | null
-}
-
-/** Messages to put into a conversation. */
-export type NewItems = {
-  items: Item[]
 }
 
 /** What the user says. With `wait_s`, a session that is busy is waited for. `tools` are tools of the server `client`, which the caller runs itself: the turn waits for their results. `attachments` are files that come with the message. */
@@ -1993,18 +1626,6 @@ export type Origin = {
   parent: string | null
   source: "claude-code" | "codex" | "otel" | "langfuse" | "litellm" | null
   not_told: ("wire" | "system" | "tools" | "messages" | "usage" | "failures")[]
-}
-
-/** How the answer is to be. */
-export type OutputConfig = {
-  format?: OutputForm | null
-  effort?: string | null
-}
-
-/** JSON that a schema describes. */
-export type OutputForm = {
-  type: "json_schema"
-  schema: Record<string, JsonValue>
 }
 
 /** An owner's calls of one day that belong to no session, as `session` keeps them; None: there were none. */
@@ -2088,13 +1709,6 @@ export type Passage = {
   text: string
   start: number
   end: number
-}
-
-/** A call of one of the client's functions. */
-export type PastCall = {
-  id: string
-  type?: "function"
-  function: CalledFunction
 }
 
 /** The record of a past request, with what has become of its items since. */
@@ -2237,11 +1851,6 @@ export type Promotion = {
   paths: string[]
 }
 
-/** How much of the prompt came from the provider's cache. */
-export type PromptDetails = {
-  cached_tokens: number
-}
-
 /** The prompts that an agent has: `core` first, then `default_site`, then site skills by name. */
 export type PromptList = {
   prompts: PromptView[]
@@ -2368,12 +1977,6 @@ export type ReadPart = {
   text: number
 }
 
-/** The server can do its work: the store can be read and written, and the agents can be read. `bus` tells whether workers hear of one another at once, or look from time to time while their bus is away. */
-export type Readiness = {
-  status: "ready"
-  bus: "up" | "away" | "none"
-}
-
 /** A span of the agent's reasoning, materialised as a message. Stands alone rather than composing BaseMessage, because it carries no name. */
 export type ReasoningMessage = {
   subagentRunId?: string | null
@@ -2383,11 +1986,6 @@ export type ReasoningMessage = {
   encryptedValue?: string | null
   metadata?: Record<string, unknown> | null
   [more: string]: unknown
-}
-
-/** How much the model is to think. What only advises is passed over. */
-export type ReasoningOptions = {
-  effort?: string | null
 }
 
 /** A request that does not go on with the one before. `rewritten_tokens` are those that could have been read from the cache and are not; `price_tokens` is what that costs, in tokens of plain input, and `price_usd` in dollars, where the model has a price. `item` is the one that had to leave, where one had to. */
@@ -2614,49 +2212,6 @@ export type ResponseFormat = {
   name: string
   description: string
   strict: boolean | null
-}
-
-/** Something to be answered by an agent. Parameters that have no effect here are taken and passed over. */
-export type ResponseRequest = {
-  model: string
-  stream?: boolean | null
-  tool_choice?: JsonValue
-  temperature?: number | null
-  top_p?: number | null
-  metadata?: Record<string, JsonValue> | null
-  store?: boolean | null
-  top_logprobs?: number | null
-  parallel_tool_calls?: boolean | null
-  prompt_cache_key?: string | null
-  prompt_cache_options?: JsonValue
-  prompt_cache_retention?: string | null
-  safety_identifier?: string | null
-  service_tier?: string | null
-  user?: string | null
-  input: string | Item[]
-  instructions?: string | null
-  tools?: ResponseTool[] | null
-  previous_response_id?: string | null
-  conversation?: string | ConversationName | null
-  max_output_tokens?: number | null
-  background?: boolean | null
-  prompt?: JsonValue
-  text?: TextOptions | null
-  max_tool_calls?: number | null
-  include?: JsonValue
-  reasoning?: ReasoningOptions | null
-  stream_options?: JsonValue
-  truncation?: string | null
-  [more: string]: unknown
-}
-
-/** A function, as one of the tools. */
-export type ResponseTool = {
-  name: string
-  description?: string | null
-  parameters?: Record<string, JsonValue> | null
-  strict?: boolean | null
-  type: "function"
 }
 
 /** What tools of the caller gave, by call id. */
@@ -3184,12 +2739,6 @@ export type Storage = {
 /** An event in the log of a session. */
 export type StoredEvent = SessionCreatedEvent | SessionUpdatedEvent | AgentChangedEvent | ItemAddedEvent | ItemRemovedEvent | ItemReadmittedEvent | ReferenceAddedEvent | ReferenceRemovedEvent | ServerArrivedEvent | MessageAddedEvent | MessageRemovedEvent | TurnStartedEvent | RequestBuiltEvent | CallSentEvent | CallEndedEvent | ModelRepliedEvent | ToolReturnedEvent | ApprovalRequestedEvent | ApprovalDecidedEvent | QuestionAskedEvent | QuestionAnsweredEvent | ModelSampledEvent | CancelRequestedEvent | TurnFinishedEvent | SummaryMadeEvent | FetchedAddedEvent | FetchedClearedEvent | SessionContextEvent | HistoryClearedEvent | ErasedEvent
 
-/** What is to be streamed beside the answer. */
-export type StreamOptions = {
-  include_usage?: boolean | null
-  include_obfuscation?: boolean | null
-}
-
 /** What to do with an item, and why. `saves_tokens` is what it would have saved over the requests that were looked at, less than zero when it would have cost more; `saves_tokens_per_request` is the mean. `edit` does it, applied to the file of `revision`; None when only a person can. `row` is all that was counted. */
 export type Suggestion = {
   kind: "demote" | "promote" | "shorten" | "remove"
@@ -3261,21 +2810,6 @@ export type SystemMessage = {
   role: "system"
 }
 
-/** The form of the answer: text, any JSON object, or JSON that a schema describes. */
-export type TextForm = {
-  name?: string | null
-  schema?: Record<string, JsonValue> | null
-  description?: string | null
-  strict?: boolean | null
-  type: "text" | "json_object" | "json_schema"
-}
-
-/** How the text is to be. What only advises is passed over. */
-export type TextOptions = {
-  format?: TextForm | null
-  verbosity?: string | null
-}
-
 /** A text part. */
 export type TextPart = {
   type?: "text"
@@ -3283,11 +2817,6 @@ export type TextPart = {
   text: string
   metadata?: unknown | null
   [more: string]: unknown
-}
-
-/** How many tokens a request would take. */
-export type TokenCount = {
-  input_tokens: number
 }
 
 /** A tool the agent may call. */
@@ -3607,14 +3136,6 @@ export type Utterance = {
   text: string
 }
 
-export type ValidationError = {
-  loc: (string | number)[]
-  msg: string
-  type: string
-  input: unknown
-  ctx: Record<string, unknown>
-}
-
 /** How a test went. `degraded` says what the selection had to do without. */
 export type Verdict = {
   test: ContextTest
@@ -3683,38 +3204,6 @@ export type XrayReport = {
 
 /** What each operation takes and answers. */
 export interface Operations {
-  create_message: {
-    path: Record<string, never>
-    query: Record<string, never>
-    body: MessageRequest
-    answer: {
-  id: string
-  type: "message"
-  role: "assistant"
-  model: string
-  content: Record<string, unknown>[]
-  stop_reason: unknown
-  usage: Record<string, unknown>
-}
-  }
-  count_message_tokens: {
-    path: Record<string, never>
-    query: Record<string, never>
-    body: CountRequest
-    answer: TokenCount
-  }
-  list_anthropic_models: {
-    path: Record<string, never>
-    query: Record<string, never>
-    body: undefined
-    answer: AnthropicModelList
-  }
-  read_anthropic_model: {
-    path: { model: string }
-    query: Record<string, never>
-    body: undefined
-    answer: AnthropicModel
-  }
   list_agents: {
     path: Record<string, never>
     query: Record<string, never>
@@ -4405,152 +3894,10 @@ export interface Operations {
     body: undefined
     answer: RecordingStatus
   }
-  health: {
-    path: Record<string, never>
-    query: Record<string, never>
-    body: undefined
-    answer: Health
-  }
-  read_metrics: {
-    path: Record<string, never>
-    query: Record<string, never>
-    body: undefined
-    answer: undefined
-  }
-  readiness: {
-    path: Record<string, never>
-    query: Record<string, never>
-    body: undefined
-    answer: Readiness
-  }
-  create_chat_completion: {
-    path: Record<string, never>
-    query: Record<string, never>
-    body: ChatRequest
-    answer: ChatCompletion
-  }
-  read_chat_completion: {
-    path: { completion_id: string }
-    query: Record<string, never>
-    body: undefined
-    answer: ChatCompletion
-  }
-  create_conversation: {
-    path: Record<string, never>
-    query: Record<string, never>
-    body: NewConversation
-    answer: ConversationDocument
-  }
-  delete_conversation: {
-    path: { conversation_id: string }
-    query: Record<string, never>
-    body: undefined
-    answer: DeletedConversation
-  }
-  read_conversation: {
-    path: { conversation_id: string }
-    query: Record<string, never>
-    body: undefined
-    answer: ConversationDocument
-  }
-  update_conversation: {
-    path: { conversation_id: string }
-    query: Record<string, never>
-    body: ConversationChange
-    answer: ConversationDocument
-  }
-  list_items: {
-    path: { conversation_id: string }
-    query: { limit?: number; order?: "asc" | "desc"; after?: string | null }
-    body: undefined
-    answer: ConversationItems
-  }
-  create_items: {
-    path: { conversation_id: string }
-    query: Record<string, never>
-    body: NewItems
-    answer: ConversationItems
-  }
-  read_item: {
-    path: { conversation_id: string; item_id: string }
-    query: Record<string, never>
-    body: undefined
-    answer: Record<string, unknown>
-  }
-  create_embeddings: {
-    path: Record<string, never>
-    query: Record<string, never>
-    body: EmbeddingRequest
-    answer: {
-  object: "list"
-  data: Record<string, unknown>[]
-  model: string
-  usage: Record<string, unknown>
-}
-  }
-  list_models: {
-    path: Record<string, never>
-    query: Record<string, never>
-    body: undefined
-    answer: ModelList
-  }
-  read_model: {
-    path: { model: string }
-    query: Record<string, never>
-    body: undefined
-    answer: Model
-  }
-  create_response: {
-    path: Record<string, never>
-    query: Record<string, never>
-    body: ResponseRequest
-    answer: {
-  id: string
-  object: "response"
-  created_at: number
-  status: "completed" | "incomplete" | "failed" | "in_progress" | "cancelled"
-  model: string
-  output: Record<string, unknown>[]
-}
-  }
-  count_input_tokens: {
-    path: Record<string, never>
-    query: Record<string, never>
-    body: ResponseRequest
-    answer: InputTokens
-  }
-  delete_response: {
-    path: { response_id: string }
-    query: Record<string, never>
-    body: undefined
-    answer: DeletedResponse
-  }
-  read_response: {
-    path: { response_id: string }
-    query: Record<string, never>
-    body: undefined
-    answer: undefined
-  }
-  cancel_response: {
-    path: { response_id: string }
-    query: Record<string, never>
-    body: undefined
-    answer: undefined
-  }
-  list_input_items: {
-    path: { response_id: string }
-    query: Record<string, never>
-    body: undefined
-    answer: undefined
-  }
 }
 
 /** Where each operation is. */
 export const OPERATIONS = {
-  create_message: ["POST", "/anthropic/v1/messages"],
-  count_message_tokens: ["POST", "/anthropic/v1/messages/count_tokens"],
-  list_anthropic_models: ["GET", "/anthropic/v1/models"],
-  read_anthropic_model: ["GET", "/anthropic/v1/models/{model}"],
   list_agents: ["GET", "/api/agents"],
   create_agent: ["POST", "/api/agents"],
   read_agent: ["GET", "/api/agents/{agent}"],
@@ -4666,25 +4013,4 @@ export const OPERATIONS = {
   read_turn_use: ["GET", "/api/sessions/{session_id}/turns/{turn}/use"],
   xray_session: ["GET", "/api/sessions/{session_id}/xray"],
   recording_status: ["GET", "/api/xray"],
-  health: ["GET", "/healthz"],
-  read_metrics: ["GET", "/metrics"],
-  readiness: ["GET", "/readyz"],
-  create_chat_completion: ["POST", "/v1/chat/completions"],
-  read_chat_completion: ["GET", "/v1/chat/completions/{completion_id}"],
-  create_conversation: ["POST", "/v1/conversations"],
-  delete_conversation: ["DELETE", "/v1/conversations/{conversation_id}"],
-  read_conversation: ["GET", "/v1/conversations/{conversation_id}"],
-  update_conversation: ["POST", "/v1/conversations/{conversation_id}"],
-  list_items: ["GET", "/v1/conversations/{conversation_id}/items"],
-  create_items: ["POST", "/v1/conversations/{conversation_id}/items"],
-  read_item: ["GET", "/v1/conversations/{conversation_id}/items/{item_id}"],
-  create_embeddings: ["POST", "/v1/embeddings"],
-  list_models: ["GET", "/v1/models"],
-  read_model: ["GET", "/v1/models/{model}"],
-  create_response: ["POST", "/v1/responses"],
-  count_input_tokens: ["POST", "/v1/responses/input_tokens"],
-  delete_response: ["DELETE", "/v1/responses/{response_id}"],
-  read_response: ["GET", "/v1/responses/{response_id}"],
-  cancel_response: ["POST", "/v1/responses/{response_id}/cancel"],
-  list_input_items: ["GET", "/v1/responses/{response_id}/input_items"],
 } as const

@@ -4,7 +4,7 @@ import type { Applet } from '../routing/route.ts'
 import { href } from '../routing/route.ts'
 import type { ContextSets } from './session.ts'
 
-export const SHOWN_FILES = 5
+const SHOWN_FILES = 5
 
 export type FooterLink = { text: string; title: string; href: string }
 /** `more` are the files that are not shown. */

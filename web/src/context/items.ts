@@ -21,7 +21,7 @@ export function grouped<I extends Shown>(items: readonly I[]): Group<I>[] {
   }))
 }
 
-export function inOrder(one: Shown, other: Shown): number {
+function inOrder(one: Shown, other: Shown): number {
   return (
     (one.server ?? '').localeCompare(other.server ?? '') ||
     (one.priority ?? Infinity) - (other.priority ?? Infinity) ||

@@ -40,7 +40,7 @@ export function receiptLine(receipt: TurnReceipt, before: TurnReceipt | null): s
 }
 
 /** Return the cost of a turn; of some of its calls, when that of the others is unknown. */
-export function costText({ cost_usd, without_usage, without_price }: TurnReceipt): string {
+function costText({ cost_usd, without_usage, without_price }: TurnReceipt): string {
   if (cost_usd === null) return ''
   const unknown = without_usage + without_price
   return `${dollars(cost_usd)}${unknown ? ` (${counted(unknown, 'call')} unknown)` : ''}`

@@ -35,7 +35,7 @@ const TOLD = ['request.built', 'model.replied', 'approval.requested', 'turn.fini
 export type Decision = NonNullable<ToolCallApproval['decision']>
 
 /** Tell whether an id is of a session in a file. */
-export function isShared(id: string): boolean {
+function isShared(id: string): boolean {
   return id.startsWith('shared:')
 }
 

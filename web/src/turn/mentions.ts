@@ -6,7 +6,7 @@ export type Mention = { start: number; end: number; query: string }
 export type Mentionable = Pick<ItemView, 'type' | 'name' | 'title' | 'description' | 'enabled'>
 
 const OPEN = /(^|[\s(])@([A-Za-z0-9_:-]*)$/
-export const SHOWN = 8
+const SHOWN = 8
 
 /** Return the mention that is being written before the caret, or null. */
 export function mentionAt(text: string, caret: number): Mention | null {

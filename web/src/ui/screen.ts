@@ -3,4 +3,3 @@
 import { MediaQuery } from 'svelte/reactivity'
 
 export const narrow = new MediaQuery('max-width: 52rem')
-export const midsize = new MediaQuery('max-width: 72rem')
