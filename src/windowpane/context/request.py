@@ -5,10 +5,10 @@ it can be rebuilt to the byte. Its `RequestContext` says for every item, part an
 views read these reasons and never work them out again.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, TypeVar, cast
 
 from windowpane.context.calls import ModelPrice
 from windowpane.context.carried import Additions, CacheOrder, CarriedItem, DroppedItem, Rebase, SentPrefix
@@ -49,6 +49,7 @@ VOLATILE_PARTS: frozenset[PartKind] = frozenset(("user_context", "time_context",
 """Parts that stand between what stays and the message in a stable request, and are never kept for the next one."""
 
 Role = Literal["system", "user", "assistant", "tool"]
+T = TypeVar("T")
 
 Tier = Literal[
     "must",
@@ -168,6 +169,84 @@ class Candidate:
     def ref(self) -> ItemRef:
         """Return the item's name."""
         return ItemRef(self.type, self.name, self.server)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CandidateColumns(Sequence[Candidate]):
+    """Candidates as one list for each field: they are many and much alike. A list of nothing but None is left out."""
+
+    type: list[ItemType]
+    name: list[str]
+    code: list[str]
+    reason: list[str]
+    server: list[str | None] | None = None
+    score: list[float | None] | None = None
+    meaning: list[float | None] | None = None
+    words: list[float | None] | None = None
+    rank: list[int | None] | None = None
+    passage: list[Passage | None] | None = None
+    cut_off: list[float | None] | None = None
+    floor: list[float | None] | None = None
+
+    @classmethod
+    def of(cls, candidates: Sequence[Candidate]) -> "CandidateColumns":
+        """Return the same candidates in columns."""
+        if isinstance(candidates, cls):
+            return candidates
+        evidence = [each.evidence or Evidence(0.0) for each in candidates]
+        return cls(
+            type=[each.type for each in candidates],
+            name=[each.name for each in candidates],
+            code=[each.code for each in candidates],
+            reason=[each.reason for each in candidates],
+            server=unless_empty([each.server for each in candidates]),
+            score=unless_empty([each.evidence and each.evidence.score for each in candidates]),
+            meaning=unless_empty([each.meaning for each in evidence]),
+            words=unless_empty([each.words for each in evidence]),
+            rank=unless_empty([each.rank for each in evidence]),
+            passage=unless_empty([each.passage for each in evidence]),
+            cut_off=unless_empty([each.cut_off for each in evidence]),
+            floor=unless_empty([each.floor for each in evidence]),
+        )
+
+    def __len__(self) -> int:
+        return len(self.name)
+
+    def __getitem__(self, position: Any) -> Any:
+        return cast("Any", tuple(self)[position])
+
+    def __iter__(self) -> Iterator[Candidate]:
+        nothing = [None] * len(self)
+        measured = (self.meaning, self.words, self.rank, self.passage, self.cut_off, self.floor)
+        evidence = (
+            None if score is None else Evidence(score, *rest)
+            for score, *rest in zip(self.score or nothing, *(each or nothing for each in measured), strict=True)
+        )
+        about = (self.type, self.name, self.server or nothing, self.reason, self.code, evidence)
+        for kind, name, server, reason, code, decided in zip(*about, strict=True):
+            yield Candidate(type=kind, name=name, server=server, reason=reason, code=code, evidence=decided)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and tuple(self) == tuple(cast("Sequence[object]", other))
+
+    def __hash__(self) -> int:
+        return hash(tuple(self))
+
+
+def unless_empty(column: list[T | None]) -> list[T | None] | None:
+    """Return a column, or None when there is nothing in it."""
+    return None if column.count(None) == len(column) else column
+
+
+class _AsTuple:
+    """Has pydantic read and write any sequence of candidates as a tuple of them."""
+
+    def __get_pydantic_core_schema__(self, source: object, handler: Any) -> dict[str, Any]:
+        schema = handler.generate_schema(tuple[Candidate, ...])
+        return {**schema, "serialization": {"type": "function-wrap", "function": self._write, "schema": schema}}
+
+    def _write(self, candidates: Sequence[Candidate], write: Callable[[tuple[Candidate, ...]], T]) -> T:
+        return write(tuple(candidates))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -329,7 +408,7 @@ class RequestContext:
     settings: CallSettings
     query: Query
     items: tuple[ContextItem, ...]
-    candidates: tuple[Candidate, ...] = ()
+    candidates: Annotated[Sequence[Candidate], _AsTuple()] = ()
     absent: tuple[Absent, ...] = ()
     parts: tuple[Part, ...] = ()
     budget: Budget

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from windowpane.agents.base import Agent
 from windowpane.context.events import SessionItem
 from windowpane.context.items import IncludeMode, Item, ItemRef, Tool
-from windowpane.context.request import Absent, Candidate, ItemStatus
+from windowpane.context.request import Absent, Candidate, CandidateColumns, ItemStatus
 from windowpane.context.session import SessionState
 from windowpane.tools.base import ServerStatus
 from windowpane.tools.context_tools import CONTEXT_TOOLS
@@ -89,17 +89,18 @@ def gather(
 
 
 def with_finders(
-    gathered: Gathered, left_out: Iterable[Candidate], *, stable: bool = False, links: bool = False
+    gathered: Gathered, left_out: Sequence[Candidate], *, stable: bool = False, links: bool = False
 ) -> Gathered:
     """Return the same with the finders of every kind of which candidates were left out by a selection that is on.
 
     `stable`: of every kind that has candidates, so that the finders do not come and go. `links`: results of tools have
     named resources, which can be read.
     """
-    left_out = tuple(left_out)
-    missing = {candidate.type for candidate in left_out if candidate.code not in SWITCHED_OFF}
+    columns = CandidateColumns.of(left_out)
+    fates = set(zip(columns.type, columns.code, strict=True))
+    missing = {kind for kind, code in fates if code not in SWITCHED_OFF}
     if stable:
-        off = {candidate.type for candidate in left_out if candidate.code in SWITCHED_OFF}
+        off = {kind for kind, code in fates if code in SWITCHED_OFF}
         missing = {item.ref.type for item in gathered.candidates} - off
     finders = tuple(
         HeldItem(tool.ref, "always", tool, "used", f"built in: lets the model ask for {kind}s that were not sent")

@@ -9,9 +9,9 @@ from typing import Any, Self
 import anyio
 import anyio.to_thread
 
-from windowpane.context.items import Item, ItemRef
+from windowpane.context.items import Item
 from windowpane.context.messages import Message, Utterance
-from windowpane.context.request import Candidate, Evidence, Query
+from windowpane.context.request import CandidateColumns, Evidence, Query, unless_empty
 from windowpane.request.selector import Chosen, NoSelector, Selection
 from windowpane.search.base import SearchQuery, SearchResult
 from windowpane.search.documents import Document
@@ -129,30 +129,31 @@ def _lost_meaning(before: SearchResult, after: SearchResult) -> bool:
 
 def _decided(
     candidates: Sequence[Item], asked: SearchQuery, result: SearchResult, wanted: SearchSettings
-) -> tuple[tuple[Chosen, ...], tuple[Candidate, ...]]:
+) -> tuple[tuple[Chosen, ...], CandidateColumns]:
     """Return what is taken and what is left out, best first."""
     choices = [choice for measured in result.domains for choice in select(measured, asked, wanted.of(measured.domain))]
     choices.sort(key=lambda choice: (-choice.score, choice.key.sort_key))
-    kept = {choice.key for choice in choices if choice.kept}
+    kept = {choice.key: choice for choice in choices if choice.kept}
     items = {item.ref: item for item in candidates if item.ref in kept}
-    return (
-        tuple(_chosen(items, choice) for choice in choices if choice.kept),
-        tuple(_left_out(choice) for choice in choices if not choice.kept),
-    )
+    chosen = tuple(Chosen(items[key], _evidence(choice), choice.reason) for key, choice in kept.items())
+    return chosen, _left_out([choice for choice in choices if not choice.kept])
 
 
-def _chosen(items: Mapping[ItemRef, Item], choice: Decision) -> Chosen:
-    return Chosen(items[choice.key], _evidence(choice), choice.reason)
-
-
-def _left_out(choice: Decision) -> Candidate:
-    return Candidate(
-        type=choice.key.type,
-        name=choice.key.name,
-        server=choice.key.server,
-        code=choice.code,
-        reason=choice.reason,
-        evidence=_evidence(choice),
+def _left_out(choices: Sequence[Decision]) -> CandidateColumns:
+    keys = [choice.key for choice in choices]
+    return CandidateColumns(
+        type=[key.type for key in keys],
+        name=[key.name for key in keys],
+        code=[choice.code for choice in choices],
+        reason=[choice.reason for choice in choices],
+        server=unless_empty([key.server for key in keys]),
+        score=unless_empty([choice.score for choice in choices]),
+        meaning=unless_empty([choice.meaning for choice in choices]),
+        words=unless_empty([choice.words for choice in choices]),
+        rank=unless_empty([choice.rank for choice in choices]),
+        passage=unless_empty([choice.passage for choice in choices]),
+        cut_off=unless_empty([choice.cut_off for choice in choices]),
+        floor=unless_empty([choice.floor for choice in choices]),
     )
 
 

@@ -4,10 +4,10 @@ A record is one small JSON text that names every message and every item by conte
 Texts that do not change from turn to turn have the same hash and are stored once.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, TypeVar
+from typing import Any
 
 from pydantic import TypeAdapter
 from pydantic_core import from_json
@@ -20,18 +20,15 @@ from windowpane.context.items import (
     AgentText,
     Item,
     ItemRef,
-    ItemType,
     Reference,
     definition,
     item_hash,
 )
 from windowpane.context.messages import SentFile, ToolCall
 from windowpane.context.request import (
-    Candidate,
-    Evidence,
+    CandidateColumns,
     OfferedTool,
     PartKind,
-    Passage,
     Query,
     Request,
     RequestContext,
@@ -62,24 +59,6 @@ class _KeptTool:
 
 
 @dataclass(frozen=True, slots=True)
-class _CandidateColumns:
-    """Candidates as one list for each field: they are many and much alike. A list of nothing but None is left out."""
-
-    type: list[ItemType]
-    name: list[str]
-    code: list[str]
-    reason: list[str]
-    server: list[str | None] | None = None
-    score: list[float | None] | None = None
-    meaning: list[float | None] | None = None
-    words: list[float | None] | None = None
-    rank: list[int | None] | None = None
-    passage: list[Passage | None] | None = None
-    cut_off: list[float | None] | None = None
-    floor: list[float | None] | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class _Kept:
     """A record. Those of earlier versions have their candidates in the context."""
 
@@ -88,7 +67,7 @@ class _Kept:
     tools: tuple[_KeptTool, ...]
     declared: BlobHash | None = None
     query: BlobHash | None = None
-    candidates: _CandidateColumns | None = None
+    candidates: CandidateColumns | None = None
 
 
 _AGENT_PARTS: frozenset[PartKind] = frozenset({"core", "site", "rules", "references"})
@@ -96,10 +75,6 @@ _AGENT_PARTS: frozenset[PartKind] = frozenset({"core", "site", "rules", "referen
 
 ERASED_TEXT = "[erased]"
 """What stands for a message of a past request whose text was erased since."""
-
-_NOTHING = Evidence(0.0)
-
-T = TypeVar("T")
 
 _KEPT: TypeAdapter[_Kept] = TypeAdapter(_Kept)
 _OFFER: TypeAdapter[OfferedTool] = TypeAdapter(OfferedTool)
@@ -117,43 +92,7 @@ def _read(body: str) -> _Kept:
     found = _KEPT.validate_python(kept)
     if found.candidates is None:
         return found
-    return replace(found, context=replace(found.context, candidates=_rows(found.candidates)), candidates=None)
-
-
-def _columns(candidates: Sequence[Candidate]) -> _CandidateColumns:
-    evidence = [each.evidence or _NOTHING for each in candidates]
-    return _CandidateColumns(
-        type=[each.type for each in candidates],
-        name=[each.name for each in candidates],
-        code=[each.code for each in candidates],
-        reason=[each.reason for each in candidates],
-        server=_unless_empty([each.server for each in candidates]),
-        score=_unless_empty([each.evidence and each.evidence.score for each in candidates]),
-        meaning=_unless_empty([each.meaning for each in evidence]),
-        words=_unless_empty([each.words for each in evidence]),
-        rank=_unless_empty([each.rank for each in evidence]),
-        passage=_unless_empty([each.passage for each in evidence]),
-        cut_off=_unless_empty([each.cut_off for each in evidence]),
-        floor=_unless_empty([each.floor for each in evidence]),
-    )
-
-
-def _unless_empty(column: list[T | None]) -> list[T | None] | None:
-    return None if column.count(None) == len(column) else column
-
-
-def _rows(columns: _CandidateColumns) -> tuple[Candidate, ...]:
-    nothing = [None] * len(columns.name)
-    measured = (columns.meaning, columns.words, columns.rank, columns.passage, columns.cut_off, columns.floor)
-    evidence = [
-        None if score is None else Evidence(score, *rest)
-        for score, *rest in zip(columns.score or nothing, *(each or nothing for each in measured), strict=True)
-    ]
-    about = (columns.type, columns.name, columns.server or nothing, columns.reason, columns.code, evidence)
-    return tuple(
-        Candidate(type=type_, name=name, server=server, reason=reason, code=code, evidence=decided)
-        for type_, name, server, reason, code, decided in zip(*about, strict=True)
-    )
+    return replace(found, context=replace(found.context, candidates=found.candidates), candidates=None)
 
 
 def _reply_options(demands: dict[str, Any]) -> dict[str, Any]:
@@ -176,7 +115,7 @@ def _in_columns(body: _Kept) -> _Kept:
     candidates = body.context.candidates
     if not candidates:
         return body
-    return replace(body, context=replace(body.context, candidates=()), candidates=_columns(candidates))
+    return replace(body, context=replace(body.context, candidates=()), candidates=CandidateColumns.of(candidates))
 
 
 def _shared(ref: ItemRef, text: str) -> str:

@@ -9,10 +9,9 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Protocol, Self
 
-from windowpane.context.identity_cache import cached_by_identity
 from windowpane.context.items import Item
 from windowpane.context.messages import Message
-from windowpane.context.request import Candidate, Evidence, Query
+from windowpane.context.request import Candidate, CandidateColumns, Evidence, Query, unless_empty
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +29,7 @@ class Selection:
 
     query: Query
     chosen: tuple[Chosen, ...] = ()
-    left_out: tuple[Candidate, ...] = ()
+    left_out: Sequence[Candidate] = ()
     degraded: tuple[str, ...] = ()
     search: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
@@ -72,19 +71,14 @@ class NoSelector(_Stateless):
         """Leave every candidate out because selection is off."""
         return Selection(
             query=Query(text=message, reason="selection is off"),
-            left_out=tuple(map(_switched_off, candidates)),
+            left_out=CandidateColumns(
+                type=[item.ref.type for item in candidates],
+                name=[item.name for item in candidates],
+                server=unless_empty([item.ref.server for item in candidates]),
+                code=["selection_off"] * len(candidates),
+                reason=["selection is off; add the item by hand to include it"] * len(candidates),
+            ),
         )
-
-
-@cached_by_identity
-def _switched_off(item: Item) -> Candidate:
-    return Candidate(
-        type=item.ref.type,
-        name=item.name,
-        server=item.ref.server,
-        code="selection_off",
-        reason="selection is off; add the item by hand to include it",
-    )
 
 
 class FixedSelector(_Stateless):
