@@ -149,18 +149,47 @@ def test_tools_are_never_thought_to_be_left_out_where_the_reports_fit_tools_that
 
 @given(
     st.floats(0.6, 2.0),
-    st.lists(st.tuples(st.integers(100, 20_000), st.floats(1.0, 1.4), st.floats(8, 50)), min_size=3, max_size=12),
+    st.integers(100, 20_000),
+    st.lists(st.tuples(st.floats(1.01, 1.1), st.floats(1.0, 1.4), st.floats(8, 50)), min_size=3, max_size=12),
 )
 def test_tools_that_are_left_out_are_found_after_three_calls_and_until_a_report_has_them(
-    factor: float, calls: list[tuple[int, float, float]]
+    factor: float, said: int, calls: list[tuple[float, float, float]]
 ) -> None:
-    reports = [(said, int(said * share), math.ceil(said * factor * wobble)) for said, wobble, share in calls]
+    reports: list[tuple[int, int, int]] = []
+    for grows, wobble, share in calls:
+        said = math.ceil(said * grows)
+        reports.append((said, int(said * share), math.ceil(said * factor * wobble)))
     *_, (said, tools, reported) = reports
 
     known = _learned([*reports, (said, tools, reported + 2 * tools)])
 
     assert [each.tools_shown for each in known] == [True, True, *[False] * (len(calls) - 2), True]
     assert factor <= known[-2].factor <= factor * 1.4 * 1.01
+
+
+@given(_factors, _tools, st.lists(st.tuples(_messages, st.floats(0.01, 1)), min_size=1, max_size=12))
+def test_a_server_that_reports_only_what_it_had_not_read_before_is_not_thought_to_leave_tools_out(
+    factor: float, tools: int, grown: list[tuple[int, float]]
+) -> None:
+    said, reports = 0, list[tuple[int, int, int]]()
+    for new, unread in grown:
+        said += new
+        reports.append((said, tools, math.ceil(new * unread * factor)))
+
+    assert all(each.tools_shown for each in _learned(reports))
+
+
+def test_a_server_that_counts_cached_tokens_apart_is_not_thought_to_leave_tools_out() -> None:
+    known: TokenFactor | None = None
+    for said in (1000, 1010, 1020, 1030):
+        usage = Usage(input_tokens=said, cache_read_tokens=900)
+        call = CallEnded(id="", outcome="complete", usage=usage, counted_tokens=said + 2000, tools_tokens=2000)
+        last = reported_factor(call)
+        assert last is not None
+        known = known.after(last) if known else last
+
+    assert known is not None
+    assert known.tools_shown
 
 
 async def test_tools_that_the_server_leaves_out_of_the_prompt_count_for_nothing_and_the_record_says_so(

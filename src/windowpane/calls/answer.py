@@ -195,10 +195,13 @@ def _openai(counts: Mapping[str, Any]) -> Usage:
     details: object = counts.get("prompt_tokens_details") or counts.get("input_tokens_details")
     # DeepSeek and Moonshot have names of their own.
     read = _number(details, "cached_tokens") or _number(counts, "prompt_cache_hit_tokens")
+    read = read or _number(counts, "cached_tokens")
+    told = _number(counts, "prompt_tokens") or _number(counts, "input_tokens")
     return Usage(
-        input_tokens=_number(counts, "prompt_tokens") or _number(counts, "input_tokens"),
+        # A server that has read more than it was given counts that apart.
+        input_tokens=told + read if read > told else told,
         output_tokens=_number(counts, "completion_tokens") or _number(counts, "output_tokens"),
-        cache_read_tokens=read or _number(counts, "cached_tokens"),
+        cache_read_tokens=read,
         cache_write_tokens=_number(details, "cache_write_tokens"),
     )
 

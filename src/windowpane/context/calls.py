@@ -190,6 +190,8 @@ class TokenFactor:
     """How the tokens of a model compare with our own count, as far as the calls of the session have shown.
 
     `with_tools` compares what it reported with all that was sent, `without_tools` with the messages alone.
+    `messages_tokens` is our count of the messages in the last call. `most_of_new` is what a call reported, at the most,
+    for one token that the messages grew by.
     """
 
     model: str
@@ -197,17 +199,21 @@ class TokenFactor:
     without_tools: Ratio
     calls: int = 1
     address: str = ""
+    messages_tokens: int = 0
+    most_of_new: float = 0.0
 
     @property
     def tools_shown(self) -> bool:
         """Tell whether the model is shown its tools. Some chat templates leave them out.
 
         It is not, when no factor makes tools and messages as few tokens as it reported, and one and about the same
-        makes the messages so many in every call.
+        makes the messages so many in every call. Some servers report what they had not read before: no factor may
+        make what was new in a call as many as it reported.
         """
         messages = self.without_tools
         steady = LOWEST_FACTOR <= messages.lowest <= messages.highest <= min(HIGHEST_FACTOR, STEADY * messages.lowest)
-        return not steady or self.calls < SURE_CALLS or self.with_tools.lowest >= LOWEST_FACTOR
+        whole = self.calls >= SURE_CALLS and self.most_of_new > HIGHEST_FACTOR
+        return not (steady and whole and self.with_tools.lowest < LOWEST_FACTOR)
 
     @property
     def factor(self) -> float:
@@ -224,16 +230,28 @@ class TokenFactor:
         weight = 1 / min(self.calls + 1, TOKEN_FACTOR_CALLS)
         with_tools = self.with_tools.after(last.with_tools, weight)
         without_tools = self.without_tools.after(last.without_tools, weight)
-        return TokenFactor(last.model, with_tools, without_tools, self.calls + 1, last.address)
+        grown = last.messages_tokens - self.messages_tokens
+        of_new = last.without_tools.mean * last.messages_tokens / grown if grown > 0 and self.messages_tokens else 0.0
+        return replace(
+            last,
+            with_tools=with_tools,
+            without_tools=without_tools,
+            calls=self.calls + 1,
+            most_of_new=max(self.most_of_new, of_new),
+        )
 
 
 def reported_factor(call: CallEnded) -> TokenFactor | None:
     """Return what one call shows; None where the provider reported nothing, or nothing was counted."""
-    reported, counted = call.usage.input_tokens if call.usage else 0, call.counted_tokens
-    if not reported or counted <= call.tools_tokens:
+    usage, counted = call.usage or Usage(), call.counted_tokens
+    reported, messages_tokens = usage.input_tokens, counted - call.tools_tokens
+    if not reported or messages_tokens <= 0:
         return None
-    messages = Ratio.of(reported, counted - call.tools_tokens)
-    return TokenFactor(call.model, Ratio.of(reported, counted), messages, address=call.address)
+    # A server may count apart what it read from its cache.
+    at_most = (reported + usage.cache_read_tokens) / counted
+    with_tools = replace(Ratio.of(reported, counted), lowest=at_most, highest=at_most)
+    without_tools = Ratio.of(reported, messages_tokens)
+    return TokenFactor(call.model, with_tools, without_tools, address=call.address, messages_tokens=messages_tokens)
 
 
 @dataclass(frozen=True, slots=True)
