@@ -18,7 +18,13 @@ from pydantic import BaseModel
 from server.guests import guarded
 from server.place import new_session, problem, problem_in, served
 from windowpane.server.app import RESOURCES
-from windowpane.server.middleware.limits import MAX_VALUES, MORE_VALUES, JsonValues
+from windowpane.server.middleware.limits import (
+    MAX_VALUES,
+    MORE_VALUES,
+    MOST_TOKENS,
+    OF_AN_OBJECT,
+    JsonValues,
+)
 from windowpane.server.openai.conversation import ClientMessage
 from windowpane.server.parameters import FewFaults, RequestBody
 from windowpane.sessions.conversation import MAX_CLIENT_MESSAGES
@@ -62,6 +68,26 @@ async def test_a_body_that_holds_too_many_values_is_refused_before_it_is_read(cl
     assert problem_in(own) == problem_in(agui) == refused
     assert openai.status_code == 413
     assert openai.json()["error"]["message"] == f"the body holds more than {MAX_VALUES:,} values"
+
+
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/responses", "/anthropic/v1/messages"])
+async def test_a_message_of_very_many_parts_is_refused(client: httpx2.AsyncClient, path: str) -> None:
+    parts = [{"type": "text", "text": "a"}] * 50_000
+    said = {"input" if path.endswith("responses") else "messages": [{"role": "user", "content": parts}]}
+
+    refused = await client.post(path, json={"model": "helper", "max_tokens": 10, **said})
+
+    assert refused.status_code == 413
+    assert refused.json()["error"]["message"] == f"the body holds more than {MAX_VALUES:,} values"
+
+
+async def test_as_many_tokens_can_be_embedded_as_openai_takes(client: httpx2.AsyncClient) -> None:
+    tokens = [[1] * 100_000, [1] * 100_000, [1] * (MOST_TOKENS["/v1/embeddings"] - 200_000 - 20)]
+
+    taken = await client.post("/v1/embeddings", json={"model": "any", "input": tokens})
+    refused = await client.post("/v1/embeddings", json={"model": "any", "input": [*tokens, [1] * 100]})
+
+    assert (taken.status_code != 413, refused.status_code) == (True, 413)
 
 
 @pytest.mark.parametrize("headers", [{}, JSON | {"Content-Encoding": "identity"}, JSON | {"Content-Encoding": "gzip"}])
@@ -209,13 +235,14 @@ def test_values_are_counted_the_same_however_the_text_arrives(value: Any, cuts: 
 
 
 def _counted(value: Any) -> int:
-    """Count the lists, the objects and the commas of a value."""
+    """Count the lists and the commas of a value, and its objects more than once."""
+    own = OF_AN_OBJECT if isinstance(value, dict) else 1
     if isinstance(value, dict):
         value = list(cast("dict[str, Any]", value).values())
     if not isinstance(value, list):
         return 0
     inner = cast("list[Any]", value)
-    return 1 + max(0, len(inner) - 1) + sum(map(_counted, inner))
+    return own + max(0, len(inner) - 1) + sum(map(_counted, inner))
 
 
 @pytest.mark.parametrize("text", ['"\\\\",[', '"\\"",[', '"\\\\\\"",['])

@@ -9,41 +9,23 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
-from jsonschema import validate
-from jsonschema.exceptions import ValidationError
-from jsonschema.validators import Draft202012Validator, create  # pyright: ignore[reportUnknownVariableType]
-
 from windowpane.context.events import ApprovalDecided, Event, QuestionAnswered, ToolReturned
 from windowpane.context.ids import Actor, BlobHash, SessionId
 from windowpane.context.items import Tool
 from windowpane.context.messages import AnswerAction, Decision, ToolQuestion, ToolResult
 from windowpane.context.request import ReplyOptions
 from windowpane.context.session import SessionState, check_answerable, open_turn
-from windowpane.errors import InvalidInputError, NoQuestionError, NoResultAwaitedError, NothingToApproveError
+from windowpane.errors import NoQuestionError, NoResultAwaitedError, NothingToApproveError
 from windowpane.stores.base import Lease
 from windowpane.stores.sessions import Sessions
 from windowpane.turn.admission import Admission
+from windowpane.turn.asking.form import check_filled
 from windowpane.turn.begin import setting_events
 from windowpane.turn.costs import Costs
 from windowpane.turn.lease import Leases
 from windowpane.turn.requests import TurnRequests
 from windowpane.turn.run import fitted
 from windowpane.turn.runner import Runner
-
-CHECKED = (
-    *("type", "properties", "required", "enum", "const", "minLength", "maxLength", "minimum", "maximum"),
-    *("exclusiveMinimum", "exclusiveMaximum", "items", "minItems", "maxItems", "anyOf", "oneOf"),
-)
-"""What is checked of a filled-in form: the keywords of MCP's forms, and the other bounds of numbers.
-
-The schema is a tool server's. A `pattern` may take for ever to match, and a `$ref` may name an address to fetch: they
-are left to the server, which checks what it is given."""
-
-_Form = create(
-    meta_schema=Draft202012Validator.META_SCHEMA,
-    validators={keyword: Draft202012Validator.VALIDATORS[keyword] for keyword in CHECKED},
-    type_checker=Draft202012Validator.TYPE_CHECKER,
-)
 
 
 class WaitingTurns:
@@ -155,11 +137,7 @@ def answer(
 
 def _filled(question: ToolQuestion, content: Mapping[str, Any] | None) -> dict[str, Any]:
     filled = dict(content or {})
-    try:
-        validate(filled, question.schema, cls=_Form)
-    except ValidationError as error:
-        where = ".".join(map(str, error.absolute_path))
-        raise InvalidInputError(f"{where or 'the form'}: {error.message}") from None
+    check_filled(filled, question.schema)
     return filled
 
 

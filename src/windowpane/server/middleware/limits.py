@@ -21,12 +21,20 @@ from windowpane.server.dependencies import known_caller_of
 from windowpane.server.problems import problem_of, response_of
 
 MAX_BODY_BYTES = 4 * 1024 * 1024
-MAX_VALUES = 250_000
-"""How many values the JSON of a body may hold: numbers, texts, lists and objects. Each takes memory and time."""
+MAX_VALUES = 125_000
+"""How many values the JSON of a body may hold: numbers, texts, lists and objects. Each takes memory and time.
 
-MORE_VALUES = 4 * MAX_VALUES
+To read a body as a class cannot be interrupted, in a thread either, and of all values objects take longest."""
+
+OF_AN_OBJECT = 3
+"""How many values an object counts for."""
+
+MORE_VALUES = 1_500_000
 LARGER = {"/api/sessions/import": 16, "/api/otlp/v1/traces": 8}
 """How many times larger than others a body may be that is sent to these paths. It may hold more values, too."""
+
+MOST_TOKENS = {"/v1/embeddings": 300_000}
+"""The paths whose bodies may be long lists of numbers, and how long, as OpenAI has it."""
 
 UNPACKED = frozenset({"/api/otlp/v1/traces"})
 """The paths whose routes unpack compressed bodies, and count their values then. No other route heeds the encoding."""
@@ -68,7 +76,7 @@ class BodyLimit:
         with_files = bool(self._files_bytes) and WITH_FILES.fullmatch(path) is not None
         max_bytes += self._files_bytes if with_files else 0
         more = "; WINDOWPANE_ATTACHMENT_BYTES sets how much files may take" if with_files else ""
-        max_values = MORE_VALUES if path in LARGER else MAX_VALUES
+        max_values = MORE_VALUES if path in LARGER else MOST_TOKENS.get(path, MAX_VALUES)
         # Without a type it is read as JSON.
         written = "json" in headers.get("content-type", "json").lower()
         packed = path in UNPACKED and "content-encoding" in headers
@@ -119,7 +127,7 @@ class JsonValues:
         parts = text[: len(text) - loose].replace(b"\\\\", b"").replace(b'\\"', b"").split(b'"')
         plain = b"".join(parts[int(self._quoted) :: 2])
         self._quoted ^= len(parts) % 2 == 0
-        self._count += plain.count(b",") + plain.count(b"[") + plain.count(b"{")
+        self._count += plain.count(b",") + plain.count(b"[") + OF_AN_OBJECT * plain.count(b"{")
         return self._count
 
 
