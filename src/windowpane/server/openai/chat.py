@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 import anyio.to_thread
 from fastapi import APIRouter, Response
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, JsonValue, Tag
 
 from windowpane.context.messages import ToolCall, Usage
 from windowpane.context.request import ReplyOptions
@@ -79,6 +79,12 @@ class ChatTool(BaseModel):
     function: asking.Function
 
 
+AnyTool = Annotated[
+    Annotated[ChatTool, Tag("Function")] | Annotated[asking.OtherTool, Tag("Other")],
+    Discriminator(asking.kind_of_tool),
+]
+
+
 class StreamOptions(BaseModel):
     """What is to be streamed beside the answer."""
 
@@ -102,7 +108,7 @@ class ChatRequest(asking.AnyRequest):
 
     messages: Annotated[list[ChatMessage], Field(min_length=1, max_length=MAX_CLIENT_MESSAGES)]
     stream_options: StreamOptions | None = None
-    tools: Annotated[list[ChatTool], Field(max_length=MAX_CLIENT_TOOLS)] | None = None
+    tools: Annotated[list[AnyTool], Field(max_length=MAX_CLIENT_TOOLS)] | None = None
     max_tokens: Annotated[int | None, Field(ge=1, le=1_000_000)] = None
     max_completion_tokens: Annotated[int | None, Field(ge=1, le=1_000_000)] = None
     n: int | None = None
@@ -244,7 +250,7 @@ def _asked(body: ChatRequest, session: str | None, key: str | None) -> ClientReq
     system = asking.joined(_text(m, i) for i, m in enumerate(body.messages) if m.role in ("system", "developer"))
     limit = body.max_completion_tokens or body.max_tokens
     settings = {"temperature": body.temperature, "top_p": body.top_p, "max_output_tokens": limit}
-    given = [tool.function.tool for tool in body.tools or ()]
+    given = [tool.function.tool for tool in body.tools or () if isinstance(tool, ChatTool)]
     form = body.response_format
     return ClientRequest(
         agent=body.model,
@@ -260,7 +266,7 @@ def _asked(body: ChatRequest, session: str | None, key: str | None) -> ClientReq
             stop=asking.stops(body.stop),
             sampling=asking.sampling(body, SAMPLING),
         ),
-        ignored=asking.asked_in_vain(body, IN_VAIN),
+        ignored=asking.asked_in_vain(body, IN_VAIN) + asking.left_out(body.tools or ()),
         form_param=FORM,
         settings={name: value for name, value in settings.items() if value is not None}
         | ({"system_prompt": system} if system else {}),

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, Protocol
 
 import anyio.to_thread
 from fastapi import APIRouter
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, JsonValue, Tag
 from starlette.responses import JSONResponse, Response
 
 from windowpane.context.messages import ToolCall, Usage
@@ -62,6 +62,12 @@ class ResponseTool(asking.Function):
     type: Literal["function"]
 
 
+AnyTool = Annotated[
+    Annotated[ResponseTool, Tag("Function")] | Annotated[asking.OtherTool, Tag("Other")],
+    Discriminator(asking.kind_of_tool),
+]
+
+
 class ConversationName(BaseModel):
     """A conversation, by its id."""
 
@@ -98,7 +104,7 @@ class ResponseRequest(asking.AnyRequest):
 
     input: str | Annotated[list[Item], Field(min_length=1, max_length=MAX_CLIENT_MESSAGES)]
     instructions: str | None = None
-    tools: Annotated[list[ResponseTool], Field(max_length=MAX_CLIENT_TOOLS)] | None = None
+    tools: Annotated[list[AnyTool], Field(max_length=MAX_CLIENT_TOOLS)] | None = None
     previous_response_id: Annotated[
         str | None, Field(description="A response of a session; an earlier one begins a branch.")
     ] = None
@@ -217,7 +223,7 @@ async def _asked(pane: LocalPane, body: ResponseRequest, session: str | None, ke
         "max_output_tokens": body.max_output_tokens,
         "system_prompt": asking.joined((body.instructions or "", *system)) or None,
     }
-    given = [tool.tool for tool in body.tools or ()]
+    given = [tool.tool for tool in _functions(body)]
     conversation = body.conversation.id if isinstance(body.conversation, ConversationName) else body.conversation
     named = asking.session_of(session if session is not None else conversation, body.metadata)
     if body.previous_response_id is not None:
@@ -232,13 +238,17 @@ async def _asked(pane: LocalPane, body: ResponseRequest, session: str | None, ke
             response_format=asking.form_of(form.type, form, FORM) if form else None,
             sampling=asking.sampling(body, SAMPLING) | _effort(body),
         ),
-        ignored=asking.asked_in_vain(body, IN_VAIN),
+        ignored=asking.asked_in_vain(body, IN_VAIN) + asking.left_out(body.tools or ()),
         form_param=FORM,
         settings={name: value for name, value in settings.items() if value is not None},
         session=named,
         keep=bool(body.store),
         key=key,
     )
+
+
+def _functions(body: ResponseRequest) -> list[ResponseTool]:
+    return [tool for tool in body.tools or () if isinstance(tool, ResponseTool)]
 
 
 def _conversation(items: Sequence[Item]) -> tuple[ClientMessage, ...]:
@@ -404,7 +414,7 @@ class WrittenResponse:
             "temperature": body.temperature,
             "text": {"format": _form(body)},
             "tool_choice": body.tool_choice or "auto",
-            "tools": [tool.model_dump() for tool in body.tools or ()],
+            "tools": [tool.model_dump() for tool in _functions(body)],
             "top_p": body.top_p,
             "truncation": "disabled",
             "usage": _usage(self.end.usage) if self.end else None,
