@@ -7,15 +7,17 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any, cast
 
 import anyio
 import pytest
+import structlog
 from tests.search.endpoint import Endpoint
 
 import windowpane
 from patience import PATIENCE_S
 from windowpane.api.pane import Pane
-from windowpane.testing import Reply, ScriptedModel, World, serving
+from windowpane.testing import Reply, ScriptedModel, World, drain, serving
 
 BY_SDK = Path(__file__).parent / "tools" / "servers" / "by_sdk.py"
 HEAVY = {"anyio", "fastapi", "httpx2", "mcp", "numpy", "pydantic", "pydantic_ai", "starlette", "structlog"}
@@ -185,3 +187,19 @@ async def test_a_server_for_tests_that_cannot_start_raises_why(tmp_path: Path) -
     with pytest.raises(windowpane.WindowpaneError, match=r"file/windowpane\.db: File exists"):
         async with serving(settings):
             pass
+
+
+async def test_what_crashes_in_a_program_that_sets_up_no_log_is_told_without_what_was_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    structlog.reset_defaults()
+    world = World(tmp_path / "agents")
+    world.says(Reply(error=cast("Any", RuntimeError("out of order"))))
+    async with world.engine() as engine:
+        session = await engine.sessions.create()
+        await drain(engine.turn(session.id, "My password is hunter2."))
+
+    told = capsys.readouterr().out
+    assert "turn.crashed" in told
+    assert "RuntimeError: out of order" in told
+    assert "hunter2" not in told

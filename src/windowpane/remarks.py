@@ -1,6 +1,7 @@
 """The log of a module. The library that writes it is loaded at the first line: most commands log nothing."""
 
 from collections.abc import Callable
+from functools import lru_cache
 from importlib import import_module
 from typing import Any
 
@@ -23,4 +24,17 @@ class _Log:
     def __getattr__(self, method: str) -> Any:
         while _set_up:
             _set_up.pop()()
-        return getattr(import_module("structlog").get_logger(), method)
+        structlog = import_module("structlog")
+        configured = structlog.is_configured()
+        return getattr(structlog.get_logger() if configured else structlog.wrap_logger(None, _without_values()), method)
+
+
+@lru_cache(maxsize=1)
+def _without_values() -> list[Any]:
+    """Return what writes a line where no program has set that up: as by default, but for the values of variables.
+
+    A traceback would show them, and they are what people wrote.
+    """
+    structlog = import_module("structlog")
+    plain = structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
+    return [*structlog.get_config()["processors"][:-1], plain]

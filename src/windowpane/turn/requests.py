@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 from functools import partial
 
 import anyio
-import structlog
 
 from windowpane.agents.base import Agent
 from windowpane.calls.recorder import CountCalls, HeldCalls, recording
@@ -22,6 +21,7 @@ from windowpane.context.request import ReplyOptions, Request
 from windowpane.context.session import SessionState, open_turn
 from windowpane.errors import WindowpaneError
 from windowpane.files.read import NO_FILES, ReadFiles
+from windowpane.remarks import get_logger
 from windowpane.request.build import RequestServices, build_request
 from windowpane.request.finders import Finders
 from windowpane.request.record import rebuild, texts_of
@@ -36,7 +36,7 @@ from windowpane.turn.begin import opening_events
 from windowpane.turn.log import append_patiently
 from windowpane.turn.patience import StorePatience
 
-log = structlog.get_logger()
+log = get_logger()
 
 FIRST_TIMES = 2.5
 """So much longer the first message of a session waits for servers that are connecting: they have just been started."""

@@ -15,6 +15,7 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from windowpane import telemetry
+from windowpane.remarks import get_logger
 from windowpane.server.middleware.xray import passes_through
 from windowpane.server.problems import response_of, unexpected
 
@@ -22,7 +23,7 @@ REQUEST_ID = "X-Request-ID"
 _OWN_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _SESSION = re.compile(r"/api/sessions/(ses_[A-Za-z0-9_-]{1,64})(?:/|$)")
 
-log = structlog.get_logger()
+log = get_logger()
 
 
 class AccessLog:

@@ -14,7 +14,6 @@ from datetime import datetime, timedelta
 from typing import Self
 
 import anyio
-import structlog
 
 from windowpane.bus.base import topic_of
 from windowpane.context.ids import BlobHash, SessionId
@@ -25,6 +24,7 @@ from windowpane.errors import (
     StoreUnavailableError,
     WindowpaneError,
 )
+from windowpane.remarks import get_logger
 from windowpane.stores.append import Append
 from windowpane.stores.around import StoreAround
 from windowpane.stores.base import Appended, SessionRow, Store
@@ -39,7 +39,7 @@ SWEEP_AFTER = timedelta(hours=1)
 
 _MARK = "object."
 
-log = structlog.get_logger()
+log = get_logger()
 
 
 class ObjectTextStore(StoreAround):
