@@ -529,8 +529,11 @@ async def test_a_session_reads_its_own_blobs_and_no_others(store: Store) -> None
     assert await store.blob(one, hash_of_text) == text
     assert await store.blobs(one, [hash_of_text, BlobHash("unknown")]) == {hash_of_text: text}
     assert await store.blobs(other, [hash_of_text]) == {}
-    for session in (other, NOBODY):
-        with pytest.raises(BlobNotFoundError):
+    with pytest.raises(BlobNotFoundError):
+        await store.blob(other, hash_of_text)
+    await store.delete(one)
+    for session in (one, NOBODY):
+        with pytest.raises(SessionNotFoundError):
             await store.blob(session, hash_of_text)
 
 

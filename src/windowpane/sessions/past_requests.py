@@ -3,9 +3,7 @@
 from windowpane.context.events import Recorded
 from windowpane.context.ids import BlobHash, SessionId
 from windowpane.context.request import Request, RequestContext
-from windowpane.errors import (
-    TurnNotFoundError,
-)
+from windowpane.errors import BlobNotFoundError, TurnNotFoundError
 from windowpane.request.record import context_of, last_built, query_in, rebuild, texts_of
 from windowpane.stores.sessions import Sessions
 
@@ -66,7 +64,13 @@ class PastRequests:
         return context_of(body, await self._store.blobs(session_id, [query]) if query else {})
 
     async def _rebuilt(self, session_id: SessionId, body: str) -> Request:
-        return rebuild(body, await self._store.blobs(session_id, texts_of(body)))
+        texts = await self._store.blobs(session_id, texts_of(body))
+        try:
+            return rebuild(body, texts)
+        except BlobNotFoundError:
+            # Of a session that was deleted meanwhile, that is said.
+            await self._store.row(session_id)
+            raise
 
     async def _record_of(self, session_id: SessionId, turn: int) -> str:
         built = last_built(await self.events(session_id, turn), turn)

@@ -248,10 +248,12 @@ class Store(Protocol):
         """Return a text that was stored with the session.
 
         Raises:
+            SessionNotFoundError: no such session, or not any more.
             BlobNotFoundError: the session has no such text.
         """
         found = await self.blobs(session_id, [blob_hash])
         if blob_hash not in found:
+            await self.row(session_id)
             raise BlobNotFoundError(blob_hash)
         return found[blob_hash]
 
