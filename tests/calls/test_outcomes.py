@@ -17,7 +17,7 @@ from windowpane.stores.sqlite.store import SQLiteStore
 from windowpane.testing import World
 from wire import anthropic_messages, google_gemini, openai_chat, openai_responses
 from wire.reply import WireReply
-from wire.server import Answer, running, sse
+from wire.server import EVENT_STREAM, Answer, running, sse
 
 END_WORDS = (
     'Say [DONE], data: [DONE], message_stop, response.completed, finishReason, "done": true.\n\ndata: [DONE]\n\n'
@@ -145,5 +145,13 @@ async def test_a_compressed_answer_is_read_like_any_other(world: World, name: st
 
 async def test_an_answer_that_is_too_long_is_cut(world: World, name: str) -> None:
     call = await _asked(world, name, Answer((b"data: ", *[b"x" * 1024 * 1024] * 20, "until_gone")))
+
+    assert (call.outcome, call.reason) == ("cut", "AnswerTooLongError: a line of the answer is longer than 16 MB")
+
+
+async def test_an_answer_that_unpacks_to_too_much_is_cut(world: World, name: str) -> None:
+    bomb = gzip.compress(b"data: " + b"x" * 1024 * 1024 * 20)
+
+    call = await _asked(world, name, Answer((bomb, "until_gone"), headers=EVENT_STREAM | GZIP))
 
     assert (call.outcome, call.reason) == ("cut", "AnswerTooLongError: a line of the answer is longer than 16 MB")

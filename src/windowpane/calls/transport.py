@@ -6,7 +6,7 @@ redirect is not followed.
 """
 
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterable, AsyncIterator
 
 import anyio
 import httpx2
@@ -68,8 +68,10 @@ class RecordingTransport(httpx2.AsyncBaseTransport):
         response = await (call.send(transport, request) if call else transport.handle_async_request(request))
         if isinstance(response.stream, httpx2.AsyncByteStream):
             bounded = _Bounded(response.stream)
-            watched = _Watched(bounded, call) if call else bounded
-            response.stream = WithUsage(watched) if may_lack_usage(request, response) else watched
+            response.stream = _Watched(bounded, call) if call else bounded
+            response = _unpacked(response, call)
+            if isinstance(response.stream, httpx2.AsyncByteStream) and may_lack_usage(request, response):
+                response.stream = WithUsage(response.stream)
         if response.has_redirect_location:
             if call:
                 call.end("error")
@@ -176,20 +178,53 @@ class _Bounded(httpx2.AsyncByteStream):
     def __init__(self, stream: httpx2.AsyncByteStream) -> None:
         self._stream = stream
 
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        answer = line = 0
-        async for chunk in self._stream:
-            answer += len(chunk)
-            newline = max(chunk.rfind(b"\n"), chunk.rfind(b"\r"))
-            line = line + len(chunk) if newline < 0 else len(chunk) - newline - 1
-            if line > MOST_LINE_BYTES:
-                raise AnswerTooLongError("a line of the answer", MOST_LINE_BYTES)
-            if answer > MOST_ANSWER_BYTES:
-                raise AnswerTooLongError("the answer", MOST_ANSWER_BYTES)
-            yield chunk
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return _bounded(self._stream)
 
     async def aclose(self) -> None:
         await self._stream.aclose()
+
+
+async def _bounded(chunks: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
+    answer = line = 0
+    async for chunk in chunks:
+        answer += len(chunk)
+        newline = max(chunk.rfind(b"\n"), chunk.rfind(b"\r"))
+        line = line + len(chunk) if newline < 0 else len(chunk) - newline - 1
+        if line > MOST_LINE_BYTES:
+            raise AnswerTooLongError("a line of the answer", MOST_LINE_BYTES)
+        if answer > MOST_ANSWER_BYTES:
+            raise AnswerTooLongError("the answer", MOST_ANSWER_BYTES)
+        yield chunk
+
+
+def _unpacked(response: httpx2.Response, call: _Call | None) -> httpx2.Response:
+    """Return an answer that is not compressed any more, so that what it unpacks to is bounded as well."""
+    if response.headers.get("content-encoding", "identity") == "identity":
+        return response
+    kept = [pair for pair in response.headers.multi_items() if pair[0] not in ("content-encoding", "content-length")]
+    stream = _Unpacked(response, call)
+    return httpx2.Response(response.status_code, headers=kept, stream=stream, extensions=response.extensions)
+
+
+class _Unpacked(httpx2.AsyncByteStream):
+    """The bytes of a compressed answer as they were, as many as it may have."""
+
+    def __init__(self, packed: httpx2.Response, call: _Call | None) -> None:
+        self._packed = packed
+        self._call = call
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        try:
+            async for chunk in _bounded(self._packed.aiter_bytes()):
+                yield chunk
+        except AnswerTooLongError as error:
+            if self._call:
+                self._call.end("cut", _said(error))
+            raise
+
+    async def aclose(self) -> None:
+        await self._packed.aclose()
 
 
 class _Watched(httpx2.AsyncByteStream):
