@@ -102,10 +102,12 @@ class Measurement:
     error: str = ""
     started: float = 0.0
     parent: context.Context | None = None
+    reported: Usage = field(default_factory=Usage)
 
     def begin(self) -> None:
         """Begin to measure, or to measure the next try."""
         self.attributes, self.error, self.started = dict(self.asked), "", perf_counter()
+        self.reported = Usage()
         self.span = _tracer.start_span(self.name, self.parent, kind=self.kind, attributes=dict(self.asked))
         for began, _ in _listeners:
             began(self.operation)
@@ -121,6 +123,11 @@ class Measurement:
         """Add attributes."""
         self.attributes.update(attributes)
         self.span.set_attributes(attributes)
+
+    def note_usage(self, reported: Usage) -> None:
+        """Add what a provider reported, also in an answer that broke off."""
+        self.reported += reported
+        self.note(_usage(self.reported))
 
     def fail(self, code: str) -> None:
         """Say what went wrong. Only the code: messages may quote what was said."""
@@ -230,13 +237,18 @@ def trace_headers() -> dict[str, str]:
     return found
 
 
+def current_model_call() -> Measurement | None:
+    """Return the model call that is going on."""
+    return _model_call.get()
+
+
 def describe_step(measurement: Measurement, step: Step) -> None:
-    """Note what a model call answered: how much, and why it ended."""
+    """Note what a model call answered, and why it ended. What the wire reported of its usage goes before."""
     measurement.note(
         {
             "gen_ai.response.model": step.model,
             "gen_ai.response.finish_reasons": (step.finish_reason,),
-            **_usage(step.usage),
+            **_usage(measurement.reported if measurement.reported != Usage() else step.usage),
         }
     )
     if keeps_content():
@@ -301,6 +313,9 @@ def _model(model: str) -> dict[str, Value]:
 
 
 def _usage(usage: Usage) -> dict[str, Value]:
+    """Return the attributes of a usage; none where it is not known."""
+    if usage == Usage():
+        return {}
     return {
         "gen_ai.usage.input_tokens": usage.input_tokens,
         "gen_ai.usage.output_tokens": usage.output_tokens,

@@ -2,22 +2,27 @@
 
 What a turn meets is drawn: tool calls side by side, arguments that are no JSON, an unknown tool, an answer without
 words, thinking, one that is cut at its limit, errors that are tried again, compressed answers, and a stream that breaks
-off, without or with a report.
+off, without or with a report. Spans, metrics, the debug log and the command line tell the same.
 """
 
 from __future__ import annotations
 
 import gzip
+import io
 import random
+import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from anyio import to_thread
 
 from calls.laws import PRICES, assert_laws
+from calls.printed import PRINTED_BEFORE, printed_bodies
 from calls.test_laws import IMAGE
 from calls.test_ledger import PROVIDERS
 from server.place import new_session, served
+from windowpane import telemetry
 from windowpane.context.messages import Usage
 from windowpane.stores.sqlite.store import SQLiteStore
 from windowpane.testing import World, tool
@@ -119,8 +124,10 @@ class Script:
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("name", PROVIDERS)
 async def test_a_conversation_at_random_is_in_the_ledger_to_the_byte_and_to_the_cent(
-    tmp_path: Path, name: str, seed: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, seed: int
 ) -> None:
+    printed, measured = io.StringIO(), list[telemetry.Measured]()
+    monkeypatch.setattr(sys, "stderr", printed)
     world = World(tmp_path / "agents", store=SQLiteStore(tmp_path / "windowpane.db"))
     model = PROVIDERS[name].model
     world.write(
@@ -141,13 +148,26 @@ async def test_a_conversation_at_random_is_in_the_ledger_to_the_byte_and_to_the_
     for _ in range(turns):
         script.turn()
     async with running(*script.answers) as server:
-        world.environ = PROVIDERS[name].environ(server.url)
-        async with served(world) as http:
-            session = await new_session(http)
-            for number in range(turns):
-                files = [{"name": "cat.png", "data": IMAGE}] if number == 1 else []
-                body = {"content": f"Part {number}: “ä”?", "attachments": files}
-                answer = await http.post(f"/api/sessions/{session}/messages", json=body)
-                assert answer.status_code == 200, answer.text
-            assert len(server.asked) == len(script.answers)
-            await assert_laws(http, server, [session], script.served, without_usage=script.without_usage)
+        world.environ = PROVIDERS[name].environ(server.url) | {"LLM_DEBUG_LOG": "true"}
+        with telemetry.listening(lambda _: None, measured.append):
+            async with served(world) as http:
+                session = await new_session(http)
+                for number in range(turns):
+                    files = [{"name": "cat.png", "data": IMAGE}] if number == 1 else []
+                    body = {"content": f"Part {number}: “ä”?", "attachments": files}
+                    answer = await http.post(f"/api/sessions/{session}/messages", json=body)
+                    assert answer.status_code == 200, answer.text
+                assert len(server.asked) == len(script.answers)
+                await assert_laws(http, server, [session], script.served, without_usage=script.without_usage)
+    assert _measured_usage(measured) == replace(script.served, cache_write_1h_tokens=0)
+    assert printed.getvalue().count(PRINTED_BEFORE) == len(server.asked)
+    bodies = [asked.raw.decode() for asked in server.asked]
+    some = sorted(script.chance.sample(range(1, len(bodies) + 1), 2))
+    assert await to_thread.run_sync(printed_bodies, tmp_path, some) == [bodies[number - 1] for number in some]
+
+
+def _measured_usage(measured: list[telemetry.Measured]) -> Usage:
+    """Return what the spans of all model calls say that they used."""
+    kinds = ("input_tokens", "output_tokens", "cache_read.input_tokens", "cache_creation.input_tokens")
+    calls = [each.attributes for each in measured if each.operation == "model_call"]
+    return Usage(*(sum(int(str(call.get(f"gen_ai.usage.{kind}", 0))) for call in calls) for kind in kinds))

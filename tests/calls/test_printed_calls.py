@@ -13,6 +13,7 @@ from typing import Any, cast
 import pytest
 from anyio import to_thread
 
+from calls.printed import PRINTED_BEFORE, printed_body
 from calls.test_ledger import KEY, PROVIDERS
 from cli.running import windowpane
 from windowpane.context.events import SummaryMade
@@ -41,7 +42,6 @@ NAMES = frozenset(
         "thoughtSignature",
     )
 )
-PRINTED_BEFORE = "──── LLM request "
 
 
 def _texts(value: Any) -> list[str]:
@@ -120,7 +120,7 @@ async def test_retries_tools_and_summaries_are_printed_as_they_were_sent(
     assert "call site: windowpane.memory" in blocks[-1]
     assert KEY not in printed.getvalue()
 
-    shown = partial(to_thread.run_sync, partial(_shown, tmp_path))
+    shown = partial(to_thread.run_sync, partial(printed_body, tmp_path))
     bodies = [asked.raw.decode() for asked in server.asked]
     assert of_turns == [4, *[1] * (TURNS - 1)]
     assert [await shown(("calls", "last", f"{number}")) for number in range(1, len(bodies) + 1)] == bodies
@@ -129,13 +129,3 @@ async def test_retries_tools_and_summaries_are_printed_as_they_were_sent(
     built = await to_thread.run_sync(partial(windowpane, tmp_path, "context", "last", "1", "--call", "4"))
     assert "The file says: ä 中." in built.out
     assert KEY not in built.out
-
-
-def _shown(data: Path, arguments: tuple[str, ...]) -> str:
-    """Return the body that a command prints between the head of the call and the list of owners."""
-    done = windowpane(data, *arguments)
-    assert (done.code, done.err) == (0, "")
-    assert KEY not in done.out
-    head, _, rest = done.out.partition("\n\n")
-    assert "POST " in head
-    return rest.partition("\n\nOwners:")[0]

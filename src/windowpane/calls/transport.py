@@ -16,7 +16,7 @@ from windowpane.calls.recorder import CallRecorder, current_recorder
 from windowpane.calls.unreported import WithUsage, may_lack_usage
 from windowpane.context.calls import CallOutcome, WireHead
 from windowpane.context.events import CallEnded
-from windowpane.telemetry import trace_headers
+from windowpane.telemetry import current_model_call, trace_headers
 from windowpane.text.redact import redacted, redacted_header, without_password
 
 LEFT_OUT = frozenset(("content-length", "traceparent", "tracestate"))
@@ -89,6 +89,7 @@ class _Call:
 
     def __init__(self, recorder: CallRecorder) -> None:
         self._recorder = recorder
+        self._measured = current_model_call()
         self._id = ""
         self._address = ""
         self._started = time.monotonic()
@@ -155,6 +156,8 @@ class _Call:
             outcome, reason = "error", reason or f"status {self._status}"
         else:
             outcome, reason = end.outcome(outcome, reason)
+        if usage is not None and self._measured is not None:
+            self._measured.note_usage(usage)
         self._recorder.ended(
             CallEnded(
                 id=self._id,

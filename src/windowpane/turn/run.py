@@ -99,10 +99,10 @@ async def run(turn: TurnRun, state: SessionState) -> SessionState:
                 counted = sum(map(message_tokens, messages)) + offered
                 turn.calls.begin_step(len(open_turn.steps) + 1, turn.model.name, counted, price, tools_tokens=offered)
                 with (
-                    recording(turn.calls),
                     telemetry.model_call(
                         state.id, turn.request.context.settings, messages, turn.request.tools
                     ) as measured,
+                    recording(turn.calls),
                 ):
                     said = await _call_model(turn, messages, must_call, first=not open_turn.steps)
                     must_call = ()

@@ -142,8 +142,8 @@ class TurnCaller:
         calls.begin_step(self._samples, settings.model, sum(map(message_tokens, messages)), settings.price)
         try:
             with (
-                recording(calls),
                 telemetry.model_call(self.state.id, settings, messages, (), "sampling") as measured,
+                recording(calls),
             ):
                 step = await _said(self.model, messages, settings, blobs)
                 telemetry.describe_step(measured, step)
