@@ -22,14 +22,14 @@ def set_clock(skew_s: float) -> None:
         def now(cls, tz: dt.tzinfo | None = None) -> Self:
             return cls.fromtimestamp(right_time() + skew_s, tz)
 
-    instead: dict[Any, Any] = {
-        dt.datetime: SkewedDatetime,
-        time.time: lambda: right_time() + skew_s,
-        time.time_ns: lambda: round((right_time() + skew_s) * 1e9),
+    instead: dict[int, Any] = {
+        id(dt.datetime): SkewedDatetime,
+        id(time.time): lambda: right_time() + skew_s,
+        id(time.time_ns): lambda: round((right_time() + skew_s) * 1e9),
     }
     for module in list(sys.modules.values()):
         if module.__name__ == __name__:
             continue
         for name, value in list(vars(module).items()):
-            if isinstance(value, type | type(right_time)) and value in instead:
-                setattr(module, name, instead[value])
+            if id(value) in instead:
+                setattr(module, name, instead[id(value)])
