@@ -39,7 +39,7 @@ LIBRARY = Scene(
 
 @pytest.mark.spec("S0.69", "S0.76")
 @given(st.integers(0, 2**64))
-@settings(max_examples=300, deadline=None, database=None)
+@settings(max_examples=1000, deadline=None, database=None)
 def test_the_stated_change_turns_the_decision_round_and_one_step_less_does_not(seed: int) -> None:
     random = Random(seed)
     scene = scene_of(random)
@@ -49,7 +49,7 @@ def test_the_stated_change_turns_the_decision_round_and_one_step_less_does_not(s
 
 @pytest.mark.spec("S0.69", "S0.76")
 @given(st.integers(0, 2**64))
-@settings(max_examples=100, deadline=None, database=None)
+@settings(max_examples=300, deadline=None, database=None)
 def test_the_law_holds_for_tools_under_the_presets_that_they_have(seed: int) -> None:
     random = Random(seed)
     scene = tools_scene_of(random)
