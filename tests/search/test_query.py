@@ -175,3 +175,16 @@ def test_notes_and_errors_are_not_part_of_what_was_said() -> None:
     )
 
     assert said(messages) == (Utterance("user", "hi"), Utterance("assistant", "a\n\nb"))
+
+
+@pytest.mark.parametrize("blank", [" ", "\t", " \n", ", "])
+def test_a_long_run_of_blanks_is_read_at_once(blank: str) -> None:
+    """Read from each of its places to its end, a run of this length would take hours."""
+    run = blank * 150_000
+
+    found = alone(f"Which port does it use{run}and where are its logs kept?")
+
+    assert [clause.split() for clause in found.clauses] == [
+        ["Which", "port", "does", "it", "use"],
+        ["where", "are", "its", "logs", "kept?"],
+    ]

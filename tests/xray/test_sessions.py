@@ -16,6 +16,7 @@ from windowpane.context.messages import AssistantMessage, Usage, UserMessage
 from windowpane.errors import RecordedSessionError
 from windowpane.stores.sqlite.store import SQLiteStore
 from windowpane.testing import World
+from windowpane.xray.marks import ClientMarks, marks_of
 from wire import anthropic_messages, google_gemini, ollama_chat, openai_chat, openai_responses
 from wire.reply import WireCall, WireReply
 from wire.server import json_answer, running
@@ -415,3 +416,8 @@ async def test_a_comparison_says_which_part_is_too_long_to_compare(
         f"~ system introduction ({change.tokens:+,} tokens)",
         "    100,010 characters before, 110,011 after: too long to compare",
     ]
+
+
+def test_the_name_of_a_program_may_be_any_length() -> None:
+    """Looked for from each of its digits to the last, a version in this name would take hours."""
+    assert marks_of({"user-agent": "tool/" + "0" * 1_000_000}, {}) == ClientMarks("tool")

@@ -143,8 +143,9 @@ def _is_small_talk(message: str) -> bool:
     return polite and _CLOSING.search(message.replace("’", "'")) is not None
 
 
+# The blanks before a word are bounded: a long run of them would be tried from each of its places to its end.
 _CLAUSE_END = re.compile(
-    r"(?<=[.!?;])\s+|\n+|,?\s+(?:and|then|also|plus|as well as|but)\s+(?:then\s+|also\s+)?", re.IGNORECASE
+    r"(?<=[.!?;])\s+|\n+|,?\s{1,8}(?:and|then|also|plus|as well as|but)\s+(?:then\s+|also\s+)?", re.IGNORECASE
 )
 
 

@@ -27,6 +27,10 @@ _PRODUCT = re.compile(r"(?P<name>[^/\s]{1,60})(?:/(?P<rest>[^\s]{0,60}))?")
 _OLD_USER_ID = re.compile(r"_session_([0-9a-f-]{36})$")
 
 
+LONGEST_AGENT = 500
+"""How much of a `User-Agent` is looked at."""
+
+
 @dataclass(frozen=True, slots=True)
 class ClientMarks:
     """The program, and its own id for the conversation; empty where it gives none.
@@ -44,7 +48,7 @@ class ClientMarks:
 
 def marks_of(headers: Mapping[str, str], body: Mapping[str, Any]) -> ClientMarks:
     """Return what a request tells about its program. The names of headers are in lower case."""
-    agent = headers.get("user-agent", "")
+    agent = headers.get("user-agent", "")[:LONGEST_AGENT]
     if agent.startswith("claude-cli/") or "x-claude-code-session-id" in headers:
         found = headers.get("x-claude-code-session-id") or _claude_session(body)
         return ClientMarks("claude-code", _version(agent), _id(found), is_agent=True)
