@@ -104,6 +104,28 @@ async def test_the_same_call_twice_an_empty_result_and_very_long_arguments(tmp_p
     assert [turn["outcome"] for turn in turns] == ["completed"] * 2
 
 
+def _in_many_lines(body: bytes) -> bytes:
+    """Return a stream in which the documents of events are written over several lines of data."""
+    lines: list[bytes] = []
+    for line in body.split(b"\n"):
+        data = line.removeprefix(b"data: ")
+        broken = json.dumps(json.loads(data), indent=1).encode() if line != data and data[:1] == b"{" else data
+        head = b"data: " if line != data else b""
+        lines += [head + part for part in broken.split(b"\n")]
+    return b"\r\n".join(lines)
+
+
+@pytest.mark.parametrize("name", PROVIDERS)
+async def test_events_with_many_lines_of_data_are_read(tmp_path: Path, name: str) -> None:
+    call = WireCall("c1", "files__read", ('{"path": "data: {,"}',))
+    answers = [
+        _rewritten(PROVIDERS[name].answer(replace(REPLY, calls=(call,))), _in_many_lines, 500),
+        _rewritten(PROVIDERS[name].answer(REPLY), _in_many_lines, 500),
+    ]
+    (turn,) = await _held(tmp_path, name, answers, Usage(1000, 40))
+    assert turn["outcome"] == "completed"
+
+
 async def test_an_answer_that_is_compressed_with_brotli(tmp_path: Path) -> None:
     packed = _rewritten(openai_chat.answer(REPLY), lambda body: brotli.compress(body))
     answer = replace(packed, headers={**EVENT_STREAM, "content-encoding": "br"})

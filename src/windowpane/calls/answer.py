@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import httpx2
 
-from windowpane.calls.documents import as_map, as_maps, as_text, objects
+from windowpane.calls.documents import as_map, as_maps, as_text, objects, with_whole_lines
 from windowpane.calls.encodings import decoded
 from windowpane.context.calls import CallOutcome
 from windowpane.context.messages import Usage
@@ -111,7 +111,7 @@ def _telling_lines(body: bytes) -> list[bytes]:
 
     They are searched for in all of it at once: long answers have thousands of lines.
     """
-    body = body.replace(b"\r", b"\n")
+    body = with_whole_lines(body).replace(b"\r", b"\n")
     for said, passed_over in _NOTHING:
         body = body.replace(said, passed_over)
     ends: dict[int, int] = {}

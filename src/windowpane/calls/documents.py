@@ -3,10 +3,21 @@
 Providers' documents are read leniently: a value of another kind than expected counts as absent.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
 from pydantic_core import from_json
+
+_CONTINUES = (b",\ndata:", b",\r\ndata:", b"\ndata: }", b"\ndata:}")
+"""One of these is in a stream whose documents go over several lines."""
+
+_CONTINUED = re.compile(rb"(?<=[,{\[:])\r?\ndata:|\r?\ndata:(?=[ \t]*[}\],:])")
+
+
+def with_whole_lines(body: bytes) -> bytes:
+    """Return a stream with each document in one line, also where its event has several lines of data."""
+    return _CONTINUED.sub(b" ", body) if any(mark in body for mark in _CONTINUES) else body
 
 
 def documents(body: bytes) -> Iterator[Mapping[str, Any]]:
@@ -16,7 +27,7 @@ def documents(body: bytes) -> Iterator[Mapping[str, Any]]:
         if whole:
             yield from whole
             return
-    for line in body.splitlines():
+    for line in with_whole_lines(body).splitlines():
         text = line.removeprefix(b"data:").strip()
         if text[:1] in (b"{", b"["):
             yield from objects(text.rstrip(b","))
