@@ -356,6 +356,12 @@ async def _heard(client: openai.AsyncOpenAI, heard: list[str]) -> None:
 BODY: dict[str, Any] = {"model": "pane", "messages": [{"role": "user", "content": "Hi"}]}
 
 
+HELLO: dict[str, Any] = {"role": "user", "content": "Hi"}
+ONE: dict[str, Any] = {
+    "role": "assistant",
+    "tool_calls": [{"id": "c1", "type": "function", "function": {"name": "weather", "arguments": "{}"}}],
+}
+GIVEN: dict[str, Any] = {"role": "tool", "tool_call_id": "c1", "content": "rain"}
 REFUSED: list[tuple[dict[str, Any], int, str | None, str]] = [
     ({"model": "nobody"}, 404, "model", "model_not_found"),
     ({"metadata": {"session": "ses_nobody"}}, 404, "metadata.session", "session_not_found"),
@@ -401,6 +407,8 @@ REFUSED: list[tuple[dict[str, Any], int, str | None, str]] = [
     ({"tools": [WEATHER], "tool_choice": {"type": "custom"}}, 400, "tool_choice", "unsupported_value"),
     ({"temperature": 3}, 400, "temperature", "invalid_value"),
     ({"tools": [WEATHER, WEATHER]}, 400, "tools", "invalid_value"),
+    ({"messages": [HELLO, ONE, GIVEN, GIVEN]}, 400, "messages", "invalid_value"),
+    ({"messages": [HELLO, {**ONE, "tool_calls": ONE["tool_calls"] * 2}, GIVEN]}, 400, "messages", "invalid_value"),
     ({"tools": [{"name": "clock"}]}, 400, "tools[0].type", "missing_required_parameter"),
     ({"tools": [{"type": "web_search"}], "tool_choice": "required"}, 400, "tool_choice", "invalid_value"),
 ]
@@ -418,6 +426,14 @@ async def test_what_cannot_be_done_is_said_in_openais_words(client: httpx2.Async
     assert answers == REFUSED
 
 
+@pytest.mark.parametrize("body", [b"", b"[]", b'"hi"', b"7"])
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/responses", "/v1/embeddings", "/anthropic/v1/messages"])
+async def test_a_body_that_is_no_object_is_told_so(client: httpx2.AsyncClient, path: str, body: bytes) -> None:
+    answer = await client.post(path, content=body, headers={"Content-Type": "application/json"})
+
+    assert (answer.status_code, answer.json()["error"]["message"]) == (400, "The body must be a JSON object.")
+
+
 async def test_parameters_without_an_effect_are_taken(world: World) -> None:
     world.says("Hello.")
     async with asking(world) as (client, _):
@@ -426,6 +442,7 @@ async def test_parameters_without_an_effect_are_taken(world: World) -> None:
             messages=[{"role": "user", "content": "Hi"}],
             n=1,
             seed=7,
+            max_tokens=-1,
             user="me",
             presence_penalty=0.5,
             reasoning_effort="low",

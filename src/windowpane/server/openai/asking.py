@@ -58,6 +58,12 @@ def _schema(schema: dict[str, JsonValue]) -> dict[str, JsonValue]:
 
 
 Storable = BeforeValidator(_storable)
+OutputTokens = Annotated[
+    int | None,
+    Field(ge=1, le=1_000_000),
+    BeforeValidator(lambda limit: None if limit == -1 else limit),
+    Field(description="-1, as some servers take it, is no limit of the request's own."),
+]
 _Sequence = Annotated[str, Field(min_length=1)]
 Stop = Annotated[
     _Sequence | Annotated[list[_Sequence], Field(max_length=16)] | None,

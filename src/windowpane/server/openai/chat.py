@@ -109,8 +109,8 @@ class ChatRequest(asking.AnyRequest):
     messages: Annotated[list[ChatMessage], Field(min_length=1, max_length=MAX_CLIENT_MESSAGES)]
     stream_options: StreamOptions | None = None
     tools: Annotated[list[AnyTool], Field(max_length=MAX_CLIENT_TOOLS)] | None = None
-    max_tokens: Annotated[int | None, Field(ge=1, le=1_000_000)] = None
-    max_completion_tokens: Annotated[int | None, Field(ge=1, le=1_000_000)] = None
+    max_tokens: asking.OutputTokens = None
+    max_completion_tokens: asking.OutputTokens = None
     n: int | None = None
     stop: asking.Stop = None
     logprobs: bool | None = None

@@ -7,9 +7,10 @@ the earlier messages in it; no list shows it, its id is in the response, and it 
 """
 
 import re
+from collections import Counter
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import takewhile
+from itertools import groupby, takewhile
 from typing import Any, Literal
 
 from windowpane.context.events import (
@@ -124,9 +125,25 @@ async def answering(pane: LocalPane, owner: str, once: Once, asked: ClientReques
     """
     if not asked.said or asked.said[-1].role == "assistant":
         raise UnsupportedError("messages", "The last message must be the user's or a tool's result.", "invalid_value")
+    check_ids(asked.said)
     turn = await _answering(pane, owner, once, asked)
     ignored = asked.ignored + await _ignored(pane.engine, turn.session_id, asked.reply_options)
     return replace(turn, formed=asked.reply_options.response_format is not None, ignored=ignored)
+
+
+def check_ids(said: Sequence[ClientMessage]) -> None:
+    """Refuse calls that share an id, and results that answer one call: one of the two would be lost.
+
+    Raises:
+        UnsupportedError: there are such.
+    """
+    for role, run in groupby(said, key=lambda entry: entry.role):
+        ids = [
+            id_ for entry in run for id_ in ([entry.call_id] if role == "tool" else [call.id for call in entry.calls])
+        ]
+        if twice := next((id_ for id_, times in Counter(ids).items() if times > 1), None):
+            why = "Two results answer the call" if role == "tool" else "Two tool calls have the id"
+            raise UnsupportedError("messages", f"{why} {twice!r}.", "invalid_value")
 
 
 async def _ignored(engine: Engine, session_id: SessionId, options: ReplyOptions) -> tuple[str, ...]:

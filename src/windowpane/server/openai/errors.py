@@ -197,7 +197,9 @@ def invalid(error: RequestValidationError) -> Failure:
         case _ if isinstance(error.body, bytes):
             wanted = "Send the body as JSON, with `Content-Type: application/json`."
             return Failure(415, ErrorBody(message=wanted, type="invalid_request_error"))
-        case "missing" if place:
+        case "missing" | "model_attributes_type" if not place:
+            return refusal("The body must be a JSON object.", code="invalid_value")
+        case "missing":
             return refusal(f"Missing required parameter: '{place}'.", param=place, code="missing_required_parameter")
         case "extra_forbidden":
             return refusal(f"Unknown parameter: '{place}'.", param=place, code="unknown_parameter")

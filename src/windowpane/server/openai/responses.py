@@ -111,7 +111,7 @@ class ResponseRequest(asking.AnyRequest):
     conversation: Annotated[
         str | ConversationName | None, Field(description="A session, as in `Windowpane-Session`.")
     ] = None
-    max_output_tokens: Annotated[int | None, Field(ge=1, le=1_000_000)] = None
+    max_output_tokens: asking.OutputTokens = None
     background: bool | None = None
     prompt: JsonValue = None
     text: TextOptions | None = None
