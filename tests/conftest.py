@@ -1,7 +1,11 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Generator
+from functools import cache
+from ssl import SSLContext
 
+import httpcore2
 import pytest
 from hypothesis import settings
 
@@ -20,3 +24,20 @@ settings.load_profile("windowpane")
 @pytest.fixture
 def anyio_backend() -> str:
     return "asyncio"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _authorities_are_read_once() -> Generator[None]:
+    """Let all HTTP clients of this process share what they trust: it takes each 20 ms to read, and most need none."""
+    read = httpcore2.default_ssl_context
+
+    @cache
+    def known(trust_env: bool, _file: str | None, _folder: str | None) -> SSLContext:
+        return read(_trust_env=trust_env)
+
+    def shared(*, _trust_env: bool = True) -> SSLContext:
+        return known(_trust_env, os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR"))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(httpcore2, "default_ssl_context", shared)
+        yield
