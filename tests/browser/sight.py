@@ -46,21 +46,23 @@ LOOK = """async ([part, rules]) => {
         violations = (await axe.run(part, { runOnly: rules, resultTypes: ['violations'] })).violations
         if (layout() === before) break
     }
-    const open = document.querySelector('[popover]:popover-open')
-    const box = open?.getBoundingClientRect()
+    const open = [...document.querySelectorAll('[popover]:popover-open')]
     const covered = ({ target }) => {
-        const one = open && document.querySelector(target[0])
-        if (!one || open.contains(one)) return false
-        const at = one.getBoundingClientRect()
-        return at.left < box.right && at.right > box.left && at.top < box.bottom && at.bottom > box.top
+        const one = open.length && document.querySelector(target[0])
+        const at = one && one.getBoundingClientRect()
+        return open.some((over) => {
+            const box = over.getBoundingClientRect()
+            const apart = !one || over.contains(one) || at.left >= box.right || at.right <= box.left
+            return !apart && at.top < box.bottom && at.bottom > box.top
+        })
     }
     const seen = ({ id, nodes }) => (id === 'color-contrast' ? nodes.filter((node) => !covered(node)) : nodes)
     return violations.map((rule) => ({ ...rule, nodes: seen(rule) })).filter((rule) => rule.nodes.length)
 }"""
 """Checks every rule on the whole page, once its layout lies still, and again if it moved meanwhile.
 
-Where a popover is open, the colours of what lies below it are left out: axe would hold them against the colours that
-hide them.
+Where a popover or a short message lies over the page, the colours of what lies below it are left out: axe would hold
+them against the colours that hide them.
 """
 PATIENCE_MS = 120_000
 """What a page shows comes from a server that runs already, so this is not the patience with a start."""

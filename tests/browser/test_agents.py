@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -329,3 +330,34 @@ def test_prompts_site_skills_and_settings_are_files_too(phone: Sight, place: Pla
     expect(page.get_by_role("status").filter(has_text="Saved")).to_be_visible()
     page.get_by_role("link", name=name, exact=True).click()
     expect(page.get_by_text("Knows about roses.")).to_be_visible()
+
+
+def test_a_long_list_of_items_is_searched_and_walked_by_keyboard(sight: Sight, place: Place) -> None:
+    place.write("agent.yaml", "description: Knows a lot.\nmodel: openai:gpt-4o\n", "crowd")
+    for number in range(12):
+        front = f"include: agent\ndescription: What topic {number} is about"
+        place.write(f"references/topic-{number:02}.md", f"---\n{front}\n---\nText.\n", "crowd")
+    place.write("rules/brief.md", "---\ninclude: always\ndescription: How long\n---\nBe brief.\n", "crowd")
+    page = sight.page
+    sight.await_value(lambda: place.client.get("/api/agents/crowd").is_success, True)
+    sight.goto("/agents/crowd")
+    field = page.get_by_role("searchbox", name="Search items")
+    references = page.get_by_role("region", name="References")
+    expect(references.get_by_role("listitem")).to_have_count(12)
+
+    field.fill("about topic 1")
+    expect(references.get_by_role("listitem")).to_have_count(3)
+    expect(page.get_by_role("status").filter(has_text="3 matches")).to_be_visible()
+    expect(references.get_by_role("heading")).to_have_text("References 3 of 12")
+    expect(page.get_by_role("region", name="Rules").get_by_text("No matches.")).to_be_visible()
+    sight.check_access()
+    field.press("ArrowDown")
+    expect(references.get_by_role("link", name="topic-01")).to_be_focused()
+    field.press("Enter")
+
+    expect(page.get_by_role("heading", name="topic-01")).to_be_visible()
+    page.go_back()
+    expect(field).to_have_value("about topic 1")
+    field.fill("nothing like it")
+    expect(page.get_by_text("0 matches")).to_be_visible()
+    shutil.rmtree(place.folder / "agents" / "crowd")

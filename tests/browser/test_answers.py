@@ -55,6 +55,33 @@ def test_an_answer_loses_none_of_its_letters(sight: Sight, place: Place) -> None
     sight.shoot("answer")
 
 
+ARABIC = """الخطوات:
+
+1. افتح الألبوم
+2. English first
+
+> اقتباس
+
+| الحجم | العرض |
+|---|---|
+| صغير | 600 |
+"""
+
+
+def test_lists_tables_and_quotations_begin_on_the_side_of_their_language(sight: Sight, place: Place) -> None:
+    answer = answered(sight, place, ARABIC)
+
+    for whole in ("ol", "blockquote", "table"):
+        assert answer.locator(whole).evaluate("whole => getComputedStyle(whole).direction") == "rtl"
+    # The numbers stand in the room that the list leaves for them.
+    assert answer.locator("ol").evaluate("list => parseFloat(getComputedStyle(list).paddingRight)") > 10
+    first, second = (answer.get_by_role("columnheader", name=name) for name in ("الحجم", "العرض"))
+    assert first.evaluate("cell => cell.getBoundingClientRect().x") > second.evaluate(
+        "cell => cell.getBoundingClientRect().x"
+    )
+    sight.shoot("answer-arabic")
+
+
 def test_formulas_are_set_in_type_under_the_strict_policy(sight: Sight, place: Place) -> None:
     answer = answered(sight, place, ANSWER)
 

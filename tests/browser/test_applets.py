@@ -188,7 +188,7 @@ def test_changes_in_a_repository_are_shown_file_by_file(desktop: Sight, place: P
     page = desktop.page
     desktop.goto(f"/s/{session}")
     offer = page.get_by_role("group", name="Open again")
-    expect(offer).to_contain_text(f"Last open here: git-diff {folder.name}")
+    expect(offer).to_contain_text(f"Last open here: Changes {folder.name}")
     expect(page).to_have_url(re.compile(f"/s/{session}$"))
     desktop.shoot("offer")
     desktop.check_access()

@@ -9,7 +9,8 @@ import httpx2
 from playwright.sync_api import Browser, expect
 
 from browser.place import Place, serving, speaking
-from browser.sight import seeing
+from browser.sight import Sight, seeing
+from browser.test_attach import ZOO, give
 from patience import PATIENCE_S
 
 
@@ -73,3 +74,24 @@ def test_a_server_that_dies_in_the_middle_of_an_answer_is_gone_on_with_and_nothi
         expect(page.get_by_text("It does.")).to_be_visible()
         expect(log.get_by_text("Meanwhile")).to_have_count(1)
         sight.check()
+
+
+def test_a_first_message_that_did_not_leave_comes_back_with_its_file(desktop: Sight, place: Place) -> None:
+    page = desktop.page
+    desktop.goto("/")
+    desktop.choose_agent("pane")
+    desktop.expected.append("ERR_INTERNET_DISCONNECTED")
+    field = page.get_by_role("textbox", name="Message", exact=True)
+    give(field, "drop", "Zoo notes.md", "text/markdown", ZOO)
+    expect(page.get_by_label("Use of Zoo notes.md")).to_be_visible()
+    field.fill("How are photos uploaded?")
+    page.context.set_offline(True)
+    field.press("Enter")
+
+    expect(page.get_by_text("Server unreachable")).to_be_visible()
+    expect(field).to_have_value("How are photos uploaded?")
+    expect(page.get_by_label("Use of Zoo notes.md")).to_be_visible()
+    page.context.set_offline(False)
+    place.model.says("With the button.")
+    field.press("Enter")
+    expect(page.get_by_role("log").get_by_text("With the button.")).to_be_visible()

@@ -17,3 +17,10 @@ def test_the_guide_finds_an_error_by_its_code_and_shows_it(sight: Sight) -> None
 
     expect(page.get_by_role("heading", name="Errors", level=1)).to_be_visible()
     expect(page.get_by_role("cell", name="session_busy")).to_be_visible()
+
+
+def test_the_name_of_a_setting_is_one_line_in_every_width(sight: Sight) -> None:
+    sight.goto("/docs/guide/reference/settings/")
+    name = sight.page.get_by_role("cell", name="WINDOWPANE_ENCRYPTION_KEY_FILE").locator("code")
+    expect(name).to_be_visible()
+    assert name.evaluate("name => name.getClientRects().length") == 1

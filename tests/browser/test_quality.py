@@ -85,6 +85,19 @@ def test_more_than_a_thousand_messages_are_read_to_the_first_one_while_the_foote
     expect(page.get_by_text(f"Where is photo {LONG - 2}?")).to_be_in_viewport()
     desktop.await_value(footer.bounding_box, below)
 
+    # Writing costs what it costs in a short session: it touches nothing of what was said.
+    page.evaluate(
+        """() => {
+            touched = 0
+            const said = document.querySelector('[role=log]')
+            const all = { subtree: true, childList: true, attributes: true, characterData: true }
+            new MutationObserver((found) => (touched += found.length)).observe(said, all)
+        }"""
+    )
+    field(page).press_sequentially("Where are the photos of the summer?")
+    expect(page.get_by_role("complementary", name="Context").get_by_text("photo-upload").first).to_be_visible()
+    assert page.evaluate("touched") == 0
+
 
 def test_two_tabs_of_one_browser_agree(desktop: Sight, place: Place) -> None:
     session = place.new_session("Twins")

@@ -143,3 +143,34 @@ def test_the_field_stays_in_sight_below_many_agents(phone: Sight, place: Place) 
     expect(phone.page.get_by_role("button", name="Send")).to_be_in_viewport(ratio=1)
     phone.shoot("many-agents")
     phone.check_access()
+
+
+def test_a_short_message_lies_over_a_menu_that_is_open(desktop: Sight, place: Place) -> None:
+    session = place.new_session("Photos")
+    page = desktop.page
+    desktop.goto(f"/s/{session}")
+    page.get_by_role("button", name=re.compile("^Model:")).click()
+    menu = page.get_by_role("region", name="Providers that lack something")
+    expect(menu).to_be_visible()
+    page.route("**/key", lambda route: route.fulfill(status=500, body="{}"))
+    desktop.expected.append("500")
+    menu.get_by_role("button", name=re.compile("^Add a key")).first.click()
+    page.get_by_label(re.compile("^Key for")).fill("secret")
+    page.get_by_role("button", name=re.compile("^Keep")).click()
+
+    message = page.get_by_role("button", name="Close message")
+    expect(message).to_be_visible()
+    box = message.bounding_box()
+    assert box is not None
+    on_top = "([x, y]) => document.elementFromPoint(x, y).closest('button')?.ariaLabel"
+    assert page.evaluate(on_top, [box["x"] + 5, box["y"] + 5]) == "Close message"
+
+
+def test_what_is_done_with_an_item_begins_where_its_name_does_on_a_phone(phone: Sight) -> None:
+    page = phone.page
+    phone.goto("/agents/pane/reference/photo-upload")
+    delete = page.get_by_role("button", name="Delete")
+    expect(delete).to_be_visible()
+    icon = delete.locator("svg").evaluate("icon => icon.getBoundingClientRect().x")
+    title = page.get_by_role("heading", name="photo-upload").evaluate("title => title.getBoundingClientRect().x")
+    assert abs(icon - title) < 2

@@ -166,9 +166,33 @@ def test_a_text_that_has_the_words_has_their_terms(text: str, line: str) -> None
         assert terms_asked([word[:4]]) <= terms_of(text) or len(word[:4]) < 3
 
 
-@given(st.text(max_size=400), st.text(max_size=20))
+@given(st.text(st.characters(exclude_characters="`~]"), max_size=400), st.text(max_size=20))
 def test_an_excerpt_is_some_of_the_text_in_one_line(text: str, line: str) -> None:
     cut = excerpt(text, words_of(line))
 
-    assert cut.strip("…") in " ".join(text.split())
+    assert _letters(cut.strip("…")) in _letters(text)
+    assert "\n" not in cut
     assert len(cut) <= 162
+
+
+def _letters(text: str) -> str:
+    return "".join(filter(str.isalnum, text))
+
+
+def test_an_excerpt_has_no_marks_of_markdown() -> None:
+    text = """## How photos are **kept**
+
+- [x] `photo@s.jpg`, see [the guide](https://example.org/a?b=c)
+> in 2*3 sizes
+
+| size | width |
+|---|---:|
+| my_small__one | 600 |
+
+```python
+album.keep()
+```
+"""
+    assert excerpt(text, ["photos"]) == (
+        "How photos are kept photo@s.jpg, see the guide in 2*3 sizes size width my_small__one 600 album.keep()"
+    )

@@ -15,6 +15,8 @@ export class LiveAgent {
   indexing: { done: number; total: number } | null = $state.raw(null)
   failure: ProblemError | null = $state.raw(null)
   deleted = $state(false)
+  /** What its items are searched for, while it is shown: one comes back to it from an item. */
+  filter = $state('')
 
   #stamps: Record<string, number> = $state.raw({})
   #stop: (() => void) | null = null

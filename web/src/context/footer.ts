@@ -5,6 +5,8 @@ import { href } from '../routing/route.ts'
 import type { ContextSets } from './session.ts'
 
 const SHOWN_FILES = 5
+/** What the applets of this page are called where they are opened. */
+export const APPLET_NAMES: Record<string, string> = { 'text-editor': 'Files', 'git-diff': 'Changes' }
 
 export type FooterLink = { text: string; title: string; href: string }
 /** `more` are the files that are not shown. */

@@ -29,6 +29,15 @@ function inOrder(one: Shown, other: Shown): number {
   )
 }
 
+/** Whether an item has all words of a search in its name, its server's or its description. */
+export function hasWords(item: { name: string; server?: string | null; description: string }, query: string): boolean {
+  const text = `${item.server ?? ''} ${item.name} ${item.description}`.toLowerCase()
+  return query
+    .toLowerCase()
+    .split(/\s+/)
+    .every((word) => text.includes(word))
+}
+
 /** The item's name as addresses have it. */
 export function named({ type, name, server }: Shown): ItemName {
   return { type, name, ...(server ? { server } : {}) }

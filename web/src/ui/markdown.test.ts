@@ -92,10 +92,11 @@ describe('what a model writes', () => {
     ])
   })
 
-  test('runs in the direction of its letters, line by line', () => {
-    const made = shown('שלום\n\n- שלום\n- hello')
+  test('runs in the direction of its letters, and a list, a table and a quotation as a whole', () => {
+    const made = shown('שלום\n\n- שלום\n- hello\n\n> שלום\n\n| שלום |\n|---|\n| one |')
 
-    expect([...made.querySelectorAll('[dir=auto]')].map(({ localName }) => localName)).toEqual(['p', 'ul', 'li', 'li'])
+    const named = [...made.querySelectorAll('[dir=auto]')].map(({ localName }) => localName)
+    expect(named).toEqual(['p', 'ul', 'blockquote', 'table'])
   })
 
   test('keeps what is between the two halves of a tag together', () => {

@@ -126,13 +126,15 @@ const PLAIN_ATTR = ['title', 'class', 'id', 'start', 'tabindex', 'type', 'checke
 const OWN_CLASSES = /^(depth-[1-4]|align-(left|right|center)|scroll|formula|formula-block|notes)$/
 const OWN_IDS = /^[\w-]+-(mark|note)-\d+$/
 /** Elements that begin on a line of their own: each is written in the direction of its text. */
-const LINES = 'blockquote dd dt h3 li ol p summary td th ul'.split(' ')
+const LINES = 'blockquote dd dt h3 ol p summary table ul'.split(' ')
+/** Their own direction is that of all they hold, so nothing in them names one: numbers and columns begin where it does. */
+const WHOLES = 'blockquote, ol, table, ul'
 
 const purifier = DOMPurify()
 purifier.addHook('afterSanitizeAttributes', (node) => {
   if (node.hasAttribute('class') && !OWN_CLASSES.test(node.className)) node.removeAttribute('class')
   if (node.hasAttribute('id') && !OWN_IDS.test(node.id)) node.removeAttribute('id')
-  if (LINES.includes(node.localName)) node.setAttribute('dir', 'auto')
+  if (LINES.includes(node.localName) && !node.parentElement?.closest(WHOLES)) node.setAttribute('dir', 'auto')
   if (node.localName === 'a' && !node.getAttribute('href')?.startsWith('#')) {
     node.setAttribute('target', '_blank')
     node.setAttribute('rel', 'noopener noreferrer nofollow')

@@ -18,6 +18,11 @@ _DENSE_RUN = re.compile(f"[{DENSE}]+|[^{DENSE}]+")
 _DENSE = re.compile(f"[{DENSE}]")
 _SHORT, _LONG = 3, 5
 EXCERPT_CHARS = 160
+_LINE_MARKS = re.compile(
+    r"^[ \t]*(?:(?:```|~~~).*|[|:-][ |:-]*$|#{1,6}[ \t]|>[ \t]?|[-*+][ \t](?:[ \t]*\[[ xX]\][ \t])?)", re.MULTILINE
+)
+_TABLE_LINE = re.compile(r"^[ \t]*\|.*", re.MULTILINE)
+_LINK = re.compile(r"!?\[([^][\n]{1,200})\]\([^()\s]{0,2000}\)")
 
 
 def words_of(text: str) -> list[str]:
@@ -48,8 +53,8 @@ def has(text: str, words: Sequence[str]) -> bool:
 
 
 def excerpt(text: str, words: Sequence[str]) -> str:
-    """Return some of a text, in one line, around the first of the words."""
-    line = " ".join(text.split())
+    """Return some of a text, in one line and without the marks of Markdown, around the first of the words."""
+    line = " ".join(_without_marks(text).split())
     folded = line.casefold()
     places = [match.start() for word in words if (match := re.search(rf"(?<!\w){re.escape(word)}", folded))]
     places += [folded.find(word) for word in words if _DENSE.match(word) and word in folded]
@@ -58,6 +63,13 @@ def excerpt(text: str, words: Sequence[str]) -> str:
         start = line.find(" ", start) + 1 or start
     end = start + EXCERPT_CHARS
     return f"{'…' if start else ''}{line[start:end]}{'…' if end < len(line) else ''}"
+
+
+def _without_marks(text: str) -> str:
+    """Return what a reader sees of Markdown. Underlines stay: names have them."""
+    lines = _LINE_MARKS.sub("", text)
+    cells = _TABLE_LINE.sub(lambda row: row[0].replace("|", " "), lines)
+    return _LINK.sub(r"\1", cells).replace("**", "").replace("`", "")
 
 
 @lru_cache(maxsize=50_000)
