@@ -148,20 +148,22 @@ class _Chosen:
 
     def add(self, position: int) -> None:
         """Take a message, with the one that changed it, if there is room for both."""
-        if not self._fits({position}):
+        wanted = {position}
+        tokens = self._cost(wanted)
+        if tokens > self._room_tokens or not self._says_something(wanted):
             return
         change = self._change(position)
-        wanted = {position, self._positions.get(change.seq, position)} if change else {position}
-        if not self._fits(wanted, CHANGE_TOKENS if change else 0):
-            return
-        self._room_tokens -= self._cost(wanted) + (CHANGE_TOKENS if change else 0)
-        self.messages |= {at: _excerpt(self.result, at) for at in wanted}
         if change is not None:
+            wanted = {position, self._positions.get(change.seq, position)}
+            tokens = self._cost(wanted) + CHANGE_TOKENS
+            if tokens > self._room_tokens or not self._says_something(wanted):
+                return
             self.changes[self.result.messages[position].seq] = change
+        self._room_tokens -= tokens
+        self.messages |= {at: _excerpt(self.result, at) for at in wanted}
 
-    def _fits(self, wanted: set[int], more_tokens: int = 0) -> bool:
-        said = all(text_of(self.result.messages[at]).strip() for at in wanted)
-        return said and self._cost(wanted) + more_tokens <= self._room_tokens
+    def _says_something(self, wanted: set[int]) -> bool:
+        return all(text_of(self.result.messages[at]).strip() for at in wanted)
 
     def _cost(self, wanted: set[int]) -> int:
         new = wanted - self.messages.keys()

@@ -63,17 +63,20 @@ def gather(
     """Return what the session holds and what could be selected beyond it. Its notes may be left out."""
     servers = tuple(servers)
     ready = {server.name: server for server in servers if server.state == "ready"}
-    # By name, all of them at once: an agent may have ten thousand.
-    known: dict[ItemRef, Item] = {item.ref: item for item in (*agent.rules, *agent.references)}
-    known |= {tool.ref: tool for server in servers for tool in server.tools}
-    held_refs = {held.ref for held in session.context_items}
-    usable: list[Item] = [item for item in (*agent.rules, *agent.references) if item.enabled]
+    texts: tuple[Item, ...] = (*agent.rules, *agent.references)
+    held_refs, removed = {held.ref for held in session.context_items}, session.removed
+    # An agent may have ten thousand items, and a session holds few of them: each is looked up once.
+    known = {item.ref: item for item in texts if item.ref in held_refs}
+    known |= {tool.ref: tool for server in servers for tool in server.tools if tool.ref in held_refs}
+    usable = [item for item in texts if item.enabled]
     usable += [tool for server in ready.values() for tool in server.tools if tool.permission != "forbidden"]
-    outside = sorted((item for item in usable if item.ref not in held_refs), key=lambda item: item.ref.sort_key)
+    outside = sorted((item for item in usable if item.ref not in known), key=lambda item: item.ref.sort_key)
     return Gathered(
         session=tuple(_find(servers, known.get(held.ref), held) for held in session.context_items),
-        candidates=tuple(item for item in outside if item.include == "agent" and item.ref not in session.removed),
-        absent=tuple(_absent(item, session) for item in outside if _is_absent(item, session)),
+        candidates=tuple(item for item in outside if item.include == "agent" and not (removed and item.ref in removed)),
+        absent=tuple(
+            _absent(item, session) for item in outside if item.include == "always" or (removed and item.ref in removed)
+        ),
         built_in=tuple(
             HeldItem(tool.ref, "always", tool, "used", "built in: lets the model record what it is working on")
             for tool in (CONTEXT_TOOLS if working_context and agent.settings.working_context else ())
@@ -134,10 +137,6 @@ def item_of(agent: Agent, servers: Iterable[ServerStatus], ref: ItemRef) -> Item
     if ref.type == "reference":
         return agent.reference(ref.name)
     return next((tool for server in servers for tool in server.tools if tool.ref == ref), None)
-
-
-def _is_absent(item: Item, session: SessionState) -> bool:
-    return item.include == "always" or item.ref in session.removed
 
 
 def _absent(item: Item, session: SessionState) -> Absent:

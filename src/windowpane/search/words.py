@@ -55,6 +55,9 @@ PART_SHARE = 0.7
 SHORTEST_PART = 5
 """Shorter beginnings and ends are alike by chance."""
 
+REMEMBERED_CHARACTERS = 2_000
+"""The words of longer texts are not remembered."""
+
 LONGEST_WORD = 64
 """What is longer is no word of a language that has stems, and nothing to remember."""
 
@@ -220,6 +223,12 @@ def words(text: str, language: str = ENGLISH, *, also_ignored: frozenset[str] = 
     `also_ignored` are further ones, as they are written. A run of a script without spaces gives every two characters
     that stand side by side.
     """
+    # The texts of a turn are asked for again and again: by each search, by the recall and for the next turn.
+    read = _remembered_words if len(text) <= REMEMBERED_CHARACTERS else _words_now
+    return list(read(text, language, also_ignored))
+
+
+def _words_now(text: str, language: str, also_ignored: frozenset[str]) -> tuple[str, ...]:
     composed_text = composed(text).replace("_", " ")
     # Elsewhere an apostrophe joins two words ("l'area"); in English it belongs to one ("user's").
     tokens: list[str] = (_TOKEN if language == ENGLISH else _PLAIN_TOKEN).findall(composed_text)
@@ -227,9 +236,12 @@ def words(text: str, language: str = ENGLISH, *, also_ignored: frozenset[str] = 
         tokens = [token for token in tokens if token.lower() not in also_ignored]
     stems = _STEMS.get(language) or _STEMS.setdefault(language, partial(_remembered_stems, language))
     if max(map(len, tokens), default=0) <= LONGEST_WORD:
-        return list(chain.from_iterable(map(stems, tokens)))
+        return tuple(chain.from_iterable(map(stems, tokens)))
     long = partial(_stems_now, language)
-    return [stem for token in tokens for stem in (stems if len(token) <= LONGEST_WORD else long)(token)]
+    return tuple(stem for token in tokens for stem in (stems if len(token) <= LONGEST_WORD else long)(token))
+
+
+_remembered_words = lru_cache(maxsize=1_024)(_words_now)
 
 
 _LETTERS = r"\w\u0300-\u036f\u0591-\u05c7\u064b-\u065f\u0900-\u0963\u0966-\u109f"
