@@ -65,6 +65,19 @@ async def test_a_response_can_be_read_again_and_deleted(world: World) -> None:
     ]
 
 
+async def test_every_result_that_a_response_answers_is_listed(world: World) -> None:
+    both = (Call("client__weather", "{}", id="c1"), Call("client__weather", '{"at": 2}', id="c2"))
+    world.says(Reply(calls=both), "It rains.")
+    async with asking(world) as (client, _):
+        first = await client.responses.create(model="pane", input="Weather?", tools=[WEATHER])
+        ids = [item.call_id for item in first.output if item.type == "function_call"]
+        results: Any = [{"type": "function_call_output", "call_id": id_, "output": f"rain {id_[-2:]}"} for id_ in ids]
+        second = await client.responses.create(model="pane", input=results, previous_response_id=first.id)
+        items: list[Any] = [item.to_dict() async for item in client.responses.input_items.list(second.id)]
+
+    assert [(item["call_id"], item["output"]) for item in items] == [("c1", "rain c1"), ("c2", "rain c2")]
+
+
 async def test_a_conversation_is_a_session(world: World) -> None:
     world.says("Blue.")
     async with asking(world) as (client, http):

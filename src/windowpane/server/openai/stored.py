@@ -7,6 +7,7 @@ id names both.
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any, Literal
 
 from fastapi import APIRouter
@@ -91,7 +92,8 @@ async def read_chat_completion(pane: Reading, completion_id: str) -> ChatComplet
 async def list_input_items(pane: Reading, response_id: str) -> Response:
     """Return the user's message, or the results of the client's tools, that a response answers."""
     found = await _found(pane, response_id)
-    items = [_item(found.events[0])]
+    first, *rest = found.events
+    items = [_item(entry) for entry in (first, *takewhile(lambda entry: isinstance(entry.event, ToolReturned), rest))]
     body = {"object": "list", "data": items, "first_id": items[0]["id"], "last_id": items[-1]["id"], "has_more": False}
     return JSONResponse(body)
 
