@@ -2,8 +2,9 @@
 
 Each turn sends a different question, gets an answer of 400 characters, and is stored with its request context and every
 text it was made of; the model is scripted, so there is no ledger of HTTP calls (`bench/call_storage.py` has that). One
-session comes first and brings the agent's texts. What a session takes is what each further one adds with its first
-turn, less what a further turn adds. PostgreSQL's tables are written again before they are measured. Run it with
+session comes first and brings the agent's texts. Others follow until every partition has its first pages. What a
+session takes is what each further one adds with its first turn, less what a further turn adds. PostgreSQL's tables are
+written again before they are measured. Run it with
 `.venv/bin/python bench/footprint.py [ITEMS]`.
 """
 
@@ -29,7 +30,7 @@ from windowpane.settings import Settings  # noqa: E402
 from windowpane.wiring import open_engine  # noqa: E402
 
 ITEMS = int(sys.argv[1]) if len(sys.argv) > 1 else 100
-SESSIONS, TURNS = 20, 10
+BEFORE, SESSIONS, TURNS = 64, 32, 10
 QUESTIONS = (
     "How do I add a rule?",
     "And a reference?",
@@ -80,7 +81,7 @@ async def main() -> None:
 
 async def measure(name: str, directory: Path, url: str, size: Size) -> None:
     """Print what sessions take in one store."""
-    models = PydanticModels(scripts=[ScriptedModel("bench", [Reply(ANSWER)] * (SESSIONS * TURNS * 4))])
+    models = PydanticModels(scripts=[ScriptedModel("bench", [Reply(ANSWER)] * ((BEFORE + SESSIONS * TURNS) * 4))])
     settings = Settings(data=directory, store_url=url)
     # The file of SQLite is whole when it is closed.
     async with open_engine(settings, models=models):
@@ -90,15 +91,19 @@ async def measure(name: str, directory: Path, url: str, size: Size) -> None:
         await begin(engine, 0)
     one = await size()
     async with open_engine(settings, models=models) as engine:
-        sessions = [await begin(engine, number) for number in range(1, SESSIONS + 1)]
+        for number in range(1, BEFORE):
+            await begin(engine, number)
+    before = await size()
+    async with open_engine(settings, models=models) as engine:
+        sessions = [await begin(engine, number) for number in range(BEFORE, BEFORE + SESSIONS)]
     first = await size()
     async with open_engine(settings, models=models) as engine:
-        for number, session in enumerate(sessions):
+        for number, session in enumerate(sessions, BEFORE):
             for turn in range(1, TURNS):
                 await say(engine, session, number, turn)
     last = await size()
     turn = (last - first) / SESSIONS / (TURNS - 1)
-    session = (first - one) / SESSIONS - turn
+    session = (first - before) / SESSIONS - turn
     print(f"| {name} | {kib(one - empty - turn)} | {kib(session)} | {kib(turn)} |", flush=True)
 
 
