@@ -14,7 +14,7 @@ from windowpane.local.pane import LocalPane
 from windowpane.server.dependencies import Asking, Chatting, Reading
 from windowpane.server.openai import asking
 from windowpane.server.openai.errors import OpenAIRoute, failures
-from windowpane.server.openai.responses import Item
+from windowpane.server.openai.response_request import Item
 from windowpane.server.parameters import RequestBody
 
 router = APIRouter(prefix="/v1", tags=["openai"], route_class=OpenAIRoute)

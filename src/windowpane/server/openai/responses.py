@@ -9,7 +9,6 @@ from typing import Annotated, Any, Literal, Protocol
 
 import anyio.to_thread
 from fastapi import APIRouter
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, JsonValue, Tag
 from starlette.responses import JSONResponse, Response
 
 from windowpane.context.messages import ToolCall, Usage
@@ -18,15 +17,21 @@ from windowpane.errors import NotFoundError
 from windowpane.local.pane import LocalPane
 from windowpane.server.dependencies import Asking, Chatting
 from windowpane.server.openai import asking
-from windowpane.server.openai.conversation import Answering, ClientMessage, ClientRequest, answering, call_named
+from windowpane.server.openai.conversation import Answering, ClientRequest, answering
 from windowpane.server.openai.counting import tokens_of
-from windowpane.server.openai.errors import Failure, OpenAIRoute, UnsupportedError, failures
-from windowpane.server.openai.files import files_of
+from windowpane.server.openai.errors import Failure, OpenAIRoute, failures
 from windowpane.server.openai.one_off import OnceSessions
 from windowpane.server.openai.reply import End, Heard, Text, hear
+from windowpane.server.openai.response_request import (
+    ConversationName,
+    Item,
+    ResponseRequest,
+    conversation_of,
+    effort_of,
+    functions_of,
+)
 from windowpane.server.openai.stream import data, first_of, until_gone
 from windowpane.server.sse import ByteStream
-from windowpane.sessions.conversation import MAX_CLIENT_MESSAGES, MAX_CLIENT_TOOLS
 
 router = APIRouter(prefix="/v1", tags=["openai"], route_class=OpenAIRoute)
 
@@ -40,86 +45,6 @@ ALLOWED: Mapping[str, Sequence[Any]] = {
 SAMPLING = ("parallel_tool_calls",)
 IN_VAIN = ("top_logprobs", "max_tool_calls")
 """Parameters that are taken and have no effect, and the client is told so."""
-
-
-class Item(BaseModel):
-    """Something that was said or called. What else clients send back with it is passed over."""
-
-    model_config = ConfigDict(frozen=True)
-
-    type: Literal["message", "function_call", "function_call_output", "reasoning"] = "message"
-    role: Literal["user", "assistant", "system", "developer"] | None = None
-    content: str | list[asking.ContentPart] | None = None
-    call_id: str | None = None
-    name: asking.FunctionName | None = None
-    arguments: str | None = None
-    output: str | list[asking.ContentPart] | None = None
-
-
-class ResponseTool(asking.Function):
-    """A function, as one of the tools."""
-
-    type: Literal["function"]
-
-
-AnyTool = Annotated[
-    Annotated[ResponseTool, Tag("Function")] | Annotated[asking.OtherTool, Tag("Other")],
-    Discriminator(asking.kind_of_tool),
-]
-
-
-class ConversationName(BaseModel):
-    """A conversation, by its id."""
-
-    model_config = ConfigDict(frozen=True)
-
-    id: str
-
-
-class TextForm(asking.NamedSchema):
-    """The form of the answer: text, any JSON object, or JSON that a schema describes."""
-
-    type: asking.FormKind
-
-
-class TextOptions(BaseModel):
-    """How the text is to be. What only advises is passed over."""
-
-    model_config = ConfigDict(frozen=True)
-
-    format: TextForm | None = None
-    verbosity: str | None = None
-
-
-class ReasoningOptions(BaseModel):
-    """How much the model is to think. What only advises is passed over."""
-
-    model_config = ConfigDict(frozen=True)
-
-    effort: str | None = None
-
-
-class ResponseRequest(asking.AnyRequest):
-    """Something to be answered by an agent. Parameters that have no effect here are taken and passed over."""
-
-    input: str | Annotated[list[Item], Field(min_length=1, max_length=MAX_CLIENT_MESSAGES)]
-    instructions: str | None = None
-    tools: Annotated[list[AnyTool], Field(max_length=MAX_CLIENT_TOOLS)] | None = None
-    previous_response_id: Annotated[
-        str | None, Field(description="A response of a session; an earlier one begins a branch.")
-    ] = None
-    conversation: Annotated[
-        str | ConversationName | None, Field(description="A session, as in `Windowpane-Session`.")
-    ] = None
-    max_output_tokens: asking.OutputTokens = None
-    background: bool | None = None
-    prompt: JsonValue = None
-    text: TextOptions | None = None
-    max_tool_calls: int | None = None
-    include: JsonValue = None
-    reasoning: ReasoningOptions | None = None
-    stream_options: JsonValue = None
-    truncation: str | None = None
 
 
 FORM = "text.format"
@@ -223,7 +148,7 @@ async def _asked(pane: LocalPane, body: ResponseRequest, session: str | None, ke
         "max_output_tokens": body.max_output_tokens,
         "system_prompt": asking.joined((body.instructions or "", *system)) or None,
     }
-    given = [tool.tool for tool in _functions(body)]
+    given = [tool.tool for tool in functions_of(body)]
     conversation = body.conversation.id if isinstance(body.conversation, ConversationName) else body.conversation
     named = asking.session_of(session if session is not None else conversation, body.metadata)
     if body.previous_response_id is not None:
@@ -231,12 +156,12 @@ async def _asked(pane: LocalPane, body: ResponseRequest, session: str | None, ke
     form = body.text.format if body.text else None
     return ClientRequest(
         agent=body.model,
-        said=await anyio.to_thread.run_sync(_conversation, items),
+        said=await anyio.to_thread.run_sync(conversation_of, items),
         brought=asking.offered(given, body.tool_choice),
         reply_options=ReplyOptions(
             must_call=asking.forced(given, body.tool_choice),
             response_format=asking.form_of(form.type, form, FORM) if form else None,
-            sampling=asking.sampling(body, SAMPLING) | _effort(body),
+            sampling=asking.sampling(body, SAMPLING) | effort_of(body),
         ),
         ignored=asking.asked_in_vain(body, IN_VAIN) + asking.left_out(body.tools or ()),
         form_param=FORM,
@@ -245,14 +170,6 @@ async def _asked(pane: LocalPane, body: ResponseRequest, session: str | None, ke
         keep=bool(body.store),
         key=key,
     )
-
-
-def _functions(body: ResponseRequest) -> list[ResponseTool]:
-    return [tool for tool in body.tools or () if isinstance(tool, ResponseTool)]
-
-
-def _conversation(items: Sequence[Item]) -> tuple[ClientMessage, ...]:
-    return tuple(said for index, item in enumerate(items) if (said := _said(item, index)) is not None)
 
 
 async def _session_after(pane: LocalPane, response_id: str) -> str:
@@ -290,40 +207,6 @@ def parse_id(response_id: str) -> ResponseName:
 
 
 _ID = re.compile(r"(?:resp_|chatcmpl-)(ses_\w+)_(\d{1,9})-(\d{1,12})")
-
-
-def _effort(body: ResponseRequest) -> dict[str, Any]:
-    return {"reasoning_effort": body.reasoning.effort} if body.reasoning and body.reasoning.effort else {}
-
-
-def _said(item: Item, index: int) -> ClientMessage | None:
-    """Return what an item tells, or None for one that tells nothing to an agent."""
-    if item.type == "function_call":
-        call = call_named(
-            _needed(item.call_id, index, "call_id"), _needed(item.name, index, "name"), item.arguments or ""
-        )
-        return ClientMessage(role="assistant", calls=(call,))
-    if item.type == "function_call_output":
-        return ClientMessage(
-            role="tool",
-            text=asking.text_of(item.output, f"input[{index}].output"),
-            files=files_of(item.output, f"input[{index}].output"),
-            call_id=_needed(item.call_id, index, "call_id"),
-        )
-    if item.type == "reasoning" or item.role in ("system", "developer"):
-        return None
-    return ClientMessage(
-        role="assistant" if item.role == "assistant" else "user",
-        text=asking.text_of(item.content, f"input[{index}].content"),
-        files=files_of(item.content, f"input[{index}].content"),
-    )
-
-
-def _needed(value: str | None, index: int, name: str) -> str:
-    if not value:
-        where = f"input[{index}].{name}"
-        raise UnsupportedError(where, f"Missing required parameter: '{where}'.", "missing_required_parameter")
-    return value
 
 
 class WrittenResponse:
@@ -414,7 +297,7 @@ class WrittenResponse:
             "temperature": body.temperature,
             "text": {"format": _form(body)},
             "tool_choice": body.tool_choice or "auto",
-            "tools": [tool.model_dump() for tool in _functions(body)],
+            "tools": [tool.model_dump() for tool in functions_of(body)],
             "top_p": body.top_p,
             "truncation": "disabled",
             "usage": _usage(self.end.usage) if self.end else None,

@@ -22,7 +22,8 @@ from windowpane.server.openai.chat import ChatCompletion, ChatShape
 from windowpane.server.openai.conversation import Answering
 from windowpane.server.openai.errors import OpenAIRoute, UnsupportedError, failures
 from windowpane.server.openai.reply import End, Text, reply_in
-from windowpane.server.openai.responses import ResponseRequest, WrittenResponse, parse_id
+from windowpane.server.openai.response_request import ResponseRequest
+from windowpane.server.openai.responses import WrittenResponse, parse_id
 
 router = APIRouter(prefix="/v1", tags=["openai"], route_class=OpenAIRoute)
 
