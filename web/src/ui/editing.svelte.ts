@@ -49,7 +49,8 @@ export class Editing<D extends Draft> {
   )
   readonly dirty = $derived(this.changed.length > 0)
 
-  #saves = 0
+  /** How often it was loaded or saved: what was asked for before the last time is not how it is now. */
+  #asked = 0
 
   constructor(source: Source<D>) {
     this.source = source
@@ -57,14 +58,13 @@ export class Editing<D extends Draft> {
 
   async open(): Promise<void> {
     this.failure = ''
-    const saves = this.#saves
+    const asked = ++this.#asked
     try {
       const version = await this.source.load()
-      // What was read before something was saved is not how it is now.
-      if (saves === this.#saves) this.arrive(version)
+      if (asked === this.#asked) this.arrive(version)
     } catch (error) {
       if (!(error instanceof ProblemError)) throw error
-      if (saves === this.#saves) this.#lost(error)
+      if (asked === this.#asked) this.#lost(error)
     }
   }
 
@@ -143,7 +143,7 @@ export class Editing<D extends Draft> {
     const all = this.values!
     const part = Object.fromEntries(this.changed.map((name) => [name, all[name]])) as Partial<D>
     this.saving = true
-    this.#saves++
+    this.#asked++
     this.faults = []
     this.problem = ''
     try {

@@ -42,6 +42,21 @@ test('a draft that was not edited becomes what it is elsewhere', async () => {
   expect([editing.values, editing.dirty, editing.conflict]).toEqual([{ title: 'A', text: 'two' }, false, null])
 })
 
+test('of two answers the one that was asked for last counts, in whatever order they come', async () => {
+  const [editing, kept] = await edited()
+  let answer = (version: Version<Note>): void => void version
+  const slow = new Promise<Version<Note>>((resolve) => (answer = resolve))
+  const before = kept.now!
+  kept.load = () => slow
+  const first = editing.look()
+  kept.others({ text: 'two' })
+  kept.load = () => Promise.resolve(kept.now!)
+  await editing.look()
+  answer({ ...before, values: { title: 'A', text: 'between' }, revision: 'between' })
+  await first
+  expect([editing.values, editing.base?.revision]).toEqual([{ title: 'A', text: 'two' }, "1'"])
+})
+
 test('only what changed is saved', async () => {
   const [editing, kept] = await edited()
   editing.set('text', 'mine')
