@@ -7,18 +7,21 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 import httpx2
+import pytest
 from tests.search.endpoint import Endpoint
 
 from patience import PATIENCE_S
 from windowpane.calls.transport import RecordingTransport, Routes
 from windowpane.context.ids import SessionId
 from windowpane.context.messages import Usage
+from windowpane.errors import EndpointError
 from windowpane.models.scripted import Call
 from windowpane.request.hybrid_selector import HybridSelector
 from windowpane.search.embedding.remote import RemoteEmbedder
 from windowpane.search.history import HistoryIndex
 from windowpane.search.index import ItemIndex
 from windowpane.testing import Reply, World, drain
+from wire.server import Answer, running
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -77,6 +80,24 @@ async def test_a_turns_calls_to_an_embedding_endpoint_are_recorded_counted_and_p
     assert (found.call_count, found.calls_without_usage) == (5, 2)
     (row,) = [row for row in board.purposes if row.purpose == "embedding"]
     assert (row.calls, row.input_tokens, row.cost_usd, row.calls_without_usage) == (3, tokens, found.cost_usd, 0)
+
+
+async def test_an_endpoint_that_redirects_is_told_with_its_new_address_and_no_key_follows() -> None:
+    async with running() as elsewhere:
+        location = f"{elsewhere.url}/v2/embeddings?token=planted"
+        moved = Answer((b"moved",), 307, {"location": location, "content-length": "5"})
+        transport = RecordingTransport(Routes(timeout=PATIENCE_S))
+        async with running(moved) as server, httpx2.AsyncClient(transport=transport) as client:
+            embedder = RemoteEmbedder(client, f"{server.url}/v1", "embedder", api_key="key1")
+            with pytest.raises(EndpointError) as caught:
+                await embedder.embed(["A refund takes five days."])
+
+    assert elsewhere.asked == []
+    assert str(caught.value) == (
+        f"the embeddings endpoint {server.url}/v1/embeddings failed: it redirects to {elsewhere.url}/v2/embeddings"
+        "?token=[redacted] (status 307); redirects are not followed, so that no key goes to another server: "
+        "set embeddings_url to the new address"
+    )
 
 
 async def test_calls_that_go_on_after_the_reply_and_for_the_agents_items_are_in_the_ledger_too(tmp_path: Path) -> None:

@@ -123,14 +123,17 @@ async def test_a_rate_limit_is_waited_out_as_long_as_the_provider_asks(spoken: S
 
 
 @both
-async def test_a_rate_limit_that_stays_is_reported_with_the_time_to_come_back(spoken: Spoken) -> None:
+@pytest.mark.parametrize(("asked_s", "told"), [("7", "7 s"), ("121", "3 min"), ("7199", "2 h"), ("7500", "2 h 5 min")])
+async def test_a_rate_limit_that_stays_is_reported_with_the_time_to_come_back(
+    spoken: Spoken, asked_s: str, told: str
+) -> None:
     slow_down = spoken.problem(429, "Slow down", {"retry-after-ms": "20"})
 
-    error, asked = await fail(spoken, slow_down, slow_down, spoken.problem(429, "Slow down", {"retry-after": "7"}))
+    error, asked = await fail(spoken, slow_down, slow_down, spoken.problem(429, "Slow down", {"retry-after": asked_s}))
 
     assert isinstance(error, ModelRateLimitedError)
-    assert error.retry_after_s == 7
-    assert str(error) == f"{spoken.model}: rate limit (Slow down); try again in 7 s"
+    assert error.retry_after_s == float(asked_s)
+    assert str(error) == f"{spoken.model}: rate limit (Slow down); try again in {told}"
     assert asked == 3
 
 

@@ -13,6 +13,7 @@ import httpx2
 from pydantic import TypeAdapter, ValidationError
 
 from windowpane.errors import SearchEngineError
+from windowpane.text.durations import in_units
 
 Answer = TypeVar("Answer")
 
@@ -65,7 +66,7 @@ def _why_status(engine: EngineSpec, status: int, headers: Mapping[str, str]) -> 
         return f"the plan has no searches left (HTTP {status}); extend the plan, or choose another engine"
     if status == HTTPStatus.TOO_MANY_REQUESTS:
         wait = headers.get("retry-after", "")
-        when = f"in {wait} s" if wait.isascii() and wait.isdigit() and len(wait) < 6 else "later"
+        when = f"in {in_units(int(wait))}" if wait.isascii() and wait.isdigit() and len(wait) < 6 else "later"
         return f"rate limit (HTTP 429); try again {when}, or choose another engine"
     if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         return f"server error (HTTP {status}); try again later, or choose another engine"

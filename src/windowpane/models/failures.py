@@ -14,6 +14,7 @@ from pydantic_ai import exceptions as theirs
 
 from windowpane import errors as ours
 from windowpane.calls.transport import AnswerNotTakenError, RedirectedError
+from windowpane.text.durations import in_units
 from windowpane.text.redact import shown_address
 
 Foreseen = (theirs.AgentRunError, theirs.UserError, httpx2.HTTPError, httpx2.StreamError)
@@ -131,7 +132,7 @@ def _refused(error: Exception, called: Called, said: str) -> ours.ModelError | N
     if isinstance(error, theirs.ModelQuotaExceededError):
         return ours.ModelRejectedError(f"{called.name}: quota used up ({said})", status=429)
     if isinstance(error, theirs.ModelRateLimitError):
-        when = f"try again in {error.retry_after:g} s" if error.retry_after else "try again in a moment"
+        when = f"try again in {in_units(error.retry_after)}" if error.retry_after else "try again in a moment"
         return ours.ModelRateLimitedError(
             f"{called.name}: rate limit ({said}); {when}", retry_after_s=error.retry_after
         )

@@ -18,6 +18,7 @@ from windowpane.context.messages import Usage
 from windowpane.insight.cache.blocks import CachedBlock, PrefixRule, blocks_of, rule_of
 from windowpane.insight.cache.difference import FirstDifference, first_difference, owner_of, sent_again
 from windowpane.insight.cache.memory import PrefixMemory, Prompt
+from windowpane.text.durations import in_units
 from windowpane.text.tokens import count
 
 LEAST_LOST = 128
@@ -228,5 +229,4 @@ def _ttl(prompt: Prompt, rule: PrefixRule) -> timedelta | None:
 
 
 def _minutes(time: timedelta) -> str:
-    seconds = round(time.total_seconds())
-    return f"{seconds} s" if seconds < 120 else f"{seconds // 60} min"
+    return in_units(round(time.total_seconds()))

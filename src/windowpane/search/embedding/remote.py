@@ -7,6 +7,7 @@ import httpx2
 import numpy as np
 
 from windowpane.calls.recorder import HeldCalls, recording_embedding
+from windowpane.calls.transport import RedirectedError
 from windowpane.errors import EndpointError
 from windowpane.search.embedding.base import Vectors
 from windowpane.text.redact import shown_address
@@ -77,6 +78,9 @@ class RemoteEmbedder:
             answer: Any = response.json()
         except httpx2.HTTPStatusError as error:
             raise EndpointError(self._shown, f"HTTP {error.response.status_code}") from error
+        except RedirectedError as error:
+            why = f"{error}; redirects are not followed, so that no key goes to another server: set embeddings_url"
+            raise EndpointError(self._shown, f"{why} to the new address") from error
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
             raise EndpointError(self._shown, str(error) or type(error).__name__) from error
         except ValueError as error:
