@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,10 @@ from wire import anthropic_messages, openai_chat
 from wire.reply import WireReply
 from wire.server import EVENT_STREAM, Answer, Asked, running, sse
 
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:invalid escape sequence:DeprecationWarning"),  # compiling google-genai
+    pytest.mark.filterwarnings("ignore:Failed to extract usage"),  # pydantic-ai, where a count is missing
+]
 REPLY = WireReply(("Hello", " there."), input_tokens=500, output_tokens=20)
 
 
@@ -49,13 +55,15 @@ def _without(frame: bytes, *path: str) -> bytes:
     return head + b"data: " + json.dumps(document).encode() + b"\n\n"
 
 
-async def test_a_turn_works_on_an_anthropic_server_that_reports_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize("encoding", ["identity", "gzip"])
+async def test_a_turn_works_on_an_anthropic_server_that_reports_nothing(tmp_path: Path, encoding: str) -> None:
     first, *middle, last, stop = anthropic_messages.frames(REPLY)
     silent = [_without(first, "message", "usage"), *middle, _without(last, "usage"), stop]
     body = b"".join(silent).replace(b"\n", b"\r\n")
-    turn, calls, _ = await _asked(
-        tmp_path, "anthropic", Answer(tuple(body[at : at + 50] for at in range(0, len(body), 50)))
-    )
+    body = gzip.compress(body) if encoding == "gzip" else body
+    steps = tuple(body[at : at + 50] for at in range(0, len(body), 50))
+    answer = Answer(steps, headers={**EVENT_STREAM, "content-encoding": encoding})
+    turn, calls, _ = await _asked(tmp_path, "anthropic", answer)
 
     assert (turn["outcome"], turn["text"]) == ("completed", "Hello there.")
     (call,) = calls["calls"]
@@ -78,11 +86,8 @@ async def test_an_anthropic_server_may_report_at_the_end_alone(tmp_path: Path, u
 
 
 async def test_an_answer_that_the_client_cannot_read_is_a_clear_error(tmp_path: Path) -> None:
-    first, *rest = anthropic_messages.frames(REPLY)
-    packed = gzip.compress(b"".join((_without(first, "message", "usage"), *rest)))
-    turn, calls, _ = await _asked(
-        tmp_path, "anthropic", Answer((packed,), headers={**EVENT_STREAM, "content-encoding": "gzip"})
-    )
+    *first, last, stop = anthropic_messages.frames(REPLY)
+    turn, calls, _ = await _asked(tmp_path, "anthropic", Answer((*first, _without(last, "delta"), stop)))
 
     told = turn["messages"][-1]
     assert (turn["outcome"], told["role"], told["code"]) == ("failed", "error", "model_stream_broken")
@@ -91,7 +96,36 @@ async def test_an_answer_that_the_client_cannot_read_is_a_clear_error(tmp_path: 
     assert len(calls["calls"]) == 1
 
 
-@pytest.mark.filterwarnings("ignore:invalid escape sequence:DeprecationWarning")  # compiling google-genai
+OUTPUT_ALONE = {
+    "openai": (rb'"prompt_tokens": ?\d+,', rb'"total_tokens": ?\d+,'),
+    "anthropic": (rb'"input_tokens": ?\d+,', rb'"cache_(?:read|creation)_input_tokens": ?\d+,'),
+}
+
+
+@pytest.mark.parametrize("name", OUTPUT_ALONE)
+async def test_input_that_is_not_reported_is_unknown_and_has_no_cost(tmp_path: Path, name: str) -> None:
+    body = b"".join(step for step in PROVIDERS[name].answer(REPLY).steps if isinstance(step, bytes))
+    for count in OUTPUT_ALONE[name]:
+        body = re.sub(count, b"", body)
+    assert b"500" not in body
+    turn, calls, _ = await _asked(tmp_path, name, replace(PROVIDERS[name].answer(REPLY), steps=(body,)))
+
+    assert (turn["outcome"], turn["text"]) == ("completed", "Hello there.")
+    (call,) = calls["calls"]
+    assert (call["usage"]["input_tokens"], call["usage"]["output_tokens"], call["cost_usd"]) == (0, 20, None)
+    assert (calls["cost_usd"], calls["without_usage"], calls["without_price"]) == (None, 1, 0)
+
+
+@pytest.mark.parametrize("left", ["prompt_tokens", "completion_tokens"])
+async def test_a_total_tells_the_count_that_is_not_reported(tmp_path: Path, left: str) -> None:
+    body = b"".join(step for step in openai_chat.answer(REPLY).steps if isinstance(step, bytes))
+    partial = re.sub(rb'"%s": ?\d+,' % left.encode(), b"", body)
+    assert partial != body
+    _, calls, _ = await _asked(tmp_path, "openai", Answer((partial,)))
+
+    assert (calls["usage"]["input_tokens"], calls["usage"]["output_tokens"]) == (500, 20)
+
+
 @pytest.mark.parametrize(("name", "status"), [*zip(PROVIDERS, (301, 302, 307, 307, 308), strict=True)])
 async def test_a_redirect_is_recorded_and_no_key_follows_it(tmp_path: Path, name: str, status: int) -> None:
     provider = PROVIDERS[name]

@@ -103,7 +103,7 @@ def usage_in(documents: Iterable[Mapping[str, Any]]) -> Usage | None:
     found: Usage | None = None
     for document in documents:
         found = _merged(found, document)
-    return found
+    return found if found != Usage() else None
 
 
 def _telling_lines(body: bytes) -> list[bytes]:
@@ -196,11 +196,13 @@ def _openai(counts: Mapping[str, Any]) -> Usage:
     # DeepSeek and Moonshot have names of their own.
     read = _number(details, "cached_tokens") or _number(counts, "prompt_cache_hit_tokens")
     read = read or _number(counts, "cached_tokens")
+    written = _number(counts, "completion_tokens") or _number(counts, "output_tokens")
     told = _number(counts, "prompt_tokens") or _number(counts, "input_tokens")
+    told = told or _rest(counts, "total_tokens", written)
     return Usage(
         # A server that has read more than it was given counts that apart.
         input_tokens=told + read if read > told else told,
-        output_tokens=_number(counts, "completion_tokens") or _number(counts, "output_tokens"),
+        output_tokens=written or _rest(counts, "total_tokens", told),
         cache_read_tokens=read,
         cache_write_tokens=_number(details, "cache_write_tokens"),
     )
@@ -219,11 +221,18 @@ def _anthropic(before: Usage, counts: Mapping[str, Any]) -> Usage:
 
 
 def _google(counts: Mapping[str, Any]) -> Usage:
+    given = _number(counts, "promptTokenCount") + _number(counts, "toolUsePromptTokenCount")
+    written = _number(counts, "candidatesTokenCount") + _number(counts, "thoughtsTokenCount")
     return Usage(
-        input_tokens=_number(counts, "promptTokenCount") + _number(counts, "toolUsePromptTokenCount"),
-        output_tokens=_number(counts, "candidatesTokenCount") + _number(counts, "thoughtsTokenCount"),
+        input_tokens=given or _rest(counts, "totalTokenCount", written),
+        output_tokens=written or _rest(counts, "totalTokenCount", given),
         cache_read_tokens=_number(counts, "cachedContentTokenCount"),
     )
+
+
+def _rest(counts: Mapping[str, Any], total: str, known: int) -> int:
+    """Return what a total leaves for the count that a server does not report."""
+    return max(_number(counts, total) - known, 0)
 
 
 def _number(counts: object, name: str) -> int:

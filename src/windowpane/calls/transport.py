@@ -70,7 +70,7 @@ class RecordingTransport(httpx2.AsyncBaseTransport):
             bounded = _Bounded(response.stream)
             response.stream = _Watched(bounded, call) if call else bounded
             response = _unpacked(response, call)
-            if isinstance(response.stream, httpx2.AsyncByteStream) and may_lack_usage(request, response):
+            if isinstance(response.stream, httpx2.AsyncByteStream) and may_lack_usage(request):
                 response.stream = WithUsage(response.stream)
         if response.has_redirect_location:
             if call:

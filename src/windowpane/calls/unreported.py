@@ -20,11 +20,10 @@ _COUNTED: dict[str, dict[str, int]] = {"message_start": {"input_tokens": 0, "out
 _REPORTING = re.compile(rb'"message_(?:start|delta)"')
 
 
-def may_lack_usage(request: httpx2.Request, response: httpx2.Response) -> bool:
-    """Tell whether an answer is one of Anthropic's protocol that can be read here, because it is not compressed."""
+def may_lack_usage(request: httpx2.Request) -> bool:
+    """Tell whether the answer to a request is one of Anthropic's protocol."""
     kind = kind_of(request.method, request.url.path)
-    is_plain = response.headers.get("content-encoding", "identity") == "identity"
-    return kind is not None and kind.protocol == "anthropic" and is_plain
+    return kind is not None and kind.protocol == "anthropic"
 
 
 class WithUsage(httpx2.AsyncByteStream):

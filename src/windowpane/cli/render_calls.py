@@ -41,7 +41,8 @@ def call_line(call: "CallView") -> str:
     used = "usage unknown"
     if call.usage is not None:
         cached = f" ({call.usage.cache_read_tokens:,} cached)" if call.usage.cache_read_tokens else ""
-        used = f"{call.usage.input_tokens:,} in{cached}, {call.usage.output_tokens:,} out"
+        given = f"{call.usage.input_tokens:,}" if call.usage.input_tokens else "unknown"
+        used = f"{given} in{cached}, {call.usage.output_tokens:,} out"
     took = f", {call.duration_ms:,} ms" if call.duration_ms is not None else ""
     size = f", {call.size:,} bytes" if call.seen else f", {TOLD if call.size else UNSEEN}"
     why = f" – {call.reason}" if call.reason else ""

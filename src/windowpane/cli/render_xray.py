@@ -108,7 +108,8 @@ def _line(sent: "SentCall", cache: "CallCache | None") -> str:
     expected = "" if cache is None or cache.expected_tokens is None else f"{cache.expected_tokens:,}"
     used = ["", "", ""]
     if call.usage is not None:
-        used = [f"{call.usage.input_tokens:,}", f"{call.usage.cache_read_tokens:,}", f"{call.usage.output_tokens:,}"]
+        given = f"{call.usage.input_tokens:,}" if call.usage.input_tokens else "?"
+        used = [given, f"{call.usage.cache_read_tokens:,}", f"{call.usage.output_tokens:,}"]
     why = f"  {call.reason}" if call.reason else ""
     return (
         f"{call.number:>4}  {turn:<6}{call.outcome:<10}{call.size:>9,}  "

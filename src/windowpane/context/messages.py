@@ -85,7 +85,7 @@ class SentFile:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens that the provider reported for one model call. Zero where it reported nothing.
+    """Tokens that the provider reported for one model call. Zero where it reported nothing: no call is without input.
 
     Tokens that were read from its cache or written to it are part of the input. `cache_write_1h_tokens` are those of
     the written ones that it keeps for an hour, which cost more.

@@ -44,7 +44,7 @@ def residuals(request: Request, steps: Sequence[Step]) -> tuple[Residual, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Spending:
-    """What calls used and cost together, and of how many that is not known.
+    """What calls used and cost together, and of how many that is not known. A call that tells only its output is one.
 
     `cost_usd` is the sum of the known costs, None when none is known.
     """
@@ -60,12 +60,13 @@ def spending(calls: Sequence[RecordedCall], asked: str = "") -> Spending:
     """Return what calls cost together. `asked` is the model that their request named; see `cost_of`."""
     costs = [cost_of(call, asked) for call in calls]
     known = [cost for cost in costs if cost is not None]
+    told = [call.usage is not None and call.usage.input_tokens > 0 for call in calls]
     return Spending(
         calls=len(calls),
         usage=sum((call.usage for call in calls if call.usage), Usage()),
         cost_usd=sum(known, Decimal(0)) if known else None,
-        without_usage=sum(call.usage is None for call in calls),
-        without_price=sum(call.usage is not None and cost is None for call, cost in zip(calls, costs, strict=True)),
+        without_usage=len(calls) - sum(told),
+        without_price=sum(known and cost is None for known, cost in zip(told, costs, strict=True)),
     )
 
 

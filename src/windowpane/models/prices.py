@@ -2,7 +2,7 @@
 
 An agent may say what its models cost. Otherwise prices come from the list that genai-prices carries, offline: that is
 what the provider itself takes, so a server at another address has no list price. A model without a price is not the
-same as one that costs nothing, and a call whose provider reported no usage has no known cost.
+same as one that costs nothing, and a call whose provider reported no usage, or no input, has no known cost.
 """
 
 from datetime import datetime
@@ -57,7 +57,7 @@ def cost_of(call: RecordedCall, asked: str = "") -> Decimal | None:
     `asked` is the model that the request named. It helps where the wire was not seen: then a call has the name by
     which the provider calls what answered, which is more exact where it is listed.
     """
-    if call.usage is None or (call.seen and not call.address):
+    if call.usage is None or not call.usage.input_tokens or (call.seen and not call.address):
         return None
     if call.seen:
         return price(call.model, call.usage, at=call.started_at, url=call.address, own=call.price)

@@ -3090,7 +3090,7 @@ export type UrlSource = {
   [more: string]: unknown
 }
 
-/** Tokens that the provider reported for one model call. Zero where it reported nothing. Tokens that were read from its cache or written to it are part of the input. `cache_write_1h_tokens` are those of the written ones that it keeps for an hour, which cost more. */
+/** Tokens that the provider reported for one model call. Zero where it reported nothing: no call is without input. Tokens that were read from its cache or written to it are part of the input. `cache_write_1h_tokens` are those of the written ones that it keeps for an hour, which cost more. */
 export type Usage = {
   input_tokens: number
   output_tokens: number

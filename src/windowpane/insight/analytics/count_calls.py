@@ -46,8 +46,9 @@ def count_call_without_turn(entry: Recorded, add: AddCounters) -> None:
         case CallSent(turn=None) as sent:
             add(sent.purpose, {"calls": 1, "without_usage": 1})
         case CallEnded(turn=None, usage=Usage() as usage) as ended:
-            cost = price(ended.model, usage, at=entry.at, url=ended.address, own=ended.price)
-            known = {"without_usage": -1, "without_price": int(cost is None)}
+            told = usage.input_tokens > 0
+            cost = price(ended.model, usage, at=entry.at, url=ended.address, own=ended.price) if told else None
+            known = {"without_usage": -int(told), "without_price": int(told and cost is None)}
             add(ended.purpose, {**known, **_tokens(usage), "cost_nano": _nano(cost)})
         case _:
             pass

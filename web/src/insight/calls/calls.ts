@@ -82,7 +82,8 @@ export function togetherText({ calls, usage, cost_usd, without_usage, without_pr
 export function usageText({ usage, outcome }: Pick<CallView, 'usage' | 'outcome'>): string {
   if (usage === null) return outcome === 'running' ? 'running' : 'tokens unknown'
   const cached = usage.cache_read_tokens ? ` (${inDigits(usage.cache_read_tokens)} cached)` : ''
-  return `${inDigits(usage.input_tokens)} in${cached}, ${inDigits(usage.output_tokens)} out`
+  const given = usage.input_tokens ? inDigits(usage.input_tokens) : 'unknown'
+  return `${given} in${cached}, ${inDigits(usage.output_tokens)} out`
 }
 
 /** Return how long a call took and what it cost. */
