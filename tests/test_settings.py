@@ -20,6 +20,12 @@ KEY = "YSBrZXkgdGhhdCBvbmx5IHRlc3RzIHdpbGwgdXNlLi4="
             "postgresql://db.example/panes?user=ann&password=s3cret&x=1",
             "postgresql://db.example/panes?user=ann&password=…&x=1",
         ),
+        (
+            "redis://db.example/0?next=/a?token=s3cret&my?key?x=s3cret#top",
+            "redis://db.example/0?next=/a?token=…&my?key?x=…#top",
+        ),
+        ("redis://db.example/0" + "?key" * 15_000, "redis://db.example/0" + "?key" * 15_000),
+        ("redis" + "://a:" * 15_000, "redis" + "://a:" * 15_000),
         ("redis://cache.example:6379/0", "redis://cache.example:6379/0"),
         ("sqlite:////srv/windowpane.db", "sqlite:////srv/windowpane.db"),
         ("memory:", "memory:"),

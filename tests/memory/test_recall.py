@@ -11,6 +11,7 @@ from memory.talk import AT, assistant, talk, user
 from windowpane.context.ids import SessionId
 from windowpane.context.messages import AssistantMessage, Message, SystemMessage, UserMessage
 from windowpane.context.request import Evidence
+from windowpane.memory.changes import MOST_STATEMENTS, changes
 from windowpane.memory.recall import (
     FLOOR,
     GATE,
@@ -245,6 +246,16 @@ async def test_what_was_changed_later_says_so_and_comes_with_what_changed_it() -
         "Earlier, message 23, 1 May 2026:\nUSER: I changed my mind about the offsite: it is in Porto.",
     ]
     assert found.recalled[0].reason.endswith("; message 1 was later changed in message 23")
+
+
+def test_a_list_of_very_many_sentences_is_data_and_changes_nothing() -> None:
+    said, later = "The offsite is in Lisbon. ", "The offsite is now in Porto. "
+    filling = [f"Row {number}. " for number in range(MOST_STATEMENTS)]
+
+    assert changes(said, later)
+    assert changes(said + "".join(filling[1:]), later)
+    assert not changes(said + "".join(filling), later)
+    assert not changes(said, later + "".join(filling))
 
 
 async def test_a_change_among_the_recent_messages_is_marked_as_well() -> None:

@@ -1,6 +1,8 @@
 import json
 from dataclasses import replace
 
+import anyio
+import anyio.lowlevel
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -202,6 +204,25 @@ async def test_a_model_that_takes_too_long_is_done_without() -> None:
     found = await summarise(due, ScriptedModel("slow", [Reply("a b c", delay_s=3600)]), deadline_s=0.1)
 
     assert found == extract(due)
+
+
+async def test_others_are_served_while_messages_full_of_marks_are_looked_through() -> None:
+    due = due_of("\n".join("a-" * 990 for _ in range(4)), "Noted.")
+    served, found = 0, None
+
+    async def serve() -> None:
+        nonlocal served
+        while True:
+            await anyio.lowlevel.checkpoint()
+            served += 1
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(serve)
+        found = await summarise(due, None)
+        tasks.cancel_scope.cancel()
+
+    assert found == extract(due)
+    assert served > 0
 
 
 @pytest.mark.parametrize("window", [1200, 2048, 4096, 16_000])

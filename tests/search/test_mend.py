@@ -1,6 +1,6 @@
 import pytest
 
-from windowpane.search.mend import LONGEST_TEXT, Mended, mend
+from windowpane.search.mend import LONGEST_TEXT, LONGEST_WORD, Mended, mend
 
 ITEMS = {"weather": 3, "calendar": 2, "webpages": 1, "deploy": 1}
 MODEL = {
@@ -57,3 +57,10 @@ def test_the_record_names_every_word_that_is_read_differently() -> None:
     assert (
         mend("waether tomorow", ITEMS, MODEL).note == "'waether' is read as 'weather', 'tomorow' is read as 'tomorrow'"
     )
+
+
+def test_a_word_that_is_longer_than_any_is_left_alone() -> None:
+    known = {"a" * LONGEST_WORD: 1, "a" * (LONGEST_WORD + 2): 1}
+
+    assert mend("a" * (LONGEST_WORD - 1), known, MODEL).text == "a" * LONGEST_WORD
+    assert mend("a" * (LONGEST_WORD + 1), known, MODEL) == Mended("a" * (LONGEST_WORD + 1))

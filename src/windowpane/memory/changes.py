@@ -21,7 +21,8 @@ from windowpane.memory.hard_parts import hard_kinds
 from windowpane.search.words import words
 
 LONGEST_TEXT = 2_000
-"""Longer messages are pasted data and state no change."""
+MOST_STATEMENTS = 60
+"""Longer messages, and those of more sentences, are pasted data and state no change."""
 
 LEAST_SHARED = 1 / 3
 """What share of a statement's words a later one must have that says that it changes something."""
@@ -137,7 +138,10 @@ _NUMBERS = frozenset({"amount", "quantity", "number", "port", "version", "id", "
 @lru_cache(maxsize=4096)
 def _statements(text: str) -> tuple[_Statement, ...]:
     """Return what a message states, sentence by sentence. Questions state nothing."""
-    return tuple(_read(text)) if len(text) <= LONGEST_TEXT else ()
+    if len(text) > LONGEST_TEXT:
+        return ()
+    found = tuple(_read(text))
+    return found if len(found) <= MOST_STATEMENTS else ()
 
 
 def _read(text: str) -> Iterator[_Statement]:

@@ -124,7 +124,7 @@ def subject(fact: str) -> str:
 _FENCE = re.compile(r"^\s*(?:```|~~~)")
 _LIST_MARK = re.compile(r"^\s*(?:[-*•+]|\d+[.)]|>|#{1,6})\s+")
 _CLAUSE_END = re.compile(
-    r"(?<!\be\.g\.)(?<!\bi\.e\.)(?<!\b[DM]r\.)(?<!\bM[rs]s\.)(?<!\bMs\.)(?<!\bNo\.)(?<=[.!?;])[\"')\]]*\s+|\s+[–—]\s+|(?<=\])\s+(?=[A-Z])"
+    r"(?<!\be\.g\.)(?<!\bi\.e\.)(?<!\b[DM]r\.)(?<!\bM[rs]s\.)(?<!\bMs\.)(?<!\bNo\.)(?<=[.!?;])[\"')\]]*\s+|(?<!\s)\s+[–—]\s+|(?<=\])\s+(?=[A-Z])"
 )
 _FILLER = re.compile(
     r"(?:(?:ok(?:ay)?|so|and|but|also|well|yes|yeah|no|sure|great|please|then|now|right|oh|hi|hello|hey|thanks"

@@ -51,22 +51,23 @@ _UNIT = (
     r"|EUR|USD|GBP|CHF|JPY|px|pt|dpi|fps|[kMG]?Hz|[kM]?W|kWh|[mk]?V|m?A|cores?|threads?|workers?|replicas?|nodes?|instances?"
     r"|degrees?|points?|per ?cent|thousand|million|billion)\b(?:/\w+| per \w+)?)"
 )
+# Names have a longest length here: one without is tried from each of its letters to its end.
 _NUMBER = r"(?<![\w.])[-+]?\d+(?:[.,']\d{3})*(?:[.,]\d+)?"
 CODE = re.compile(r"`[^`\n]+`")
 _KINDS: dict[str, re.Pattern[str]] = {
     "code": CODE,
     "url": re.compile(r"\b[a-z][a-z0-9+.-]{1,15}://[^\s<>\"'`]*[^\s<>\"'`.,;:!?)\]]", re.IGNORECASE),
-    "email": re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+"),
+    "email": re.compile(r"[\w.+-]{1,64}@[\w-]+(?:\.[\w-]+)+"),
     "id": re.compile(
         r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b|\b(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{7,64}\b"
         r"|\b[A-Z][A-Z0-9]{1,9}-\d+\b|(?<!\w)#\d+\b|\b(?=\w*\d)(?=\w*[A-Za-z])[A-Za-z0-9]{6,}\b",
     ),
     "path": re.compile(
         r"(?<![\w/.:])(?:~|\.{1,2})?/[\w.@+-]+(?:/[\w.@+*-]+)*/?|\b[A-Za-z]:\\[\w\\.-]+"
-        r"|(?<![\w/.@])[\w-]+(?:/[\w.-]+)*\.(?!com\b|org\b|net\b)[a-zA-Z][a-zA-Z0-9]{0,5}\b(?!\()|(?<![\w/])\w[\w.-]*(?:/[\w.-]+){2,}"
+        r"|(?<![\w/.@])[\w-]{1,80}(?:/[\w.-]+)*\.(?!com\b|org\b|net\b)[a-zA-Z][a-zA-Z0-9]{0,5}\b(?!\()|(?<![\w/])\w[\w.-]{0,80}(?:/[\w.-]+){2,}"
     ),
     "host": re.compile(
-        r"\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b|\b[\w-]+(?:\.[\w-]+)*\.(?:com|org|net|io|dev|local|internal)\b(?::\d+)?|\blocalhost:\d+\b"
+        r"\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b|\b[\w-]{1,63}(?:\.[\w-]{1,63}){0,8}\.(?:com|org|net|io|dev|local|internal)\b(?::\d+)?|\blocalhost:\d+\b"
     ),
     "version": re.compile(
         r"\bv?\d+\.\d+(?:\.\d+)+(?:[-+][\w.]+)?\b|\bv\d+(?:\.\d+)?\b|\b(?:version|release|python|node|java)\s+\d+(?:\.\d+)*",
@@ -86,9 +87,9 @@ _KINDS: dict[str, re.Pattern[str]] = {
         re.IGNORECASE,
     ),
     "quantity": re.compile(rf"{_NUMBER}[\s-]?{_UNIT}"),
-    "setting": re.compile(r"\b[A-Za-z_][\w.-]*\s?=\s?[^\s,;]+|(?<!\w)--?[a-z][\w-]+(?:=\S+)?"),
+    "setting": re.compile(r"\b[A-Za-z_][\w.-]{0,80}\s?=\s?[^\s,;]+|(?<!\w)--?[a-z][\w-]+(?:=\S+)?"),
     "identifier": re.compile(
-        r"\b[a-z]+\d*(?:[A-Z][a-z0-9]+)+\b|\b[A-Z][a-z0-9]+(?:[A-Z][a-z0-9]*)+\b|\b\w+(?:_\w+)+\b|\b[A-Za-z_][\w.]*\(\)"
+        r"\b[a-z]+\d*(?:[A-Z][a-z0-9]+)+\b|\b[A-Z][a-z0-9]+(?:[A-Z][a-z0-9]*)+\b|\b\w+(?:_\w+)+\b|\b[A-Za-z_][\w.]{0,80}\(\)"
     ),
     "number": re.compile(r"(?<![\w.,:/-])\d{2,}(?![\w:/]|[.,]\d)"),
     "name": re.compile(

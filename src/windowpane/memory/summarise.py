@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Annotated
 
 import anyio
+import anyio.to_thread
 from pydantic import BaseModel, Field, StringConstraints, ValidationError
 
 from windowpane import telemetry
@@ -79,7 +80,8 @@ async def summarise(
     The last overview is carried on as it stands. `window_tokens` is what the model takes in and gives out together, by
     our count. Never raises: a model that fails, takes too long or says nothing usable is done without.
     """
-    extracted = extract(due, limits)
+    # Messages full of marks take their time to look through, and other users do not wait for that.
+    extracted = await anyio.to_thread.run_sync(extract, due, limits)
     if model is None or extracted is None:
         return extracted
     output_tokens, transcript_tokens = _rooms(window_tokens)

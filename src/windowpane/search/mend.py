@@ -19,7 +19,8 @@ SHORTEST_OF_MODEL = 6
 """The same for words that the items do not have: there are many more of those."""
 
 LONGEST_TEXT = 4_000
-"""Longer texts are treated as pasted data and left as they are."""
+LONGEST_WORD = 40
+"""Longer texts and words are treated as pasted data and left as they are."""
 
 # Not beside what makes an address, a path, a call or a name of code.
 _WORD = re.compile(r"(?<![\w@./\\:#$-])[A-Za-z]+(?![\w@/\\(:=-]|\.\w|['’]\w{3,})")
@@ -55,7 +56,7 @@ def mend(text: str, items: Mapping[str, int], model: Mapping[str, int]) -> Mende
         word = found[0]
         # A capital in mid-sentence begins a name.
         plain = word.islower() or (word[1:].islower() and _SENTENCE_START.search(text[: found.start()]))
-        meant = _meant(word.lower(), items, model) if plain and len(word) >= SHORTEST else None
+        meant = _meant(word.lower(), items, model) if plain and SHORTEST <= len(word) <= LONGEST_WORD else None
         if meant is None:
             return word
         meant = meant.capitalize() if word[0].isupper() else meant

@@ -1,7 +1,8 @@
 """Take secrets out of texts that are shown, logged or kept for people who look for a fault."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from typing import cast
 from urllib.parse import unquote
 
 REDACTED = "[redacted]"
@@ -25,7 +26,9 @@ _KEY = re.compile(
 _BEARER = re.compile(r"(?i)((?:\b|(?<=\\[nrt]))bearer\s{1,4})[\w.~+/=-]{8,}")
 _AUTHORIZATION = re.compile(r"""(?i)(authorization\\{0,4}["']?\s{0,4}[:=]\s{0,4}\\{0,4}["']?)[^\n"'\\,;]+""")
 _URL_PASSWORD = re.compile(r"""(://[^\s/:@"]{0,200}:)[^\s/"<>]{1,500}@""")
-_SECRET_VALUE = re.compile(r"(?i)([?&][^=&]*(?:pass|secret|key|token|sig|auth|credential)[^=&]*=)[^&#]*")
+_QUERY_NAME = re.compile(r"[?&][^=&]*")
+_QUERY_VALUE = re.compile(r"[^&#]*")
+_SECRET_NAME = re.compile(r"pass|secret|key|token|sig|auth|credential", re.IGNORECASE)
 _ASSIGNED = re.compile(
     r"""(?xi)(
       (?:(?:pass(?:word|wd|phrase|code)|pwd|secret|credential|(?:api|access|private|account)[\ _-]?key)s?|token)
@@ -64,8 +67,11 @@ def redacted(text: str, secrets: Iterable[str] = (), *, same_length: bool = Fals
 
 def without_password(url: str) -> str:
     """Return a URL with its password left out, also one that should have been quoted or stands behind the `?`."""
-    shown = re.sub(r"(?<=://)([^/@:]*):.*@", r"\1:…@", url)
-    return _SECRET_VALUE.sub(r"\1…", shown)
+    user, at, rest = url.rpartition("@")
+    shown = re.sub(r"(?<=://)([^/@:]*):.*@", r"\1:…@", user + at) + rest
+    for start, end in reversed(list(_secret_values(shown))):
+        shown = f"{shown[:start]}…{shown[end:]}"
+    return shown
 
 
 def shown_address(url: str) -> str:
@@ -77,9 +83,20 @@ def secrets_in(url: str) -> tuple[str, ...]:
     """Return what an address holds that is secret: its password, and values of its query."""
     found = [
         *re.findall(r"://[^/@:]*:(.+)@", url),
-        *(each[0].partition("=")[2] for each in _SECRET_VALUE.finditer(url)),
+        *(url[start:end] for start, end in _secret_values(url)),
     ]
     return tuple(secret for each in found for secret in dict.fromkeys((each, unquote(each))) if secret)
+
+
+def _secret_values(url: str) -> Iterator[tuple[int, int]]:
+    """Yield start and end of each value of a query whose name says that it is secret. Looks at no character twice."""
+    at = 0
+    while name := _QUERY_NAME.search(url, at):
+        at = name.end()
+        if url.startswith("=", at) and _SECRET_NAME.search(name[0]):
+            value = cast("re.Match[str]", _QUERY_VALUE.match(url, at + 1))
+            yield value.span()
+            at = value.end()
 
 
 def redacted_header(name: str, value: str) -> str:
