@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from base64 import urlsafe_b64encode
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -10,15 +11,18 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import httpx2
 import pytest
 
 from calls.laws import PRICES, assert_laws
 from calls.test_ledger import PROVIDERS
+from files.samples import png
 from server.place import new_session, served
 from windowpane.calls.encodings import brotli
-from windowpane.context.messages import Usage
+from windowpane.context.messages import NewFile, Usage
 from windowpane.stores.sqlite.store import SQLiteStore
-from windowpane.testing import World, tool
+from windowpane.testing import FunctionTool, World, tool
+from windowpane.tools.base import ToolOutput
 from wire import anthropic_messages, openai_chat
 from wire.reply import WireCall, WireReply
 from wire.server import EVENT_STREAM, Answer, running, sse
@@ -236,3 +240,61 @@ async def test_a_turn_that_is_stopped_while_a_call_waits_has_that_call(tmp_path:
 
     assert again["outcome"] == "completed"
     assert [(call["outcome"], call["status"]) for call in calls][-1] == ("cut", None)
+
+
+async def test_a_turn_that_is_stopped_while_a_tool_runs_keeps_the_call_before_it(tmp_path: Path) -> None:
+    began = anyio.Event()
+
+    async def wait(_: object) -> str:
+        began.set()
+        await anyio.sleep_forever()
+        return "never"
+
+    world = _world(tmp_path, "openai")
+    world.toolbox.put("slow", [FunctionTool(name="wait", run=wait, permission="not_required")])
+    asks = replace(REPLY, calls=(WireCall("c1", "slow__wait", ("{}",)),))
+    async with running(openai_chat.answer(asks), openai_chat.answer(REPLY)) as server:
+        world.environ = PROVIDERS["openai"].environ(server.url)
+        async with served(world) as http:
+            session = await new_session(http)
+            path = f"/api/sessions/{session}"
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(partial(http.post, f"{path}/messages", json={"content": "Hi"}))
+                await began.wait()
+                await http.post(f"{path}/cancel")
+            again = (await http.post(f"{path}/messages", json={"content": "Again"})).json()
+            await assert_laws(http, server, [session], Usage(1000, 40))
+
+    assert again["outcome"] == "completed"
+
+
+async def test_calls_with_an_image_of_a_tool_are_the_same_on_another_server(tmp_path: Path) -> None:
+    image = png(64, 48, noise=400)
+
+    async def take(_: object) -> ToolOutput:
+        return ToolOutput("A picture “ä”.", files=(NewFile("shot.png", image),))
+
+    world = _world(tmp_path, "google")
+    world.toolbox.put("shots", [FunctionTool(name="take", run=take, permission="not_required")])
+    asks = replace(REPLY, thinking=("Hm “ä”.",), calls=(WireCall("c1", "shots__take", ("{}",)),))
+    async with running(*map(PROVIDERS["google"].answer, (asks, asks, REPLY))) as server:
+        world.environ = PROVIDERS["google"].environ(server.url)
+        async with served(world) as http:
+            session = await new_session(http)
+            await http.post(f"/api/sessions/{session}/messages", json={"content": "Shots?"})
+            await assert_laws(http, server, [session], Usage(1500, 60))
+            sent = await _records(http, session)
+            document = (await http.get(f"/api/sessions/{session}/export")).content
+    async with served(_world(tmp_path / "other", "google")) as http:
+        made = await http.post("/api/sessions/import", content=document, headers={"content-type": "application/json"})
+        copied = await _records(http, made.json()["id"])
+
+    assert [asked.raw.count(urlsafe_b64encode(image)) for asked in server.asked] == [0, 1, 2]
+    assert copied == sent
+
+
+async def _records(http: httpx2.AsyncClient, session: str) -> list[Any]:
+    """Return the calls of a session and their sums, then each call with its body."""
+    listed = (await http.get(f"/api/sessions/{session}/calls")).json()
+    numbers = [call["number"] for call in listed["calls"]]
+    return [listed, *[(await http.get(f"/api/sessions/{session}/calls/{number}")).json() for number in numbers]]
