@@ -75,6 +75,8 @@ def test_a_dropped_document_becomes_a_reference_of_the_session(sight: Sight, pla
     page.get_by_role("button", name="Remove broken.pdf").click()
     use = page.get_by_label("Use of Zoo notes.md")
     expect(use.locator("option:checked")).to_have_text("attach to this message")
+    name = page.get_by_role("list", name="Files", exact=True).get_by_text("Zoo notes.md")
+    assert name.evaluate("one => one.scrollWidth <= one.clientWidth"), "the name is cut off"
     sight.shoot("attach-choice")
     sight.check_access()
     use.select_option("reference of this session")

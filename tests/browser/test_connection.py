@@ -95,3 +95,29 @@ def test_a_first_message_that_did_not_leave_comes_back_with_its_file(desktop: Si
     place.model.says("With the button.")
     field.press("Enter")
     expect(page.get_by_role("log").get_by_text("With the button.")).to_be_visible()
+
+
+def test_a_first_message_outlives_a_reload_where_the_conversation_could_not_be_loaded(
+    desktop: Sight, place: Place
+) -> None:
+    page = desktop.page
+    desktop.goto("/")
+    desktop.choose_agent("pane")
+    desktop.expected += ["ERR_FAILED", "Failed to fetch"]
+    page.route("**/assets/Chat-*", lambda route: route.abort())
+    page.route("**/messages", lambda route: route.abort())
+    field = page.get_by_role("textbox", name="Message", exact=True)
+    field.fill("How are photos uploaded?")
+    field.press("Enter")
+    reload = page.get_by_role("button", name="Reload")
+    expect(reload).to_be_visible()
+    page.unroute_all()
+    place.model.says("With the button.")
+    reload.click()
+
+    log = page.get_by_role("log")
+    log.get_by_role("button", name="Send again").or_(log.get_by_text("With the button.")).first.click()
+    expect(log.get_by_text("With the button.")).to_be_visible()
+    page.reload()
+    expect(log.get_by_text("With the button.")).to_be_visible()
+    expect(log.get_by_text("How are photos uploaded?")).to_have_count(1)

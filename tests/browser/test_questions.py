@@ -142,6 +142,7 @@ def test_a_question_is_answered_with_the_keyboard_alone(desktop: Sight, place: P
     page.keyboard.press("Enter")
 
     expect(page.get_by_text("Your tea is ordered.")).to_be_visible()
+    expect(page.get_by_role("textbox", name="Message", exact=True)).to_be_focused()
     expect(result(page)).to_contain_text("small tea, 1 sugar")
 
 

@@ -39,6 +39,21 @@ async def test_the_guide_is_a_site_of_pages_and_files(world: World, site: Path) 
     assert (again.status_code, again.text) == (304, "")
 
 
+async def test_the_page_knows_where_the_guide_is_if_it_was_built(world: World, site: Path, tmp_path: Path) -> None:
+    bundle = tmp_path / "bundle"
+    bundle.mkdir()
+    (bundle / "index.html").write_text('<meta name="windowpane-guide" content="" />')
+    told: list[str] = []
+    for folder in (site, tmp_path / "none"):
+        async with served(world, bundle=bundle, guide_folder=folder) as client:
+            told.append((await client.get("/")).text)
+
+    assert told == [
+        '<meta name="windowpane-guide" content="/docs/guide/" />',
+        '<meta name="windowpane-guide" content="" />',
+    ]
+
+
 async def test_a_page_of_the_guide_may_run_exactly_the_scripts_that_were_built_into_it(
     world: World, site: Path
 ) -> None:

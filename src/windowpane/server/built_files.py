@@ -23,6 +23,9 @@ WORTH_PACKING_BYTES = 1024
 ROOT_MARK = b'name="windowpane-root" content="'
 """Where the page reads below which prefix it is served."""
 
+GUIDE_MARK = b'name="windowpane-guide" content="'
+"""Where it reads the address of the guide."""
+
 
 @dataclass(frozen=True, slots=True)
 class BuiltFile:
@@ -35,9 +38,13 @@ class BuiltFile:
 
 
 @lru_cache(maxsize=32)
-def below(file: BuiltFile, root: str) -> BuiltFile:
-    """Return a page whose relative addresses lead below a prefix, whatever address it is shown at."""
-    body = file.body.replace(b'"./', f'"{root}/'.encode()).replace(ROOT_MARK, f"{ROOT_MARK.decode()}{root}".encode())
+def below(file: BuiltFile, root: str, guide: str = "") -> BuiltFile:
+    """Return a page whose relative addresses lead below a prefix, whatever address it is shown at.
+
+    `guide` is the address of the guide, empty where there is none.
+    """
+    body = file.body.replace(b'"./', f'"{root}/'.encode()).replace(ROOT_MARK, ROOT_MARK + root.encode())
+    body = body.replace(GUIDE_MARK, GUIDE_MARK + guide.encode())
     return _built(body, file.media_type)
 
 

@@ -15,6 +15,7 @@ from starlette.responses import HTMLResponse, Response
 from windowpane.api.agents import AgentSummary
 from windowpane.server.built_files import ASK_EACH_TIME, FOR_EVER, answer, below, find
 from windowpane.server.dependencies import AnyonesPane, MaybeAsking
+from windowpane.server.guide import HOME as GUIDE_HOME
 from windowpane.server.middleware.headers import PAGE_POLICY
 from windowpane.server.middleware.root_path import root_of
 from windowpane.server.problems import answer_http_error
@@ -118,7 +119,11 @@ async def file(request: Request) -> Response:
 async def _page(request: Request) -> Response | None:
     """Return the page, with its addresses below the prefix of the request."""
     found = await find(request.app.state.bundle, "index.html")
-    return answer(request, below(found, root_of(request.scope)), ASK_EACH_TIME) if found else None
+    if found is None:
+        return None
+    root = root_of(request.scope)
+    guide = root + GUIDE_HOME if await find(request.app.state.guide, "index.html") else ""
+    return answer(request, below(found, root, guide), ASK_EACH_TIME)
 
 
 async def _answer(request: Request, path: str, caching: str) -> Response | None:

@@ -1,10 +1,12 @@
 /** The prefix below which the server is reached, such as `/pane`; empty at the top of its host. The server says it. */
 
-export const ROOT = typeof document === 'undefined' ? '' : read()
+export const ROOT = told('root')
+/** The address of the guide; empty where it was not built. */
+export const GUIDE = told('guide')
 
-function read(): string {
-  const meta = document.querySelector<HTMLMetaElement>('meta[name="windowpane-root"]')
-  return meta?.content ?? ''
+function told(name: string): string {
+  if (typeof document === 'undefined') return ''
+  return document.querySelector<HTMLMetaElement>(`meta[name="windowpane-${name}"]`)?.content ?? ''
 }
 
 /** Tell whether a path of this host is one of this server. */

@@ -368,7 +368,14 @@ export function undecided(turn: OpenTurn | null): ToolCall[] {
 }
 
 /** A message that is not in the log yet, or could not be put there. */
-export type Pending = { key: string; content: string; files: FileBody[]; problem: string | null }
+export type Pending = {
+  key: string
+  content: string
+  files: FileBody[]
+  problem: string | null
+  /** How far the log had come when it was first sent. */
+  after?: number
+}
 
 /** Return the messages that the log does not have yet. */
 export function stillPending(pending: Pending[], state: SessionState): Pending[] {

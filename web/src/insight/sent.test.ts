@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { CarriedItem, ContextItem, TurnReceipt } from '../api/schema.ts'
-import { sentRows, sorted } from './sent.ts'
+import { placeOf, sentRows, sorted } from './sent.ts'
 
 const item = (type: ContextItem['type'], name: string, tokens: number, status: ContextItem['status'] = 'used') =>
   ({ type, name, server: null, tokens, status, include_mode: 'always', reason: '' }) as ContextItem
@@ -53,6 +53,16 @@ test('what stands there since an earlier turn is a row of its own, unless the me
     ['refunds', 'references', 30],
   ])
   expect(rows.at(-1)).toMatchObject({ name: 'Headings and framing', tokens: 6 })
+})
+
+test('a past message is named by its turn and by who said it, where that is known', () => {
+  const said = [
+    { seq: 3, turn: 1, role: 'user' },
+    { seq: 7, turn: 1, role: 'assistant' },
+    { seq: 9, turn: null, role: 'user' },
+  ]
+  const names = ['message 3', 'message 7', 'message 9', 'message 30'].map((name) => placeOf(name, said))
+  expect(names).toEqual(['turn 1, message', 'turn 1, answer', 'message 9', 'message 30'])
 })
 
 test('rows are ordered by any column, in both directions', () => {

@@ -19,6 +19,8 @@ export type SentRow = {
   cost: number | null
   use: ItemUse | null
 }
+/** A message of the conversation. */
+export type Said = { seq: number; turn: number | null; role: string }
 export type Column = 'name' | 'tokens' | 'cost' | 'used'
 
 /** Parts that are made of items. */
@@ -29,6 +31,7 @@ export function sentRows(
   context: Pick<RequestContext, 'items' | 'carried' | 'parts' | 'budget'>,
   receipt: TurnReceipt | null,
   uses: readonly ItemUse[] | null,
+  said: readonly Said[] = [],
 ): SentRow[] {
   const used = new Map(uses?.map((use) => [refKey(use.ref), use]))
   const price = pricePerToken(receipt)
@@ -59,7 +62,7 @@ export function sentRows(
     rows.push({
       key: `part ${index}`,
       group,
-      name: partName(part),
+      name: partName(part, said),
       item: null,
       carried: null,
       tokens: part.tokens,
@@ -121,9 +124,16 @@ function pricePerToken(receipt: TurnReceipt | null): number | null {
   return (Number(receipt.input_cost_usd) / receipt.usage.input_tokens) * receipt.calls
 }
 
-function partName({ kind, name }: { kind: string; name: string }): string {
+function partName({ kind, name }: { kind: string; name: string }, said: readonly Said[]): string {
   const words = (text: string) => text.replaceAll('_', ' ')
-  return name && name !== kind ? `${words(kind)} · ${words(name)}` : words(kind)
+  return name && name !== kind ? `${words(kind)} · ${words(placeOf(name, said))}` : words(kind)
+}
+
+/** Return the turn of a past message and who said it, where it is known: a part is named by its place in the log. */
+export function placeOf(name: string, said: readonly Said[]): string {
+  const message = said.find(({ seq }) => name === `message ${seq}`)
+  if (message === undefined || message.turn === null) return name
+  return `turn ${message.turn}, ${message.role === 'user' ? 'message' : 'answer'}`
 }
 
 function rank({ use }: SentRow): number {

@@ -26,6 +26,7 @@ import { access } from '../auth/me.svelte.ts'
 import { randomKey } from '../ui/random.ts'
 import { Receipts } from './receipts.svelte.ts'
 import { filesOf } from './fork.ts'
+import { keepUnsent, unsent } from './unsent.ts'
 import { watch, type Connection } from './watch.ts'
 
 const PAGE = 40
@@ -68,6 +69,8 @@ export class LiveSession {
   readonly shared: boolean
   /** Of another program, or from a file: it can be read and not answered. */
   readonly recorded = $derived(this.state?.origin != null || (this.state !== null && isShared(this.state.id)))
+  /** It was deleted while it was open. */
+  readonly gone = $derived(this.connection === 'gone' || this.state?.deleted === true)
   readonly busy = $derived(this.openTurn !== null || this.pending.some(({ problem }) => problem === null))
 
   #stop: (() => void) | null = null
@@ -107,6 +110,24 @@ export class LiveSession {
       onBegin: () => (this.state = reconnected(this.#settled())),
       onEvent: (event) => this.#hear(event),
     })
+    this.#takeUp(unsent(this.id))
+  }
+
+  /** Go on with messages that were not sent when the session was opened: those that failed wait for the reader. */
+  #takeUp(messages: Pending[]): void {
+    const arrived = ({ content, after }: Pending) =>
+      this.messages.some((one) => one.role === 'user' && one.content === content && one.seq > (after ?? Infinity))
+    const left = messages.filter((message) => !arrived(message))
+    this.pending = left
+    this.#keep()
+    for (const { key, content, files, problem } of left) if (problem === null) void this.send(content, files, key)
+  }
+
+  #keep(taken?: string): void {
+    keepUnsent(
+      this.id,
+      this.pending.filter(({ key }) => key !== taken),
+    )
   }
 
   close(): void {
@@ -174,15 +195,19 @@ export class LiveSession {
   /** Send a message. It is shown at once, and stays with what went wrong when it could not be taken. */
   async send(content: string, files: FileBody[] = [], key: string = randomKey()): Promise<void> {
     const others = this.pending.filter((one) => one.key !== key)
-    this.pending = [...others, { key, content, files, problem: null }]
+    const after = this.pending.find((one) => one.key === key)?.after ?? this.state?.seq ?? 0
+    this.pending = [...others, { key, content, files, problem: null, after }]
+    this.#keep()
     try {
       await begin(
         'send_message',
         { path: { session_id: this.id }, body: files.length ? { content, attachments: files } : { content } },
         { headers: { 'Idempotency-Key': key } },
       )
+      this.#keep(key)
     } catch (error) {
       this.pending = this.pending.map((one) => (one.key === key ? { ...one, problem: said(error) } : one))
+      this.#keep()
     }
   }
 
@@ -193,6 +218,7 @@ export class LiveSession {
 
   dismiss(key: string): void {
     this.pending = this.pending.filter((one) => one.key !== key)
+    this.#keep()
   }
 
   async decide(decisions: Record<string, Decision>): Promise<void> {
