@@ -99,6 +99,14 @@ def test_a_head_that_is_too_long_is_refused(what: str) -> None:
     assert fine.endswith(b"\r\n\r\n3")
 
 
+def test_a_request_to_two_hosts_is_refused() -> None:
+    with served(LimitedProtocol) as address:
+        heard = told(address, HEAD + b"host: b\r\nContent-Length: 3\r\n\r\nabc")
+
+    assert heard.startswith(b"HTTP/1.1 400")
+    assert heard.endswith(b"the request has more than one Host header")
+
+
 @pytest.mark.parametrize(
     ("sent", "status"),
     [

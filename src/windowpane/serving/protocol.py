@@ -25,6 +25,7 @@ BODY_S = 600.0
 """How long a whole body may take."""
 
 _TOO_LONG = (431, "Request Header Fields Too Large", f"the request line and headers exceed {MAX_HEAD_BYTES:,} bytes")
+_TWO_HOSTS = (400, "Bad Request", "the request has more than one Host header")
 _TOO_SLOW = (408, "Request Timeout", "the request was not sent in time")
 
 
@@ -77,6 +78,10 @@ class LimitedProtocol(HttpToolsProtocol):
         self._receiving = "body"
         if len(self.url) + sum(len(name) + len(value) for name, value in self.headers) > MAX_HEAD_BYTES:
             self._refuse(*_TOO_LONG)
+            return
+        if sum(name == b"host" for name, _ in self.headers) > 1:
+            # A proxy may have checked another one than this server would.
+            self._refuse(*_TWO_HOSTS)
             return
         self._body_ends_at = self.loop.time() + self.body_s
         super().on_headers_complete()
