@@ -1,5 +1,7 @@
+import asyncio
+import zlib
 from collections.abc import Generator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 
 import anyio
 import pytest
@@ -16,6 +18,7 @@ from tests.tools.running import (
 
 from ports import free_port
 from windowpane.errors import ToolServerDownError, ToolTimeoutError
+from windowpane.tools import transports
 from windowpane.tools.base import ServerConfig, ToolOutput
 from windowpane.tools.mcp import McpToolbox
 
@@ -50,6 +53,33 @@ def refused(ports: dict[str, int]) -> set[tuple[str, str]]:
 async def ready(ports: dict[str, int]) -> None:
     for port in ports.values():
         await listening(port)
+
+
+@pytest.mark.parametrize("packed", [False, True], ids=["plain", "compressed"])
+async def test_an_answer_that_never_ends_is_broken_off(packed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transports, "MAX_ANSWER_BYTES", 1024 * 1024)
+    port = free_port()
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        packer = zlib.compressobj()
+        encoding = "content-encoding: deflate\r\n" if packed else ""
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(f"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n{encoding}\r\n".encode())
+        with suppress(ConnectionError):
+            while True:
+                blanks = b" " * 65536
+                writer.write(packer.compress(blanks) + packer.flush(zlib.Z_SYNC_FLUSH) if packed else blanks)
+                await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", port), McpToolbox(NEVER_AGAIN) as tools:
+        await connected(tools, ServerConfig(name="endless", url=f"http://127.0.0.1:{port}/mcp"))
+        found = status(tools, "endless")
+
+    assert (found.state, found.error) == (
+        "failed",
+        f"it does not answer like an MCP server: http://127.0.0.1:{port}/mcp: the answer is longer than 1 MB",
+    )
 
 
 @pytest.mark.usefixtures("running")

@@ -38,7 +38,9 @@ HTTP_REFUSED = -39002
 
 STDERR_LINES = 8
 LINE_CHARACTERS = 400
-MAX_EVENT_BYTES = 64 * 1024 * 1024
+MAX_ANSWER_BYTES = 64 * 1024 * 1024
+"""How long an event of a server over HTTP may be, and an answer that is no stream of events, unpacked."""
+
 _LAST_WORDS_S = 1.0
 _CLEAN_IN_THREAD = 20
 
@@ -164,7 +166,7 @@ async def _http(config: ServerConfig) -> AsyncGenerator[Streams, None]:
     timeout = httpx2.Timeout(30.0, read=None)
     async with (
         _PlainSpokenClient(headers=dict(config.headers), timeout=timeout) as client,
-        streamable_http_client(config.url or "", http_client=client, max_sse_event_size=MAX_EVENT_BYTES) as streams,
+        streamable_http_client(config.url or "", http_client=client, max_sse_event_size=MAX_ANSWER_BYTES) as streams,
     ):
         yield streams
 
@@ -183,15 +185,44 @@ class _PlainSpokenClient(httpx2.AsyncClient):
                 raise
             code = NOT_SENT if isinstance(error, _NEVER_SENT) else CONNECTION_CLOSED
             return _spoken(request, HTTPStatus.BAD_GATEWAY, code, f"{_place(request.url)}: {_cause(error)}")
-        if request.method != "POST" or response.status_code < HTTPStatus.BAD_REQUEST:
+        streamed = response.headers.get("content-type", "").lower().startswith("text/event-stream")
+        if request.method != "POST" or response.is_redirect or (streamed and response.is_success):
+            return response
+        try:
+            response = await _whole(response)
+        except (httpx2.TransportError, httpx2.DecodingError, _AnswerTooLongError) as error:
+            await response.aclose()
+            return _spoken(
+                request, HTTPStatus.BAD_GATEWAY, CONNECTION_CLOSED, f"{_place(request.url)}: {_cause(error)}"
+            )
+        if response.status_code < HTTPStatus.BAD_REQUEST:
             return response
         status = f"HTTP {response.status_code} {response.reason_phrase}".strip()
         if response.status_code == HTTPStatus.NOT_FOUND and "mcp-session-id" in request.headers:
-            await response.aclose()
             return _spoken(request, response.status_code, NOT_SENT, f"{status}: the server has forgotten this session")
-        if _speaks_protocol(await response.aread()):
+        if _speaks_protocol(response.content):
             return response
         return _spoken(request, response.status_code, HTTP_REFUSED, f"{_place(request.url)} answered {status}")
+
+
+class _AnswerTooLongError(Exception):
+    def __init__(self) -> None:
+        super().__init__(f"the answer is longer than {MAX_ANSWER_BYTES // 1024**2} MB")
+
+
+async def _whole(response: httpx2.Response) -> httpx2.Response:
+    """Return an answer with its body, as far as it may be long. A server that never ends it fills no memory."""
+    body = bytearray()
+    async for chunk in response.aiter_bytes():
+        body += chunk
+        if len(body) > MAX_ANSWER_BYTES:
+            raise _AnswerTooLongError
+    await response.aclose()
+    headers = [pair for pair in response.headers.multi_items() if pair[0] not in _OF_THE_WIRE]
+    return httpx2.Response(response.status_code, headers=headers, content=bytes(body), request=response.request)
+
+
+_OF_THE_WIRE = ("content-encoding", "content-length", "transfer-encoding")
 
 
 def _spoken(request: httpx2.Request, status: int, code: int, message: str) -> httpx2.Response:
