@@ -53,9 +53,13 @@ async def worker(root: Path, store: Store, embedder: Remembering, answer: str) -
         yield engine
 
 
+def question(number: int) -> str:
+    return f"Let us talk about paint, shade {number}."
+
+
 async def ask(engine: Engine, session_id: SessionId, number: int, settled: int) -> tuple[str, ...]:
     """Have a turn, wait until so many messages have vectors, and return what was amiss in the turn."""
-    await drain(engine.turn(session_id, f"Let us talk about paint, shade {number}."))
+    await drain(engine.turn(session_id, question(number)))
     with anyio.fail_after(PATIENCE_S):
         kept: dict[int, bytes] = {}
         while len(kept) < settled:
@@ -92,6 +96,8 @@ async def test_workers_that_take_turns_and_one_that_is_started_later_embed_every
 
     embedded = Counter(text for embedder in embedders for text in embedder.texts)
     assert {text: times for text, times in embedded.items() if times > 1} == {}
-    # Each turn with something behind it embeds its question by itself, and the two messages that it settles.
-    assert [len(embedder.texts) for embedder in embedders] == [2 + settled(9) + 3, 3 + 3, 3]
+    # Each turn with something behind it embeds its question by itself, and the two messages that it settles. Behind the
+    # eighth turn there is something only if the summary, which is not waited for, was made before it.
+    first.texts = [text for text in first.texts if text != question(BEHIND - 1)]
+    assert [len(embedder.texts) for embedder in embedders] == [1 + settled(9) + 3, 3 + 3, 3]
     assert degraded[BEHIND:] == [()] * (13 - BEHIND)
