@@ -266,6 +266,13 @@ def test_a_dry_run_says_the_same_and_writes_nothing(project: Path, tmp_path: Pat
     assert dry == import_into(folder, [project])
 
 
+def test_what_holds_nothing_makes_no_agent(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("nothing for an agent")
+
+    assert import_into(tmp_path / "pane", [tmp_path / "notes.txt"]) == []
+    assert not (tmp_path / "pane").exists()
+
+
 def test_one_file_can_be_imported_alone(project: Path, tmp_path: Path) -> None:
     outcomes = import_into(tmp_path / "pane", [project / ".cursor/rules/react.mdc", project / "CLAUDE.md"])
 

@@ -302,6 +302,12 @@ def test_doctor_without_agents_says_how_to_begin(tmp_path: Path) -> None:
         (("sessions", "show", "last"), 1, "error: no session 'last'"),
         (("preview", "x", "--session", "a", "--agent", "b"), 2, "use --session or --agent, not both"),
         (("sessions", "show"), 2, "Missing argument 'SESSION'"),
+        (("eval", "guide", "--labels", "nowhere"), 1, "error: nowhere cannot be read: No such file or directory\n"),
+        (
+            ("sessions", "--url", "localhost"),
+            1,
+            "error: url: 'localhost' is not the address of a server; write http://",
+        ),
         (("serve", "--port", "70000"), 2, "Invalid value for '--port'"),
         (("serve", "--host", "0.0.0.0"), 1, "error: host: others can reach '0.0.0.0'"),
     ],
@@ -314,6 +320,15 @@ def test_a_mistake_is_answered_on_stderr_with_the_next_step(
     assert done.code == code
     assert words in done.err
     assert "Traceback" not in done.err
+
+
+@pytest.mark.parametrize("command", ["export", "share"])
+def test_a_file_that_cannot_be_written_is_named(data: Path, command: str) -> None:
+    windowpane(data, "chat", "-m", "hi")
+
+    done = windowpane(data, command, "last", "-o", "nowhere/file")
+
+    assert done == Done(1, "", "error: nowhere/file: No such file or directory\n")
 
 
 def test_piped_bytes_that_are_not_text_are_refused(tmp_path: Path) -> None:

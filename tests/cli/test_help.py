@@ -2,6 +2,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
@@ -9,6 +10,7 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from cli.running import environment
+from windowpane.api.analytics import Listed
 from windowpane.cli import app
 
 
@@ -30,6 +32,19 @@ def test_help_says_what_each_option_is_for_and_gives_an_example(path: tuple[str,
         assert name in words
         assert purpose
         assert purpose in words
+
+
+@pytest.mark.parametrize("path", list(paths(get_command(app))), ids=" ".join)
+def test_a_list_of_commands_has_their_whole_first_sentences(path: tuple[str, ...]) -> None:
+    shown = CliRunner().invoke(app, [*path, "--help"]).output
+
+    assert [line for line in shown.split("\nOptions:")[-1].splitlines() if line.endswith("...")] == []
+
+
+def test_every_list_that_can_be_had_as_csv_is_in_the_help() -> None:
+    shown = CliRunner().invoke(app, ["analytics", "--help"]).output
+
+    assert [name for name in get_args(Listed) if name not in shown] == []
 
 
 def test_a_list_of_sessions_loads_a_store_and_neither_the_engine_nor_what_draws_colours(tmp_path: Path) -> None:

@@ -36,6 +36,7 @@ from windowpane.errors import (
     StaleRevisionError,
     UnknownItemError,
 )
+from windowpane.errors.base import why_unreadable
 
 ANY = "*"
 """The revision of whatever is there."""
@@ -290,7 +291,7 @@ def read_text(agent: Agent, file: str) -> FileText:
     except FileNotFoundError:
         raise MissingFileError(file) from None
     except (OSError, UnicodeDecodeError) as error:
-        raise MissingFileError(file, f"it cannot be read: {error}") from None
+        raise MissingFileError(file, f"it cannot be read: {why_unreadable(error)}") from None
 
 
 def revision_of(content: bytes) -> str:

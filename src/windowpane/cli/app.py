@@ -12,11 +12,10 @@ from io import TextIOWrapper
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 from typer.main import get_command
 
 from windowpane.cli.errors import explained
-from windowpane.cli.options import ANYWHERE, new_app, where
+from windowpane.cli.options import ANYWHERE, SUMMARY_WIDTH, Group, new_app, where
 
 SECTIONS: Mapping[str, tuple[str, Sequence[str]]] = {
     "start": ("Start", ("init", "serve", "chat", "models", "xray", "mcp", "doctor")),
@@ -34,10 +33,6 @@ MODULES: Mapping[str, str] = {
 }
 
 
-SUMMARY_WIDTH = 80
-"""Characters that the summary of a command may have in the list."""
-
-
 class Commands(UserDict[str, Any]):  # typer does not export the type of a command
     """The commands by name. Each is imported when it is looked up."""
 
@@ -51,7 +46,7 @@ class Commands(UserDict[str, Any]):  # typer does not export the type of a comma
         return self.data[key]
 
 
-class LazyGroup(TyperGroup):
+class LazyGroup(Group):
     """Imports the command that is called and no other. The help lists commands under headings."""
 
     def __init__(self, **attributes: Any) -> None:

@@ -48,6 +48,8 @@ def explained() -> Generator[None]:
     except KeyboardInterrupt:
         sys.exit(130)
     except Exception as error:  # noqa: BLE001 - this is the edge: above it there is only a traceback
+        if isinstance(error, OSError) and error.filename is not None:
+            _stop(f"{error.filename}: {error.strerror}")
         if os.environ.get("WINDOWPANE_LOG_LEVEL", "").lower() == "debug":
             traceback.print_exc()
         text = " ".join(str(error).split())

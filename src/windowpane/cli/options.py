@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, cast
 
 import typer
+from typer.core import TyperGroup
 
 T = TypeVar("T")
 
@@ -81,9 +82,25 @@ WHERE: dict[Where, Any] = {
 """Options that say where things are, by the name of their setting."""
 
 
-def new_app(**options: Any) -> typer.Typer:
+SUMMARY_WIDTH = 200
+"""Characters that the summary of a command may have in a list: enough for the whole first sentence."""
+
+
+class Group(TyperGroup):
+    """A group of commands. Its help lists each with its whole first sentence."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the list of commands for the help."""
+        with formatter.section("Commands"):
+            formatter.write_dl(
+                [(name, self.commands[name].get_short_help_str(SUMMARY_WIDTH)) for name in self.list_commands(ctx)]
+            )
+
+
+def new_app(*, cls: type[TyperGroup] = Group, **options: Any) -> typer.Typer:
     """Return an app for one command or a group of commands, with plain text help."""
     return typer.Typer(
+        cls=cls,
         add_completion=False,
         rich_markup_mode=None,
         pretty_exceptions_enable=False,

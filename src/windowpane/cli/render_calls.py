@@ -22,8 +22,10 @@ OWNER_STYLES = {
 
 def draw_calls(screen: Screen, listed: "CallList", *, turns: bool = False) -> None:
     """Print one line for each call, with its turn if asked, and their sum."""
-    screen.line()
     screen.line(f"Calls ({len(listed.calls)}):", "bold")
+    if not listed.calls:
+        screen.line("  none")
+        return
     for call in listed.calls:
         turn = f"turn {call.turn}: " if turns and call.turn is not None else ""
         screen.line(f"  {turn}{call_line(call)}")

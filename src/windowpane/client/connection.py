@@ -17,7 +17,7 @@ from pydantic import TypeAdapter
 from windowpane.api.wire import unwire
 from windowpane.context.events import WatchEvent
 from windowpane.context.items import ItemRef
-from windowpane.errors import RemoteError, ServerError, UnreachableError, WindowpaneError
+from windowpane.errors import InvalidSettingError, RemoteError, ServerError, UnreachableError, WindowpaneError
 
 T = TypeVar("T")
 
@@ -26,9 +26,15 @@ _ADAPTERS: dict[Any, TypeAdapter[Any]] = {}
 
 
 class Connection:
-    """A connection to one server, with one token."""
+    """A connection to one server, with one token.
+
+    Raises:
+        InvalidSettingError: the address has no `http://` or `https://`.
+    """
 
     def __init__(self, url: str, token: str | None, transport: httpx2.AsyncBaseTransport | None) -> None:
+        if not url.startswith(("http://", "https://")):
+            raise InvalidSettingError("url", f"{url!r} is not the address of a server; write http://127.0.0.1:8470")
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         self._http = httpx2.AsyncClient(base_url=url, headers=headers, timeout=TIMEOUT_S, transport=transport)
 

@@ -37,6 +37,7 @@ from windowpane.context.items import ItemRef, reference_ref, rule_ref, tool_ref
 from windowpane.context.messages import AssistantMessage, Message, ModelReply, Step, UserMessage, Utterance
 from windowpane.context.session import SessionState
 from windowpane.errors import InvalidInputError, InvalidSettingError
+from windowpane.errors.base import why_unreadable
 from windowpane.insight.past import PastTurn, Records, past_turn
 from windowpane.insight.rescore import settings_of
 from windowpane.request.gather import gather
@@ -174,7 +175,7 @@ def _parsed_file(path: Path) -> ContextTests:
     try:
         return parse_tests(file, path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
-        return ContextTests((), (Problem(file=file, line=None, reason=f"cannot be read: {error}"),))
+        return ContextTests((), (Problem(file=file, line=None, reason=f"cannot be read: {why_unreadable(error)}"),))
 
 
 def _read_file(node: Node, notes: Notes) -> list[ContextTest]:

@@ -19,6 +19,7 @@ from windowpane.context.ids import SessionId
 from windowpane.context.items import Domain, ItemRef
 from windowpane.context.session import SessionState
 from windowpane.errors import InvalidFileError, InvalidInputError, NotFoundError
+from windowpane.errors.base import why_unreadable
 from windowpane.insight.analytics.count import SCORE_STEPS, score_step
 from windowpane.insight.analytics.store import Remembered
 from windowpane.insight.context_tests import WAIT_S, Selecting, as_messages, parse_tests
@@ -147,7 +148,7 @@ def read_labels(path: Path) -> tuple[ContextTest, ...]:
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise InvalidInputError(f"{path} cannot be read: {error}") from None
+        raise InvalidInputError(f"{path} cannot be read: {why_unreadable(error)}") from None
     if path.suffix.lower() in (".jsonl", ".ndjson"):
         # JSON is YAML, so that each line is an entry of a list.
         text = "\n".join(f"- {line}" if line.strip() else "" for line in text.splitlines())

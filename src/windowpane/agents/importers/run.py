@@ -41,10 +41,12 @@ _MARK = re.compile(r"\A---\n# imported from [^\n]*, as ([0-9a-f]{12})\n")
 def import_into(folder: Path, sources: Sequence[Path], *, overwrite: bool = False, dry: bool = False) -> list[Outcome]:
     """Bring what these folders and files hold into an agent's folder, which is made if it is not there.
 
-    With `dry` nothing is written, and the report says what would become of everything.
+    Where they hold nothing, none is made. With `dry` nothing is written, and the report says what would become of
+    everything.
     """
     found = [finding for source in sources for finding in find(source)]
-    agent = _agent(folder, sources, dry)
+    empty = all(isinstance(finding, NotTaken) for finding in found)
+    agent = _agent(folder, sources, dry or empty)
     outcomes: list[Outcome] = []
     for finding in _distinct(found):
         match finding:

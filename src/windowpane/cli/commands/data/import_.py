@@ -24,6 +24,10 @@ app = new_app()
 STYLES = {"created": "green", "updated": "green", "unchanged": "dim", "kept": "yellow", "not_imported": "yellow"}
 WORDS = {"not_imported": "not imported"}
 DEFAULT_AGENT = "imported"
+NOTHING = (
+    "Nothing to import was found. `windowpane import --help` says what is read. The page opens a shared session: "
+    "`windowpane serve`, then /shared."
+)
 LOCAL = "it writes an agent folder on this machine; only an exported session can be imported into a server"
 
 
@@ -128,7 +132,7 @@ def _folder(settings: "Settings", agent: str | None) -> Path:
 def _sum_up(screen: Screen, folder: Path, outcomes: "Sequence[Outcome]", dry: bool) -> None:
     written = sum(outcome.became in ("created", "updated") for outcome in outcomes)
     if not outcomes:
-        screen.remark("Nothing to import was found.")
+        screen.remark(NOTHING)
         return
     screen.remark(f"{counted(written, 'change')} {'would be made' if dry else 'made'} in {folder}")
     if not dry:

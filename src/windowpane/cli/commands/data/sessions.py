@@ -29,7 +29,9 @@ def sessions(
     search: Annotated[
         str | None, typer.Option("--search", help="Only sessions with this in their name or conversation.")
     ] = None,
-    limit: Annotated[int, typer.Option("--limit", min=1, max=1000, help="Maximum number of sessions.")] = 20,
+    limit: Annotated[
+        int, typer.Option("--limit", metavar="N", min=1, max=1000, help="Maximum number of sessions.")
+    ] = 20,
     as_json: Json = False,
 ) -> None:
     """List, show, rename and delete sessions. Without a command, lists them, most recently used first.
@@ -115,8 +117,8 @@ async def _messages(pane: "Pane", session_id: str) -> "list[Message]":
 @on_pane
 async def find_turns(
     pane: "Pane",
-    line: Annotated[list[str], typer.Argument(metavar="WORDS…", help="Words, or what a request had.")],
-    limit: Annotated[int, typer.Option("--limit", min=1, max=100, help="Maximum number of turns.")] = 20,
+    line: Annotated[list[str], typer.Argument(metavar="WORD", help="Words, or what a request had.")],
+    limit: Annotated[int, typer.Option("--limit", metavar="N", min=1, max=100, help="Maximum number of turns.")] = 20,
     as_json: Json = False,
 ) -> None:
     """Find turns, messages and names in all sessions, the latest first.

@@ -37,7 +37,8 @@ def analytics(
         typer.Option(
             "--csv",
             metavar="LIST",
-            help="Print one list as CSV: days, models, agents, parts, items, scores, latency or sources.",
+            help="Print one list as CSV: days, models, agents, purposes, parts, items, scores, latency, sources or "
+            "rebases (what broke the beginning of prompts).",
         ),
     ] = None,
     rebuild: Annotated[

@@ -24,12 +24,17 @@ THIS_MACHINE = "http://127.0.0.1:8470"
 @where("url")
 def run_load(
     agent: Annotated[str | None, typer.Argument(metavar="AGENT", help="Agent name. Default: the first agent.")] = None,
-    sessions: Annotated[int, typer.Option(min=1, max=10_000, help="How many sessions talk.")] = 10,
-    turns: Annotated[int, typer.Option(min=1, max=10_000, help="How many messages each session sends.")] = 5,
+    sessions: Annotated[int, typer.Option(metavar="N", min=1, max=10_000, help="How many sessions talk.")] = 10,
+    turns: Annotated[
+        int, typer.Option(metavar="N", min=1, max=10_000, help="How many messages each session sends.")
+    ] = 5,
     concurrency: Annotated[
-        int | None, typer.Option(min=1, max=10_000, help="How many turns run at once. Default: one in each session.")
+        int | None,
+        typer.Option(metavar="N", min=1, max=10_000, help="How many turns run at once. Default: one in each session."),
     ] = None,
-    chars: Annotated[int, typer.Option(min=1, max=100_000, help="How many characters a message has.")] = 200,
+    chars: Annotated[
+        int, typer.Option(metavar="N", min=1, max=100_000, help="How many characters a message has.")
+    ] = 200,
     keep: Annotated[bool, typer.Option("--keep", help="Keep the sessions instead of deleting them.")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Allow a server that is not on this machine.")] = False,
     as_json: Json = False,

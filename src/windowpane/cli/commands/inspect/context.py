@@ -61,7 +61,9 @@ async def context(
         now = None
     print_request(request, now, messages=messages, as_json=as_json)
     if request is not None and not messages and not as_json:
-        draw_calls(Screen(), await pane.turns.calls(found.id, turn or found.last_turn))
+        screen = Screen()
+        screen.line()
+        draw_calls(screen, await pane.turns.calls(found.id, turn or found.last_turn))
 
 
 async def _print_call(

@@ -12,6 +12,7 @@ from windowpane.cli.options import Json, SessionArgument, TurnArgument, new_app
 from windowpane.cli.terminal import Screen, counted
 from windowpane.context.items import ItemRef
 from windowpane.errors import InvalidInputError
+from windowpane.errors.base import why_unreadable
 
 if TYPE_CHECKING:
     from windowpane.api.pane import Pane
@@ -92,7 +93,7 @@ def _texts(known: Sequence[ItemRef], items: Sequence[str]) -> dict[ItemRef, str]
         try:
             texts[find_item(name, known)] = Path(file).read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
-            raise InvalidInputError(f"{file} cannot be read: {error}") from None
+            raise InvalidInputError(f"{file} cannot be read: {why_unreadable(error)}") from None
     return texts
 
 

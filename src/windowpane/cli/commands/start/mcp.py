@@ -24,7 +24,14 @@ def mcp(
         ),
     ] = None,
     port: Annotated[
-        int, typer.Option("--port", min=0, max=65535, help="With --http: the port to listen on; 0: any free port.")
+        int,
+        typer.Option(
+            "--port",
+            metavar="PORT",
+            min=0,
+            max=65535,
+            help="With --http: the port to listen on; 0: any free port.",
+        ),
     ] = 8471,
 ) -> None:
     """Run as an MCP server. It offers working context, search and explanations of sessions to any MCP host.

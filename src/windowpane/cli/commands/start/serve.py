@@ -24,6 +24,7 @@ def serve(
         typer.Option(
             "--port",
             envvar="WINDOWPANE_PORT",
+            metavar="PORT",
             min=0,
             max=65535,
             help="Port to listen on; 0: any free port. Default: 8470.",
@@ -32,7 +33,12 @@ def serve(
     workers: Annotated[
         int | None,
         typer.Option(
-            "--workers", envvar="WINDOWPANE_WORKERS", min=1, max=256, help="Number of worker processes. Default: 1."
+            "--workers",
+            envvar="WINDOWPANE_WORKERS",
+            metavar="N",
+            min=1,
+            max=256,
+            help="Number of worker processes. Default: 1.",
         ),
     ] = None,
 ) -> None:

@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
 from windowpane.cli.connect import on_pane
 from windowpane.cli.lookup import find_session
-from windowpane.cli.options import Json, SessionArgument, new_app, where
+from windowpane.cli.options import Group, Json, SessionArgument, new_app, where
 from windowpane.cli.settings import local_settings
 from windowpane.cli.terminal import Screen, counted
 
@@ -34,7 +33,7 @@ CALLS_SHOWN = 20
 """After so many calls of an import the line on the terminal is drawn again."""
 
 
-class _XrayGroup(TyperGroup):
+class _XrayGroup(Group):
     """Understands `xray -- COMMAND` and `xray --listen` beside its commands."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -63,13 +62,15 @@ app = new_app(
     """,
 )
 
-Port = Annotated[int, typer.Option("--port", min=0, max=65535, help="Port to listen on; 0: any free port.")]
+Port = Annotated[
+    int, typer.Option("--port", metavar="PORT", min=0, max=65535, help="Port to listen on; 0: any free port.")
+]
 
 
 @app.command("run", context_settings={"ignore_unknown_options": True})
 @where("data", "store_url")
 def run_program(
-    command: Annotated[list[str], typer.Argument(metavar="-- COMMAND…", help="The program and its arguments.")],
+    command: Annotated[list[str], typer.Argument(metavar="-- COMMAND", help="The program and its arguments.")],
     port: Port = 0,
 ) -> None:
     """Run a program in this terminal and record its calls; the same as `windowpane xray -- COMMAND…`.
@@ -199,7 +200,7 @@ def _say_what_was_recorded(proxy: "XrayApp") -> None:
 @app.command("import")
 @where("data", "store_url")
 def import_files(
-    paths: Annotated[list[Path], typer.Argument(metavar="PATH…", help="Files, or folders with files below them.")],
+    paths: Annotated[list[Path], typer.Argument(metavar="PATH", help="Files, or folders with files below them.")],
     as_json: Json = False,
 ) -> None:
     """Read logs, traces and exports of other tools as sessions: Claude Code, Codex, OpenTelemetry, Langfuse, LiteLLM.
@@ -276,8 +277,10 @@ async def report(pane: "Pane", session: SessionArgument, as_json: Json = False) 
 async def compare(
     pane: "Pane",
     session: SessionArgument,
-    before: Annotated[int, typer.Argument(help="The number of the earlier call, as `report` shows it.")],
-    after: Annotated[int, typer.Argument(help="The number of the later call.")],
+    before: Annotated[
+        int, typer.Argument(metavar="BEFORE", help="The number of the earlier call, as `report` shows it.")
+    ],
+    after: Annotated[int, typer.Argument(metavar="AFTER", help="The number of the later call.")],
     as_json: Json = False,
 ) -> None:
     """Show what is different between two calls of a session, part by part.
