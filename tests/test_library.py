@@ -199,7 +199,20 @@ async def test_what_crashes_in_a_program_that_sets_up_no_log_is_told_without_wha
         session = await engine.sessions.create()
         await drain(engine.turn(session.id, "My password is hunter2."))
 
-    told = capsys.readouterr().out
+    out, told = capsys.readouterr()
+    assert out == ""
     assert "turn.crashed" in told
     assert "RuntimeError: out of order" in told
     assert "hunter2" not in told
+
+
+async def test_a_program_that_sets_up_no_log_prints_what_it_prints_and_nothing_else(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    structlog.reset_defaults()
+    windowpane.init_agent(tmp_path / "agents" / "guide")
+    settings = windowpane.Settings(agents=tmp_path / "agents", data=tmp_path, store_url="memory:")
+    async with serving(settings) as address, windowpane.Client(address) as pane:
+        await pane.sessions.create()
+
+    assert capsys.readouterr() == ("", "")

@@ -1,5 +1,7 @@
 """The log of a module. The library that writes it is loaded at the first line: most commands log nothing."""
 
+import logging
+import sys
 from collections.abc import Callable
 from functools import lru_cache
 from importlib import import_module
@@ -25,16 +27,24 @@ class _Log:
         while _set_up:
             _set_up.pop()()
         structlog = import_module("structlog")
-        configured = structlog.is_configured()
-        return getattr(structlog.get_logger() if configured else structlog.wrap_logger(None, _without_values()), method)
+        return getattr(structlog.get_logger() if structlog.is_configured() else _of_a_library(), method)
+
+
+def _of_a_library() -> Any:
+    """Return what logs where no program has set that up: warnings and errors, on stderr, as structlog writes them.
+
+    But without the values of variables. A traceback would show them, and they are what people wrote.
+    """
+    structlog = import_module("structlog")
+    return structlog.wrap_logger(
+        structlog.PrintLogger(sys.stderr),
+        _without_values(),
+        wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING),
+    )
 
 
 @lru_cache(maxsize=1)
 def _without_values() -> list[Any]:
-    """Return what writes a line where no program has set that up: as by default, but for the values of variables.
-
-    A traceback would show them, and they are what people wrote.
-    """
     structlog = import_module("structlog")
     plain = structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
     return [*structlog.get_config()["processors"][:-1], plain]

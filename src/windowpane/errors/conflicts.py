@@ -181,7 +181,7 @@ class RecordedSessionError(ConflictError):
 
 
 class KeyReusedError(ConflictError):
-    """An idempotency key was used again with another message."""
+    """An idempotency key was used again with another message or another request."""
 
     code = "key_reused"
 

@@ -178,7 +178,7 @@ class LocalSessions:
             state = await self._engine.sessions.get(new_id)
             first = await self._engine.store.read(new_id, limit=1)
             if not document.events or first[0].at != document.events[0].at or state.seq < len(document.events):
-                raise KeyReusedError(key) from None
+                raise KeyReusedError(key, "another request") from None
         return session_view(state)
 
     async def messages(self, session_id: str, *, before: int | None = None, limit: int = 50) -> MessagePage:
@@ -320,5 +320,5 @@ class LocalSessions:
             or name.strip() != began.name
             or set(settings) != set(began.settings)
         ):
-            raise KeyReusedError(key)
+            raise KeyReusedError(key, "another request")
         return await self._engine.sessions.get(session_id)

@@ -64,7 +64,7 @@ async function show() {
   part("title").textContent = page.title || "(no title)";
   part("url").textContent = page.url;
   part("text").textContent = page.text;
-  for (const session of await sessionsNow()) part("session").add(new Option(session.name || session.id, session.id));
+  for (const session of await sessionsNow()) part("session").add(new Option(session.title || session.id, session.id));
   part("page").hidden = false;
   part("how").hidden = true;
   part("form").addEventListener("submit", async (event) => {
