@@ -137,10 +137,11 @@ def _removed(content: str, table: Any, key: Any, value: Any) -> str:
     start, end = key.start_mark.index, _end(value)
     if not table.flow_style:
         return content[: content.rfind("\n", 0, start) + 1] + content[_line_end(content, end) :]
-    after = re.compile(r"\s*,\s*").match(content, end)
+    after = re.compile(r"\s*+,\s*+").match(content, end)
     if after:
         return content[:start] + content[after.end() :]
-    return re.sub(r"\s*,\s*$", "", content[:start]) + content[end:]
+    before = content[:start].rstrip()
+    return (before[:-1].rstrip() if before.endswith(",") else content[:start]) + content[end:]
 
 
 def _end(node: Any) -> int:

@@ -20,7 +20,7 @@ PERMISSIONS: tuple[Permission, ...] = ("required", "not_required", "forbidden")
 DEFAULT_TIMEOUT_S = 60.0
 LONGEST_TIMEOUT_S = 24 * 3600.0
 
-_VARIABLE = re.compile(r"\$\{([^}]*)\}")
+_VARIABLE = re.compile(r"\$\{([^}]*+)(?:\}|\Z)")
 _NAMED = re.compile(r"(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?", re.DOTALL)
 _HTTP_TYPES = ("http", "streamable-http", "streamable_http", "streamableHttp")
 _TYPES = ("stdio", *_HTTP_TYPES)
@@ -58,6 +58,8 @@ class _Filling:
         return {name: self.fill(scalar.text, scalar.line) for name, scalar in texts.items()}
 
     def _value(self, match: re.Match[str], line: int | None) -> str:
+        if not match.group().endswith("}"):
+            return match.group()
         named = _NAMED.fullmatch(match.group(1))
         if named is None or "${" in match.group(1):
             self._notes.fail(line, f"{self._where}: {shortened(match.group())} is not a variable; write ${{NAME}}")

@@ -278,9 +278,9 @@ _DECISION = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 _STATED = re.compile(
-    r"(?P<subject>[^\d:=,;`]{2,60}?)(?:\s+(?:is|are|was|were|will be|has been|runs? on|lives? (?:in|at)"
-    r"|listens? on|changed to|moved to)(?:\s+(?:now|actually|currently|changed to|moved to|set to|at|on|in))*\b"
-    r"|\s*[:=])\s*(?P<value>\S.*)",
+    r"(?P<subject>[^\d:=,;`]{2,60}?)(?:\s++(?:is|are|was|were|will be|has been|runs? on|lives? (?:in|at)"
+    r"|listens? on|changed to|moved to)(?:\s++(?:now|actually|currently|changed to|moved to|set to|at|on|in))*\b"
+    r"|\s*+[:=])\s*+(?P<value>\S.*)",
     re.IGNORECASE | re.DOTALL,
 )
 _LONGEST_SUBJECT_WORDS = 6

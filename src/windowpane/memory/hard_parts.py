@@ -52,7 +52,7 @@ _UNIT = (
     r"|degrees?|points?|per ?cent|thousand|million|billion)\b(?:/\w+| per \w+)?)"
 )
 # Names have a longest length here: one without is tried from each of its letters to its end.
-_NUMBER = r"(?<![\w.])[-+]?\d+(?:[.,']\d{3})*(?:[.,]\d+)?"
+_NUMBER = r"(?<![\w.])[-+]?\d+(?:[.,']\d{3}){0,8}(?:[.,]\d+)?"
 CODE = re.compile(r"`[^`\n]+`")
 _KINDS: dict[str, re.Pattern[str]] = {
     "code": CODE,
@@ -64,10 +64,10 @@ _KINDS: dict[str, re.Pattern[str]] = {
     ),
     "path": re.compile(
         r"(?<![\w/.:])(?:~|\.{1,2})?/[\w.@+-]+(?:/[\w.@+*-]+)*/?|\b[A-Za-z]:\\[\w\\.-]+"
-        r"|(?<![\w/.@])[\w-]{1,80}(?:/[\w.-]+)*\.(?!com\b|org\b|net\b)[a-zA-Z][a-zA-Z0-9]{0,5}\b(?!\()|(?<![\w/])\w[\w.-]{0,80}(?:/[\w.-]+){2,}"
+        r"|(?<![\w/.@])(?<!\w-)[\w-]{1,80}(?:/[\w.-]+)*\.(?!com\b|org\b|net\b)[a-zA-Z][a-zA-Z0-9]{0,5}\b(?!\()|(?<![\w/])\w[\w.-]{0,80}(?:/[\w.-]+){2,}"
     ),
     "host": re.compile(
-        r"\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b|\b[\w-]{1,63}(?:\.[\w-]{1,63}){0,8}\.(?:com|org|net|io|dev|local|internal)\b(?::\d+)?|\blocalhost:\d+\b"
+        r"\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b|\b(?<!\w-)[\w-]{1,63}(?:\.[\w-]{1,63}){0,8}\.(?:com|org|net|io|dev|local|internal)\b(?::\d+)?|\blocalhost:\d+\b"
     ),
     "version": re.compile(
         r"\bv?\d+\.\d+(?:\.\d+)+(?:[-+][\w.]+)?\b|\bv\d+(?:\.\d+)?\b|\b(?:version|release|python|node|java)\s+\d+(?:\.\d+)*",

@@ -35,7 +35,7 @@ GREETING = (
     "Choose a real model with `model: provider:name` in agent.yaml, or `/model` in the chat."
 )
 
-_HEADING = re.compile(r"(#{1,6})[ \t]+(.+?)[ \t]*$")
+_HEADING = re.compile(r"(#{1,6})[ \t]++(.+)$")
 _ITEM_NAME = re.compile(r"[a-z0-9][A-Za-z0-9_-]*|[A-Za-z0-9]*[_-][A-Za-z0-9_-]*")
 _BLOCKS = {"rules": "rule", "references": "reference"}
 _OPENING = re.compile(r"\[\[context (\w+)\]\]")
@@ -155,7 +155,7 @@ def _items(text: str) -> Iterator[_Item]:
     kind, name, lines = "", "", list[str]()
     for line in text.splitlines():
         heading = _HEADING.match(line)
-        title = heading[2] if heading else ""
+        title = heading[2].rstrip(" \t") if heading else ""
         block = _BLOCKS.get(title.lower()) if heading and len(heading[1]) == 1 else None
         starts_item = bool(kind and heading and len(heading[1]) == 2 and _ITEM_NAME.fullmatch(title))
         if (block or starts_item) and name:

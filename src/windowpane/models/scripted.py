@@ -31,7 +31,7 @@ from windowpane.models.failures import Called
 from windowpane.models.stream import Patience, PydanticChatModel
 
 SCRIPTED = "scripted"
-_WORD = re.compile(r"\s*\S+\s*")
+_WORD = re.compile(r"(?:\A\s++)?\S++\s*+")
 _THINKING_PART = -1
 NO_USAGE = Usage()
 

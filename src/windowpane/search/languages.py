@@ -26,7 +26,7 @@ DENSE = (
 range of a regular expression."""
 
 _TOKEN = re.compile(r"[^\W\d_]+")
-_STOPS = re.compile(r"[.!?:;\n\"'“”„«»()]\s*$")
+_STOPS = re.compile(r"[.!?:;\n\"'“”„«»()]\s{0,2}$")
 
 _DENSE_LETTER = re.compile(f"[{DENSE}]")
 _KANA = re.compile(r"[\u3040-\u30ff\u31f0-\u31ff]")
@@ -78,7 +78,11 @@ def _running_words(text: str) -> set[str]:
     return {
         token[0].lower()
         for token in _TOKEN.finditer(text)
-        if (not token[0][0].isupper() or token.start() == 0 or _STOPS.search(text[: token.start()][-3:]))
+        if (
+            not token[0][0].isupper()
+            or token.start() == 0
+            or _STOPS.search(text[max(token.start() - 3, 0) : token.start()])
+        )
         and (len(token[0]) > 1 or not token[0].isascii())
     }
 

@@ -26,7 +26,7 @@ LONGEST_WORD = 40
 _WORD = re.compile(r"(?<![\w@./\\:#$-])[A-Za-z]+(?![\w@/\\(:=-]|\.\w|['’]\w{3,})")
 _PREFIXES = ("re", "un")
 _ENDINGS = ("s", "es", "ed", "er", "ers", "ing", "ings")
-_SENTENCE_START = re.compile(r"(^|[.!?:;\n]\s+|^\W+)$")
+_LETTER = re.compile(r"\w")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +51,12 @@ def mend(text: str, items: Mapping[str, int], model: Mapping[str, int]) -> Mende
     if not model or len(text) > LONGEST_TEXT:
         return Mended(text)
     changes: dict[str, str] = {}
+    first = _LETTER.search(text)
 
     def read(found: re.Match[str]) -> str:
         word = found[0]
         # A capital in mid-sentence begins a name.
-        plain = word.islower() or (word[1:].islower() and _SENTENCE_START.search(text[: found.start()]))
+        plain = word.islower() or (word[1:].islower() and _starts_sentence(text, found, first))
         meant = _meant(word.lower(), items, model) if plain and SHORTEST <= len(word) <= LONGEST_WORD else None
         if meant is None:
             return word
@@ -64,6 +65,16 @@ def mend(text: str, items: Mapping[str, int], model: Mapping[str, int]) -> Mende
         return meant
 
     return Mended(_WORD.sub(read, text), tuple(changes.items()))
+
+
+def _starts_sentence(text: str, word: re.Match[str], first: re.Match[str] | None) -> bool:
+    """Tell whether a word stands at the start of a text or a line, or behind a stop and a space."""
+    if first is None or word.start() <= first.start():
+        return True
+    before = text[: word.start()]
+    said = before.rstrip()
+    space = before[len(said) :]
+    return bool(space) and (said[-1] in ".!?:;" or "\n" in space[:-1])
 
 
 def _meant(word: str, items: Mapping[str, int], model: Mapping[str, int]) -> str | None:

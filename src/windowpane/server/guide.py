@@ -25,7 +25,7 @@ GUIDE = Path(__file__).parent.parent / "guide"
 HOME = "/docs/guide/"
 NOT_BUILT = "the guide is not built; run `make docs` in a clone of the repository"
 
-_SCRIPT = re.compile(rb"<script>(.*?)</script>", re.DOTALL)
+_SCRIPT = re.compile(rb"<script>(.*?)(?:</script>|\Z)", re.DOTALL)
 
 
 @router.get("/docs")

@@ -20,12 +20,14 @@ _KEY = re.compile(
     | xox[a-z]-[\w-]{10,} | xapp-[\w-]{10,}           # Slack
     | (?:AKIA|ASIA)[A-Z0-9]{16}                       # AWS
     | (?:gsk|hf|npm|r8|pplx|xai|tvly)[-_][\w-]{20,}   # Groq, Hugging Face, npm, Replicate, Perplexity, xAI, Tavily
-    | eyJ[\w-]{8,}(?:\.[\w-]{4,}){1,4}\.?             # JSON web tokens
     )"""
 )
+# It also finds texts without a dot, which are none: what is found is not looked at again from within.
+_WEB_TOKEN = re.compile(r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt]))eyJ[\w-]{8,}+(?:\.[\w-]{4,}){0,4}\.?")
 _BEARER = re.compile(r"(?i)((?:\b|(?<=\\[nrt]))bearer\s{1,4})[\w.~+/=-]{8,}")
 _AUTHORIZATION = re.compile(r"""(?i)(authorization\\{0,4}["']?\s{0,4}[:=]\s{0,4}\\{0,4}["']?)[^\n"'\\,;]+""")
 _URL_PASSWORD = re.compile(r"""(://[^\s/:@"]{0,200}:)[^\s/"<>]{1,500}@""")
+_BEFORE_PASSWORD = re.compile(r"://[^/@:]*:")
 _QUERY_NAME = re.compile(r"[?&][^=&]*")
 _QUERY_VALUE = re.compile(r"[^&#]*")
 _SECRET_NAME = re.compile(r"pass|secret|key|token|sig|auth|credential", re.IGNORECASE)
@@ -60,6 +62,7 @@ def redacted(text: str, secrets: Iterable[str] = (), *, same_length: bool = Fals
     text = _PRIVATE_KEY.sub(lambda found: mark(found[0]), text)
     text = _URL_PASSWORD.sub(lambda found: f"{found[1]}{mark(found[0][len(found[1]) : -1])}@", text)
     text = _KEY.sub(lambda found: mark(found[0]), text)
+    text = _WEB_TOKEN.sub(lambda found: mark(found[0]) if "." in found[0][:-1] else found[0], text)
     for named in (_BEARER, _AUTHORIZATION, _ASSIGNED):
         text = named.sub(after_name, text)
     return text
@@ -68,10 +71,13 @@ def redacted(text: str, secrets: Iterable[str] = (), *, same_length: bool = Fals
 def without_password(url: str) -> str:
     """Return a URL with its password left out, also one that should have been quoted or stands behind the `?`."""
     user, at, rest = url.rpartition("@")
-    shown = re.sub(r"(?<=://)([^/@:]*):.*@", r"\1:…@", user + at) + rest
-    for start, end in reversed(list(_secret_values(shown))):
-        shown = f"{shown[:start]}…{shown[end:]}"
-    return shown
+    name = _BEFORE_PASSWORD.search(user) if at else None
+    shown = f"{user[: name.end()] if name else user}{'…' if name else ''}{at}{rest}"
+    pieces, kept = list[str](), 0
+    for start, end in _secret_values(shown):
+        pieces.append(shown[kept:start])
+        kept = end
+    return "…".join((*pieces, shown[kept:]))
 
 
 def shown_address(url: str) -> str:
@@ -81,8 +87,10 @@ def shown_address(url: str) -> str:
 
 def secrets_in(url: str) -> tuple[str, ...]:
     """Return what an address holds that is secret: its password, and values of its query."""
+    user, at, _ = url.rpartition("@")
+    name = _BEFORE_PASSWORD.search(user) if at else None
     found = [
-        *re.findall(r"://[^/@:]*:(.+)@", url),
+        *([user[name.end() :]] if name else []),
         *(url[start:end] for start, end in _secret_values(url)),
     ]
     return tuple(secret for each in found for secret in dict.fromkeys((each, unquote(each))) if secret)

@@ -83,7 +83,7 @@ def _program(agent: str) -> str:
 
 
 def _version(agent: str) -> str:
-    found = re.search(r"\d+(?:\.\d+){1,3}", agent)
+    found = re.search(r"(?<!\d)\d+(?:\.\d+){1,3}", agent)
     return found[0] if found else ""
 
 

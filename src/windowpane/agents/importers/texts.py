@@ -12,13 +12,14 @@ from windowpane.agents.tree import TreeError
 DEEPEST_MENTION = 5
 """How far files that point to files are followed, as Claude Code does."""
 
-_LINE = re.compile(r"^([A-Za-z][A-Za-z0-9_-]*)[ \t]*:[ \t]*(.*?)[ \t]*$")
-_ITEM = re.compile(r"^[ \t]+-[ \t]*(.*?)[ \t]*$")
+_LINE = re.compile(r"^([A-Za-z][A-Za-z0-9_-]*+)[ \t]*+:(.*)$")
+_ITEM = re.compile(r"^[ \t]++-(.*)$")
 _UNFIT = re.compile(r"[^A-Za-z0-9_-]+")
 _MENTION = re.compile(r"(?:^|\s)@((?:\.{1,2}/|~/|/)?[\w./-]*\w)")
-_CODE = re.compile(r"^(`{3,}|~{3,}).*?^\1|`[^`\n]*`", re.DOTALL | re.MULTILINE)
-_JSON_COMMENT = re.compile(r'("(?:\\.|[^"\\\n])*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
-_JSON_COMMA = re.compile(r'("(?:\\.|[^"\\\n])*")|,(?=\s*[}\]])')
+_CODE = re.compile(r"^(`{3,}+|~{3,}+).*?(?:^\1|\Z)|`[^`\n]*+`", re.DOTALL | re.MULTILINE)
+# What is not closed is taken to its end as well: it would be read again from each quote or comment in it.
+_JSON_COMMENT = re.compile(r'("(?:\\.|[^"\\\n])*+"?)|//[^\n]*|/\*.*?(?:\*/|\Z)', re.DOTALL)
+_JSON_COMMA = re.compile(r'("(?:\\.|[^"\\\n])*+"?)|,(?=\s*[}\]])')
 
 
 def text_of(root: Path, path: Path) -> str | NotTaken:
@@ -122,9 +123,9 @@ def _loose(front: str) -> dict[str, str]:
     for line in front.splitlines():
         if match := _LINE.match(line):
             last = match.group(1)
-            found[last] = _unquoted(match.group(2))
+            found[last] = _unquoted(match.group(2).strip(" \t"))
         elif last and (match := _ITEM.match(line)):
-            found[last] = ", ".join(part for part in (found[last], _unquoted(match.group(1))) if part)
+            found[last] = ", ".join(part for part in (found[last], _unquoted(match.group(1).strip(" \t"))) if part)
         elif last and line.strip() and line[:1] in " \t":
             found[last] = f"{found[last].lstrip('>|-').strip()} {line.strip()}".strip()
     return found

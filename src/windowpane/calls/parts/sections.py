@@ -59,7 +59,7 @@ _DIVIDED: frozenset[SentKind] = frozenset(("reminder", "environment", "instructi
 _OPENING = re.compile(r"^[ \t]*<(?P<tag>[A-Za-z][\w-]{0,40})(?P<rest>[^<>\n]{0,80})>", re.MULTILINE)
 _FENCE = re.compile(r"^\s{0,3}(```|~~~)")
 _HEADING = re.compile(r"^(?P<level>#{1,2}) (?P<title>\S.*)$")
-_BILLING = re.compile(r"^(x-[\w-]*billing[\w-]*|Co-Authored-By):", re.IGNORECASE)
+_BILLING = re.compile(r"^(x-(?=[\w-]*billing)[\w-]*+|Co-Authored-By):", re.IGNORECASE)
 _FILE = re.compile(
     r"^[^\w\n]{0,8}(?:[A-Z][\w ]{1,40}? (?:of|from):? )(?P<path>[^\s:`*]+\.(?:md|mdc|txt|rst))\b(?!.*\bEnd of\b)"
 )

@@ -28,7 +28,7 @@ COLLAPSE_SHARE, COLLAPSE_TOKENS = 0.05, 2000
 """By how much reported reads fall short of the expected ones when the cache collapsed: more than both."""
 
 IMAGE_TOKENS = 1500
-_ENCODED = re.compile(r"[A-Za-z0-9+/_-]{2000,}={0,2}")
+_ENCODED = re.compile(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{2000,}+={0,2}")
 """Files within a body. A provider counts an image by its size on the screen, not by its letters."""
 
 COMPACTED = "the conversation was cut short: from here on its messages are fewer, and others"

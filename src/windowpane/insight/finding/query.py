@@ -8,9 +8,9 @@ from windowpane.stores.finding import WantedTexts
 
 _NAME = r"(?:\"([^\"]+)\"|(\S+))"
 _LEFT_OUT = re.compile(rf"(?<!\S)left-out:{_NAME}", re.IGNORECASE)
-_LEFT_OUT_SAID = re.compile(r"(?:turns )?where (.+?) was left out", re.IGNORECASE)
+_LEFT_OUT_SAID = re.compile(r"(?:turns )?where (.{1,200}?) was left out", re.IGNORECASE)
 _SENT = re.compile(rf"(?<!\S)sent:{_NAME}", re.IGNORECASE)
-_SENT_SAID = re.compile(r"(?:turns )?where (.+?) was sent", re.IGNORECASE)
+_SENT_SAID = re.compile(r"(?:turns )?where (.{1,200}?) was sent", re.IGNORECASE)
 _AGENT = re.compile(rf"(?<!\S)agent:{_NAME}", re.IGNORECASE)
 _LENGTH = re.compile(r"(?<!\S)(over|under):? ?(\d[\d,]*(?:\.\d+)?)(k?)(?: tokens?)?(?![^\s,;])", re.IGNORECASE)
 _DEGRADED = re.compile(r"(?<!\S)is:degraded(?!\S)|^\s*degraded\s*$", re.IGNORECASE)
