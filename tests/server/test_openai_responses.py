@@ -170,9 +170,13 @@ REFUSED: list[tuple[dict[str, Any], int, str | None, str]] = [
     ({"model": "nobody"}, 404, "model", "model_not_found"),
     ({"conversation": "ses_nobody"}, 404, "metadata.session", "session_not_found"),
     ({"stop": "x"}, 400, "stop", "unknown_parameter"),
+    ({"messages": []}, 400, "messages", "unknown_parameter"),
+    ({"input": [{"type": "function_call_output", "call_id": "c", "output": "x"}]}, 400, "input", "invalid_value"),
+    ({"input": "word " * 40_000}, 400, "input", "context_length_exceeded"),
+    ({"input": [{"type": "item_reference", "id": "msg_1"}]}, 400, "input[0]", "unsupported_value"),
     ({"input": []}, 400, "input", "invalid_value"),
     ({"input": " "}, 400, None, "invalid_input"),
-    ({"input": [{"role": "assistant", "content": "Hi"}]}, 400, "messages", "invalid_value"),
+    ({"input": [{"role": "assistant", "content": "Hi"}]}, 400, "input", "invalid_value"),
     (
         {"input": [{"type": "function_call_output", "output": "x"}]},
         400,
@@ -201,3 +205,18 @@ async def test_what_cannot_be_done_is_said_in_openais_words(client: httpx2.Async
         answers.append((changes, response.status_code, error["param"], error["code"]))
 
     assert answers == REFUSED
+
+
+@pytest.mark.client("OpenAI for Python", "responses")
+async def test_a_reference_to_an_item_is_taken_where_a_session_knows_the_item(world: World) -> None:
+    world.says("One.", "Two.")
+    async with asking(world) as (client, _):
+        first = await client.responses.create(model="pane", input="First?")
+        item: Any = {"type": "item_reference", "id": first.output[0].id}
+        second = await client.responses.create(
+            model="pane", input=[item, {"role": "user", "content": "Second?"}], previous_response_id=first.id
+        )
+
+    assert second.output_text == "Two."
+    told = [message.content for message in world.model.calls[1].messages if message.part in ("history", "message")]
+    assert told == ["First?", "One.", "Second?"]

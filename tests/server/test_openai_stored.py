@@ -217,8 +217,12 @@ async def test_a_chat_completion_can_be_read_again(world: World) -> None:
         again = [await client.chat.completions.retrieve(completion.id) for completion in (asked, plain)]
         with pytest.raises(openai.NotFoundError):
             await client.chat.completions.retrieve("chatcmpl-nothing")
-        with pytest.raises(openai.APIStatusError, match="GET is not possible at /v1/chat/completions; POST is"):
+        with pytest.raises(
+            openai.APIStatusError, match="GET is not possible at /v1/chat/completions; an answer is a turn"
+        ):
             await client.chat.completions.list()
+        with pytest.raises(openai.APIStatusError, match="/api/sessions lists, changes and deletes sessions"):
+            await client.chat.completions.delete(plain.id)
 
     for before, after in zip((asked, plain), again, strict=True):
         assert (after.id, after.choices, after.usage) == (before.id, before.choices, before.usage)

@@ -10,7 +10,7 @@ from server.place import engine_of, listening, new_session, problem, problem_in,
 from windowpane import errors
 from windowpane.errors import WindowpaneError
 from windowpane.server.app import create_app
-from windowpane.server.problems import ANTHROPIC_HAS, OPENAI_HAS, status_of
+from windowpane.server.problems import DOORS, status_of
 from windowpane.testing import World
 
 JSON = {"Content-Type": "application/json"}
@@ -113,7 +113,7 @@ async def test_what_has_no_route_is_a_problem_too(client: httpx2.AsyncClient) ->
     )
     assert problem_in(slash)["status"] == 404
     assert problem_in(method) == problem(
-        405, "method_not_allowed", "PUT is not possible at /api/sessions; GET, POST is"
+        405, "method_not_allowed", "PUT is not possible at /api/sessions; GET, POST are"
     )
     assert method.headers["allow"] in ("GET", "POST", "GET, POST")
 
@@ -254,12 +254,12 @@ async def test_an_unexpected_error_has_the_form_of_its_door(world: World, path: 
         ("/v1/audio/transcriptions", "audio is not offered here"),
         ("/v1/files", "files are sent as bytes with their message, not uploaded"),
         ("/v1", "/openapi.json lists what there is"),
-        ("/v1/fine_tuning/jobs", f"here there are {OPENAI_HAS}"),
+        ("/v1/fine_tuning/jobs", DOORS["/v1/"]),
         (
             "/v1/vector_stores",
             "documents are references of an agent or of a session, which are searched for every message",
         ),
-        ("/anthropic/v1/organizations/usage", f"here there are {ANTHROPIC_HAS}"),
+        ("/anthropic/v1/organizations/usage", DOORS["/anthropic/"]),
         ("/anthropic/v1/messages/batches", "send the requests one by one"),
     ],
 )

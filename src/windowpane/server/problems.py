@@ -197,7 +197,7 @@ async def answer_http_error(request: Request, error: Exception) -> Response:
             detail = f"there is nothing at {request.url.path}; {_where(request)}"
         case 405:
             methods = ", ".join(sorted(_methods(request)))
-            instead = INSTEAD.get(request.url.path, f"{methods} is")
+            instead = _instead(request.url.path) or f"{methods} {'are' if ',' in methods else 'is'}"
             detail = f"{request.method} is not possible at {request.url.path}; {instead}"
             headers = {"Allow": methods}
         case 413:
@@ -214,13 +214,15 @@ def _where(request: Request) -> str:
         return f"the base URL for Anthropic's clients is {root}/anthropic"
     if path.endswith(("/chat/completions", "/responses", "/embeddings")):
         return f"the base URL for OpenAI's clients is {root}/v1"
-    if (instead := next((found for known, found in INSTEAD.items() if path.startswith(known)), None)) is not None:
+    if instead := _instead(path):
         return instead
-    return "/openapi.json lists what there is"
+    return next((has for door, has in DOORS.items() if path.startswith(door)), "/openapi.json lists what there is")
 
 
-OPENAI_HAS = "/v1/chat/completions, /v1/responses, /v1/conversations, /v1/embeddings and /v1/models"
-ANTHROPIC_HAS = "/anthropic/v1/messages, /anthropic/v1/messages/count_tokens and /anthropic/v1/models"
+def _instead(path: str) -> str | None:
+    return next((found for known, found in INSTEAD.items() if path.startswith(known)), None)
+
+
 INSTEAD: Mapping[str, str] = {
     "/v1/completions": "legacy completions have no conversation; use /v1/chat/completions",
     "/v1/files": "files are sent as bytes with their message, not uploaded",
@@ -234,14 +236,19 @@ INSTEAD: Mapping[str, str] = {
     "/v1/moderations": "what is said is not judged here",
     "/v1/realtime": "there is no realtime door; stream /v1/responses",
     "/v1/responses/compact": "a session is kept within the window by itself; name one with `conversation`",
-    "/v1/": f"here there are {OPENAI_HAS}",
+    "/v1/chat/completions": "an answer is a turn of a session; /api/sessions lists, changes and deletes sessions",
     "/anthropic/v1/files": "files are sent as bytes with their message, not uploaded",
     "/anthropic/v1/messages/batches": "send the requests one by one",
     "/anthropic/v1/complete": "use /anthropic/v1/messages",
     "/anthropic/v1/skills": "skills are references of the agent",
-    "/anthropic/": f"here there are {ANTHROPIC_HAS}",
 }
 """What to do instead of what other servers offer and this one does not."""
+
+DOORS: Mapping[str, str] = {
+    "/v1/": "here there are /v1/chat/completions, /v1/responses, /v1/conversations, /v1/embeddings and /v1/models",
+    "/anthropic/": "here there are /anthropic/v1/messages, its count_tokens, and /anthropic/v1/models",
+}
+"""What other makers' clients find here."""
 
 
 def _methods(request: Request) -> set[str]:

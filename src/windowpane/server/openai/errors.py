@@ -6,8 +6,8 @@ or not; where the status alone would mislead them, `x-should-retry` says it.
 
 import re
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import asdict, dataclass, replace
+from typing import Any, ClassVar
 
 from fastapi import Request
 from fastapi.exceptions import RequestValidationError
@@ -54,7 +54,10 @@ PASSED_ON = frozenset({400, 402, 403, 404, 413, 429})
 _FORM = re.compile(r"str|[A-Z]\w*|list\[.*\]|constrained-.*|function-.*")
 """How pydantic writes that a value was tried in one of several forms."""
 
-_PARAMS = {"agent_not_found": "model", "session_not_found": "metadata.session", "context_too_large": "messages"}
+SAID = "messages"
+"""The parameter that holds the conversation, in most requests."""
+
+_PARAMS = {"agent_not_found": "model", "session_not_found": "metadata.session", "context_too_large": SAID}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +85,13 @@ class Failure:
     body: ErrorBody
     retry: bool = False
     retry_after_s: float | None = None
+
+    def naming(self, said: str) -> "Failure":
+        """Return it with the name that the conversation has at this door, where that is what is to be changed."""
+        # A parameter that is not known at this door keeps the name that the client gave it.
+        if self.body.param != SAID or self.body.code == "unknown_parameter":
+            return self
+        return replace(self, body=replace(self.body, param=said))
 
     def document(self) -> dict[str, Any]:
         """Return what the client is sent."""
@@ -161,6 +171,9 @@ def _family(error: type[WindowpaneError]) -> list[type[WindowpaneError]]:
 class OpenAIRoute(APIRoute):
     """A route whose failures have OpenAI's form."""
 
+    said: ClassVar[str] = SAID
+    """The parameter that holds the conversation."""
+
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """Return the handler, with failures answered here rather than as problem documents."""
         handle = super().get_route_handler()
@@ -169,9 +182,9 @@ class OpenAIRoute(APIRoute):
             try:
                 return await handle(request)
             except UnsupportedError as error:
-                return error.failure.response()
+                return error.failure.naming(self.said).response()
             except WindowpaneError as error:
-                return failure_of(error).response(headers_of(error))
+                return failure_of(error).naming(self.said).response(headers_of(error))
             except RequestValidationError as error:
                 return invalid(error).response()
             except HTTPException as error:

@@ -17,7 +17,7 @@ class Item(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
-    type: Literal["message", "function_call", "function_call_output", "reasoning"] = "message"
+    type: Literal["message", "function_call", "function_call_output", "reasoning", "item_reference"] = "message"
     role: Literal["user", "assistant", "system", "developer"] | None = None
     content: str | list[asking.ContentPart] | None = None
     call_id: str | None = None
@@ -92,13 +92,26 @@ class ResponseRequest(asking.AnyRequest):
     truncation: str | None = None
 
 
+NO_REFERENCE = (
+    "Without a session an item cannot be named by its id: send the item itself, or name its session with "
+    "'previous_response_id' or 'conversation'."
+)
+
+
 def functions_of(body: ResponseRequest) -> list[ResponseTool]:
     """Return the functions among the tools."""
     return [tool for tool in body.tools or () if isinstance(tool, ResponseTool)]
 
 
-def conversation_of(items: Sequence[Item]) -> tuple[ClientMessage, ...]:
-    """Return what the items tell an agent."""
+def conversation_of(items: Sequence[Item], in_session: bool) -> tuple[ClientMessage, ...]:
+    """Return what the items tell an agent. A session knows its items: there a reference to one tells nothing new.
+
+    Raises:
+        UnsupportedError: an item cannot be used, or one is only named and no session knows it.
+    """
+    for index, item in enumerate(items):
+        if item.type == "item_reference" and not in_session:
+            raise UnsupportedError(f"input[{index}]", NO_REFERENCE)
     return tuple(said for index, item in enumerate(items) if (said := _said(item, index)) is not None)
 
 
@@ -121,7 +134,7 @@ def _said(item: Item, index: int) -> ClientMessage | None:
             files=files_of(item.output, f"input[{index}].output"),
             call_id=_needed(item.call_id, index, "call_id"),
         )
-    if item.type == "reasoning" or item.role in ("system", "developer"):
+    if item.type in ("reasoning", "item_reference") or item.role in ("system", "developer"):
         return None
     return ClientMessage(
         role="assistant" if item.role == "assistant" else "user",

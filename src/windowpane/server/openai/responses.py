@@ -33,7 +33,16 @@ from windowpane.server.openai.response_request import (
 from windowpane.server.openai.stream import data, first_of, until_gone
 from windowpane.server.sse import ByteStream
 
-router = APIRouter(prefix="/v1", tags=["openai"], route_class=OpenAIRoute)
+INPUT = "input"
+
+
+class ResponsesRoute(OpenAIRoute):
+    """A route of requests that call the conversation their input."""
+
+    said = INPUT
+
+
+router = APIRouter(prefix="/v1", tags=["openai"], route_class=ResponsesRoute)
 
 ALLOWED: Mapping[str, Sequence[Any]] = {
     "background": (False,),
@@ -94,12 +103,12 @@ async def create_response(
     if body.stream:
         first, answer = await first_of(hear(engine, turn))
         if isinstance(first, Failure):
-            return first.response(turn.headers)
+            return first.naming(INPUT).response(turn.headers)
         return ByteStream(until_gone(engine, turn, _stream(answer, written)), headers=turn.headers)
     async for heard in hear(engine, turn):
         written.take(heard)
         if isinstance(heard, Failure):
-            return heard.response(turn.headers)
+            return heard.naming(INPUT).response(turn.headers)
     return JSONResponse(written.response(), headers=turn.headers)
 
 
@@ -156,7 +165,7 @@ async def _asked(pane: LocalPane, body: ResponseRequest, session: str | None, ke
     form = body.text.format if body.text else None
     return ClientRequest(
         agent=body.model,
-        said=await anyio.to_thread.run_sync(conversation_of, items),
+        said=await anyio.to_thread.run_sync(conversation_of, items, named is not None),
         brought=asking.offered(given, body.tool_choice),
         reply_options=ReplyOptions(
             must_call=asking.forced(given, body.tool_choice),
