@@ -37,7 +37,7 @@ _forks.set_forkserver_preload(
         "windowpane.models.provider",
         "pydantic_ai.models.openai",
         "windowpane.tools.mcp",
-        "bpe_openai",
+        "windowpane.text.vocabulary",
     ]
 )
 

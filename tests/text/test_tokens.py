@@ -1,12 +1,16 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
+from bpe_openai import get_encoding  # pyright: ignore[reportMissingTypeStubs]
 from hypothesis import given
 from hypothesis import strategies as st
 
 from windowpane.context.items import ItemRef
 from windowpane.context.request import CallSettings, OfferedTool
 from windowpane.text.tokens import count, cut_to, family_for, tools_tokens
+from windowpane.text.vocabulary import as_unicode, vocabulary
 
 
 @pytest.mark.spec("S4.69")
@@ -29,6 +33,14 @@ def test_a_cut_text_is_a_beginning_and_costs_no_more_than_allowed(text: str, bud
     assert text.startswith(cut)
     assert count(cut) <= max(budget, 0)
     assert cut == text or count(text) > budget
+
+
+@given(st.text(max_size=300) | st.text(st.sampled_from("aé日👩\u200d\ud800 \n'<|>0"), max_size=300))
+def test_tokens_are_those_of_the_package_that_the_vocabulary_comes_with(text: str) -> None:
+    encoding: Any = get_encoding("o200k_base")
+
+    assert count(text) == len(encoding.encode_ordinary(text))
+    assert vocabulary().encode(as_unicode(text)) == encoding.encode_ordinary(text)
 
 
 @pytest.mark.parametrize(

@@ -7,15 +7,17 @@ ours, so the difference is visible. The vocabulary is loaded at the first count.
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache, lru_cache
+from contextlib import suppress
+from functools import lru_cache
 from threading import Lock
-from typing import Literal, Protocol
+from typing import Literal
 
 import anyio.to_thread
 
 from windowpane.context.identity_cache import cached_by_identity
 from windowpane.context.request import CallSettings, OfferedTool, RequestMessage
 from windowpane.text.functions import as_function
+from windowpane.text.vocabulary import as_unicode, vocabulary
 
 MESSAGE_OVERHEAD_TOKENS = 4
 """What a message costs beyond its text: role and separators."""
@@ -114,13 +116,16 @@ def cut_to(text: str, budget_tokens: int) -> str:
     tokens = _tokens(text)
     if len(tokens) <= budget_tokens:
         return text
-    # A token may end inside a character; what is left of it is dropped.
-    return _encoding().decode_bytes(tokens[:budget_tokens]).decode("utf-8", "ignore")
+    for end in range(budget_tokens, 0, -1):
+        # A token may end inside a character: then it is left out, with those that the character begins in.
+        with suppress(ValueError):
+            return vocabulary().decode(tokens[:end])
+    return ""
 
 
 @lru_cache(maxsize=8192)
 def _count(text: str) -> int:
-    return len(_encoding().encode_ordinary(text)) if text else 0
+    return vocabulary().count(as_unicode(text)) if text else 0
 
 
 @lru_cache(maxsize=64)
@@ -130,9 +135,10 @@ def _count_long(text: str) -> int:
 
 
 def _tokens(text: str) -> list[int]:
-    # The tokenizer refuses more than 200,000 tokens at once; a character is four bytes and as many tokens at most.
+    # So much at once: where a text is cut decides a token or two, and counts do not change with a version.
+    text = as_unicode(text)
     pieces = (text[start : start + _AT_ONCE] for start in range(0, len(text), _AT_ONCE))
-    return [token for piece in pieces for token in _encoding().encode_ordinary(piece)]
+    return [token for piece in pieces for token in vocabulary().encode(piece)]
 
 
 _AT_ONCE = 50_000
@@ -148,19 +154,13 @@ def rarity(word: str) -> int:
 
     A word that is no token of its own is rarer than any that is one.
     """
-    tokens = _encoding().encode_ordinary(f" {word}") if len(word) <= _AT_ONCE else ()
+    tokens = vocabulary().encode(as_unicode(f" {word}")) if len(word) <= _AT_ONCE else ()
     return tokens[0] if len(tokens) == 1 else RAREST
 
 
-class _Encoding(Protocol):
-    def encode_ordinary(self, text: str) -> list[int]: ...
-
-    def decode_bytes(self, tokens: list[int]) -> bytes: ...
-
-
 async def load_vocabulary() -> None:
-    """Load the vocabulary in a thread, unless it is loaded: that takes a second, in which other requests would wait."""
-    if not _encoding.cache_info().currsize:
+    """Load the vocabulary in a thread, unless it is loaded: other requests would wait meanwhile."""
+    if not vocabulary.cache_info().currsize:
         await anyio.to_thread.run_sync(_load)
 
 
@@ -169,12 +169,4 @@ _loading = Lock()
 
 def _load() -> None:
     with _loading:
-        _encoding()
-
-
-@cache
-def _encoding() -> _Encoding:
-    # Imported late: it maps 70 MB that a process without turns need not load. The package ships no type stubs.
-    from bpe_openai import get_encoding  # pyright: ignore[reportMissingTypeStubs]
-
-    return get_encoding("o200k_base")
+        vocabulary()
