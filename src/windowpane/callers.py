@@ -22,9 +22,10 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Literal
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
 from windowpane.errors import InvalidInputError, InvalidSettingError, TokenNotFoundError, TokensUnreadableError
+from windowpane.json_codec import JsonCodec
 
 Scope = Literal["read", "chat", "manage"]
 SCOPES: tuple[Scope, ...] = ("read", "chat", "manage")
@@ -81,7 +82,7 @@ class _Kept:
     tokens: tuple[Token, ...] = ()
 
 
-_KEPT: TypeAdapter[_Kept] = TypeAdapter(_Kept)
+_KEPT = JsonCodec(_Kept)
 
 
 class TokenFile:
@@ -104,7 +105,7 @@ class TokenFile:
             found = self.path.stat()
             stamp = (found.st_ino, found.st_mtime_ns, found.st_size)
             if stamp != self._seen:
-                kept = _KEPT.validate_json(self.path.read_bytes())
+                kept = _KEPT.adapter.validate_json(self.path.read_bytes())
                 self._tokens, self._seen = {token.id: token for token in kept.tokens}, stamp
         except FileNotFoundError:
             self._tokens, self._seen = {}, None
@@ -190,7 +191,7 @@ class TokenFile:
                 fcntl.flock(turnstile, fcntl.LOCK_EX)
                 kept = list(self.tokens())
                 yield kept
-                _replace(self.path, _KEPT.dump_json(_Kept(tuple(kept)), indent=2) + b"\n")
+                _replace(self.path, _KEPT.adapter.dump_json(_Kept(tuple(kept)), indent=2) + b"\n")
         except OSError as error:
             raise TokensUnreadableError(str(self.path), error.strerror or str(error)) from None
 

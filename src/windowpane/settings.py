@@ -181,6 +181,11 @@ class Settings(BaseSettings):
         return self.cache_folder / f"analytics-{name}.db"
 
     @property
+    def limits_cost(self) -> bool:
+        """Tell whether what model calls cost is limited."""
+        return self.dollars_per_day is not None or self.dollars_per_month is not None
+
+    @property
     def tokens_file(self) -> Path:
         """Return where tokens are kept."""
         return self.tokens or self.data / "tokens.json"

@@ -3,7 +3,6 @@
 Each part is imported where it is made: a command loads only those that it uses.
 """
 
-import gc
 import os
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from windowpane.errors import InvalidSettingError, WeightsDamagedError, WeightsMissingError, WindowpaneError
+from windowpane.loading import loading
 from windowpane.settings import Settings
 from windowpane.text.redact import without_password
 
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from windowpane.bus.base import Bus
     from windowpane.context.items import Item
     from windowpane.engine import Engine
+    from windowpane.fetch.addresses import Exemption
+    from windowpane.fetch.base import PageReader, SearchEngine
     from windowpane.models.base import Models
     from windowpane.search.embedding.base import Embedder
     from windowpane.search.embedding.minilm import MiniLM
@@ -54,9 +56,7 @@ def open_engine(
     """
     from windowpane.engine import Engine
     from windowpane.fetch.addresses import exemption
-    from windowpane.fetch.engines import open_engine_by_name
-    from windowpane.fetch.guard import AddressGuard
-    from windowpane.fetch.pages import Pages
+    from windowpane.fetch.lazy import LazyPages
     from windowpane.models.lazy import LazyModels
     from windowpane.request.hybrid_selector import HybridSelector
     from windowpane.search.embedding.cached import CachedEmbedder
@@ -84,8 +84,8 @@ def open_engine(
         embedder=embedder,
         outside=outside,
         warm=warm,
-        pages=Pages(AddressGuard(allow=tuple(exemption(place) for place in settings.fetch_allow))),
-        search_engine=open_engine_by_name(settings.search_engine, {}, os.environ) if settings.search_engine else None,
+        pages=LazyPages(partial(_pages, tuple(exemption(place) for place in settings.fetch_allow))),
+        search_engine=_search_engine(settings.search_engine) if settings.search_engine else None,
         max_turns=settings.max_turns,
         max_turns_per_owner=settings.max_turns_per_owner,
         cost_limits=CostLimits(settings.dollars_per_day, settings.dollars_per_month),
@@ -93,15 +93,28 @@ def open_engine(
     )
 
 
+def _pages(allow: "tuple[Exemption, ...]") -> "PageReader":
+    from windowpane.fetch.guard import AddressGuard
+    from windowpane.fetch.pages import Pages
+
+    return Pages(AddressGuard(allow=allow))
+
+
+def _search_engine(name: str) -> "SearchEngine":
+    from windowpane.fetch.engines import open_engine_by_name
+
+    return open_engine_by_name(name, {}, os.environ)
+
+
 def load_everything() -> None:
     """Import now what would otherwise be imported while the first message waits: a server has the time for it."""
-    from windowpane.stores import codec
+    from windowpane.json_codec import make_all
 
-    for name in ("models.provider", "tools.supervisor"):
-        import_module(f"windowpane.{name}")
-    codec.load()
-    # What was imported stays: to look through it for garbage again and again is a twentieth of every turn.
-    gc.freeze()
+    # What was imported stays: to look through it for garbage again and again is a twentieth of every turn, too.
+    with loading():
+        for name in ("models.provider", "tools.supervisor", "fetch.pages", "turn.asking.form"):
+            import_module(f"windowpane.{name}")
+        make_all()
 
 
 def load_shared(settings: Settings) -> None:

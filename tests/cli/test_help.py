@@ -47,19 +47,28 @@ def test_every_list_that_can_be_had_as_csv_is_in_the_help() -> None:
     assert [name for name in get_args(Listed) if name not in shown] == []
 
 
-def test_a_list_of_sessions_loads_a_store_and_neither_the_engine_nor_what_draws_colours(tmp_path: Path) -> None:
-    program = """
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("sessions", "No sessions yet. `windowpane chat` starts one.\n"),
+        ("stats", "".join(f"{name:<10}{0:>12}\n" for name in ("sessions", "messages", "turns", "tokens", "fetched"))),
+    ],
+)
+def test_what_a_store_can_tell_loads_neither_the_engine_nor_what_draws_colours(
+    tmp_path: Path, command: str, said: str
+) -> None:
+    program = f"""
 import atexit, sys
 from windowpane.cli import main
 heavy = ("windowpane.engine", "windowpane.context.request", "numpy", "structlog", "rich", "httpx2", "pydantic_ai")
 atexit.register(lambda: print([name for name in heavy if name in sys.modules]))
-sys.argv = ["windowpane", "sessions"]
+sys.argv = ["windowpane", {command!r}]
 main()
 """
     run = [sys.executable, "-c", program]
     listed = subprocess.run(run, env=environment(tmp_path), check=True, capture_output=True, text=True)
 
-    assert listed.stdout == "No sessions yet. `windowpane chat` starts one.\n[]\n"
+    assert listed.stdout == f"{said}[]\n"
 
 
 def test_help_loads_neither_the_engine_nor_anything_large() -> None:

@@ -98,7 +98,7 @@ async def test_an_export_of_an_earlier_version_is_imported_and_goes_on(world: Wo
     async with world.engine() as engine:
         copy = (await engine.sessions.import_(read_export(json.loads(written)))).id
         before = await said(engine, copy)
-        exported = EXPORT.dump_json(await engine.sessions.export(copy))
+        exported = EXPORT.adapter.dump_json(await engine.sessions.export(copy))
         await drain(engine.turn(copy, "And low tide?"))
         after = await said(engine, copy)
 

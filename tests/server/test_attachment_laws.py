@@ -129,7 +129,7 @@ async def test_files_are_the_same_in_the_session_its_copy_and_its_fork(
     await drain(pane.turn(session, "Look", attachments=[file for file, _ in files]))
     await drain(pane.turn(session, "And now?"))
     exported = await pane.sessions.export(session)
-    written = json.dumps(EXPORT.dump_python(exported, mode="json"))
+    written = json.dumps(EXPORT.adapter.dump_python(exported, mode="json"))
 
     copy = (await pane.sessions.import_(read_export(json.loads(written)))).id
     fork = (await pane.sessions.fork(session, 2)).id

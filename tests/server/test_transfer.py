@@ -263,14 +263,14 @@ async def test_importing_what_was_exported_gives_the_same_session(world: World, 
         for what, text in acts:
             await act(engine, session, what, text)
         exported = await engine.sessions.export(session)
-        written = json.dumps(EXPORT.dump_python(exported, mode="json"))
+        written = json.dumps(EXPORT.adapter.dump_python(exported, mode="json"))
 
         copy = (await engine.sessions.import_(read_export(json.loads(written)))).id
 
         again = await engine.sessions.export(copy)
         old, new = await engine.sessions.get(session), await engine.sessions.get(copy)
         assert (again.events, again.blobs) == (exported.events, exported.blobs)
-        assert EXPORT.dump_python(again, include={"events", "blobs"}) == EXPORT.dump_python(
+        assert EXPORT.adapter.dump_python(again, include={"events", "blobs"}) == EXPORT.adapter.dump_python(
             exported, include={"events", "blobs"}
         )
         assert new.recent == old.recent

@@ -6,12 +6,13 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import Field, ValidationError
 
 from windowpane.context.events import Event
 from windowpane.context.ids import BlobHash, SessionId
 from windowpane.errors import InvalidInputError
 from windowpane.errors.faults import first_fault
+from windowpane.json_codec import JsonCodec
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +36,11 @@ class SessionExport:
     version: Literal[1] = 1
 
 
-EXPORT: TypeAdapter[SessionExport] = TypeAdapter(SessionExport)
+EXPORT = JsonCodec(SessionExport)
 """Reads and writes exports as JSON."""
 
 
-_BLOBS: TypeAdapter[dict[BlobHash, str]] = TypeAdapter(dict[BlobHash, str])
+_BLOBS = JsonCodec(dict[BlobHash, str])
 
 
 def read_export(body: Mapping[str, Any]) -> SessionExport:
@@ -50,8 +51,8 @@ def read_export(body: Mapping[str, Any]) -> SessionExport:
     """
     try:
         # Texts may hold half a character, as tools sent it, which only Python's own JSON carries.
-        blobs = _BLOBS.validate_python(body.get("blobs"), strict=True)
-        whole = EXPORT.validate_json(json.dumps({**body, "blobs": {}}, allow_nan=False), strict=True)
+        blobs = _BLOBS.adapter.validate_python(body.get("blobs"), strict=True)
+        whole = EXPORT.adapter.validate_json(json.dumps({**body, "blobs": {}}, allow_nan=False), strict=True)
         return replace(whole, blobs=blobs)
     except ValueError as error:
         if not isinstance(error, ValidationError):

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import Annotated, Any, cast
 
-from pydantic import BeforeValidator, Field, PlainSerializer, TypeAdapter, WithJsonSchema
+from pydantic import BeforeValidator, Field, PlainSerializer, WithJsonSchema
 
 from windowpane.context.events import (
     Delta,
@@ -21,8 +21,10 @@ from windowpane.context.events import (
     ToolProgress,
     WatchEvent,
 )
+from windowpane.json_codec import JsonCodec
 
-_EVENT: TypeAdapter[Event] = TypeAdapter(Annotated[Event, Field(discriminator="type")])
+EVENT = JsonCodec[Event](Annotated[Event, Field(discriminator="type")])
+"""Any event that a log can hold."""
 
 
 def flat(recorded: Recorded) -> dict[str, Any]:
@@ -30,7 +32,7 @@ def flat(recorded: Recorded) -> dict[str, Any]:
     event = recorded.event
     more: dict[str, Any] = {}
     if isinstance(event, SessionContext):
-        stored = _EVENT.dump_python(event, mode="json")
+        stored = EVENT.adapter.dump_python(event, mode="json")
         more = {"actor": stored["actor"], "marks": stored["marks"]}
     return {"seq": recorded.seq, "at": recorded.at.isoformat(), **_body(event), **more}
 
@@ -43,7 +45,7 @@ def unflat(body: dict[str, Any]) -> Recorded:
         rest |= {"reason": data["reason"], "context": data["context"], "set_name": data.get("setName")}
     if rest["type"] == "message.removed":
         rest["seq"] = rest.pop("removed")
-    return Recorded(body["seq"], datetime.fromisoformat(body["at"]), _EVENT.validate_python(rest))
+    return Recorded(body["seq"], datetime.fromisoformat(body["at"]), EVENT.adapter.validate_python(rest))
 
 
 def wire(event: WatchEvent) -> dict[str, Any]:
@@ -87,9 +89,9 @@ def _body(event: Event) -> dict[str, Any]:
         context = {name: list(items) for name, items in event.context.items()}
         return {"type": event.type, "data": {"reason": event.reason, "context": context, **named}}
     if isinstance(event, MessageRemoved):
-        stored = _EVENT.dump_python(event, mode="json")
+        stored = EVENT.adapter.dump_python(event, mode="json")
         return {"removed": stored.pop("seq"), **stored}
-    return _EVENT.dump_python(event, mode="json")
+    return EVENT.adapter.dump_python(event, mode="json")
 
 
 FlatEvent = Annotated[

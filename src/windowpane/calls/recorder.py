@@ -12,7 +12,6 @@ from contextvars import ContextVar
 from dataclasses import replace
 
 import anyio
-from pydantic import TypeAdapter
 
 from windowpane.calls.body import keep
 from windowpane.calls.skeleton import LastBody
@@ -20,10 +19,11 @@ from windowpane.context.calls import CallPurpose, ModelPrice, WireHead
 from windowpane.context.events import CallEnded, CallSent, Event
 from windowpane.context.ids import BlobHash, content_hash
 from windowpane.context.messages import Usage
+from windowpane.json_codec import JsonCodec
 
 StoreCalls = Callable[[Sequence[Event], Mapping[BlobHash, str]], Awaitable[object]]
 CountCalls = Callable[[Sequence[CallEnded]], Awaitable[object]]
-_HEAD: TypeAdapter[WireHead] = TypeAdapter(WireHead)
+_HEAD = JsonCodec(WireHead)
 _current: ContextVar["CallRecorder | None"] = ContextVar("call_recorder", default=None)
 
 
@@ -75,7 +75,7 @@ class CallRecorder:
         """Store a request that is on its way, and return the id of the call."""
         self._attempt += 1
         kept, last = keep(body, self.last)
-        text = _HEAD.dump_json(head).decode()
+        text = _HEAD.adapter.dump_json(head).decode()
         blobs = {content_hash(text): text, **kept.blobs}
         sent = CallSent(
             id=secrets.token_hex(6),

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, cast
 
 from windowpane.cli.options import ANYWHERE, where
 from windowpane.cli.settings import server_url, settings
+from windowpane.loading import loading
 
 if TYPE_CHECKING:
     from windowpane.api.pane import Pane
@@ -63,14 +64,16 @@ async def open_list() -> "AsyncGenerator[ListSessions]":
         async with open_pane() as pane:
             yield pane.sessions.list
         return
-    from windowpane.api.sessions import SessionListView
-    from windowpane.local.views import session_view
-    from windowpane.sessions.listing import list_sessions
-    from windowpane.stores.detect import refuse_sealed
-    from windowpane.stores.sessions import Sessions
-    from windowpane.wiring import open_sessions
+    with loading():
+        from windowpane.api.sessions import SessionListView
+        from windowpane.local.views import session_view
+        from windowpane.sessions.listing import list_sessions
+        from windowpane.stores.detect import refuse_sealed
+        from windowpane.stores.sessions import Sessions
+        from windowpane.wiring import open_sessions
 
-    async with open_sessions(settings(logs_little=True)) as store:
+        opening = open_sessions(settings())
+    async with opening as store:
         await refuse_sealed(store)
         states = Sessions(store)
 
@@ -101,13 +104,14 @@ async def open_here(
     *, store_url: str | None = None, owner: str | None = None, warm: bool = False
 ) -> "AsyncGenerator[LocalPane]":
     """Open a pane in this process."""
-    from windowpane.cli.progress import show_indexing
-    from windowpane.insight.analytics.store import AnalyticsStore
-    from windowpane.insight.analytics.update import AnalyticsUpdater
-    from windowpane.local.pane import LocalPane
-    from windowpane.wiring import open_engine
+    with loading():
+        from windowpane.cli.progress import show_indexing
+        from windowpane.insight.analytics.store import AnalyticsStore
+        from windowpane.insight.analytics.update import AnalyticsUpdater
+        from windowpane.local.pane import LocalPane
+        from windowpane.wiring import open_engine
 
-    given = settings(store_url=store_url)
+        given = settings(store_url=store_url)
     with closing(AnalyticsStore(given.analytics_place)) as analytics:
         async with open_engine(given, on_progress=show_indexing, warm=warm) as engine:
             updater = AnalyticsUpdater(engine.store, analytics, engine.nearness)

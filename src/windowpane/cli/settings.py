@@ -26,18 +26,17 @@ def local_settings(why: str, **given: Any) -> "Settings":
     return settings(**given)
 
 
-def settings(*, logs_little: bool = False, **given: Any) -> "Settings":
+def settings(**given: Any) -> "Settings":
     """Return the settings of this process and log to stderr, away from what a command prints.
 
-    Only warnings and errors are logged unless a level is set. A command that `logs_little` loads what it takes when it
-    comes to that.
+    Only warnings and errors are logged unless a level is set. What that takes is loaded with the first of them.
 
     Raises:
         InvalidSettingError: a value cannot be used.
     """
     from pydantic import ValidationError
 
-    from windowpane.serving.logs import configure_logging, configure_logging_later
+    from windowpane.serving.logs import configure_logging_later
     from windowpane.settings import Settings
 
     try:
@@ -46,8 +45,7 @@ def settings(*, logs_little: bool = False, **given: Any) -> "Settings":
         first = error.errors(include_url=False)[0]
         name = str(first["loc"][0])
         raise InvalidSettingError(f"WINDOWPANE_{name.upper()}", first["msg"]) from None
-    configure = configure_logging_later if logs_little else configure_logging
-    configure(found.log_level if "log_level" in found.model_fields_set else "warning")
+    configure_logging_later(found.log_level if "log_level" in found.model_fields_set else "warning")
     return found
 
 

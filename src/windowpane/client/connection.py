@@ -12,17 +12,16 @@ from typing import Any, Self, TypeVar, cast
 from urllib.parse import quote
 
 import httpx2
-from pydantic import TypeAdapter
 
 from windowpane.api.wire import unwire
 from windowpane.context.events import WatchEvent
 from windowpane.context.items import ItemRef
 from windowpane.errors import InvalidSettingError, RemoteError, ServerError, UnreachableError, WindowpaneError
+from windowpane.json_codec import adapter_of
 
 T = TypeVar("T")
 
 TIMEOUT_S = 600.0
-_ADAPTERS: dict[Any, TypeAdapter[Any]] = {}
 
 
 class Connection:
@@ -163,8 +162,7 @@ def _by_code(kind: type[WindowpaneError]) -> dict[str, type[WindowpaneError]]:
 
 def read(kind: type[T], response: httpx2.Response) -> T:
     """Return the value that a response holds."""
-    adapter = _ADAPTERS.setdefault(kind, TypeAdapter(kind))
-    return cast("T", adapter.validate_json(response.content))
+    return cast("T", adapter_of(kind).validate_json(response.content))
 
 
 def given(params: Mapping[str, Any]) -> dict[str, Any]:

@@ -139,7 +139,7 @@ class RemoteSessions:
 
     async def import_(self, document: SessionExport, *, name: str | None = None, key: str | None = None) -> SessionView:
         """Store an exported session as a new one."""
-        body = EXPORT.dump_python(document, mode="json")
+        body = EXPORT.adapter.dump_python(document, mode="json")
         return await self._server.send(
             SessionView, "POST", "/api/sessions/import", body, headers=keyed(key), params={"name": name}
         )

@@ -4,12 +4,12 @@ import html
 from dataclasses import dataclass, field
 
 import httpx2
-from pydantic import TypeAdapter
 
 from windowpane.context.fetched import Fetched
 from windowpane.fetch.base import RESULTS
 from windowpane.fetch.engine_http import EngineSpec, fetch_json
 from windowpane.fetch.results import Hit, asked_for, fetched
+from windowpane.json_codec import JsonCodec
 
 URL = "https://api.search.brave.com"
 MOST_RESULTS = 20
@@ -34,7 +34,7 @@ class _Answer:
     web: _Web | None = None
 
 
-ANSWER = TypeAdapter(_Answer)
+ANSWER = JsonCodec(_Answer)
 
 
 class Brave:
@@ -62,7 +62,7 @@ class Brave:
             "result_filter": "web",
         }
         request = self._client.build_request("GET", self._url, params=params)
-        answer = await fetch_json(self._client, self._spec, request, ANSWER)
+        answer = await fetch_json(self._client, self._spec, request, ANSWER.adapter)
         return fetched(query, (_hit(result) for result in (answer.web or _Web()).results), limit)
 
     async def aclose(self) -> None:

@@ -3,13 +3,13 @@
 from dataclasses import dataclass, field
 
 import httpx2
-from pydantic import TypeAdapter
 
 from windowpane.context.fetched import Fetched
 from windowpane.errors import SearchEngineError
 from windowpane.fetch.base import RESULTS
 from windowpane.fetch.engine_http import EngineSpec, fetch_json
 from windowpane.fetch.results import Hit, asked_for, fetched
+from windowpane.json_codec import JsonCodec
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class _Answer:
     unresponsive_engines: list[list[str | None]] = field(default_factory=list[list[str | None]])
 
 
-ANSWER = TypeAdapter(_Answer)
+ANSWER = JsonCodec(_Answer)
 
 
 class SearXNG:
@@ -48,7 +48,7 @@ class SearXNG:
         """
         asked = asked_for(query)
         request = self._client.build_request("GET", self._url, params={"q": asked, "format": "json"})
-        answer = await fetch_json(self._client, self._spec, request, ANSWER)
+        answer = await fetch_json(self._client, self._spec, request, ANSWER.adapter)
         if not answer.results and answer.unresponsive_engines:
             names = ", ".join(sorted(str(engine[0]) for engine in answer.unresponsive_engines if engine))
             raise SearchEngineError(self.name, f"its engines do not answer ({names[:200]}); try again later")

@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 
 import httpx2
-from pydantic import TypeAdapter
 
 from windowpane.context.fetched import Fetched
 from windowpane.fetch.base import RESULTS
 from windowpane.fetch.engine_http import EngineSpec, fetch_json
 from windowpane.fetch.results import Hit, asked_for, fetched
+from windowpane.json_codec import JsonCodec
 
 URL = "https://api.tavily.com"
 MOST_RESULTS = 20
@@ -26,7 +26,7 @@ class _Answer:
     results: list[_Result]
 
 
-ANSWER = TypeAdapter(_Answer)
+ANSWER = JsonCodec(_Answer)
 
 
 class Tavily:
@@ -47,7 +47,7 @@ class Tavily:
         """
         body = {"query": asked_for(query), "max_results": max(1, min(limit, MOST_RESULTS)), "search_depth": "basic"}
         request = self._client.build_request("POST", self._url, json=body)
-        answer = await fetch_json(self._client, self._spec, request, ANSWER)
+        answer = await fetch_json(self._client, self._spec, request, ANSWER.adapter)
         return fetched(query, (Hit(hit.title, hit.url, hit.content) for hit in answer.results), limit)
 
     async def aclose(self) -> None:

@@ -13,7 +13,6 @@ from functools import partial
 from typing import Any, Protocol, cast
 
 import anyio.to_thread
-from pydantic import TypeAdapter
 
 from windowpane.api.sessions import MessagePage
 from windowpane.api.turns import CallRecord
@@ -22,13 +21,14 @@ from windowpane.calls.parts.body import cut
 from windowpane.context.ids import SessionId
 from windowpane.context.messages import Message
 from windowpane.engine import Engine
+from windowpane.json_codec import JsonCodec
 from windowpane.local.calls import call_of_session
 from windowpane.local.xray import xray_report
 from windowpane.text.redact import redacted as without_keys
 
 PAGE = 100
 
-_SHARED: TypeAdapter[SharedSession] = TypeAdapter(SharedSession)
+_SHARED = JsonCodec(SharedSession)
 
 PLAIN = frozenset(
     (
@@ -115,7 +115,7 @@ def _same(one: str, other: str) -> int:
 
 def _written(shared: SharedSession, records: Sequence[CallRecord]) -> Mapping[str, Any]:
     calls, texts = _in_pieces(records)
-    document = _SHARED.dump_python(replace(shared, calls=calls, texts=texts), mode="json")
+    document = _SHARED.adapter.dump_python(replace(shared, calls=calls, texts=texts), mode="json")
     if not shared.redacted:
         written = _mapped(document, lambda _, text: without_keys(text))
         # Parts and owners are told by their places in a body, which has no keys already and keeps its length.

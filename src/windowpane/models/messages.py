@@ -17,7 +17,7 @@ from collections import OrderedDict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 from pydantic_ai.messages import (
     BinaryContent,
     CachePoint,
@@ -42,6 +42,7 @@ from windowpane.context.ids import BlobHash
 from windowpane.context.messages import SentFile, ToolCall, as_bytes
 from windowpane.context.request import VOLATILE_PARTS, CallSettings, OfferedTool, RequestMessage
 from windowpane.context.text import valid_unicode
+from windowpane.json_codec import JsonCodec
 from windowpane.models.base import NO_FILES, USER_SEPARATOR
 
 REMEMBERED_REPLIES = 256
@@ -54,7 +55,7 @@ BLOCKS_BETWEEN = 18
 MOST_STEP_POINTS = 2
 """Anthropic takes four: the system prompt, the end of what stays, and these."""
 
-_REPLY: TypeAdapter[ModelResponse] = TypeAdapter(ModelResponse)
+_REPLY = JsonCodec(ModelResponse)
 
 
 class Replies:
@@ -80,7 +81,7 @@ class Replies:
         if not stored:
             return
         try:
-            reply = _REPLY.validate_json(stored)
+            reply = _REPLY.adapter.validate_json(stored)
         except ValidationError:
             return
         self.remember(text, reply)
@@ -306,7 +307,7 @@ def _is_plain(part: ModelResponsePart) -> bool:
 def _as_json(reply: ModelResponse) -> str:
     """Return a reply as JSON; empty where it holds half a character, which JSON does not carry."""
     try:
-        return _REPLY.dump_json(reply).decode()
+        return _REPLY.adapter.dump_json(reply).decode()
     except PydanticSerializationError:
         return ""
 

@@ -9,18 +9,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from pydantic import TypeAdapter
-
 from windowpane.agents.base import Agent
 from windowpane.context.catalog import Catalog, CatalogEntry, Standing
 from windowpane.context.ids import BlobHash, content_hash
 from windowpane.context.items import Item, Reference, Rule, Tool, bundled, definition
+from windowpane.json_codec import JsonCodec
 from windowpane.request.record import is_own
 from windowpane.tools.base import ServerStatus
 
 KEPT_CATALOGS = 8
 
-_CATALOG: TypeAdapter[Catalog] = TypeAdapter(Catalog)
+_CATALOG = JsonCodec(Catalog)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +73,7 @@ def keep_catalog(agent: Agent, servers: Iterable[ServerStatus]) -> KeptCatalog:
                 hash=name,
             )
         )
-    body = _CATALOG.dump_json(Catalog(tuple(entries))).decode()
+    body = _CATALOG.adapter.dump_json(Catalog(tuple(entries))).decode()
     name = content_hash(body)
     # A list that names references of one session is that session's.
     blobs[name] = body
@@ -84,7 +83,7 @@ def keep_catalog(agent: Agent, servers: Iterable[ServerStatus]) -> KeptCatalog:
 
 def read_catalog(body: str) -> Catalog:
     """Return the catalog that a blob holds."""
-    return _CATALOG.validate_json(body)
+    return _CATALOG.adapter.validate_json(body)
 
 
 def item_from(entry: CatalogEntry, text: str) -> Item:

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
-from pydantic import TypeAdapter
 from pydantic_core import from_json
 
 from windowpane.context.events import Recorded, RequestBuilt
@@ -36,6 +35,7 @@ from windowpane.context.request import (
     Role,
 )
 from windowpane.errors import BlobNotFoundError
+from windowpane.json_codec import JsonCodec
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,10 +76,10 @@ _AGENT_PARTS: frozenset[PartKind] = frozenset({"core", "site", "rules", "referen
 ERASED_TEXT = "[erased]"
 """What stands for a message of a past request whose text was erased since."""
 
-_KEPT: TypeAdapter[_Kept] = TypeAdapter(_Kept)
-_OFFER: TypeAdapter[OfferedTool] = TypeAdapter(OfferedTool)
-_QUERY: TypeAdapter[Query] = TypeAdapter(Query)
-_OFFERS: TypeAdapter[tuple[OfferedTool, ...]] = TypeAdapter(tuple[OfferedTool, ...])
+_KEPT = JsonCodec(_Kept)
+_OFFER = JsonCodec(OfferedTool)
+_QUERY = JsonCodec(Query)
+_OFFERS = JsonCodec(tuple[OfferedTool, ...])
 
 
 @lru_cache(maxsize=8)
@@ -89,7 +89,7 @@ def _read(body: str) -> _Kept:
     settings = kept["context"]["settings"]
     if "demands" in settings:
         settings["reply_options"] = _reply_options(settings.pop("demands"))
-    found = _KEPT.validate_python(kept)
+    found = _KEPT.adapter.validate_python(kept)
     if found.candidates is None:
         return found
     return replace(found, context=replace(found.context, candidates=found.candidates), candidates=None)
@@ -106,7 +106,7 @@ def to_blobs(request: Request, items: Mapping[ItemRef, Item]) -> tuple[BlobHash,
     for item in (*request.context.items, *request.context.carried):
         if item.hash and (found := items.get(item.ref)) is not None and item_hash(found) == item.hash:
             blobs[item.hash] = definition(found) if is_own(found) else _shared(item.ref, definition(found))
-    text = _KEPT.dump_json(_in_columns(body), exclude_defaults=True).decode()
+    text = _KEPT.adapter.dump_json(_in_columns(body), exclude_defaults=True).decode()
     name = content_hash(text)
     return name, {**blobs, name: text}
 
@@ -143,7 +143,7 @@ def _kept_of(request: Request, *, own: bool = False) -> tuple[_Kept, dict[BlobHa
     apart = query.context_share > 0
     body = _Kept(
         context=replace(request.context, query=_without_words(query)) if apart else request.context,
-        query=kept(_QUERY.dump_json(query).decode()) if apart else None,
+        query=kept(_QUERY.adapter.dump_json(query).decode()) if apart else None,
         messages=tuple(
             _KeptMessage(
                 role=message.role,
@@ -162,7 +162,7 @@ def _kept_of(request: Request, *, own: bool = False) -> tuple[_Kept, dict[BlobHa
             _KeptTool(tool.offered_name, tool.ref, kept(_shared(tool.ref, _offer_text(tool)))) for tool in request.tools
         ),
         # One text for all of them: they are many, and the same from turn to turn.
-        declared=kept(AgentText(_OFFERS.dump_json(request.declared).decode())) if request.declared else None,
+        declared=kept(AgentText(_OFFERS.adapter.dump_json(request.declared).decode())) if request.declared else None,
     )
     return body, blobs
 
@@ -173,7 +173,7 @@ def _without_words(query: Query) -> Query:
 
 @cached_by_identity
 def _offer_text(tool: OfferedTool) -> str:
-    return _OFFER.dump_json(tool).decode()
+    return _OFFER.adapter.dump_json(tool).decode()
 
 
 def last_built(events: Iterable[Recorded], turn: int) -> RequestBuilt | None:
@@ -239,7 +239,7 @@ def context_of(body: str, texts: Mapping[BlobHash, str]) -> RequestContext:
     if kept.query is None:
         return kept.context
     text = texts.get(kept.query)
-    query = replace(kept.context.query, text=ERASED_TEXT) if text is None else _QUERY.validate_json(text)
+    query = replace(kept.context.query, text=ERASED_TEXT) if text is None else _QUERY.adapter.validate_json(text)
     return replace(kept.context, query=query)
 
 
@@ -266,9 +266,9 @@ def rebuild(body: str, texts: Mapping[BlobHash, str]) -> Request:
             )
             for message in kept.messages
         ),
-        tools=tuple(_OFFER.validate_json(_kept_text(texts, tool.offer)) for tool in kept.tools),
+        tools=tuple(_OFFER.adapter.validate_json(_kept_text(texts, tool.offer)) for tool in kept.tools),
         context=context_of(body, texts),
-        declared=_OFFERS.validate_json(_kept_text(texts, kept.declared)) if kept.declared else (),
+        declared=_OFFERS.adapter.validate_json(_kept_text(texts, kept.declared)) if kept.declared else (),
     )
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, get_type_hints
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
 from windowpane.agents.base import Agent
 from windowpane.context.carried import CacheOrder
@@ -12,6 +12,7 @@ from windowpane.context.request import CallSettings
 from windowpane.context.session import SETTING_NAMES, SessionSettings, SessionState, ToolPermission
 from windowpane.errors import InvalidSettingError
 from windowpane.errors.faults import first_fault
+from windowpane.json_codec import JsonCodec
 from windowpane.memory.recent import MemoryWindow
 from windowpane.memory.window import window_of
 from windowpane.models.base import CacheRules, Models
@@ -31,8 +32,8 @@ RANGES: dict[str, tuple[float, float]] = {
     "max_output_tokens": (1, 1_000_000),
     "max_chat_turns": (1, 1000),
 }
-_TYPES: dict[str, TypeAdapter[Any]] = {
-    name: TypeAdapter(hint) for name, hint in get_type_hints(SessionSettings).items() if name in SETTING_NAMES
+_TYPES: dict[str, JsonCodec[Any]] = {
+    name: JsonCodec(hint) for name, hint in get_type_hints(SessionSettings).items() if name in SETTING_NAMES
 }
 
 
@@ -123,7 +124,7 @@ def _checked(name: str, value: object) -> Any:
     if name not in _TYPES:
         raise InvalidSettingError(name, f"unknown setting; available: {', '.join(SETTING_NAMES)}")
     try:
-        checked: Any = _TYPES[name].validate_python(value, strict=True)
+        checked: Any = _TYPES[name].adapter.validate_python(value, strict=True)
     except ValidationError as error:
         raise InvalidSettingError(name, first_fault(error)[1]) from None
     if name == "search" and checked is not None:

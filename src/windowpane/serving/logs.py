@@ -30,13 +30,16 @@ same error thousands of times a second."""
 
 
 def configure_logging_later(level: str) -> None:
-    """Set up logging for this process when it logs its first line.
+    """Set up logging for this process when it logs its first line: most commands log none.
 
     Raises:
         InvalidSettingError: no such level.
     """
-    _number(level)
-    set_up_with(partial(configure_logging, level))
+    configure = partial(configure_logging, level)
+    root = logging.getLogger()
+    root.handlers[:] = [_FirstRecord(configure)]
+    root.setLevel(max(_number(level), LIBRARIES))
+    set_up_with(configure)
 
 
 def _number(level: str) -> int:
@@ -89,6 +92,18 @@ def _configure_libraries(number: int, shared: "list[Processor]", last: "list[Pro
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(max(number, LIBRARIES))
+
+
+class _FirstRecord(logging.Handler):
+    """Sets up logging when a library logs something, and has that logged."""
+
+    def __init__(self, configure: Callable[[], None]) -> None:
+        super().__init__()
+        self._configure = configure
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._configure()
+        logging.getLogger().handle(record)
 
 
 class LogStream:

@@ -3,15 +3,20 @@
 JSON is Unicode, and half of a surrogate pair is not: text that holds one is refused before anything is stored.
 """
 
-from functools import cache
 from typing import Annotated, Any
 
-from pydantic import Field, TypeAdapter
+from pydantic import Field
 from pydantic_core import PydanticSerializationError
 
+from windowpane.api.wire import EVENT
 from windowpane.context.events import CallEnded, CallSent, Event, Sealed
 from windowpane.context.session import SessionState
 from windowpane.errors import InvalidInputError
+from windowpane.json_codec import JsonCodec
+
+_STORED = JsonCodec[Any](Annotated[Event | Sealed, Field(discriminator="type")])
+_CALL = JsonCodec[CallSent | CallEnded](CallSent | CallEnded)
+_STATE = JsonCodec(SessionState)
 
 
 def encode_event(event: Event) -> bytes:
@@ -22,8 +27,8 @@ def encode_event(event: Event) -> bytes:
     """
     try:
         if isinstance(event, CallSent | CallEnded):
-            return b'{"type":"%b",%b' % (event.type.encode(), _call().dump_json(event, exclude_defaults=True)[1:])
-        return _event().dump_json(event)
+            return b'{"type":"%b",%b' % (event.type.encode(), _CALL.adapter.dump_json(event, exclude_defaults=True)[1:])
+        return EVENT.adapter.dump_json(event)
     except PydanticSerializationError as error:
         raise InvalidInputError(f"{event.type} cannot be kept as JSON: {error}") from None
 
@@ -34,41 +39,14 @@ def decode_event(body: bytes | str) -> Event:
     What an encrypted store wrote comes back as `Sealed`, which is no `Event`: the encrypted store opens it, and without
     the key `fold` refuses it.
     """
-    return _stored().validate_json(body)
+    return _STORED.adapter.validate_json(body)
 
 
 def encode_state(state: SessionState) -> bytes:
     """Return a folded state as JSON, for a snapshot."""
-    return _state().dump_json(state)
+    return _STATE.adapter.dump_json(state)
 
 
 def decode_state(body: bytes) -> SessionState:
     """Return the folded state that this JSON describes."""
-    return _state().validate_json(body)
-
-
-def load() -> None:
-    """Make what reads and writes now: before processes are forked, which then share it."""
-    for adapter in (_event, _stored, _call, _state):
-        adapter()
-
-
-# Made when they are first used: that takes longer than all that a command does which only lists sessions.
-@cache
-def _event() -> TypeAdapter[Event]:
-    return TypeAdapter(Annotated[Event, Field(discriminator="type")])
-
-
-@cache
-def _stored() -> TypeAdapter[Any]:
-    return TypeAdapter(Annotated[Event | Sealed, Field(discriminator="type")])
-
-
-@cache
-def _call() -> TypeAdapter[CallSent | CallEnded]:
-    return TypeAdapter(CallSent | CallEnded)
-
-
-@cache
-def _state() -> TypeAdapter[SessionState]:
-    return TypeAdapter(SessionState)
+    return _STATE.adapter.validate_json(body)

@@ -10,13 +10,12 @@ from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from pydantic import TypeAdapter
-
 from windowpane.context.catalog import Catalog
 from windowpane.context.events import Erased, Event, Recorded, ReferenceAdded, RequestBuilt
 from windowpane.context.ids import BlobHash, SessionId, content_hash
 from windowpane.context.items import bundled
 from windowpane.errors import DifferentSessionError, SequenceConflictError, SessionNotFoundError
+from windowpane.json_codec import JsonCodec
 from windowpane.stores.append import OriginalTimes
 from windowpane.stores.base import SessionRow, Store
 from windowpane.stores.clock import to_us
@@ -26,7 +25,7 @@ PAGE = 500
 """How many events are read or added at once."""
 
 _BLOBS_AT_ONCE = 200
-_CATALOG: TypeAdapter[Catalog] = TypeAdapter(Catalog)
+_CATALOG = JsonCodec(Catalog)
 
 
 async def copy_session(source: Store, target: Store, session_id: SessionId) -> int:
@@ -160,7 +159,7 @@ async def _bundles(
     if not new:
         return {}
     bodies = await source.blobs(session_id, [event.catalog for event in new if event.catalog])
-    names = {entry.hash for body in bodies.values() for entry in _CATALOG.validate_json(body).entries}
+    names = {entry.hash for body in bodies.values() for entry in _CATALOG.adapter.validate_json(body).entries}
     own = [entry.event async for entry in _entries(source, session_id) if isinstance(entry.event, ReferenceAdded)]
     return bundled_catalogs([*own, *new], {**bodies, **await source.blobs(session_id, sorted(names))})
 
@@ -175,7 +174,7 @@ def bundled_catalogs(events: Iterable[Event], texts: Mapping[BlobHash, str]) -> 
     catalogs = {event.catalog for event in events if isinstance(event, RequestBuilt) and event.catalog in texts}
     bundles: list[dict[BlobHash, str]] = []
     for catalog in filter(None, catalogs):
-        names = {entry.hash for entry in _CATALOG.validate_json(texts[catalog]).entries}
+        names = {entry.hash for entry in _CATALOG.adapter.validate_json(texts[catalog]).entries}
         shared = names - own if names & own else {catalog, *names}
         bundles.append({name: texts[name] for name in shared if name in texts})
     return bundled(*bundles)

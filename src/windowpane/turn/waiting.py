@@ -19,7 +19,6 @@ from windowpane.errors import NoQuestionError, NoResultAwaitedError, NothingToAp
 from windowpane.stores.base import Lease
 from windowpane.stores.sessions import Sessions
 from windowpane.turn.admission import Admission
-from windowpane.turn.asking.form import check_filled
 from windowpane.turn.begin import setting_events
 from windowpane.turn.costs import Costs
 from windowpane.turn.lease import Leases
@@ -137,6 +136,9 @@ def answer(
 
 def _filled(question: ToolQuestion, content: Mapping[str, Any] | None) -> dict[str, Any]:
     filled = dict(content or {})
+    # Few tools ask, and a command that only looks back loads none of it.
+    from windowpane.turn.asking.form import check_filled
+
     check_filled(filled, question.schema)
     return filled
 

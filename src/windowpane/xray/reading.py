@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pydantic import TypeAdapter
 from pydantic_core import from_json
 
 from windowpane.calls.answer import read_answer_bytes
@@ -16,11 +15,12 @@ from windowpane.calls.reply import fold_reply
 from windowpane.calls.transport import LEFT_OUT
 from windowpane.context.calls import CallOutcome, CallPurpose, FoldedReply, WireHead
 from windowpane.context.messages import Usage
+from windowpane.json_codec import JsonCodec
 from windowpane.text.redact import redacted, redacted_header
 from windowpane.xray.marks import ClientMarks, marks_of
 from windowpane.xray.tape import Headers, TapeHead
 
-_HEAD: TypeAdapter[WireHead] = TypeAdapter(WireHead)
+_HEAD = JsonCodec(WireHead)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,7 @@ def _written_head(head: TapeHead) -> str:
         for name, value in ((name.decode("latin-1"), value.decode("latin-1")) for name, value in head.headers)
         if name not in LEFT_OUT
     )
-    return _HEAD.dump_json(WireHead(method=head.method, url=redacted(head.url), headers=headers)).decode()
+    return _HEAD.adapter.dump_json(WireHead(method=head.method, url=redacted(head.url), headers=headers)).decode()
 
 
 def _by_name(headers: Headers) -> dict[str, str]:

@@ -13,7 +13,6 @@ from typing import TypeVar
 
 import anyio
 import anyio.to_thread
-from pydantic import TypeAdapter
 
 from windowpane.calls.body import KeptBody, keep
 from windowpane.calls.skeleton import LastBody
@@ -23,6 +22,7 @@ from windowpane.context.fold import fold
 from windowpane.context.ids import SessionId, content_hash
 from windowpane.context.session import SessionState
 from windowpane.errors import SessionNotFoundError, StoreUnavailableError
+from windowpane.json_codec import JsonCodec
 from windowpane.stores.base import Store
 from windowpane.stores.sessions import Sessions
 from windowpane.supervise import Backoff
@@ -44,7 +44,7 @@ NOT_KEPT = "the answer was not recorded: too much was waiting"
 LEASE_S = 15.0
 """How long a turn stays open after its recorder died."""
 
-_REPLY: TypeAdapter[FoldedReply] = TypeAdapter(FoldedReply)
+_REPLY = JsonCodec(FoldedReply)
 T = TypeVar("T")
 
 
@@ -213,7 +213,7 @@ class SessionWriter:
             thread.outcome = thread.reply = thread.usage = None
 
     async def _write_ended(self, call: _OpenCall, tape: Tape, answer: ReadAnswer) -> None:
-        text = _REPLY.dump_json(answer.reply).decode()
+        text = _REPLY.adapter.dump_json(answer.reply).decode()
         ended = CallEnded(
             id=call.id,
             turn=call.turn,

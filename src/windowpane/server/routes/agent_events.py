@@ -12,12 +12,12 @@ from typing import Any, Literal, cast
 import anyio
 from fastapi import APIRouter, Request
 from fastapi.sse import format_sse_event
-from pydantic import TypeAdapter
 from starlette.responses import StreamingResponse
 
 from windowpane.api.agents import ServerView
 from windowpane.context.agents import Problem
 from windowpane.errors import AgentNotFoundError
+from windowpane.json_codec import JsonCodec
 from windowpane.local.agents import FolderState
 from windowpane.local.pane import LocalPane
 from windowpane.server.dependencies import Reading
@@ -79,7 +79,7 @@ class AgentGone:
 
 
 AgentEvent = FilesChanged | ProblemsNow | ServerNow | IndexingNow | AgentGone
-_EVENT: TypeAdapter[AgentEvent] = TypeAdapter(AgentEvent)
+_EVENT = JsonCodec[AgentEvent](AgentEvent)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,7 +141,7 @@ async def _sent(pane: LocalPane, looking: Looking, agent: str, first: Look) -> A
 
 def written(event: AgentEvent) -> bytes:
     """Return an event as the stream has it."""
-    return format_sse_event(event=event.type, data_str=as_json(_EVENT.dump_python(event, mode="json")))
+    return format_sse_event(event=event.type, data_str=as_json(_EVENT.adapter.dump_python(event, mode="json")))
 
 
 async def _events(pane: LocalPane, looking: Looking, agent: str, last: Look) -> AsyncGenerator[AgentEvent]:

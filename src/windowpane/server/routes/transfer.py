@@ -62,7 +62,7 @@ async def export_session(pane: Reading, session_id: Id) -> Response:
 
 def _written(document: SessionExport) -> str:
     # By hand: what a tool server said may hold half a character, and JSON can carry it as an escape.
-    return json.dumps(EXPORT.dump_python(document, mode="json"))
+    return json.dumps(EXPORT.adapter.dump_python(document, mode="json"))
 
 
 @router.get(

@@ -3,19 +3,18 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pydantic import TypeAdapter
-
 from windowpane.calls.body import join
 from windowpane.calls.ledger import RecordedCall, calls_of
 from windowpane.calls.skeleton import before_in, pieces_of
 from windowpane.context.calls import FoldedReply, WireHead
 from windowpane.context.ids import BlobHash, SessionId
 from windowpane.errors import CallNotFoundError
+from windowpane.json_codec import JsonCodec
 from windowpane.sessions.past_requests import PastRequests
 from windowpane.stores.sessions import Sessions
 
-_HEAD: TypeAdapter[WireHead] = TypeAdapter(WireHead)
-_REPLY: TypeAdapter[FoldedReply] = TypeAdapter(FoldedReply)
+_HEAD = JsonCodec(WireHead)
+_REPLY = JsonCodec(FoldedReply)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +65,7 @@ class PastCalls:
         if call.answer is None:
             return None
         found = await self._store.blobs(session_id, [call.answer])
-        return _REPLY.validate_json(found[call.answer]) if call.answer in found else None
+        return _REPLY.adapter.validate_json(found[call.answer]) if call.answer in found else None
 
     async def wire(self, session_id: SessionId, call: RecordedCall) -> Wire | None:
         """Return what a call sent, or None when the wire was not seen or its record was erased."""
@@ -76,7 +75,7 @@ class PastCalls:
         if call.head not in found:
             return None
         body = await self._joined(session_id, found[call.body]) if call.body in found else None
-        return Wire(_HEAD.validate_json(found[call.head]), body)
+        return Wire(_HEAD.adapter.validate_json(found[call.head]), body)
 
     async def _joined(self, session_id: SessionId, skeleton: str) -> bytes | None:
         try:

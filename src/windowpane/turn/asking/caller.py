@@ -13,8 +13,6 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 import anyio
-from jsonschema.exceptions import SchemaError
-from jsonschema.validators import Draft202012Validator
 
 from windowpane import telemetry
 from windowpane.calls.recorder import CallRecorder, recording
@@ -196,6 +194,10 @@ def _fault(asked: Asked) -> str:
         return "" if asked.url.startswith(("https://", "http://")) else "the address is not one of the web"
     if len(json.dumps(asked.schema)) > LARGEST_SCHEMA_BYTES:
         return "the form is too large"
+    # Few tools ask, and a command that only looks back loads none of it.
+    from jsonschema.exceptions import SchemaError
+    from jsonschema.validators import Draft202012Validator
+
     try:
         Draft202012Validator.check_schema(asked.schema)
     except SchemaError as error:

@@ -8,17 +8,16 @@ recorded call stands for one of the log.
 from collections import Counter
 from collections.abc import Sequence
 
-from pydantic import TypeAdapter
-
 from windowpane.calls.conversation import read_conversation
 from windowpane.context.calls import CallOutcome, FoldedReply
 from windowpane.context.events import CallEnded
 from windowpane.context.ids import SessionId, keyed_session_id
 from windowpane.errors import SessionNotFoundError
+from windowpane.json_codec import JsonCodec
 from windowpane.stores.base import Store
 from windowpane.xray.importing.told import ToldCall, ToldSession
 
-_REPLY: TypeAdapter[FoldedReply] = TypeAdapter(FoldedReply)
+_REPLY = JsonCodec(FoldedReply)
 
 Answer = tuple[str, ...]
 """By what the answer of a call is known in two records of it."""
@@ -60,7 +59,7 @@ class SeenCalls:
         ended = [entry.event for entry in log if isinstance(entry.event, CallEnded) and entry.event.answer]
         texts = await self._store.blobs(session_id, [event.answer for event in ended if event.answer])
         return Counter(
-            _answer(event.outcome, _REPLY.validate_json(texts[event.answer]))
+            _answer(event.outcome, _REPLY.adapter.validate_json(texts[event.answer]))
             for event in ended
             if event.answer and event.answer in texts
         )

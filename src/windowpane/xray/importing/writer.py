@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 import anyio.to_thread
-from pydantic import TypeAdapter
 
 from windowpane.calls.body import keep
 from windowpane.calls.conversation import ConversationReader, SentConversation
@@ -22,6 +21,7 @@ from windowpane.context.fold import apply, fold
 from windowpane.context.ids import BlobHash, SessionId, content_hash, keyed_session_id
 from windowpane.context.session import SessionState
 from windowpane.errors import SequenceConflictError, SessionNotFoundError
+from windowpane.json_codec import JsonCodec
 from windowpane.stores.append import OriginalTimes
 from windowpane.stores.base import Store
 from windowpane.text.redact import redacted
@@ -32,8 +32,8 @@ from windowpane.xray.turns import ending_events, opening_events, reply_events
 LEFT_OPEN = timedelta(hours=1)
 """A turn that waits for a tool may go on in a later import. After so long it is taken as left."""
 
-_HEAD: TypeAdapter[WireHead] = TypeAdapter(WireHead)
-_REPLY: TypeAdapter[FoldedReply] = TypeAdapter(FoldedReply)
+_HEAD = JsonCodec(WireHead)
+_REPLY = JsonCodec(FoldedReply)
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +176,9 @@ class _Draft:
         return self._state.open_turn.turn if self._state.open_turn is not None else None
 
     def _sent(self, call: ToldCall, body: bytes, turn: int | None) -> CallSent:
-        head = _HEAD.dump_json(WireHead(method="POST", url=f"import://{self._source}{PATHS[call.protocol]}")).decode()
+        head = _HEAD.adapter.dump_json(
+            WireHead(method="POST", url=f"import://{self._source}{PATHS[call.protocol]}")
+        ).decode()
         kept, self._last_body = keep(body, self._last_body)
         self.blobs.update(kept.blobs)
         self.blobs[content_hash(head)] = head
@@ -196,7 +198,7 @@ class _Draft:
         )
 
     def _ended(self, call: ToldCall, turn: int | None) -> Iterator[Event]:
-        text = _REPLY.dump_json(call.reply).decode()
+        text = _REPLY.adapter.dump_json(call.reply).decode()
         self.blobs[content_hash(text)] = text
         yield CallEnded(
             id=_id_of(call),

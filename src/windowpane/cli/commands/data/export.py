@@ -36,7 +36,7 @@ async def export(
     from windowpane.api.export import EXPORT
 
     document = await pane.sessions.export((await find_session(pane, session)).id)
-    text = json.dumps(EXPORT.dump_python(document, mode="json"), indent=1) + "\n"
+    text = json.dumps(EXPORT.adapter.dump_python(document, mode="json"), indent=1) + "\n"
     screen = Screen()
     if file is None:
         screen.write(text)

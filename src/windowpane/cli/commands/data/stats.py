@@ -1,12 +1,14 @@
 """`windowpane stats`: what a session holds and cost, or what all sessions hold."""
 
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from windowpane.cli.connect import on_pane
-from windowpane.cli.lookup import all_sessions, find_session
-from windowpane.cli.options import Json, new_app
+from windowpane.cli.connect import open_list, with_pane
+from windowpane.cli.lookup import all_sessions, find_session, sessions_of
+from windowpane.cli.options import ANYWHERE, Json, new_app, where
+from windowpane.cli.settings import server_url, settings
 from windowpane.cli.terminal import Screen
 
 if TYPE_CHECKING:
@@ -14,15 +16,14 @@ if TYPE_CHECKING:
 
     from windowpane.api.analytics import CostLimitView
     from windowpane.api.pane import Pane
-    from windowpane.api.sessions import Statistics
+    from windowpane.api.sessions import SessionView, Statistics
 
 app = new_app()
 
 
 @app.command()
-@on_pane
-async def stats(
-    pane: "Pane",
+@where(*ANYWHERE)
+def stats(
     session: Annotated[
         str | None,
         typer.Argument(metavar="SESSION", help="Session id, the beginning of an id, or `last`. Default: all sessions."),
@@ -36,15 +37,34 @@ async def stats(
       windowpane stats
       windowpane stats last --json
     """
-    if session is None:
-        draw_totals(await _totals(pane), (await pane.analytics.cost_limits()).limits, as_json=as_json)
+    if session is not None:
+        with_pane(partial(_of_session, text=session, as_json=as_json))
+    elif server_url() or settings().limits_cost:
+        with_pane(partial(_of_all, as_json=as_json))
     else:
-        session_id = (await find_session(pane, session)).id
-        draw_statistics(session_id, await pane.sessions.statistics(session_id), as_json=as_json)
+        import anyio
+
+        anyio.run(partial(_sizes, as_json=as_json))
 
 
-async def _totals(pane: "Pane") -> dict[str, int]:
-    found = await all_sessions(pane)
+async def _of_session(pane: "Pane", *, text: str, as_json: bool) -> None:
+    session_id = (await find_session(pane, text)).id
+    draw_statistics(session_id, await pane.sessions.statistics(session_id), as_json=as_json)
+
+
+async def _of_all(pane: "Pane", *, as_json: bool) -> None:
+    totals = _totals(await all_sessions(pane))
+    draw_totals(totals, (await pane.analytics.cost_limits()).limits, as_json=as_json)
+
+
+async def _sizes(*, as_json: bool) -> None:
+    """Print what needs a store alone, which is there at once."""
+    async with open_list() as pages:
+        found = await sessions_of(pages)
+    draw_totals(_totals(found), (), as_json=as_json)
+
+
+def _totals(found: "Sequence[SessionView]") -> dict[str, int]:
     return {
         "sessions": len(found),
         "messages": sum(session.message_count for session in found),
