@@ -224,6 +224,18 @@ def test_doctor_finds_the_example_agent_healthy(data: Path) -> None:
     ]
 
 
+def test_doctor_names_variables_that_set_nothing(data: Path) -> None:
+    done = windowpane(data, "doctor", WINDOWPANE_STORE="memory:", WINDOWPANE_TOKEN="t", WINDOWPANE_QQ="")
+
+    assert done.out.splitlines()[:4] == [
+        "??  environment: WINDOWPANE_QQ is not a setting and has no effect",
+        "      → docs/reference/settings.md lists the settings",
+        "??  environment: WINDOWPANE_STORE is not a setting and has no effect",
+        "      → did you mean WINDOWPANE_STORE_URL?",
+    ]
+    assert (done.code, done.out.splitlines()[-1]) == (0, "No problems found, 2 warnings.")
+
+
 def test_doctor_counts_what_is_doubtful_beside_what_is_broken(data: Path) -> None:
     windowpane(data, "init", str(data / "agents" / "guide"))
     (data / "agents" / "no-agent").mkdir()

@@ -1,10 +1,11 @@
 """The checks of `windowpane doctor`: the store, the search, the agents, their models and tool servers."""
 
 import os
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Literal
 
@@ -48,6 +49,10 @@ from windowpane.wiring import encryption_keys, open_blobs, open_bus, open_embedd
 REACH_S = 5.0
 """How long the address of a model server may take to answer."""
 
+PREFIX = str(Settings.model_config.get("env_prefix"))
+NO_SETTINGS = ("url", "token", "python")
+"""Variables of ours that are no settings of a process: of commands, and of tool servers."""
+
 _WITHOUT_STORE = {"store_url": "memory:", "encryption_key": None, "encryption_key_file": None}
 
 Health = Literal["good", "doubtful", "broken"]
@@ -65,6 +70,8 @@ class Finding:
 
 async def examine(settings: Settings, *, ask: bool, wait_s: float) -> AsyncIterator[Finding]:
     """Check everything, the store first."""
+    for finding in _variables(os.environ):
+        yield finding
     store = await _store(settings)
     yield store
     if settings.bus_url is not None:
@@ -84,6 +91,17 @@ async def examine(settings: Settings, *, ask: bool, wait_s: float) -> AsyncItera
             yield await _model(engine, agent, ask=ask)
             for server in await engine.agent_items.servers(name, settle_s=wait_s):
                 yield _server(agent, server, wait_s)
+
+
+def _variables(environment: Mapping[str, str]) -> Iterator[Finding]:
+    """Name the variables that look like a setting and are none: what they should set has its default."""
+    known = [name.upper() for name in (*Settings.model_fields, *NO_SETTINGS)]
+    for name in sorted(environment):
+        bare = name.removeprefix(PREFIX)
+        if bare != name and bare not in known:
+            meant = get_close_matches(bare, known, n=1)
+            advice = f"did you mean {PREFIX}{meant[0]}?" if meant else "docs/reference/settings.md lists the settings"
+            yield Finding("environment", "doubtful", f"{name} is not a setting and has no effect", advice)
 
 
 async def _store(settings: Settings) -> Finding:
@@ -236,7 +254,7 @@ def _heard(subject: str, heard: Heard, *, real: bool) -> Finding:
         doubts.append(
             f"its server leaves tools out: it counts {heard.step.usage.input_tokens:,} tokens with and without"
         )
-        advice.append("give the model a chat template that has tools, or offer it none: they are counted in vain")
+        advice.append("give the model a chat template that has tools, or offer it none: the model never sees them")
     lost = [part for part in heard.lost if part != "tool" or not (heard.refused or heard.tools_unseen)]
     if len(heard.lost) == len(PARTS):
         doubts.append("it repeated none of the code words that it was sent")
