@@ -319,6 +319,16 @@ async def test_a_host_learns_what_a_message_would_bring_and_why_something_was_in
     assert after == before
 
 
+@pytest.mark.parametrize("name", ["tone", "pane/rule/nothing", "nobody/rule/tone"])
+async def test_a_prompt_that_is_not_there_is_the_callers_fault(settings: Settings, url: str, name: str) -> None:
+    async with connected(settings, url, "http") as client:
+        with pytest.raises(MCPError) as refused:
+            await client.get_prompt(name)
+
+    why = f"no prompt {name!r}; a prompt is named agent/rule/name or agent/reference/name"
+    assert (refused.value.error.code, refused.value.error.message) == (-32602, why)
+
+
 async def test_a_host_begins_without_a_session_and_finds_it_again(settings: Settings, url: str) -> None:
     async with connected(settings, url, "http") as client:
         noted = await told(client, "set_relevant_context", set_name="ports", items=["8470"])

@@ -3,11 +3,12 @@
 from collections.abc import Iterator
 
 from mcp.server.mcpserver.exceptions import ResourceNotFoundError
-from mcp.types import GetPromptResult, Prompt, PromptMessage, Resource, TextContent
+from mcp.shared.exceptions import MCPError
+from mcp.types import INVALID_PARAMS, GetPromptResult, Prompt, PromptMessage, Resource, TextContent
 
 from windowpane.context.items import Reference, Rule
 from windowpane.engine import Engine
-from windowpane.errors import AgentNotFoundError, InvalidInputError, ScopeNeededError
+from windowpane.errors import AgentNotFoundError, ScopeNeededError
 from windowpane.mcp_server.callers import caller
 
 ITEM_URI = "windowpane://agents/{agent}/{kind}/{name}"
@@ -68,10 +69,12 @@ def item_prompt(engine: Engine, name: str) -> GetPromptResult:
     """Return an item as a prompt.
 
     Raises:
-        InvalidInputError: no prompt has this name.
+        MCPError: no prompt has this name.
     """
-    parts = name.split("/")
-    if len(parts) != 3:
-        raise InvalidInputError(f"no prompt {name!r}; a prompt is named agent/rule/name or agent/reference/name")
-    text = item_text(engine, *parts)
+    agent, kind, item = parts if len(parts := name.split("/")) == 3 else ("", "", "")
+    try:
+        text = item_text(engine, agent, kind, item)
+    except ResourceNotFoundError:
+        why = f"no prompt {name!r}; a prompt is named agent/rule/name or agent/reference/name"
+        raise MCPError(INVALID_PARAMS, why) from None
     return GetPromptResult(messages=[PromptMessage(role="user", content=TextContent(text=text))])
