@@ -103,11 +103,12 @@ class Measurement:
     started: float = 0.0
     parent: context.Context | None = None
     reported: Usage = field(default_factory=Usage)
+    output_told: bool = False
 
     def begin(self) -> None:
         """Begin to measure, or to measure the next try."""
         self.attributes, self.error, self.started = dict(self.asked), "", perf_counter()
-        self.reported = Usage()
+        self.reported, self.output_told = Usage(), False
         self.span = _tracer.start_span(self.name, self.parent, kind=self.kind, attributes=dict(self.asked))
         for began, _ in _listeners:
             began(self.operation)
@@ -124,10 +125,11 @@ class Measurement:
         self.attributes.update(attributes)
         self.span.set_attributes(attributes)
 
-    def note_usage(self, reported: Usage) -> None:
-        """Add what a provider reported, also in an answer that broke off."""
+    def note_usage(self, reported: Usage, *, output_told: bool) -> None:
+        """Add what a provider reported, also in an answer that broke off. `output_told`: how much was written, too."""
         self.reported += reported
-        self.note(_usage(self.reported))
+        self.output_told = self.output_told or output_told
+        self.note(_usage(self.reported, output_told=self.output_told))
 
     def fail(self, code: str) -> None:
         """Say what went wrong. Only the code: messages may quote what was said."""
@@ -248,7 +250,7 @@ def describe_step(measurement: Measurement, step: Step) -> None:
         {
             "gen_ai.response.model": step.model,
             "gen_ai.response.finish_reasons": (step.finish_reason,),
-            **_usage(measurement.reported if measurement.reported != Usage() else step.usage),
+            **(_usage(step.usage) if measurement.reported == Usage() else {}),
         }
     )
     if keeps_content():
@@ -312,16 +314,16 @@ def _model(model: str) -> dict[str, Value]:
     return {"gen_ai.provider.name": provider_of(model), "gen_ai.request.model": model.partition(":")[2] or model}
 
 
-def _usage(usage: Usage) -> dict[str, Value]:
-    """Return the attributes of a usage; none where it is not known."""
-    if usage == Usage():
-        return {}
-    return {
+def _usage(usage: Usage, *, output_told: bool = False) -> dict[str, Value]:
+    """Return the attributes of a usage; none for what is not known. `output_told`: also that nothing was written."""
+    given: dict[str, Value] = {
         "gen_ai.usage.input_tokens": usage.input_tokens,
-        "gen_ai.usage.output_tokens": usage.output_tokens,
         "gen_ai.usage.cache_read.input_tokens": usage.cache_read_tokens,
         "gen_ai.usage.cache_creation.input_tokens": usage.cache_write_tokens,
     }
+    written: dict[str, Value] = {"gen_ai.usage.output_tokens": usage.output_tokens}
+    # No call is without input.
+    return {**(given if usage.input_tokens else {}), **(written if usage.output_tokens or output_told else {})}
 
 
 def _input_message(message: "RequestMessage") -> dict[str, Any]:

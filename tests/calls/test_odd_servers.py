@@ -14,6 +14,7 @@ import pytest
 from calls.laws import PRICES
 from calls.test_ledger import PROVIDERS
 from server.place import new_session, served
+from windowpane import telemetry
 from windowpane.testing import World
 from wire import anthropic_messages, openai_chat
 from wire.reply import WireReply
@@ -22,6 +23,7 @@ from wire.server import EVENT_STREAM, Answer, Asked, running, sse
 pytestmark = [
     pytest.mark.filterwarnings("ignore:invalid escape sequence:DeprecationWarning"),  # compiling google-genai
     pytest.mark.filterwarnings("ignore:Failed to extract usage"),  # pydantic-ai, where a count is missing
+    pytest.mark.filterwarnings("ignore:Pydantic serializer warnings"),  # openai, where a count is no number
 ]
 REPLY = WireReply(("Hello", " there."), input_tokens=500, output_tokens=20)
 
@@ -96,6 +98,91 @@ async def test_an_answer_that_the_client_cannot_read_is_a_clear_error(tmp_path: 
     assert len(calls["calls"]) == 1
 
 
+@pytest.mark.parametrize("name", PROVIDERS)
+async def test_output_that_is_not_reported_is_unknown_and_has_no_cost(tmp_path: Path, name: str) -> None:
+    body = b"".join(step for step in PROVIDERS[name].answer(REPLY).steps if isinstance(step, bytes))
+    for count in (
+        rb'"(?:completion|output|total)_tokens": ?\d+',
+        rb'"(?:candidates|thoughts|total)TokenCount": ?\d+',
+        rb'"eval_count": ?\d+',
+    ):
+        body = re.sub(count, b'"unknown": null', body)
+    measured: list[telemetry.Measured] = []
+    with telemetry.listening(lambda _: None, measured.append):
+        turn, calls, _ = await _asked(tmp_path, name, replace(PROVIDERS[name].answer(REPLY), steps=(body,)))
+
+    assert (turn["outcome"], turn["text"]) == ("completed", "Hello there.")
+    (call,) = calls["calls"]
+    assert (call["usage"]["input_tokens"], call["usage"]["output_tokens"], call["output_unknown"]) == (500, 0, True)
+    assert (call["cost_usd"], calls["cost_usd"], calls["without_usage"], calls["without_price"]) == (None, None, 1, 0)
+    assert _tokens_of_spans(measured) == {"model_call": {"input": 500}, "turn": {"input": 500}}
+
+
+def _tokens_of_spans(measured: list[telemetry.Measured]) -> dict[str, dict[str, object]]:
+    """Return what the spans of a turn and its one call tell about input and output."""
+    return {
+        each.operation: {
+            kind: each.attributes[f"gen_ai.usage.{kind}_tokens"]
+            for kind in ("input", "output")
+            if f"gen_ai.usage.{kind}_tokens" in each.attributes
+        }
+        for each in measured
+        if each.operation in ("model_call", "turn")
+    }
+
+
+async def test_an_answer_of_no_tokens_is_no_unknown_one(tmp_path: Path) -> None:
+    nothing = replace(REPLY, output_tokens=0)
+    measured: list[telemetry.Measured] = []
+    with telemetry.listening(lambda _: None, measured.append):
+        _, calls, _ = await _asked(tmp_path, "openai", openai_chat.answer(nothing))
+
+    (call,) = calls["calls"]
+    assert (call["usage"]["output_tokens"], call["output_unknown"], call["cost_usd"]) == (0, False, "0.001")
+    assert _tokens_of_spans(measured)["model_call"] == {"input": 500, "output": 0}
+
+
+NONSENSE: list[Any] = [-5, "500", None, True, 0.5, 10**30, [500], {"n": 500}]
+
+
+@pytest.mark.parametrize("count", NONSENSE, ids=map(str, NONSENSE))
+async def test_counts_that_can_be_none_are_not_reported(tmp_path: Path, count: Any) -> None:
+    usage = {"prompt_tokens": count, "completion_tokens": count, "total_tokens": count}
+    chunk: dict[str, Any] = {"id": "1", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": []}
+    frames = openai_chat.frames(REPLY)[:-1]
+    turn, calls, _ = await _asked(
+        tmp_path, "openai", Answer((*frames, sse({**chunk, "usage": usage}), openai_chat.DONE))
+    )
+
+    assert (turn["outcome"], turn["text"]) == ("completed", "Hello there.")
+    (call,) = calls["calls"]
+    assert (call["usage"], call["cost_usd"], calls["without_usage"]) == (None, None, 1)
+
+
+@pytest.mark.parametrize(
+    ("reports", "told"),
+    [
+        ([{"prompt_tokens": 500, "total_tokens": 500}, {"completion_tokens": 20}], (500, 20)),
+        ([{"prompt_tokens": 500, "completion_tokens": 20}, {"prompt_tokens": 0, "completion_tokens": 0}], (500, 20)),
+        ([{"prompt_tokens": 900, "completion_tokens": 40}, {"prompt_tokens": 500, "completion_tokens": 20}], (500, 20)),
+        ([{"prompt_tokens": 500.0, "completion_tokens": 20.0}], (500, 20)),
+        ([{"prompt_tokens": 500, "completion_tokens": 20, "total_tokens": -1}], (500, 20)),
+    ],
+    ids=["in-two", "zeros-last", "decreasing", "with-a-point", "wrong-total"],
+)
+async def test_the_last_word_of_several_reports_counts(
+    tmp_path: Path, reports: list[dict[str, Any]], told: tuple[int, int]
+) -> None:
+    chunk: dict[str, Any] = {"id": "1", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": []}
+    frames = openai_chat.frames(REPLY)[:-1]
+    told_in = [sse({**chunk, "usage": usage}) for usage in reports]
+    turn, calls, _ = await _asked(tmp_path, "openai", Answer((*frames, *told_in, openai_chat.DONE)))
+
+    assert turn["outcome"] == "completed"
+    (call,) = calls["calls"]
+    assert (call["usage"]["input_tokens"], call["usage"]["output_tokens"], call["output_unknown"]) == (*told, False)
+
+
 OUTPUT_ALONE = {
     "openai": (rb'"prompt_tokens": ?\d+,', rb'"total_tokens": ?\d+,'),
     "anthropic": (rb'"input_tokens": ?\d+,', rb'"cache_(?:read|creation)_input_tokens": ?\d+,'),
@@ -108,11 +195,14 @@ async def test_input_that_is_not_reported_is_unknown_and_has_no_cost(tmp_path: P
     for count in OUTPUT_ALONE[name]:
         body = re.sub(count, b"", body)
     assert b"500" not in body
-    turn, calls, _ = await _asked(tmp_path, name, replace(PROVIDERS[name].answer(REPLY), steps=(body,)))
+    measured: list[telemetry.Measured] = []
+    with telemetry.listening(lambda _: None, measured.append):
+        turn, calls, _ = await _asked(tmp_path, name, replace(PROVIDERS[name].answer(REPLY), steps=(body,)))
 
     assert (turn["outcome"], turn["text"]) == ("completed", "Hello there.")
     (call,) = calls["calls"]
     assert (call["usage"]["input_tokens"], call["usage"]["output_tokens"], call["cost_usd"]) == (0, 20, None)
+    assert _tokens_of_spans(measured) == {"model_call": {"output": 20}, "turn": {"output": 20}}
     assert (calls["cost_usd"], calls["without_usage"], calls["without_price"]) == (None, 1, 0)
 
 

@@ -186,8 +186,9 @@ class CallView:
 
     `number` counts the calls of the list from 1, `step` the model calls of the turn, `attempt` the tries of a step.
     `seen` is false when the bytes were not seen on the wire: the model runs in this process, or its client takes no
-    transport of ours. `usage` is null when the provider reported none, and `cost_usd` when that or the price is not
-    known. `counted_tokens` is our own count of what was built.
+    transport of ours. `usage` is null when the provider reported none. Input of 0 was not reported; of the output
+    `output_unknown` tells that. `cost_usd` is null when any of these or the price is not known. `counted_tokens` is
+    our own count of what was built.
     """
 
     number: int
@@ -205,6 +206,7 @@ class CallView:
     first_byte_ms: int | None
     duration_ms: int | None
     usage: Usage | None
+    output_unknown: bool = False
     cost_usd: Decimal | None
     counted_tokens: int | None
     reason: str

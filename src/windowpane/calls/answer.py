@@ -6,13 +6,13 @@ of the answer that look like the end of one are not taken for it.
 """
 
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import httpx2
 
-from windowpane.calls.documents import as_map, as_maps, as_text, objects, with_whole_lines
+from windowpane.calls.documents import as_map, as_maps, as_text, as_tokens, objects, with_whole_lines
 from windowpane.calls.encodings import decoded
 from windowpane.context.calls import CallOutcome
 from windowpane.context.messages import Usage
@@ -37,13 +37,16 @@ _WORD = re.compile(r"[\w.-]{1,60}")
 
 
 @dataclass(frozen=True, slots=True)
-class AnswerEnd:
-    """How an answer came to its end, by its own words.
+class AnswerFacts:
+    """What an answer says about its call: what it reports, and how it came to its end by its own words.
 
-    `streamed` is True for a stream of a protocol that says when an answer is over. `finished` tells whether this one
-    said so, `closed` whether nothing more was to come. `error` is what kind of error it told of.
+    `usage` is None when it reports nothing, and `output_told` tells whether it says how much was written, be it
+    nothing. `streamed` is True for a stream of a protocol that says when an answer is over. `finished` tells whether
+    this one said so, `closed` whether nothing more was to come. `error` is what kind of error it told of.
     """
 
+    usage: Usage | None = None
+    output_told: bool = False
     streamed: bool = False
     finished: bool = False
     closed: bool = False
@@ -77,33 +80,44 @@ class WireAnswer:
         else:
             self._chunks.clear()
 
-    def read(self) -> tuple[Usage | None, AnswerEnd]:
-        """Return the usage that was reported, if any was, and how the answer ended."""
+    def read(self) -> AnswerFacts:
+        """Return what the answer says about its call."""
         kept = b"".join(self._chunks)
         body = decoded(self._headers.get("content-encoding", ""), kept) or b""
         return read_answer_bytes(body)
 
 
-def read_answer_bytes(body: bytes) -> tuple[Usage | None, AnswerEnd]:
-    """Return the usage that an answer reports, if it reports any, and how it ended."""
+def read_answer_bytes(body: bytes) -> AnswerFacts:
+    """Return what an answer says about its call."""
     whole = list(objects(body)) if body.lstrip()[:1] in (b"{", b"[") else []
     # The first event of a socket is a document too, and not the answer.
     if whole and not str(whole[0].get("type")).startswith("response."):
         # One line of Ollama's stream is a document as well.
         is_line = whole[0].get("done") is False
         error = next((kind for each in whole if (kind := _error_in(each))), "")
-        return usage_in(whole), AnswerEnd(is_line, not is_line, not is_line, error)
+        end = AnswerFacts(streamed=is_line, finished=not is_line, closed=not is_line, error=error)
+        return _with_report(end, whole)
     lines = _telling_lines(body)
     events = [event for line in lines for event in objects(line)]
-    return usage_in(events), _end_of(events, done=b"[DONE]" in lines)
+    return _with_report(_end_of(events, done=b"[DONE]" in lines), events)
 
 
 def usage_in(documents: Iterable[Mapping[str, Any]]) -> Usage | None:
     """Return the usage that the documents of an answer report, or None when they report none."""
-    found: Usage | None = None
+    return _with_report(AnswerFacts(), documents).usage
+
+
+def _with_report(end: AnswerFacts, documents: Iterable[Mapping[str, Any]]) -> AnswerFacts:
+    told: dict[str, int] = {}
+    reads: Callable[[Mapping[str, int]], tuple[Usage, bool]] = _openai
     for document in documents:
-        found = _merged(found, document)
-    return found if found != Usage() else None
+        counts, reader = _report_in(document)
+        # Zeros alone stand for a report that is still to come, or that never comes.
+        if any(counts.values()):
+            told |= {name: count for name, count in counts.items() if count or name not in told}
+            reads = reader
+    usage, output_told = reads(told)
+    return replace(end, usage=usage if usage != Usage() else None, output_told=output_told)
 
 
 def _telling_lines(body: bytes) -> list[bytes]:
@@ -134,7 +148,7 @@ def _telling_lines(body: bytes) -> list[bytes]:
     return [body[start:end].removeprefix(b"data:").strip() for start, end in sorted(ends.items())]
 
 
-def _end_of(events: Iterable[Mapping[str, Any]], *, done: bool) -> AnswerEnd:
+def _end_of(events: Iterable[Mapping[str, Any]], *, done: bool) -> AnswerFacts:
     streamed, finished, closed, error = False, done, done, ""
     for event in events:
         kind = as_text(event.get("type"))
@@ -145,7 +159,7 @@ def _end_of(events: Iterable[Mapping[str, Any]], *, done: bool) -> AnswerEnd:
         closed = closed or ended
         finished = finished or ended or bool(stops) or any(c.get("finish_reason") for c in choices)
         error = error or _error_in(event)
-    return AnswerEnd(streamed, finished, closed, error)
+    return AnswerFacts(streamed=streamed, finished=finished, closed=closed, error=error)
 
 
 _OPENING = frozenset(("message_start", "response.created"))
@@ -161,80 +175,74 @@ def _error_in(document: Mapping[str, Any]) -> str:
     return next((name for name in map(as_text, names) if _WORD.fullmatch(name)), "unknown")
 
 
-def _merged(before: Usage | None, document: Mapping[str, Any]) -> Usage | None:
-    """Return the usage after a document. Later numbers replace earlier ones; those that are not repeated stay."""
+def _report_in(document: Mapping[str, Any]) -> tuple[dict[str, int], Callable[[Mapping[str, int]], tuple[Usage, bool]]]:
+    """Return the counts that a document reports, by the names that its provider gives them, and what reads these.
+
+    Later counts replace earlier ones. A zero replaces none: an event may not say again what an earlier one said.
+    """
     if "prompt_eval_count" in document or "eval_count" in document:
-        return Usage(_number(document, "prompt_eval_count"), _number(document, "eval_count"))
+        return _numbers(document), _ollama
     google = document.get("usageMetadata")
     if isinstance(google, dict):
-        return _google(cast("dict[str, Any]", google))
+        return _numbers(cast("dict[str, object]", google)), _google
     usage = document.get("usage") or _within(document, "message") or _within(document, "response")
     if not isinstance(usage, dict):
-        return before
-    counts = cast("dict[str, Any]", usage)
-    if (
-        "cache_read_input_tokens" in counts
-        or "cache_creation_input_tokens" in counts
-        or document.get("type")
-        in {
-            "message_start",
-            "message_delta",
-            "message",
-        }
-    ):
-        return _anthropic(before or Usage(), counts)
-    return _openai(counts)
+        return {}, _openai
+    counts = cast("dict[str, object]", usage)
+    numbers = _numbers(counts)
+    is_anthropic = as_text(document.get("type")) in {"message_start", "message_delta", "message"}
+    if is_anthropic or "cache_read_input_tokens" in counts or "cache_creation_input_tokens" in counts:
+        return numbers | _numbers(as_map(counts.get("cache_creation"))), _anthropic
+    details = _numbers(as_map(counts.get("prompt_tokens_details") or counts.get("input_tokens_details")))
+    return numbers | {name: count for name, count in details.items() if count}, _openai
 
 
 def _within(document: Mapping[str, Any], name: str) -> object:
-    inner = document.get(name)
-    return cast("dict[str, object]", inner).get("usage") if isinstance(inner, dict) else None
+    return as_map(document.get(name)).get("usage")
 
 
-def _openai(counts: Mapping[str, Any]) -> Usage:
-    details: object = counts.get("prompt_tokens_details") or counts.get("input_tokens_details")
+def _openai(counts: Mapping[str, int]) -> tuple[Usage, bool]:
     # DeepSeek and Moonshot have names of their own.
-    read = _number(details, "cached_tokens") or _number(counts, "prompt_cache_hit_tokens")
-    read = read or _number(counts, "cached_tokens")
-    written = _number(counts, "completion_tokens") or _number(counts, "output_tokens")
-    told = _number(counts, "prompt_tokens") or _number(counts, "input_tokens")
-    told = told or _rest(counts, "total_tokens", written)
-    return Usage(
-        # A server that has read more than it was given counts that apart.
-        input_tokens=told + read if read > told else told,
-        output_tokens=written or _rest(counts, "total_tokens", told),
-        cache_read_tokens=read,
-        cache_write_tokens=_number(details, "cache_write_tokens"),
-    )
+    read = counts.get("cached_tokens") or counts.get("prompt_cache_hit_tokens", 0)
+    written = counts.get("completion_tokens", counts.get("output_tokens"))
+    told = counts.get("prompt_tokens") or counts.get("input_tokens", 0)
+    told = told or max(counts.get("total_tokens", 0) - (written or 0), 0)
+    output = _rest(written, counts.get("total_tokens"), told)
+    # A server that has read more than it was given counts that apart.
+    given = told + read if read > told else told
+    return Usage(given, output or 0, read, counts.get("cache_write_tokens", 0)), output is not None
 
 
-def _anthropic(before: Usage, counts: Mapping[str, Any]) -> Usage:
+def _anthropic(counts: Mapping[str, int]) -> tuple[Usage, bool]:
     """Return Anthropic's counts as ours, which hold cached tokens within the input."""
-    read = _number(counts, "cache_read_input_tokens") or before.cache_read_tokens
-    written = _number(counts, "cache_creation_input_tokens") or before.cache_write_tokens
-    plain = (
-        _number(counts, "input_tokens") or before.input_tokens - before.cache_read_tokens - before.cache_write_tokens
-    )
-    hour = _number(counts.get("cache_creation"), "ephemeral_1h_input_tokens") or before.cache_write_1h_tokens
-    output = _number(counts, "output_tokens") or before.output_tokens
-    return Usage(plain + read + written, output, read, written, min(hour, written))
+    read, written = counts.get("cache_read_input_tokens", 0), counts.get("cache_creation_input_tokens", 0)
+    hour = min(counts.get("ephemeral_1h_input_tokens", 0), written)
+    output = counts.get("output_tokens")
+    return Usage(counts.get("input_tokens", 0) + read + written, output or 0, read, written, hour), output is not None
 
 
-def _google(counts: Mapping[str, Any]) -> Usage:
-    given = _number(counts, "promptTokenCount") + _number(counts, "toolUsePromptTokenCount")
-    written = _number(counts, "candidatesTokenCount") + _number(counts, "thoughtsTokenCount")
-    return Usage(
-        input_tokens=given or _rest(counts, "totalTokenCount", written),
-        output_tokens=written or _rest(counts, "totalTokenCount", given),
-        cache_read_tokens=_number(counts, "cachedContentTokenCount"),
-    )
+def _google(counts: Mapping[str, int]) -> tuple[Usage, bool]:
+    given = counts.get("promptTokenCount", 0) + counts.get("toolUsePromptTokenCount", 0)
+    names = ("candidatesTokenCount", "thoughtsTokenCount")
+    written = sum(counts.get(name, 0) for name in names) if any(name in counts for name in names) else None
+    given = given or max(counts.get("totalTokenCount", 0) - (written or 0), 0)
+    output = _rest(written, counts.get("totalTokenCount"), given)
+    return Usage(given, output or 0, counts.get("cachedContentTokenCount", 0)), output is not None
 
 
-def _rest(counts: Mapping[str, Any], total: str, known: int) -> int:
-    """Return what a total leaves for the count that a server does not report."""
-    return max(_number(counts, total) - known, 0)
+def _ollama(counts: Mapping[str, int]) -> tuple[Usage, bool]:
+    output = counts.get("eval_count")
+    return Usage(counts.get("prompt_eval_count", 0), output or 0), output is not None
 
 
-def _number(counts: object, name: str) -> int:
-    value = cast("Mapping[str, object]", counts).get(name) if isinstance(counts, Mapping) else None
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
+def _rest(written: int | None, total: int | None, given: int) -> int | None:
+    """Return how much was written, where need be by what a total leaves; None when neither is reported."""
+    if written is not None or total is None:
+        return written
+    return total - given if total >= given else None
+
+
+def _numbers(counts: Mapping[str, object]) -> dict[str, int]:
+    """Return those that are counts of tokens."""
+    told = {name: as_tokens(value) for name, value in counts.items()}
+    return {name: count for name, count in told.items() if count is not None}

@@ -9,6 +9,9 @@ from typing import Any, cast
 
 from pydantic_core import from_json
 
+MOST_TOKENS = 10**9
+"""A count above this is no count: no model takes as much."""
+
 _CONTINUES = (b",\ndata:", b",\r\ndata:", b"\ndata: }", b"\ndata:}")
 """One of these is in a stream whose documents go over several lines."""
 
@@ -52,6 +55,13 @@ def as_text(value: object) -> str:
 def as_map(value: object) -> Mapping[str, Any]:
     """Return an object, or an empty one in place of anything else."""
     return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+
+
+def as_tokens(value: object) -> int | None:
+    """Return a count of tokens; None in place of anything else. Servers in some languages write it with a point."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MOST_TOKENS:
+        return None
+    return int(value) if value == int(value) else None
 
 
 def as_maps(value: object) -> list[Mapping[str, Any]]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal
 
-from windowpane.context.calls import CallOutcome, CallPurpose, ModelPrice
+from windowpane.context.calls import CallOutcome, CallPurpose, ModelPrice, known_usage
 from windowpane.context.events import CallEnded, CallSent, ModelReplied, Recorded, RequestBuilt, TurnFinished
 from windowpane.context.ids import BlobHash
 from windowpane.context.messages import Usage
@@ -25,8 +25,8 @@ class RecordedCall:
 
     `seen` tells whether the bytes were seen on the wire. Otherwise the call is known as it was built, without head,
     body and hash; or, when it was read from a log or a trace, they are put together from what that tells. `usage` is
-    None when the provider reported none. `address` is where the call went, and `price` what the agent said that the
-    model costs.
+    None when the provider reported none, and `output_unknown` tells that it reported the input alone. `address` is
+    where the call went, and `price` what the agent said that the model costs.
     """
 
     id: str
@@ -47,10 +47,16 @@ class RecordedCall:
     first_byte_ms: int | None = None
     duration_ms: int | None = None
     usage: Usage | None = None
+    output_unknown: bool = False
     address: str = ""
     price: ModelPrice | None = None
     reason: str = ""
     answer: BlobHash | None = None
+
+    @property
+    def known_usage(self) -> Usage | None:
+        """Return what the call used, or None when that is not known in full."""
+        return known_usage(self.usage, output_unknown=self.output_unknown)
 
 
 def calls_of(events: Iterable[Recorded]) -> tuple[RecordedCall, ...]:
@@ -116,6 +122,7 @@ class _Reader:
                 first_byte_ms=ended.first_byte_ms,
                 duration_ms=ended.duration_ms,
                 usage=ended.usage,
+                output_unknown=ended.output_unknown,
                 address=ended.address,
                 price=ended.price,
                 reason=ended.reason,

@@ -106,6 +106,8 @@ class CallRecorder:
             counted_tokens=self._counted_tokens,
             tools_tokens=self._tools_tokens,
             price=self._price,
+            # An embedding has no output.
+            output_unknown=ended.output_unknown and self._purpose != "embedding",
         )
         self._ended.append(whole)
         self._unpaid.append(whole)

@@ -33,15 +33,15 @@ class _Folding:
     def __init__(self) -> None:
         self.text: list[str] = []
         self.thinking: list[str] = []
-        self.calls: dict[object, dict[str, str]] = {}
+        self.calls: dict[str, dict[str, str]] = {}
         self.id = ""
         self.finish = ""
         self.model = ""
         self.error = ""
 
     def call(self, key: object, *, id_: object = "", name: object = "", arguments: object = "") -> None:
-        """Add to the tool call with this key."""
-        call = self.calls.setdefault(key, {"id": "", "name": "", "arguments": ""})
+        """Add to the tool call with this key, which may be of any kind."""
+        call = self.calls.setdefault(repr(key), {"id": "", "name": "", "arguments": ""})
         call["id"] = call["id"] or as_text(id_)
         call["name"] = call["name"] or as_text(name)
         call["arguments"] += arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
@@ -151,7 +151,7 @@ def _responses_item(folding: _Folding, item: Mapping[str, Any]) -> None:
 
 def _responses_call(folding: _Folding, item: Mapping[str, Any]) -> None:
     key = item.get("call_id") or item.get("id")
-    if not as_text(item.get("type")).endswith("_call") or key in folding.calls:
+    if not as_text(item.get("type")).endswith("_call") or repr(key) in folding.calls:
         return
     arguments = item.get("arguments") or item.get("input") or item.get("action") or ""
     folding.call(key, id_=key, name=item.get("name") or item.get("type"), arguments=arguments)

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterable, AsyncIterator
 import anyio
 import httpx2
 
-from windowpane.calls.answer import AnswerEnd, WireAnswer
+from windowpane.calls.answer import AnswerFacts, WireAnswer
 from windowpane.calls.recorder import CallRecorder, current_recorder
 from windowpane.calls.unreported import WithUsage, may_lack_usage
 from windowpane.context.calls import CallOutcome, WireHead
@@ -151,13 +151,13 @@ class _Call:
         if self._over:
             return
         self._over = True
-        usage, end = self._answer.read() if self._answer is not None else (None, AnswerEnd())
+        facts = self._answer.read() if self._answer is not None else AnswerFacts()
         if self._status is not None and self._status >= 300:
             outcome, reason = "error", reason or f"status {self._status}"
         else:
-            outcome, reason = end.outcome(outcome, reason)
-        if usage is not None and self._measured is not None:
-            self._measured.note_usage(usage)
+            outcome, reason = facts.outcome(outcome, reason)
+        if facts.usage is not None and self._measured is not None:
+            self._measured.note_usage(facts.usage, output_told=facts.output_told)
         self._recorder.ended(
             CallEnded(
                 id=self._id,
@@ -166,7 +166,8 @@ class _Call:
                 status=self._status,
                 first_byte_ms=self._first_byte_ms,
                 duration_ms=self._since(),
-                usage=usage,
+                usage=facts.usage,
+                output_unknown=outcome == "complete" and facts.usage is not None and not facts.output_told,
                 reason=reason,
             )
         )

@@ -32,7 +32,11 @@ def draw_calls(screen: Screen, listed: "CallList", *, turns: bool = False) -> No
     missing = f"; {counted(listed.without_usage, 'call')} without reported usage" if listed.without_usage else ""
     cost = "cost unknown" if listed.cost_usd is None else f"${listed.cost_usd:.6f}"
     unpriced = f"; {counted(listed.without_price, 'call')} without a price" if listed.without_price else ""
-    tokens = f"{listed.usage.input_tokens:,} tokens in, {listed.usage.output_tokens:,} out"
+    given, said = (
+        "unknown" if listed.without_usage and not tokens else f"{tokens:,}"
+        for tokens in (listed.usage.input_tokens, listed.usage.output_tokens)
+    )
+    tokens = f"{given} tokens in, {said} out"
     screen.line(f"  together: {tokens}, {cost}{missing}{unpriced}")
 
 
@@ -44,7 +48,8 @@ def call_line(call: "CallView") -> str:
     if call.usage is not None:
         cached = f" ({call.usage.cache_read_tokens:,} cached)" if call.usage.cache_read_tokens else ""
         given = f"{call.usage.input_tokens:,}" if call.usage.input_tokens else "unknown"
-        used = f"{given} in{cached}, {call.usage.output_tokens:,} out"
+        said = "unknown" if call.output_unknown else f"{call.usage.output_tokens:,}"
+        used = f"{given} in{cached}, {said} out"
     took = f", {call.duration_ms:,} ms" if call.duration_ms is not None else ""
     size = f", {call.size:,} bytes" if call.seen else f", {TOLD if call.size else UNSEEN}"
     why = f" – {call.reason}" if call.reason else ""

@@ -109,7 +109,8 @@ def _line(sent: "SentCall", cache: "CallCache | None") -> str:
     used = ["", "", ""]
     if call.usage is not None:
         given = f"{call.usage.input_tokens:,}" if call.usage.input_tokens else "?"
-        used = [given, f"{call.usage.cache_read_tokens:,}", f"{call.usage.output_tokens:,}"]
+        said = "?" if call.output_unknown else f"{call.usage.output_tokens:,}"
+        used = [given, f"{call.usage.cache_read_tokens:,}", said]
     why = f"  {call.reason}" if call.reason else ""
     return (
         f"{call.number:>4}  {turn:<6}{call.outcome:<10}{call.size:>9,}  "

@@ -76,6 +76,8 @@ class CallEnded:
     `address` is where it went, and `price` what the agent says that the model costs, if it says so: with `usage` they
     tell the cost. `counted_tokens` is our own count of what was sent, `tools_tokens` of them for tools, also where the
     model is not shown any. `status` is None when no answer began; `usage` is None when the provider reported none.
+    `output_unknown` tells that a whole answer came with a report of its input alone; an answer that broke off counts
+    as far as it was reported.
     `reason` says what went wrong, in a few words, without keys. `answer` names the blob with what was answered
     (`FoldedReply`); None where the events of the turn say that.
     """
@@ -93,9 +95,20 @@ class CallEnded:
     first_byte_ms: int | None = None
     duration_ms: int = 0
     usage: Usage | None = None
+    output_unknown: bool = False
     reason: str = ""
     answer: BlobHash | None = None
     type: Literal["call.ended"] = "call.ended"
+
+    @property
+    def known_usage(self) -> Usage | None:
+        """Return what the call used, or None when that is not known in full."""
+        return known_usage(self.usage, output_unknown=self.output_unknown)
+
+
+def known_usage(usage: Usage | None, *, output_unknown: bool) -> Usage | None:
+    """Return a usage that tells input and output. No call is without input: zero is a count that was not reported."""
+    return usage if usage is not None and usage.input_tokens and not output_unknown else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

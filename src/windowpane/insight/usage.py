@@ -44,7 +44,7 @@ def residuals(request: Request, steps: Sequence[Step]) -> tuple[Residual, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Spending:
-    """What calls used and cost together, and of how many that is not known. A call that tells only its output is one.
+    """What calls used and cost together, and of how many that is not known. A call that tells only one count is one.
 
     `cost_usd` is the sum of the known costs, None when none is known.
     """
@@ -60,7 +60,7 @@ def spending(calls: Sequence[RecordedCall], asked: str = "") -> Spending:
     """Return what calls cost together. `asked` is the model that their request named; see `cost_of`."""
     costs = [cost_of(call, asked) for call in calls]
     known = [cost for cost in costs if cost is not None]
-    told = [call.usage is not None and call.usage.input_tokens > 0 for call in calls]
+    told = [call.known_usage is not None for call in calls]
     return Spending(
         calls=len(calls),
         usage=sum((call.usage for call in calls if call.usage), Usage()),

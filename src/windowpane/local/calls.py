@@ -230,6 +230,7 @@ def priced(calls: Sequence[RecordedCall], counted: Mapping[str, int] | None = No
             first_byte_ms=call.first_byte_ms,
             duration_ms=call.duration_ms,
             usage=call.usage,
+            output_unknown=call.output_unknown,
             cost_usd=cost_of(call),
             counted_tokens=(counted or {}).get(call.id),
             reason=call.reason,

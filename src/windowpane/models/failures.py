@@ -5,6 +5,7 @@ failed and an answer that broke off. Keys never appear: neither ours nor one tha
 """
 
 import re
+import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import cast
@@ -58,11 +59,12 @@ def unreadable(error: Exception, called: Called, *, partial: str) -> ours.ModelS
 
     None: the fault is another program's, such as ours.
     """
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    module = str(trace.tb_frame.f_globals.get("__name__")) if trace is not None else ""
-    if module.partition(".")[0] not in _CLIENTS:
+    packages = [
+        str(frame.f_globals.get("__name__")).partition(".")[0] for frame, _ in traceback.walk_tb(error.__traceback__)
+    ]
+    # A client may have asked another library to read it.
+    at_fault = next((package for package in reversed(packages) if package in {*_CLIENTS, "windowpane"}), "")
+    if at_fault not in _CLIENTS:
         return None
     where = f"; check what answers at {called.url}" if called.url else ""
     said = f"{type(error).__name__}: {quote(error, called)}"

@@ -248,8 +248,9 @@ def tool_calls(reply: ModelResponse) -> tuple[ToolCall, ...]:
     """
     return tuple(
         ToolCall(
-            id=valid_unicode(part.tool_call_id),
-            offered_name=valid_unicode(part.tool_name),
+            # Clients do not check what they are sent.
+            id=valid_unicode(str(part.tool_call_id)),
+            offered_name=valid_unicode(str(part.tool_name)),
             arguments=valid_unicode(_arguments(part)),
         )
         for part in reply.parts

@@ -2,14 +2,14 @@
 
 An agent may say what its models cost. Otherwise prices come from the list that genai-prices carries, offline: that is
 what the provider itself takes, so a server at another address has no list price. A model without a price is not the
-same as one that costs nothing, and a call whose provider reported no usage, or no input, has no known cost.
+same as one that costs nothing, and a call whose provider did not report input and output has no known cost.
 """
 
 from datetime import datetime
 from decimal import Decimal
 
 from windowpane.calls.ledger import RecordedCall
-from windowpane.context.calls import ModelPrice
+from windowpane.context.calls import CallEnded, ModelPrice
 from windowpane.context.messages import Usage
 
 MILLION = 1_000_000
@@ -57,11 +57,18 @@ def cost_of(call: RecordedCall, asked: str = "") -> Decimal | None:
     `asked` is the model that the request named. It helps where the wire was not seen: then a call has the name by
     which the provider calls what answered, which is more exact where it is listed.
     """
-    if call.usage is None or not call.usage.input_tokens or (call.seen and not call.address):
+    used = call.known_usage
+    if used is None or (call.seen and not call.address):
         return None
     if call.seen:
-        return price(call.model, call.usage, at=call.started_at, url=call.address, own=call.price)
-    return price_of_answer(asked, call.model, call.usage, at=call.started_at, own=call.price)
+        return price(call.model, used, at=call.started_at, url=call.address, own=call.price)
+    return price_of_answer(asked, call.model, used, at=call.started_at, own=call.price)
+
+
+def cost_of_ended(ended: CallEnded, *, at: datetime | None = None) -> Decimal | None:
+    """Return what a call cost by its end alone, or None when that is not known."""
+    used = ended.known_usage
+    return used and price(ended.model, used, at=at, url=ended.address, own=ended.price)
 
 
 def price_of_answer(

@@ -15,6 +15,7 @@ from typing import Any, cast
 
 import anyio
 from pydantic_ai.direct import model_request_stream
+from pydantic_ai.exceptions import UnexpectedModelBehavior
 from pydantic_ai.messages import (
     ModelMessage,
     ModelResponse,
@@ -30,6 +31,7 @@ from pydantic_ai.models import Model, ModelRequestParameters, StreamedResponse
 from pydantic_ai.settings import ModelSettings
 
 from windowpane import telemetry
+from windowpane.calls.documents import as_text, as_tokens
 from windowpane.context.ids import BlobHash
 from windowpane.context.messages import Step, Usage
 from windowpane.context.request import CallSettings, OfferedTool, ReplyOptions, RequestMessage
@@ -154,7 +156,7 @@ class PydanticChatModel:
                 telemetry.tried(failure(error, self._called, partial="", arrived=False).code)
                 await anyio.sleep(wait_s)
                 log_request(self.name, messages, tools, settings, environ=self._environ, attempt=attempt)
-            except (AttributeError, LookupError, TypeError, ValueError) as error:
+            except (AssertionError, AttributeError, LookupError, TypeError, ValueError) as error:
                 if (told := unreadable(error, self._called, partial=heard.text)) is None:
                     raise
                 raise told from error
@@ -256,7 +258,7 @@ class PydanticChatModel:
             thinking=heard.thinking,
             tool_calls=calls,
             usage=Usage() if offline else _usage(reply),
-            model=self.name if offline else (reply.model_name or self.name),
+            model=self.name if offline else (as_text(reply.model_name) or self.name),
             finish_reason="tool_call" if calls and reason == "stop" else reason,
             latency_ms=round((time.monotonic() - started) * 1000),
         )
@@ -303,8 +305,14 @@ class _Heard:
         refusal = (self.reply.provider_details or {}).get("refusal")
         return last + (self._say(refusal) if isinstance(refusal, str) and not self.text else [])
 
-    def _whole(self, kind: str, content: str) -> str:
-        """Return what can be passed on, the rest of a character with it that was cut in two."""
+    def _whole(self, kind: str, content: object) -> str:
+        """Return what can be passed on, the rest of a character with it that was cut in two.
+
+        Raises:
+            UnexpectedModelBehavior: it is no text. Clients do not check what they are sent.
+        """
+        if not isinstance(content, str):
+            raise UnexpectedModelBehavior(f"a {type(content).__name__} in the place of a text")
         content = self.halves.pop(kind, "") + content
         if content and _FIRST_HALF.match(content[-1]):
             self.halves[kind] = content[-1]
@@ -344,9 +352,7 @@ def _raw_finish(reply: ModelResponse) -> str:
 
 
 def _usage(reply: ModelResponse) -> Usage:
-    return Usage(
-        input_tokens=reply.usage.input_tokens,
-        output_tokens=reply.usage.output_tokens,
-        cache_read_tokens=reply.usage.cache_read_tokens,
-        cache_write_tokens=reply.usage.cache_write_tokens,
-    )
+    used = reply.usage
+    counts = (used.input_tokens, used.output_tokens, used.cache_read_tokens, used.cache_write_tokens)
+    # Clients do not check what they are sent.
+    return Usage(*(as_tokens(count) or 0 for count in counts))

@@ -27,8 +27,10 @@ def encode_event(event: Event) -> bytes:
     """
     try:
         if isinstance(event, CallSent | CallEnded):
-            return b'{"type":"%b",%b' % (event.type.encode(), _CALL.adapter.dump_json(event, exclude_defaults=True)[1:])
-        return EVENT.adapter.dump_json(event)
+            kept = _CALL.adapter.dump_json(event, exclude_defaults=True, warnings="error")
+            return b'{"type":"%b",%b' % (event.type.encode(), kept[1:])
+        # What is of another kind than declared could not be read again, and the session with it.
+        return EVENT.adapter.dump_json(event, warnings="error")
     except PydanticSerializationError as error:
         raise InvalidInputError(f"{event.type} cannot be kept as JSON: {error}") from None
 

@@ -16,12 +16,13 @@ import anyio
 
 from windowpane.api.analytics import CostLimitView, Period
 from windowpane.calls.recorder import current_recorder
+from windowpane.context.calls import known_usage
 from windowpane.context.events import CallEnded
 from windowpane.context.ids import BlobHash, owner_of
 from windowpane.context.request import CallSettings, OfferedTool, ReplyOptions, RequestMessage
 from windowpane.errors import CostLimitError, StoreError
 from windowpane.models.base import NO_FILES, ChatModel, Models, ModelStep, ModelText
-from windowpane.models.prices import price, price_of_answer
+from windowpane.models.prices import cost_of_ended, price_of_answer
 from windowpane.remarks import get_logger
 from windowpane.stores.base import Cost, Store
 
@@ -104,7 +105,7 @@ class Costs:
     async def count_ended(self, owner: str, ended: Sequence[CallEnded]) -> None:
         """Add what calls cost that have ended."""
         if self._limits:
-            await self._count(owner, [_cost(call) for call in ended])
+            await self._count(owner, [cost_of_ended(call) for call in ended])
 
     async def _count(self, owner: str, costs: Sequence[Decimal | None]) -> None:
         """Add what calls cost; None is a cost that is not known."""
@@ -165,17 +166,14 @@ class _CountedModel:
     async def _count_ended(self, settings: CallSettings, last: ModelStep | None) -> None:
         recorder = current_recorder()
         ended = recorder.unpaid() if recorder is not None else []
-        costs = [_cost(call) for call in ended]
+        costs = [cost_of_ended(call) for call in ended]
         if not ended and last is not None:
             # The wire was not seen.
             step = last.step
-            costs = [price_of_answer(settings.model, step.model, step.usage, own=settings.price)]
+            used = known_usage(step.usage, output_unknown=False)
+            costs = [used and price_of_answer(settings.model, step.model, used, own=settings.price)]
         if costs:
             await self._count(self._owner, costs)
-
-
-def _cost(ended: CallEnded) -> Decimal | None:
-    return ended.usage and price(ended.model, ended.usage, url=ended.address, own=ended.price)
 
 
 def _span(period: Period, today: date) -> tuple[date, date]:

@@ -42,6 +42,7 @@ class ReadAnswer:
 
     reply: FoldedReply
     usage: Usage | None
+    output_unknown: bool
     outcome: CallOutcome
     reason: str
 
@@ -67,16 +68,17 @@ def read_answer(
     """Return what an answer says."""
     plain = decoded(_by_name(headers).get("content-encoding", ""), body)
     reply = fold_reply(kind.protocol, plain or b"")
-    usage, end = read_answer_bytes(plain or b"")
+    facts = read_answer_bytes(plain or b"")
     if plain is None:
         reason = reason or "the answer could not be read"
     elif not reply.error:
-        outcome, reason = end.outcome(outcome, reason)
+        outcome, reason = facts.outcome(outcome, reason)
     if status is not None and status >= 400:
         outcome, reason = "error", f"status {status}: {redacted(reply.error)}".removesuffix(": ")
     elif reply.error and outcome != "error":
         outcome, reason = "error", redacted(reply.error)
-    return ReadAnswer(reply, usage, outcome, reason)
+    output_unknown = outcome == "complete" and facts.usage is not None and not facts.output_told
+    return ReadAnswer(reply, facts.usage, output_unknown and kind.purpose == "answer", outcome, reason)
 
 
 _MODEL_PROVIDERS = {"chatgpt": "openai"}

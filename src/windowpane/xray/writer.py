@@ -224,6 +224,7 @@ class SessionWriter:
             first_byte_ms=tape.first_byte_ms,
             duration_ms=tape.duration_ms,
             usage=answer.usage,
+            output_unknown=answer.output_unknown,
             reason=answer.reason,
             answer=content_hash(text),
         )

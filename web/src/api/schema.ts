@@ -301,7 +301,7 @@ export type CallComparison = {
   tokens_by_kind: Record<string, number>
 }
 
-/** An HTTP request to a provider ended. `address` is where it went, and `price` what the agent says that the model costs, if it says so: with `usage` they tell the cost. `counted_tokens` is our own count of what was sent, `tools_tokens` of them for tools, also where the model is not shown any. `status` is None when no answer began; `usage` is None when the provider reported none. `reason` says what went wrong, in a few words, without keys. `answer` names the blob with what was answered (`FoldedReply`); None where the events of the turn say that. */
+/** An HTTP request to a provider ended. `address` is where it went, and `price` what the agent says that the model costs, if it says so: with `usage` they tell the cost. `counted_tokens` is our own count of what was sent, `tools_tokens` of them for tools, also where the model is not shown any. `status` is None when no answer began; `usage` is None when the provider reported none. `output_unknown` tells that a whole answer came with a report of its input alone; an answer that broke off counts as far as it was reported. `reason` says what went wrong, in a few words, without keys. `answer` names the blob with what was answered (`FoldedReply`); None where the events of the turn say that. */
 export type CallEnded = {
   id: string
   turn: number | null
@@ -316,12 +316,13 @@ export type CallEnded = {
   first_byte_ms: number | null
   duration_ms: number
   usage: Usage | null
+  output_unknown: boolean
   reason: string
   answer: string | null
   type: "call.ended"
 }
 
-/** An HTTP request to a provider ended. `address` is where it went, and `price` what the agent says that the model costs, if it says so: with `usage` they tell the cost. `counted_tokens` is our own count of what was sent, `tools_tokens` of them for tools, also where the model is not shown any. `status` is None when no answer began; `usage` is None when the provider reported none. `reason` says what went wrong, in a few words, without keys. `answer` names the blob with what was answered (`FoldedReply`); None where the events of the turn say that. */
+/** An HTTP request to a provider ended. `address` is where it went, and `price` what the agent says that the model costs, if it says so: with `usage` they tell the cost. `counted_tokens` is our own count of what was sent, `tools_tokens` of them for tools, also where the model is not shown any. `status` is None when no answer began; `usage` is None when the provider reported none. `output_unknown` tells that a whole answer came with a report of its input alone; an answer that broke off counts as far as it was reported. `reason` says what went wrong, in a few words, without keys. `answer` names the blob with what was answered (`FoldedReply`); None where the events of the turn say that. */
 export type CallEndedEvent = {
   seq: number
   at: string
@@ -338,6 +339,7 @@ export type CallEndedEvent = {
   first_byte_ms: number | null
   duration_ms: number
   usage: Usage | null
+  output_unknown: boolean
   reason: string
   answer: string | null
   type: "call.ended"
@@ -442,7 +444,7 @@ export type CallUsage = {
   cost_usd: string | null
 }
 
-/** One call to a provider. `number` counts the calls of the list from 1, `step` the model calls of the turn, `attempt` the tries of a step. `seen` is false when the bytes were not seen on the wire: the model runs in this process, or its client takes no transport of ours. `usage` is null when the provider reported none, and `cost_usd` when that or the price is not known. `counted_tokens` is our own count of what was built. */
+/** One call to a provider. `number` counts the calls of the list from 1, `step` the model calls of the turn, `attempt` the tries of a step. `seen` is false when the bytes were not seen on the wire: the model runs in this process, or its client takes no transport of ours. `usage` is null when the provider reported none. Input of 0 was not reported; of the output `output_unknown` tells that. `cost_usd` is null when any of these or the price is not known. `counted_tokens` is our own count of what was built. */
 export type CallView = {
   number: number
   id: string
@@ -459,6 +461,7 @@ export type CallView = {
   first_byte_ms: number | null
   duration_ms: number | null
   usage: Usage | null
+  output_unknown: boolean
   cost_usd: string | null
   counted_tokens: number | null
   reason: string

@@ -18,7 +18,7 @@ from windowpane.context.request import PartKind
 from windowpane.insight.compare import place_of, sent_items
 from windowpane.insight.past import PastTurn
 from windowpane.insight.usage import spending
-from windowpane.models.prices import cost_of, price
+from windowpane.models.prices import cost_of, cost_of_ended
 from windowpane.text.render import render_step
 from windowpane.text.tokens import message_tokens
 
@@ -46,8 +46,7 @@ def count_call_without_turn(entry: Recorded, add: AddCounters) -> None:
         case CallSent(turn=None) as sent:
             add(sent.purpose, {"calls": 1, "without_usage": 1})
         case CallEnded(turn=None, usage=Usage() as usage) as ended:
-            told = usage.input_tokens > 0
-            cost = price(ended.model, usage, at=entry.at, url=ended.address, own=ended.price) if told else None
+            told, cost = ended.known_usage is not None, cost_of_ended(ended, at=entry.at)
             known = {"without_usage": -int(told), "without_price": int(told and cost is None)}
             add(ended.purpose, {**known, **_tokens(usage), "cost_nano": _nano(cost)})
         case _:

@@ -84,6 +84,8 @@ test('a call says what was reported for it', () => {
   expect(usageText({ usage: used(1761, 32), outcome })).toBe('1,761 in, 32 out')
   expect(usageText({ usage: used(1761, 32, 1024), outcome })).toBe('1,761 in (1,024 cached), 32 out')
   expect(usageText({ usage: used(0, 32), outcome })).toBe('unknown in, 32 out')
+  expect(usageText({ usage: used(1761, 0), outcome, output_unknown: true })).toBe('1,761 in, unknown out')
+  expect(usageText({ usage: used(1761, 0), outcome })).toBe('1,761 in, 0 out')
 })
 
 test('a call that runs is running, and not unknown', () => {

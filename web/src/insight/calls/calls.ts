@@ -78,12 +78,20 @@ export function togetherText({ calls, usage, cost_usd, without_usage, without_pr
   return [counted(calls.length, 'call'), tokens, cost].join(' · ')
 }
 
+/** What tells the usage of a call. A file of an earlier version does not say that its output is unknown. */
+type Used = Pick<CallView, 'usage' | 'outcome'> & Partial<Pick<CallView, 'output_unknown'>>
+
 /** Return what the provider reported for one call; while it runs there is nothing to report yet. */
-export function usageText({ usage, outcome }: Pick<CallView, 'usage' | 'outcome'>): string {
+export function usageText({ usage, outcome, output_unknown }: Used): string {
   if (usage === null) return outcome === 'running' ? 'running' : 'tokens unknown'
   const cached = usage.cache_read_tokens ? ` (${inDigits(usage.cache_read_tokens)} cached)` : ''
   const given = usage.input_tokens ? inDigits(usage.input_tokens) : 'unknown'
-  return `${given} in${cached}, ${inDigits(usage.output_tokens)} out`
+  return `${given} in${cached}, ${output_unknown ? 'unknown' : inDigits(usage.output_tokens)} out`
+}
+
+/** Tell whether the provider reported both what the call was given and what it answered. */
+export function isUsageKnown({ usage, output_unknown }: CallView): boolean {
+  return Boolean(usage?.input_tokens) && !output_unknown
 }
 
 /** Return how long a call took and what it cost. */

@@ -2,6 +2,7 @@
 
 import { problem, ProblemError, type Elsewhere, type Values } from '../../api/call.ts'
 import type { CallList, CallRecord, SessionExport, SharedSession } from '../../api/schema.ts'
+import { isUsageKnown } from '../calls/calls.ts'
 import { compareCalls } from './compare.ts'
 
 /** The most that a server takes of an export. */
@@ -111,8 +112,8 @@ function callsOf({ report }: SharedSession, turn: number): CallList {
       cache_write_1h_tokens: sum(({ cache_write_1h_tokens }) => cache_write_1h_tokens),
     },
     cost_usd: costs.length ? String(costs.reduce((all, cost) => all + cost, 0)) : null,
-    without_usage: calls.filter(({ usage }) => usage === null).length,
-    without_price: calls.filter(({ usage, cost_usd }) => usage !== null && cost_usd === null).length,
+    without_usage: calls.filter((call) => !isUsageKnown(call)).length,
+    without_price: calls.filter((call) => isUsageKnown(call) && call.cost_usd === null).length,
   }
 }
 
