@@ -17,8 +17,12 @@ import pytest
 from calls.laws import PRICES, assert_laws
 from calls.test_ledger import PROVIDERS
 from files.samples import png
+from patience import PATIENCE_S
 from server.place import new_session, served
 from windowpane.calls.encodings import brotli
+from windowpane.calls.recorder import CallRecorder, recording
+from windowpane.calls.transport import RecordingTransport, Routes
+from windowpane.context.events import CallEnded
 from windowpane.context.messages import NewFile, Usage
 from windowpane.stores.sqlite.store import SQLiteStore
 from windowpane.testing import FunctionTool, World, tool
@@ -240,6 +244,33 @@ async def test_a_turn_that_is_stopped_while_a_call_waits_has_that_call(tmp_path:
 
     assert again["outcome"] == "completed"
     assert [(call["outcome"], call["status"]) for call in calls][-1] == ("cut", None)
+
+
+async def test_a_call_that_is_given_up_while_it_is_being_stored_ends_as_cut() -> None:
+    stored = anyio.Event()
+
+    async def store(*_: object) -> None:
+        await stored.wait()
+
+    recorder = CallRecorder(store, purpose="summary")
+    client = httpx2.AsyncClient(transport=RecordingTransport(Routes(timeout=PATIENCE_S)), timeout=PATIENCE_S)
+    async with client, running(Answer(("until_gone",), status=None)) as server, anyio.create_task_group() as tasks:
+
+        async def ask() -> None:
+            with recording(recorder):
+                await client.post(f"{server.url}/v1/chat/completions", json={})
+
+        tasks.start_soon(ask)
+        asked = await server.wait_for_requests(1)
+        tasks.cancel_scope.cancel()
+        with anyio.CancelScope(shield=True):
+            await asked.gone.wait()
+            stored.set()
+
+    assert tasks.cancel_scope.cancelled_caught
+    (ended,) = recorder.take()
+    assert isinstance(ended, CallEnded)
+    assert (ended.outcome, ended.reason) == ("cut", "given up before the answer came")
 
 
 async def test_a_turn_that_is_stopped_while_a_tool_runs_keeps_the_call_before_it(tmp_path: Path) -> None:

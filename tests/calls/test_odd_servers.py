@@ -233,6 +233,32 @@ async def test_a_redirect_is_recorded_and_no_key_follows_it(tmp_path: Path, name
     assert (call["usage"], calls["cost_usd"]) == (None, None)
 
 
+@pytest.mark.parametrize("status", [307, 308])
+@pytest.mark.parametrize("name", PROVIDERS)
+async def test_a_redirect_on_the_same_server_is_followed_as_a_call_of_its_own(
+    tmp_path: Path, name: str, status: int
+) -> None:
+    provider = PROVIDERS[name]
+    moved = Answer((b"moved",), status, {"location": "/elsewhere/v1?key=planted", "content-length": "5"})
+    turn, calls, asked = await _asked(tmp_path, name, moved, provider.answer(REPLY))
+
+    assert (turn["outcome"], turn["text"]) == ("completed", "Hello there.")
+    assert [each.path for each in asked][1] == "/elsewhere/v1?key=planted"
+    assert asked[0].raw == asked[1].raw
+    told = [(call["outcome"], call["status"], call["attempt"], call["usage"] is None) for call in calls["calls"]]
+    assert told == [("retried", status, 1, True), ("complete", 200, 2, False)]
+    assert (calls["usage"]["input_tokens"], calls["usage"]["output_tokens"]) == (500, 20)
+
+
+async def test_a_server_that_sends_on_and_on_is_left_after_some_calls(tmp_path: Path) -> None:
+    moved = Answer((b"moved",), 307, {"location": "/round", "content-length": "5"})
+    turn, calls, asked = await _asked(tmp_path, "openai", *[moved] * 9)
+
+    assert (turn["outcome"], turn["messages"][-1]["code"]) == ("failed", "model_unavailable")
+    assert "it redirects to /round (status 307)" in turn["messages"][-1]["content"]
+    assert (len(asked), [call["outcome"] for call in calls["calls"]]) == (4, ["retried"] * 3 + ["error"])
+
+
 async def test_an_anthropic_server_may_report_all_counts_again_at_the_end(tmp_path: Path) -> None:
     *first, last, stop = anthropic_messages.frames(REPLY)
     whole = {

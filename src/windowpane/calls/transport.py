@@ -1,14 +1,15 @@
 """The place where the bytes are: a transport that keeps each request and looks at each answer as it passes.
 
 What is sent is not touched, and what comes back is recorded as it came. A request is stored while the provider works;
-its answer is handed on once that is done. An answer that takes more memory than any model's is broken off, and a
-redirect is not followed.
+its answer is handed on once that is done. An answer that takes more memory than any model's is broken off. A redirect
+is followed on the same server alone, with the same body, as a call of its own.
 """
 
 import time
 from collections.abc import AsyncIterable, AsyncIterator
 
 import anyio
+import anyio.lowlevel
 import httpx2
 
 from windowpane.calls.answer import AnswerFacts, WireAnswer
@@ -25,6 +26,10 @@ LEFT_OUT = frozenset(("content-length", "traceparent", "tracestate"))
 MOST_ANSWER_BYTES = 64 * 1024 * 1024
 MOST_LINE_BYTES = 16 * 1024 * 1024
 """How long an answer can be, and a line of it. Clients keep a line until it ends."""
+
+
+MOST_REDIRECTS = 3
+"""How often a server may send a request on."""
 
 
 class AnswerNotTakenError(httpx2.RequestError):
@@ -61,7 +66,22 @@ class RecordingTransport(httpx2.AsyncBaseTransport):
         self._routes = routes
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        """Send one request."""
+        """Send one request, and again where its server sends it on."""
+        for _ in range(MOST_REDIRECTS):
+            response = await self._carried(request)
+            onward = await _onward(request, response)
+            if onward is None:
+                break
+            await response.aclose()
+            request = onward
+        else:
+            response = await self._carried(request)
+        if response.has_redirect_location:
+            await response.aclose()
+            raise RedirectedError(response)
+        return response
+
+    async def _carried(self, request: httpx2.Request) -> httpx2.Response:
         transport = self._routes.transport_for(request.url)
         recorder = current_recorder()
         call = _Call(recorder) if recorder else None
@@ -72,16 +92,31 @@ class RecordingTransport(httpx2.AsyncBaseTransport):
             response = _unpacked(response, call)
             if isinstance(response.stream, httpx2.AsyncByteStream) and may_lack_usage(request):
                 response.stream = WithUsage(response.stream)
-        if response.has_redirect_location:
-            if call:
-                call.end("error")
-            await response.aclose()
-            raise RedirectedError(response)
+        if response.has_redirect_location and call:
+            call.end("error")
         return response
 
     async def aclose(self) -> None:
         """Close every connection."""
         await self._routes.aclose()
+
+
+async def _onward(request: httpx2.Request, response: httpx2.Response) -> httpx2.Request | None:
+    """Return the request that a server sends on to another of its paths; None when there is nothing to follow."""
+    if response.status_code not in (307, 308) or not response.has_redirect_location:
+        return None
+    try:
+        url = request.url.join(response.headers["location"])
+    except httpx2.InvalidURL:
+        return None
+    if _server(url) != _server(request.url):
+        return None
+    body = await request.aread()
+    return httpx2.Request(request.method, url, headers=request.headers, content=body, extensions=request.extensions)
+
+
+def _server(url: httpx2.URL) -> tuple[str, str, int | None, bytes]:
+    return url.scheme, url.host, url.port, url.userinfo
 
 
 class _Call:
@@ -121,6 +156,8 @@ class _Call:
                 # It is on its way: its record is kept also when it is given up at this moment.
                 with anyio.CancelScope(shield=True):
                     self._id = await self._recorder.sent(head, body)
+            # A group whose last task was given up ends as if nothing had happened.
+            await anyio.lowlevel.checkpoint_if_cancelled()
         except anyio.get_cancelled_exc_class():
             self.end("cut", "given up before the answer came")
             with anyio.CancelScope(shield=True):
