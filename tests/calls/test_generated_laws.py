@@ -10,19 +10,24 @@ from __future__ import annotations
 import gzip
 import io
 import random
+import re
 import sys
 from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pytest
 from anyio import to_thread
 
 from calls.laws import PRICES, assert_laws
-from calls.printed import PRINTED_BEFORE, printed_bodies
+from calls.printed import PRINTED_BEFORE, printed_bodies, printed_body
 from calls.test_laws import IMAGE
 from calls.test_ledger import PROVIDERS
+from cli.running import windowpane
 from server.place import new_session, served
 from windowpane import telemetry
+from windowpane.cli.terminal import counted
 from windowpane.context.messages import Usage
 from windowpane.stores.sqlite.store import SQLiteStore
 from windowpane.testing import World, tool
@@ -159,11 +164,41 @@ async def test_a_conversation_at_random_is_in_the_ledger_to_the_byte_and_to_the_
                     assert answer.status_code == 200, answer.text
                 assert len(server.asked) == len(script.answers)
                 await assert_laws(http, server, [session], script.served, without_usage=script.without_usage)
+                listed = (await http.get(f"/api/sessions/{session}/calls")).json()
     assert _measured_usage(measured) == replace(script.served, cache_write_1h_tokens=0)
     assert printed.getvalue().count(PRINTED_BEFORE) == len(server.asked)
     bodies = [asked.raw.decode() for asked in server.asked]
     some = sorted(script.chance.sample(range(1, len(bodies) + 1), 2))
     assert await to_thread.run_sync(printed_bodies, tmp_path, some) == [bodies[number - 1] for number in some]
+    await to_thread.run_sync(_assert_commands, tmp_path, listed, bodies, script)
+
+
+def _assert_commands(data: Path, listed: dict[str, Any], bodies: list[str], script: Script) -> None:
+    """Make sure that the command line tells of one call what it told of it in its turn, and of all the same sums."""
+    at = script.chance.randrange(len(bodies))
+    turn = listed["calls"][at]["turn"]
+    place = [call["number"] for call in listed["calls"] if call["turn"] == turn].index(at + 1) + 1
+    one = ("context", "last", f"{turn}", "--call", f"{place}")
+    assert printed_body(data, (*one, "--wire")) == bodies[at]
+    built = windowpane(data, *one)
+    assert (built.code, built.err, f"Part {turn - 1}: “ä”?" in built.out) == (0, "", True)
+    printed = windowpane(data, "calls", "last").out
+    lines = [line for line in printed.splitlines() if re.match(r"  turn \d+: \d+ answer, ", line)]
+    assert [_tokens_of_line(line) for line in lines] == [_tokens_of_call(call) for call in listed["calls"]]
+    used, cost = script.served, Decimal(listed["cost_usd"])
+    assert f"together: {used.input_tokens:,} tokens in, {used.output_tokens:,} out, ${cost:.6f}" in printed
+    assert (f"{counted(script.without_usage, 'call')} without" in printed) == bool(script.without_usage)
+
+
+def _tokens_of_line(line: str) -> tuple[str, str] | None:
+    found = re.search(r"([\d,]+) in(?: \([\d,]+ cached\))?, ([\d,]+) out", line)
+    assert found or "usage unknown" in line
+    return (found[1], found[2]) if found else None
+
+
+def _tokens_of_call(call: dict[str, Any]) -> tuple[str, str] | None:
+    used = call["usage"]
+    return (f"{used['input_tokens']:,}", f"{used['output_tokens']:,}") if used else None
 
 
 def _measured_usage(measured: list[telemetry.Measured]) -> Usage:
