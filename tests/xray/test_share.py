@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 from typing import Any
 
 import openai
 from pydantic import TypeAdapter
 
+from server.place import new_session, served
 from windowpane.api.xray import ReadPart, SharedCall, SharedSession
-from windowpane.testing import World
+from windowpane.stores.sqlite.store import SQLiteStore
+from windowpane.testing import World, tool
 from wire import openai_chat
-from wire.reply import WireReply
+from wire.reply import WireCall, WireReply
 from wire.server import running
 from xray.place import xray
 
@@ -62,6 +65,22 @@ async def test_a_shared_session_has_everything_but_keys_and_a_redacted_one_no_te
     assert len(redacted["texts"]) == len(shared["texts"])
     assert [tool["name"] for tool in redacted["report"]["tools"]] == ["find_boat"]
     assert [part["tokens"] for part in redacted["report"]["parts"]] == [part.tokens for part in report.parts]
+
+
+async def test_the_report_of_a_session_of_ones_own_knows_which_tools_were_called(tmp_path: Path) -> None:
+    world = World(tmp_path / "agents", store=SQLiteStore(tmp_path / "windowpane.db"))
+    world.write("agent.yaml", "model: openai:gpt-4o\nworking_context: false\nfinders: false\n")
+    world.toolbox.put("files", [tool("read", "It says 42.", permission="never"), tool("write", "", permission="never")])
+    called = WireReply(calls=(WireCall("c1", "files__read", ("{}",)),), input_tokens=200)
+    answers = [openai_chat.answer(reply) for reply in (called, WireReply(text=("42.",), input_tokens=200))]
+    async with running(*answers) as server:
+        world.environ = {"OPENAI_API_KEY": "test", "OPENAI_BASE_URL": f"{server.url}/v1"}
+        async with served(world) as http:
+            session = await new_session(http)
+            await http.post(f"/api/sessions/{session}/messages", json={"content": "What does it say?"})
+            shared = (await http.get(f"/api/sessions/{session}/share")).json()
+
+    assert {tool["name"]: tool["calls"] for tool in shared["report"]["tools"]} == {"files__read": 1, "files__write": 0}
 
 
 def _kind(call: SharedCall, read: ReadPart) -> str:

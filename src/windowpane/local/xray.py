@@ -7,6 +7,7 @@ from windowpane.api.xray import SentCall, XrayReport
 from windowpane.calls.ledger import RecordedCall
 from windowpane.calls.parts.waste import Weighed, repeated_texts, stale_results, tool_uses
 from windowpane.calls.parts.weight import by_kind
+from windowpane.context.events import ModelReplied
 from windowpane.context.ids import SessionId
 from windowpane.context.session import SessionState
 from windowpane.engine import Engine
@@ -65,6 +66,12 @@ async def xray_report(engine: Engine, session_id: SessionId) -> XrayReport:
 
 
 async def _called(engine: Engine, session_id: SessionId, calls: Sequence[RecordedCall]) -> list[str]:
+    """Return the names of the tools that were called. What our own calls were answered is in the log."""
+    if all(call.answer is None for call in calls):
+        events = [recorded.event for recorded in await engine.store.read(session_id)]
+        return [
+            made.offered_name for event in events if isinstance(event, ModelReplied) for made in event.step.tool_calls
+        ]
     replies = [await engine.calls.answer(session_id, call) for call in calls]
     return [made.offered_name for reply in replies if reply is not None for made in reply.tool_calls]
 
