@@ -240,7 +240,6 @@ def test_what_stands_beside_a_session_is_kept_when_it_is_idle_and_when_it_is_lef
     expect(page.get_by_role("link", name="[git-diff]")).to_be_visible()
 
     page.get_by_role("button", name="Files", exact=True).click()
-    page.get_by_role("link", name=str(place.files)).click()
     page.get_by_role("link", name="captured/").click()
     page.get_by_role("link", name="notes.md").click()
     expect(page.get_by_role("textbox", name="Text of notes.md")).to_be_visible()

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+import re
 import signal
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import httpx2
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, Route, expect
 
 from browser.place import Place, serving, speaking
 from browser.sight import Sight, seeing
@@ -121,3 +123,34 @@ def test_a_first_message_outlives_a_reload_where_the_conversation_could_not_be_l
     page.reload()
     expect(log.get_by_text("With the button.")).to_be_visible()
     expect(log.get_by_text("How are photos uploaded?")).to_have_count(1)
+
+
+def test_a_first_message_is_in_sight_from_the_moment_it_is_sent(sight: Sight, place: Place) -> None:
+    page = sight.page
+    held: dict[str, Route] = {}
+
+    def hold(name: str, route: Route) -> None:
+        if route.request.method == ("POST" if name == "create" else "GET"):
+            held[name] = route
+        else:
+            route.continue_()
+
+    sight.goto("/")
+    sight.choose_agent("pane")
+    page.route("**/api/sessions", partial(hold, "create"))
+    page.route("**/assets/Chat-*.js", partial(hold, "chat"))
+    page.route(re.compile(r"/messages\?"), partial(hold, "messages"))
+    place.model.says("With the button.")
+    field = page.get_by_role("textbox", name="Message", exact=True)
+    field.fill("How are photos uploaded?")
+    field.press("Enter")
+
+    words = page.get_by_text("How are photos uploaded?", exact=True).and_(page.locator("p"))
+    for name in ("create", "chat", "messages"):
+        sight.await_value(partial(held.__contains__, name), True)
+        expect(words).to_be_in_viewport()
+        expect(words).to_have_count(1)
+        expect(page.get_by_role("status").filter(has_text="session").first).to_be_visible()
+        held[name].continue_()
+    expect(page.get_by_role("log").get_by_text("With the button.")).to_be_visible()
+    expect(words).to_have_count(1)

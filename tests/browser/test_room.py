@@ -174,3 +174,69 @@ def test_what_is_done_with_an_item_begins_where_its_name_does_on_a_phone(phone: 
     icon = delete.locator("svg").evaluate("icon => icon.getBoundingClientRect().x")
     title = page.get_by_role("heading", name="photo-upload").evaluate("title => title.getBoundingClientRect().x")
     assert abs(icon - title) < 2
+
+
+def test_what_was_opened_in_an_answer_stays_open_when_the_answer_is_complete(sight: Sight, place: Place) -> None:
+    session = place.new_session("Notes")
+    place.model.says("Let me look.", thinking="Notes, then.", calls=(tool_call("call_1", "notes__list_notes"),))
+    slow = place.model.says_slowly("There is ", "one note.")
+    page = sight.page
+    log = page.get_by_role("log")
+    sight.goto(f"/s/{session}")
+    field(sight).fill("Which notes do I have?")
+    field(sight).press("Enter")
+    expect(log.get_by_text("There is", exact=True)).to_be_visible()
+    log.locator("summary", has_text="list_notes").click()
+    log.locator("summary", has_text="Thought").click()
+    expect(log.get_by_label("Result")).to_contain_text("welcome")
+    slow.finish()
+
+    expect(page.get_by_role("link", name="View Context")).to_be_visible()
+    expect(log.get_by_label("Result")).to_contain_text("welcome")
+    expect(log.get_by_text("Notes, then.")).to_be_visible()
+    log.locator("summary", has_text="Thought").click()
+    log.locator("summary", has_text="list_notes").click()
+    expect(log.get_by_text("Notes, then.")).to_be_hidden()
+    expect(log.get_by_label("Result")).to_have_count(0)
+
+
+def test_the_end_of_a_conversation_stays_in_sight_when_something_opens_beside_it(desktop: Sight, place: Place) -> None:
+    session = place.new_session("Albums")
+    for number in range(4):
+        place.ask(session, f"Question {number}?", "Photos are kept in albums, and albums on shelves. " * 30)
+    page = desktop.page
+    last = page.get_by_role("log").get_by_role("link", name="View Context").last
+    end = page.get_by_role("button", name="Go to the newest message")
+    desktop.goto(f"/s/{session}")
+    expect(last).to_be_in_viewport()
+    page.get_by_role("button", name="Files", exact=True).click()
+    expect(page.get_by_role("navigation", name="Files")).to_be_visible()
+    expect(last).to_be_in_viewport(ratio=1)
+    expect(end).to_have_count(0)
+    desktop.goto(f"/s/{session}?applet=text-editor")
+    expect(page.get_by_role("navigation", name="Files")).to_be_visible()
+    expect(last).to_be_in_viewport(ratio=1)
+    expect(end).to_have_count(0)
+
+    page.mouse.move(500, 400)
+    page.mouse.wheel(0, -400)
+    end.click()
+    expect(last).to_be_in_viewport(ratio=1)
+
+
+def test_calls_and_tools_have_one_scale_of_time_and_their_table_keeps_names_whole(sight: Sight, place: Place) -> None:
+    session = place.new_session("Steps")
+    place.model.says("Let me look.", calls=(tool_call("call_1", "notes__list_notes"),))
+    place.ask(session, "Which notes do I have?", "One.")
+    page = sight.page
+    sight.goto(f"/s/{session}/t/1")
+    view = page.get_by_role("dialog", name="Context of turn 1")
+    calls = view.get_by_role("list", name="Calls", exact=True)
+    expect(calls.get_by_role("listitem")).to_have_count(3)
+    first, *others = (track.bounding_box() or {} for track in calls.locator(".time").all())
+    assert [(other["x"], other["width"]) for other in others] == [(first["x"], first["width"])] * 2
+    view.get_by_role("heading", name="Everything sent", level=3).click()
+    name = view.get_by_role("link", name="windowpane.set_relevant_context")
+    expect(name).to_be_visible()
+    lines = "link => new Set([...link.getClientRects()].filter(({ width }) => width).map(({ top }) => top)).size"
+    assert name.evaluate(lines) == 1

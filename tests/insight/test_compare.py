@@ -114,7 +114,7 @@ def test_the_same_turn_is_the_same() -> None:
 
     assert (found.items, found.parts, found.tokens, found.tokens_by_part) == ((), (), 0, {})
     assert found.prefix == Prefix(
-        same_bytes=size, same_tokens=found.prefix.same_tokens, bytes_before=size, bytes_after=size
+        same_bytes=size, same_tokens=found.before.used_tokens, bytes_before=size, bytes_after=size
     )
 
 
@@ -127,6 +127,7 @@ def test_the_next_turn_of_a_conversation_keeps_the_whole_prompt_as_its_prefix() 
     found = compare(played(BASE), played(replace(BASE, turn=2, recent=said, message="And crop?")))
 
     assert found.prefix.same_bytes == found.prefix.bytes_before
+    assert found.prefix.same_tokens == found.before.used_tokens
     assert (found.prefix.part, found.prefix.happened) == (None, None)
     assert [(part.kind, part.name, part.happened) for part in found.parts] == [
         ("history", "message 2", "entered"),

@@ -279,7 +279,7 @@ def _prefix(before: PastTurn, after: PastTurn, changes: Sequence[ItemChange]) ->
     same = shared_prefix(first, second)
     agreed = Prefix(
         same_bytes=same,
-        same_tokens=count(first[:same].decode("utf-8", "ignore")),
+        same_tokens=_tokens_of(first[:same], first, before.context.budget.used_tokens),
         bytes_before=len(first),
         bytes_after=len(second),
     )
@@ -336,6 +336,15 @@ def _cut(message: RequestMessage, items: Mapping[ItemRef, ContextItem]) -> list[
 
 def _bytes(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
+
+
+def _tokens_of(beginning: bytes, prompt: bytes, used_tokens: int) -> int:
+    """Return what the beginning of a prompt takes of its tokens.
+
+    The bytes are counted for their share only: tools take fewer tokens than their JSON has as text.
+    """
+    whole = count(prompt.decode("utf-8", "ignore"))
+    return round(used_tokens * count(beginning.decode("utf-8", "ignore")) / whole) if whole else 0
 
 
 def _at(stretches: Iterable[_Stretch], position: int) -> _Stretch | None:

@@ -1,5 +1,6 @@
 /** One open session: its state as events change it, and everything that a person can do to it. */
 
+import { SvelteMap } from 'svelte/reactivity'
 import { begin, call, ProblemError, said } from '../api/call.ts'
 import type {
   AssistantMessage,
@@ -56,6 +57,9 @@ export class LiveSession {
   draft = $state('')
   /** An open turn is only in the events: until they have come, what there is would be shown without its end. */
   catchingUp = $state(false)
+
+  /** What the reader opened or closed in an answer: it stays so when the answer is complete. */
+  readonly unfolded = new SvelteMap<string, boolean>()
 
   readonly messages: Message[] = $derived(this.state?.messages ?? [])
   readonly openTurn: OpenTurn | null = $derived(this.state?.openTurn ?? null)

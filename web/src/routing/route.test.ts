@@ -4,6 +4,7 @@ import { href, parse, type Address } from './route.ts'
 const NAME = 'a/b c?&#%é'
 const ADDRESSES: Address[] = [
   { place: { view: 'new' }, applet: null },
+  { place: { view: 'new', agent: NAME }, applet: null },
   { place: { view: 'session', session: 'ses_1' }, applet: null },
   { place: { view: 'session', session: 'ses_1', turn: 12 }, applet: null },
   {

@@ -13,7 +13,7 @@ export type AgentPart =
 
 /** In a session: a turn's context, an item of it, its prompt at one of its parts, or its answer beside the original's. */
 export type Place =
-  | { view: 'new' }
+  | { view: 'new'; agent?: string }
   | { view: 'session'; session: string; turn?: number; item?: ItemName; prompt?: string; beside?: boolean }
   | { view: 'agents' }
   | { view: 'agent'; agent: string; item?: ItemName; part?: AgentPart }
@@ -35,6 +35,8 @@ export function parse(url: string, root: string = ROOT): Address {
   const { pathname, searchParams } = new URL(url, 'http://page')
   const place = placeOf(withoutRoot(pathname, root), searchParams.get('server'))
   if (place.view === 'analytics') return { place: withFilters(searchParams), applet: null }
+  const agent = searchParams.get('agent')
+  if (place.view === 'new' && agent && !searchParams.get('applet')) return { place: { ...place, agent }, applet: null }
   return { place, applet: appletOf(searchParams) }
 }
 
@@ -43,6 +45,7 @@ export function href(place: Place, applet: Applet | null = null, root: string = 
   const path = root + inside
   const search = new URLSearchParams()
   if (server !== undefined) search.append('server', server)
+  if (place.view === 'new' && place.agent !== undefined) search.append('agent', place.agent)
   if (place.view === 'analytics')
     for (const [name, value] of Object.entries(place.filters ?? {})) search.append(name, value)
   if (applet) search.append('applet', applet.slug)
