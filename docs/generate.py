@@ -68,8 +68,8 @@ def settings_page() -> str:
 
 ## Of a process
 
-Set them as environment variables. The most common ones are also [options of the commands](commands.md). Write a list as
-JSON: `WINDOWPANE_ROOTS='["/srv/notes"]'`.
+Set them as environment variables. The most common ones are also [options of the commands](commands.md). Write a list
+with commas, `WINDOWPANE_ROOTS=/srv/notes,/srv/plans`, or as JSON where an entry has a comma.
 
 {_table(["variable", "value", "default", "meaning"], _process_settings())}
 

@@ -1,7 +1,9 @@
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from cli.running import windowpane
 from windowpane.errors import InvalidSettingError
 from windowpane.server.process.workers import environment
 from windowpane.settings import Settings, without_password
@@ -88,3 +90,37 @@ def test_a_key_that_cannot_be_read_is_refused_with_the_reason(tmp_path: Path) ->
         with pytest.raises(InvalidSettingError) as caught:
             encryption_keys(Settings.model_validate(given))
         assert str(caught.value).startswith(why)
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        ("/srv/notes", (Path("/srv/notes"),)),
+        ("/srv/notes, /srv/plans", (Path("/srv/notes"), Path("/srv/plans"))),
+        ('["/srv/a,b"]', (Path("/srv/a,b"),)),
+        ("", ()),
+    ],
+)
+def test_a_list_is_written_with_commas_or_as_json(
+    monkeypatch: pytest.MonkeyPatch, written: str, read: tuple[Path, ...]
+) -> None:
+    monkeypatch.setenv("WINDOWPANE_ROOTS", written)
+
+    assert Settings().roots == read
+
+
+@pytest.mark.parametrize(
+    ("variable", "written", "why"),
+    [
+        ("WINDOWPANE_ROOTS", '["/srv', 'it is no JSON such as ["a", "b"]: Unterminated string'),
+        ("WINDOWPANE_XRAY_UPSTREAMS", "gateway", 'it is no JSON such as {"name": "value"}: Expecting value'),
+    ],
+)
+def test_a_setting_that_cannot_be_read_is_named_with_what_to_write(
+    tmp_path: Path, variable: str, written: str, why: str
+) -> None:
+    given: dict[str, Any] = {variable: written}
+
+    done = windowpane(tmp_path, "sessions", **given)
+
+    assert (done.code, done.err.startswith(f"error: {variable}: {why}")) == (1, True)

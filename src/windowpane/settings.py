@@ -5,16 +5,44 @@ session can set is not here: that is in `agent.yaml` and in the session.
 """
 
 import hashlib
+import json
 from decimal import Decimal
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Any, Literal
 
 from platformdirs import user_data_path
-from pydantic import Field, SecretStr
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic import BeforeValidator, Field, SecretStr
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from windowpane.files.read import DEFAULT_LIMIT_BYTES
 from windowpane.text.redact import without_password
+
+
+def _listed(value: Any) -> Any:
+    """Return the entries of a variable: with commas between them, or as a JSON list."""
+    if not isinstance(value, str):
+        return value
+    if value.lstrip().startswith("["):
+        return _from_json(value, '["a", "b"]')
+    return [entry for part in value.split(",") if (entry := part.strip())]
+
+
+def _named(value: Any) -> Any:
+    """Return the entries of a variable that is a JSON object."""
+    return _from_json(value, '{"name": "value"}') if isinstance(value, str) else value
+
+
+def _from_json(text: str, example: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise ValueError(f"it is no JSON such as {example}: {error}") from None
+
+
+# NoDecode: else the library reads JSON alone, and says of anything else neither what it is nor what to write.
+Texts = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_listed)]
+Folders = Annotated[tuple[Path, ...], NoDecode, BeforeValidator(_listed)]
+NamedTexts = Annotated[dict[str, str], NoDecode, BeforeValidator(_named)]
 
 
 class Settings(BaseSettings):
@@ -93,10 +121,10 @@ class Settings(BaseSettings):
     search_engine: str | None = Field(
         default=None, description="What research mode searches with: searxng, brave, tavily or duckduckgo."
     )
-    fetch_allow: tuple[str, ...] = Field(
+    fetch_allow: Texts = Field(
         default=(), description="Addresses or networks beside the public web that pages may be fetched from."
     )
-    roots: tuple[Path, ...] = Field(default=(), description="Folders whose files the page's applets may show and edit.")
+    roots: Folders = Field(default=(), description="Folders whose files the page's applets may show and edit.")
     log_level: str = Field(default="info", description="How much is logged: debug, info, warning, error.")
     workers: int = Field(default=1, ge=1, le=256, description="How many processes answer requests.")
     grace_s: float = Field(
@@ -113,11 +141,11 @@ class Settings(BaseSettings):
         description="Whether every caller needs a token. Default: unless the address is loopback. Set it to true "
         "behind a proxy.",
     )
-    hosts: tuple[str, ...] = Field(
+    hosts: Texts = Field(
         default=(),
         description="Names by which browsers may address the server. Default: those of loopback; any with tokens.",
     )
-    allow_origins: tuple[str, ...] = Field(
+    allow_origins: Texts = Field(
         default=(), description="Other origins whose pages may use the API, such as `https://pane.example`."
     )
     root_path: str = Field(
@@ -154,7 +182,7 @@ class Settings(BaseSettings):
         default=None, ge=0, description="What each owner's model calls may cost a month (UTC). Default: any amount."
     )
 
-    xray_upstreams: dict[str, str] = Field(
+    xray_upstreams: NamedTexts = Field(
         default_factory=dict,
         description="Where `/xray/NAME/…` passes calls on to, beside the usual providers: a JSON object of names and "
         'addresses, such as `{"gateway": "https://llm.example"}`.',

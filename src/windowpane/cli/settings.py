@@ -44,7 +44,7 @@ def settings(**given: Any) -> "Settings":
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         name = str(first["loc"][0])
-        raise InvalidSettingError(f"WINDOWPANE_{name.upper()}", first["msg"]) from None
+        raise InvalidSettingError(f"WINDOWPANE_{name.upper()}", first["msg"].removeprefix("Value error, ")) from None
     configure_logging_later(found.log_level if "log_level" in found.model_fields_set else "warning")
     return found
 
