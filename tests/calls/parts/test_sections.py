@@ -133,3 +133,15 @@ def test_sections_begin_at_the_beginning_and_follow_one_another(text: str, voice
     assert starts == sorted(set(starts))
     assert all(start < len(text) for start in starts[1:])
     assert all(isinstance(section, TextSection) for section in found)
+
+
+def test_tags_within_tags_are_looked_into_only_so_deep() -> None:
+    opened = [f"<env n{number}>\n" for number in range(2_000)]
+    closed = [f"</env n{number}>\n" for number in reversed(range(2_000))]
+
+    assert sections_of("".join((*opened, *closed)), "user") == (TextSection(0, "environment", "env"),)
+
+
+def test_each_of_many_tags_that_are_never_closed_is_looked_for_once() -> None:
+    # Read again from each of its tags this text is 15 billion characters.
+    assert sections_of("<a>\n" * 60_000, "user") == (TextSection(0, "message", ""),)

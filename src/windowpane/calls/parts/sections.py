@@ -5,6 +5,7 @@ the message is what its user wrote. No text of any program's prompt is known her
 """
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -16,6 +17,9 @@ LONGEST_NAME = 80
 
 INTRODUCTION = "introduction"
 """The name of what stands before the first heading."""
+
+DEEPEST = 8
+"""How deep tags within tags are looked into."""
 
 Voice = Literal["system", "user", "tool"]
 """Who is speaking where the text stands: headings divide a system prompt, and belong to the text elsewhere."""
@@ -57,6 +61,7 @@ _DIVIDED: frozenset[SentKind] = frozenset(("reminder", "environment", "instructi
 """Enclosed texts that hold sections of other kinds."""
 
 _OPENING = re.compile(r"^[ \t]*<(?P<tag>[A-Za-z][\w-]{0,40})(?P<rest>[^<>\n]{0,80})>", re.MULTILINE)
+_CLOSING = re.compile(r"</(?P<tag>[A-Za-z][\w-]{0,40}[^<>\n]{0,80})>\s*")
 _FENCE = re.compile(r"^\s{0,3}(```|~~~)")
 _HEADING = re.compile(r"^(?P<level>#{1,2}) (?P<title>\S.*)$")
 _BILLING = re.compile(r"^(x-(?=[\w-]*billing)[\w-]*+|Co-Authored-By):", re.IGNORECASE)
@@ -80,51 +85,71 @@ _TITLES: tuple[tuple[re.Pattern[str], SentKind], ...] = (
 
 
 def _regions(
-    text: str, base: int, voice: Voice, kind: SentKind, name: str = "", *, inner: bool = False
+    text: str, base: int, voice: Voice, kind: SentKind, name: str = "", *, depth: int = 0
 ) -> Iterator[TextSection]:
     """Yield the sections of a text that stands at `base`: those of its tags, and those of what is between them."""
     at = 0
-    while (opening := _next_tag(text, at, voice, inner=inner)) is not None:
+    closings = _Closings(text)
+    while (opening := _next_tag(text, at, voice, closings, inner=depth > 0)) is not None:
         found, end, own = opening
         if text[at : found.start()].strip():
             yield from _between(text[at : found.start()], base + at, voice, kind, name)
-        yield from _tagged(text[found.start() : end], base + found.start(), found, own)
+        yield from _tagged(text[found.start() : end], base + found.start(), found, own, depth)
         at = end
     if text[at:].strip() or at == 0:
         yield from _between(text[at:], base + at, voice, kind, name)
 
 
-def _next_tag(text: str, at: int, voice: Voice, *, inner: bool) -> tuple[re.Match[str], int, SentKind] | None:
+class _Closings:
+    """Where tags of a text are closed. They are read once, however many tags are opened."""
+
+    def __init__(self, text: str) -> None:
+        self._places: dict[str, list[tuple[int, int]]] = {}
+        for found in _CLOSING.finditer(text):
+            self._places.setdefault(found["tag"], []).append(found.span())
+
+    def behind(self, opening: re.Match[str]) -> int | None:
+        """Return where what closes a tag ends, with the blanks behind it. A tag may repeat its attributes there."""
+        written = {f"{opening['tag']}{opening['rest']}", opening["tag"]}
+        first = (self._first(each, opening.end()) for each in written)
+        return min((place for place in first if place is not None), default=(0, None))[1]
+
+    def _first(self, tag: str, at: int) -> tuple[int, int] | None:
+        places = self._places.get(tag, [])
+        behind = bisect_left(places, (at, 0))
+        return places[behind] if behind < len(places) else None
+
+
+def _next_tag(
+    text: str, at: int, voice: Voice, closings: _Closings, *, inner: bool
+) -> tuple[re.Match[str], int, SentKind] | None:
     for found in _OPENING.finditer(text, at):
         tag = found["tag"].lower()
         kind = _TAGS.get(tag)
         if voice == "tool" and tag not in ("system-reminder", "system_reminder"):
             continue
-        close = re.compile(
-            rf"</{re.escape(found['tag'])}{re.escape(found['rest'])}>\s*|</{re.escape(found['tag'])}>\s*"
-        )
-        end = close.search(text, found.end())
+        end = closings.behind(found)
         if end is None:
             continue
-        if kind is None and not inner and not text[: found.start()].strip() and end.end() == len(text):
+        if kind is None and end == len(text) and not inner and not text[: found.start()].strip():
             # An unknown tag encloses all of it: the program wrote it, not its user.
             kind = "reminder" if voice == "user" else "system"
         if kind is not None:
-            return found, end.end(), kind
+            return found, end, kind
     return None
 
 
-def _tagged(text: str, base: int, opening: re.Match[str], kind: SentKind) -> Iterator[TextSection]:
+def _tagged(text: str, base: int, opening: re.Match[str], kind: SentKind, depth: int) -> Iterator[TextSection]:
     """Yield the sections of an enclosed text. What stands before the first that can be told belongs to that one."""
     start = opening.end() - opening.start()
     inner = text[start : text.rindex("</")]
     name = opening["tag"] if kind != "reminder" else _first_line(inner) or opening["tag"]
-    if kind not in _DIVIDED:
+    if kind not in _DIVIDED or depth == DEEPEST:
         yield TextSection(base, kind, name)
         return
     found = [
         section
-        for section in _regions(inner, base + start, "user", kind, name, inner=True)
+        for section in _regions(inner, base + start, "user", kind, name, depth=depth + 1)
         if section.kind not in (kind, "message") or section.name != name
     ]
     if kind == "environment":

@@ -7,6 +7,7 @@ character and every two neighbours are indexed, and any run of them is found.
 
 import re
 import unicodedata
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from hashlib import blake2b
@@ -48,15 +49,23 @@ def fact(kind: str, value: str = "") -> str:
 
 def has(text: str, words: Sequence[str]) -> bool:
     """Tell whether a text has words that begin with each of these."""
-    own = words_of(text)
-    return all(any(word in mine if _DENSE.match(word) else mine.startswith(word) for mine in own) for word in words)
+    own = sorted(set(words_of(text)))
+    joined = " ".join(own)
+    return all(word in joined if _DENSE.match(word) else _begins(own, word) for word in words)
+
+
+def _begins(own: Sequence[str], word: str) -> bool:
+    """Tell whether one of these sorted words begins so."""
+    at = bisect_left(own, word)
+    return at < len(own) and own[at].startswith(word)
 
 
 def excerpt(text: str, words: Sequence[str]) -> str:
     """Return some of a text, in one line and without the marks of Markdown, around the first of the words."""
     line = " ".join(_without_marks(text).split())
     folded = line.casefold()
-    places = [match.start() for word in words if (match := re.search(rf"(?<!\w){re.escape(word)}", folded))]
+    first = re.search(rf"(?<!\w)(?:{'|'.join(map(re.escape, words))})", folded) if words else None
+    places = [first.start()] if first else []
     places += [folded.find(word) for word in words if _DENSE.match(word) and word in folded]
     start = max(min(places, default=0) - EXCERPT_CHARS // 4, 0)
     if start:
