@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict
 from decimal import Decimal
+from itertools import pairwise, takewhile
 from typing import Any
 
 import httpx2
@@ -66,11 +67,52 @@ async def _assert_views(http: httpx2.AsyncClient, session: str, listed: dict[str
         assert (usage["usage"], receipt["usage"]) == (asdict(used), asdict(used))
         assert _dollars(receipt) == _dollars(usage) == sum(map(_dollars, own))
         assert (await _get(http, f"/sessions/{session}/turns/{turn}/replay"))["identical"]
+    await _assert_comparisons(http, session, listed, receipts)
+    await _assert_shared(http, session, listed)
     document = (await http.get(f"/api/sessions/{session}/export")).content
     made = await http.post("/api/sessions/import", content=document, headers={"content-type": "application/json"})
     copy = made.json()["id"]
     assert await _get(http, f"/sessions/{copy}/calls") == listed
     await http.delete(f"/api/sessions/{copy}")
+
+
+async def _assert_comparisons(
+    http: httpx2.AsyncClient, session: str, listed: dict[str, Any], receipts: dict[int, Any]
+) -> None:
+    """Make sure that a comparison of turns has their sums, and one of calls what their bodies have in common."""
+    turns = sorted(receipts)
+    for before, after in pairwise(turns):
+        compared = await _get(http, f"/sessions/{session}/turns/{before}/compare?with={after}")
+        for side, turn in ((compared["before"], before), (compared["after"], after)):
+            names = ("calls", "usage", "cost_usd")
+            assert [side[name] for name in names] == [receipts[turn][name] for name in names]
+            unknown = [side[f"calls_{name}"] for name in ("without_usage", "without_price")]
+            assert unknown == [receipts[turn][name] for name in ("without_usage", "without_price")]
+    for before, after in pairwise(listed["calls"]):
+        compared = await _get(http, f"/sessions/{session}/calls/{before['number']}/compare?with={after['number']}")
+        assert (compared["before"], compared["after"]) == (before, after)
+        assert compared["after_tokens"] - compared["before_tokens"] == sum(compared["tokens_by_kind"].values())
+        bodies = [
+            (await _get(http, f"/sessions/{session}/calls/{n}"))["body"].encode()
+            for n in (before["number"], after["number"])
+        ]
+        assert compared["same_bytes"] == len(
+            list(takewhile(lambda pair: pair[0] == pair[1], zip(*bodies, strict=False)))
+        )
+
+
+async def _assert_shared(http: httpx2.AsyncClient, session: str, listed: dict[str, Any]) -> None:
+    """Make sure that a share file tells of each call what the session does, to the byte."""
+    shared = await _get(http, f"/sessions/{session}/share")
+    assert [each["record"]["call"] for each in shared["calls"]] == listed["calls"]
+    assert shared["report"]["together"]["usage"] == listed["usage"]
+    assert shared["report"]["together"]["cost_usd"] == listed["cost_usd"]
+    body = ""
+    for call, each in zip(listed["calls"], shared["calls"], strict=True):
+        record = await _get(http, f"/sessions/{session}/calls/{call['number']}")
+        body = body[: each["same"]] + each["text"]
+        assert body == record["body"]
+        assert each["record"] == {**record, "body": None}
 
 
 def _assert_owners(record: dict[str, Any]) -> None:
