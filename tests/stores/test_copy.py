@@ -1,6 +1,7 @@
 """Copying a whole store: in use, stopped, refused, verified."""
 
 from collections.abc import AsyncIterator, Coroutine
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -9,7 +10,7 @@ import pytest
 from stores.kinds import begin, created, said
 from windowpane.context.ids import SessionId, content_hash
 from windowpane.errors import StoreUnavailableError
-from windowpane.stores.base import Store
+from windowpane.stores.base import Cost, Store
 from windowpane.stores.copy import Copied, Step, copy_store
 from windowpane.stores.memory import MemoryStore
 from windowpane.stores.session_copy import copy_session, session_digest
@@ -181,3 +182,19 @@ async def test_a_copy_that_lost_something_is_noticed(store: Store, target: Store
             "Delete it there, or copy to an empty store."
         ],
     )
+
+
+async def test_what_owners_have_spent_comes_along_once(store: Store, target: Store) -> None:
+    today = datetime.now(UTC).date()
+    await begin(store, owner="ann", agent="guide")
+    await store.add_cost("ann", today, Cost(500, 1))
+    await store.add_cost("ann", today - timedelta(days=1), Cost(20))
+    await target.add_cost("ann", today, Cost(100, 3))
+
+    await copy_store(store, target)
+    await copy_store(store, target)
+
+    assert await target.costs("ann", since=today - timedelta(days=31)) == {
+        today: Cost(500, 3),
+        today - timedelta(days=1): Cost(20),
+    }

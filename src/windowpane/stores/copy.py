@@ -2,18 +2,19 @@
 
 Sessions are copied one by one (`session_copy.py`), so a copy that was stopped goes on where it was. Then the source is
 looked through again for what has changed meanwhile, until nothing has; and in the end every session is read in both
-stores and compared by digest.
+stores and compared by digest. What the owners of the sessions have spent comes along, so that cost limits go on.
 """
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Literal
 
 import anyio
 
 from windowpane.context.ids import SessionId
 from windowpane.errors import DifferentSessionError, SessionNotFoundError
-from windowpane.stores.base import SessionRow, Store
+from windowpane.stores.base import COSTS_KEPT, Cost, SessionRow, Store
 from windowpane.stores.session_copy import copy_session, find_row, session_digest
 
 PASSES = 20
@@ -58,6 +59,8 @@ async def copy_store(source: Store, target: Store, on_progress: OnProgress = lam
     copying = _Copying(source, target, on_progress)
     rows = await copying.catch_up()
     verified, behind = await copying.verify(rows)
+    for owner in copying.owners:
+        await _copy_costs(source, target, owner)
     return Copied(
         sessions=len(rows),
         copied=len(copying.copied),
@@ -77,6 +80,7 @@ class _Copying:
         self._target = target
         self._on_progress = on_progress
         self._seen: dict[SessionId, int] = {}
+        self.owners: set[str] = set()
         self.copied: set[SessionId] = set()
         self.refused: dict[SessionId, DifferentSessionError] = {}
         self.events = 0
@@ -85,7 +89,10 @@ class _Copying:
         """Bring every session until the source stands still; return where each of its sessions stands."""
         rows: dict[SessionId, int] = {}
         for _ in range(PASSES):
-            rows = {row.id: row.last_seq async for row in _rows(self._source)}
+            rows = {}
+            async for row in _rows(self._source):
+                rows[row.id] = row.last_seq
+                self.owners.add(row.owner)
             for gone in self._seen.keys() - rows.keys():
                 await self._drop(gone)
             changed = [session_id for session_id, seq in rows.items() if self._seen.get(session_id) != seq]
@@ -151,6 +158,19 @@ class _Copying:
         if session_id in self.copied:
             self.copied.discard(session_id)
             await self._target.delete(session_id)
+
+
+async def _copy_costs(source: Store, target: Store, owner: str) -> None:
+    """Make the target know at least what an owner has spent by the source. Done again, it adds nothing."""
+    since = datetime.now(UTC).date() - COSTS_KEPT
+    known = await target.costs(owner, since=since)
+    for day, spent in (await source.costs(owner, since=since)).items():
+        there = known.get(day, Cost())
+        missing = Cost(
+            max(spent.nano_dollars - there.nano_dollars, 0), max(spent.unpriced_calls - there.unpriced_calls, 0)
+        )
+        if missing != Cost():
+            await target.add_cost(owner, day, missing)
 
 
 async def _rows(store: Store) -> AsyncGenerator[SessionRow]:
