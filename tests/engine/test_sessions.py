@@ -191,6 +191,20 @@ async def test_a_change_that_cannot_be_made_changes_nothing(world: World, change
             await engine.sessions.create(settings={"temperature": 9})
 
 
+async def test_no_list_shows_a_session_that_was_made_for_a_single_request(world: World) -> None:
+    async with world.engine() as engine:
+        ours = [(await engine.sessions.create()).id for _ in range(2)]
+        for _ in range(3):
+            await engine.sessions.create(listed=False)
+        latest = (await engine.sessions.create()).id
+
+        page = await engine.sessions.list(limit=2)
+        rest = await engine.sessions.list(limit=2, cursor=page.cursor)
+
+    assert [state.id for state in page.sessions] == [latest, ours[1]]
+    assert ([state.id for state in rest.sessions], rest.cursor) == ([ours[0]], None)
+
+
 async def test_sessions_are_listed_last_used_first_with_a_cursor(world: World) -> None:
     world.says("Hello.")
     async with world.engine() as engine:

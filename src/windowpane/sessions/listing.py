@@ -19,10 +19,17 @@ class SessionList:
 async def list_sessions(
     states: Sessions, owner: str | None = None, *, agent: str | None = None, limit: int = 50, cursor: str | None = None
 ) -> SessionList:
-    """Return sessions, last used first."""
-    page = await states.store.sessions(owner, agent=agent, limit=limit, cursor=cursor)
-    stand = {row.id: row.last_seq for row in page.rows}
-    return await list_these(states, [*stand], page.cursor, stand=stand)
+    """Return sessions, last used first: of an owner, or of all, without those that were made for a single request."""
+    found: list[SessionState] = []
+    while True:
+        page = await states.store.sessions(owner, agent=agent, limit=limit - len(found), cursor=cursor)
+        stand = {row.id: row.last_seq for row in page.rows}
+        these = await list_these(states, [*stand], page.cursor, stand=stand)
+        # A list of one owner does not have them: they are kept under a name of their own.
+        found += these.sessions if owner is not None else [state for state in these.sessions if state.listed]
+        cursor = page.cursor
+        if owner is not None or cursor is None or len(found) == limit:
+            return SessionList(tuple(found), cursor)
 
 
 async def list_these(
