@@ -33,6 +33,7 @@ ALL = (
     ("OpenAI Agents, the latest 64 messages", "openai_agents_latest", PEERS),
     ("pydantic-ai", "pydantic_ai", Path(sys.executable)),
     ("Windowpane without selection", "without_search", Path(sys.executable)),
+    ("Windowpane, 100 items, no embedding", "by_words", Path(sys.executable)),
     ("Windowpane, 100 items, MiniLM", "with_search", Path(sys.executable)),
 )
 

@@ -7,6 +7,8 @@ from functools import lru_cache
 from importlib import import_module
 from typing import Any
 
+BELOW_WARNINGS = ("debug", "info")
+
 _set_up: list[Callable[[], None]] = []
 
 
@@ -26,8 +28,15 @@ class _Log:
     def __getattr__(self, method: str) -> Any:
         while _set_up:
             _set_up.pop()()
+        if method in BELOW_WARNINGS and "structlog" not in sys.modules:
+            # No program has set it up, so the line would not be written: it takes a tenth of a second to load.
+            return _say_nothing
         structlog = import_module("structlog")
         return getattr(structlog.get_logger() if structlog.is_configured() else _of_a_library(), method)
+
+
+def _say_nothing(*args: object, **values: object) -> None:
+    """Take a line that is not written."""
 
 
 def _of_a_library() -> Any:

@@ -16,7 +16,7 @@ from windowpane.search.base import SearchQuery
 from windowpane.search.chunks import chunks
 from windowpane.search.embedding.minilm import MiniLM
 from windowpane.search.embedding.remote import RemoteEmbedder
-from windowpane.search.history import RETRY_S, HistoryIndex
+from windowpane.search.history import AHEAD, RETRY_S, HistoryIndex
 from windowpane.search.past import (
     AFTER,
     BEFORE,
@@ -280,6 +280,39 @@ async def test_a_search_does_not_wait_for_a_slow_embedder(endpoint: Endpoint, cl
 
     assert order(result)[0] == 1
     assert result.degraded == ("recall by keywords only: the embedding model was still loading",)
+
+
+async def test_a_past_that_was_brought_in_is_embedded_a_little_after_a_turn_and_the_rest_in_the_background(
+    endpoint: Endpoint, client: httpx2.AsyncClient
+) -> None:
+    talk = said(*(f"{text} {number}" for number in range(4) for text in TALK))
+    async with HistoryIndex(RemoteEmbedder(client, endpoint.url, "m")) as index:
+        await index.prepare(SESSION, talk, message_count=32, as_of=32)
+        at_once = endpoint.texts.copy()
+        with anyio.fail_after(PATIENCE_S):
+            found = await search(index, (), "q", before_seq=32)
+            while found.degraded:
+                await anyio.sleep(0.01)
+                found = await search(index, (), "q", before_seq=32)
+        embedded = [text for text in endpoint.texts if text != "q"]
+
+    past = Past("m")
+    past.add(talk)
+    passages = [*past.missing(past.settled).values()]
+    assert (at_once, embedded) == (passages[:AHEAD], passages)
+
+
+async def test_the_past_of_a_session_that_is_forgotten_is_not_embedded_any_further(
+    endpoint: Endpoint, client: httpx2.AsyncClient
+) -> None:
+    async with HistoryIndex(RemoteEmbedder(client, endpoint.url, "m")) as index:
+        await index.prepare(
+            SESSION, said(*(f"{text} {number}" for number in range(4) for text in TALK)), message_count=32, as_of=32
+        )
+        index.forget(SESSION)
+        await anyio.wait_all_tasks_blocked()
+
+    assert len(endpoint.texts) == AHEAD
 
 
 async def test_vectors_of_the_past_are_made_in_the_background_and_never_waited_for(

@@ -8,8 +8,10 @@ vectors are kept with the session, so that another process finds them.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
+from time import process_time
 from types import TracebackType
-from typing import Protocol, Self
+from typing import NamedTuple, Protocol, Self
 
 import anyio
 import anyio.abc
@@ -47,7 +49,14 @@ IN_A_THREAD = 200
 """From this many new messages on, taking them in would hold up others."""
 
 AHEAD = 4
-"""So many passages are embedded after a turn before any is needed: those of the turn, and of one before it."""
+"""So many passages are embedded after a turn: those of the turn, and of one before it. What is missing besides follows
+in steps of as many."""
+
+REST = 4.0
+"""So many times the processor time that such a step took is left to others before the next one."""
+
+FREE_S = 0.005
+"""A step that took no more of this processor was made elsewhere: the next ones may be larger."""
 
 _OF_A_TURN = BEFORE + 2 + AFTER
 """So many messages at the end hold the two that a turn settles, with their neighbours."""
@@ -63,6 +72,14 @@ class SessionVectors(Protocol):
     async def put_vectors(self, session_id: SessionId, vectors: Mapping[int, bytes], *, as_of: int) -> None:
         """Keep vectors, unless something was erased since the log stood at `as_of`."""
         ...
+
+
+class _Left(NamedTuple):
+    """What is to be embedded: of the first messages of a past, as the log stood at `as_of`."""
+
+    past: Past
+    first: int
+    as_of: int
 
 
 class HistoryIndex:
@@ -86,6 +103,7 @@ class HistoryIndex:
         self._tasks: anyio.abc.TaskGroup | None = None
         self._taking_in = anyio.Lock()
         self._embedding = anyio.Lock()
+        self._left: dict[SessionId, _Left] = {}
         self._trouble = ""
         self._retry_at = 0.0
         self._answered = False
@@ -139,7 +157,7 @@ class HistoryIndex:
             with anyio.CancelScope(deadline=deadline):
                 vector = await self._query_vector(query)
                 if vector is not None and past.missing(count, 1):
-                    await self._embed_or_leave(session_id, past, count, as_of)
+                    await self._embed_or_leave(session_id, _Left(past, count, as_of))
         if count <= AT_ONCE_PASSAGES and len(query.message) <= AT_ONCE_CHARACTERS:
             result = past.measure(query, vector, count)
         else:
@@ -151,6 +169,7 @@ class HistoryIndex:
     ) -> None:
         """Embed what is settled and keep the vectors with the session, for the searches to come.
 
+        That is a few passages after a turn. Of a past that was brought in the others follow in the background.
         `recent` are the session's latest messages, of `message_count` in all. Of a session that is not held here, and
         has more than those, only what the last turn has settled is embedded.
         """
@@ -163,8 +182,14 @@ class HistoryIndex:
         else:
             past = Past(self._embedder.model, partial=True)
             past.add([message for message in recent if isinstance(message, Spoken)][-_OF_A_TURN:])
+        left = _Left(past, past.settled, as_of)
         async with recording_apart():
-            await self._embed_missing(session_id, past, past.settled, as_of)
+            if self._tasks is None or self._sessions.get(session_id) is not past:
+                await self._embed_missing(session_id, left)
+                return
+            await self._embed_some(session_id, left, AHEAD)
+        if past.missing(left.first, 1):
+            self._leave(self._tasks, session_id, left)
 
     async def prepare_some(self, session_id: SessionId, messages: Sequence[Message]) -> None:
         """Embed a few of the session's messages, which are all sent whole as yet, and keep their vectors in memory.
@@ -239,29 +264,50 @@ class HistoryIndex:
             return first
         return np.rint((1 - query.context_share) * first + query.context_share * rest[0]).astype(np.int16)
 
-    async def _embed_or_leave(self, session_id: SessionId, past: Past, count: int, as_of: int) -> None:
+    async def _embed_or_leave(self, session_id: SessionId, left: _Left) -> None:
         """Embed what is missing: in the background if there is a task group for it, else now."""
         if self._tasks is None:
-            await self._embed_missing(session_id, past, count, as_of)
-            return
+            await self._embed_missing(session_id, left)
+        else:
+            self._leave(self._tasks, session_id, left)
 
-        async def embed() -> None:
-            async with recording_apart():
-                await self._embed_missing(session_id, past, count, as_of)
+    def _leave(self, tasks: anyio.abc.TaskGroup, session_id: SessionId, left: _Left) -> None:
+        """Have what is missing embedded in the background, by one task for each session."""
+        goes_on = session_id in self._left
+        self._left[session_id] = left
+        if not goes_on:
+            tasks.start_soon(supervised, "history.index", partial(self._catch_up, session_id))
 
-        self._tasks.start_soon(supervised, "history.index", embed)
+    async def _catch_up(self, session_id: SessionId) -> None:
+        """Embed what is missing in small steps, with rests: turns that run meanwhile go first."""
+        most = AHEAD
+        try:
+            # Until the session is forgotten: it was deleted, or others were searched since.
+            while self._sessions.get(session_id) is (left := self._left[session_id]).past:
+                began = process_time()
+                async with recording_apart():
+                    if not await self._embed_some(session_id, left, most):
+                        return
+                spent = process_time() - began
+                most = TEXTS_AT_ONCE if spent <= FREE_S else AHEAD
+                await anyio.sleep(REST * spent)
+        finally:
+            del self._left[session_id]
 
-    async def _embed_missing(self, session_id: SessionId, past: Past, count: int, as_of: int) -> None:
-        while True:
-            # A few at a time: sessions take turns, and a second search of the same one finds done what was done.
-            async with self._embedding:
-                missing = past.missing(count, TEXTS_AT_ONCE)
-                vectors = await self._embed(list(missing.values())) if missing else None
-                if vectors is not None:
-                    past.fill(vectors)
-            await self._keep(session_id, past.to_keep(), as_of)
-            if vectors is None:
-                return
+    async def _embed_missing(self, session_id: SessionId, left: _Left) -> None:
+        while await self._embed_some(session_id, left, TEXTS_AT_ONCE):
+            pass
+
+    async def _embed_some(self, session_id: SessionId, left: _Left, most: int) -> bool:
+        """Embed some of what is missing, and keep it; False when nothing is, or when it cannot be done now."""
+        # A few at a time: sessions take turns, and a second search of the same one finds done what was done.
+        async with self._embedding:
+            missing = left.past.missing(left.first, most)
+            vectors = await self._embed(list(missing.values())) if missing else None
+            if vectors is not None:
+                left.past.fill(vectors)
+        await self._keep(session_id, left.past.to_keep(), left.as_of)
+        return vectors is not None
 
     async def _keep(self, session_id: SessionId, vectors: Mapping[int, bytes], as_of: int) -> None:
         """Keep vectors with their session. Without them they are made again one day."""
