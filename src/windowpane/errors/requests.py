@@ -120,8 +120,9 @@ class AgentNotFoundError(NotFoundError):
     code = "agent_not_found"
 
     def __init__(self, name: str, known: tuple[str, ...]) -> None:
-        names = f"available: {', '.join(known)}" if known else "there are none yet; `windowpane init` creates one"
-        super().__init__(f"no agent {name!r}; {names}" if name else f"no agent; {names}")
+        named = f"no agent {name!r}" if name else "there is no agent yet"
+        others = f"available: {', '.join(known)}" if known else "`windowpane init` creates one"
+        super().__init__(f"{named}; {others}")
         self.name = name
 
 
