@@ -1,15 +1,11 @@
-"""Read a dashboard from the analytics store: roll-ups added up for a stretch of days.
-
-Whole months are read as such and only the days around them one by one, so that a dashboard over a million turns reads
-a few thousand rows.
-"""
+"""Make a dashboard of what the analytics store has counted in a stretch of days."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
-from typing import Any, TypeVar, get_args
+from typing import TypeVar, get_args
 
 from windowpane.api.analytics import (
     AgentRow,
@@ -36,8 +32,9 @@ from windowpane.api.turns import How
 from windowpane.context.calls import CallPurpose
 from windowpane.insight.analytics.count import LATENCY_BASE, SCORE_PARTS, SCORE_STEPS, WAYS_IN
 from windowpane.insight.analytics.count_calls import NANO
+from windowpane.insight.analytics.read import name_of, read_counts, sessions_where
 from windowpane.insight.analytics.store import AnalyticsStore, item_ref
-from windowpane.insight.analytics.tables import DAY, EVERYONE, MONTH, TABLES
+from windowpane.insight.analytics.tables import TABLES
 from windowpane.insight.analytics.update import Kept
 
 T = TypeVar("T")
@@ -83,11 +80,11 @@ def item_rows(analytics: AnalyticsStore, filters: Filters) -> tuple[ItemRow, ...
     """Return what is known about each item of each agent, those that took the most tokens first."""
     counters = TABLES["item"].counters
     sums = ", ".join(f"sum(n_{counter})" for counter in counters)
-    rows = _read(
+    rows = read_counts(
         analytics,
         "item",
         filters,
-        f"{_text('agent')}, {_text('item')}, max(d_included), max(d_used), {sums}",
+        f"{name_of('agent')}, {name_of('item')}, max(d_included), max(d_used), {sums}",
         "GROUP BY agent, item",
     )
     found = [
@@ -95,64 +92,6 @@ def item_rows(analytics: AnalyticsStore, filters: Filters) -> tuple[ItemRow, ...
         for agent, key, included, used, *counts in rows
     ]
     return tuple(sorted(found, key=lambda row: (-row.tokens, -row.considered, row.agent, row.ref.sort_key)))
-
-
-def _read(
-    analytics: AnalyticsStore, table: str, filters: Filters, columns: str, then: str, *, by_day: bool = False
-) -> list[Any]:
-    """Return columns of the rows that count, of whole months where that is enough and of days around them."""
-    clauses: list[str] = []
-    values: list[Any] = []
-    for span, first, last in _spans(filters, by_day=by_day):
-        where, wanted = _where(filters)
-        clauses.append(f"SELECT * FROM {table} WHERE {where} AND span = {span} AND day BETWEEN {first} AND {last}")  # noqa: S608 – names of ours, and numbers
-        values += wanted
-    return analytics.rows(f"SELECT {columns} FROM ({' UNION ALL '.join(clauses)}) AS counted {then}", values)  # noqa: S608 – names of ours
-
-
-def _text(column: str) -> str:
-    return f"(SELECT text FROM name WHERE pk = {column})"  # noqa: S608 – a column of ours
-
-
-def _spans(filters: Filters, *, by_day: bool) -> Iterator[tuple[int, int, int]]:
-    """Return stretches of rows, each with its first and last day: whole months, and the days before and after."""
-    first = filters.since.toordinal() if filters.since else 1
-    last = filters.until.toordinal() if filters.until else date.max.toordinal()
-    # The first day of the first whole month, and of the first month that is not whole any more.
-    whole = first if filters.since is None else _month_from(filters.since)
-    end = last + 1 if filters.until in (None, date.max) else _month_of(last + 1)
-    if by_day or whole >= end:
-        yield DAY, first, last
-        return
-    yield MONTH, whole, end - 1
-    if first < whole:
-        yield DAY, first, whole - 1
-    if end <= last:
-        yield DAY, end, last
-
-
-def _month_of(day: int) -> int:
-    return date.fromordinal(day).replace(day=1).toordinal()
-
-
-def _month_from(day: date) -> int:
-    """Return the first day of a month that is not before this day; of the very last month, the day after."""
-    if day.day == 1:
-        return day.toordinal()
-    if (day.year, day.month) == (date.max.year, 12):
-        return date.max.toordinal() + 1
-    return date(day.year + day.month // 12, day.month % 12 + 1, 1).toordinal()
-
-
-def _where(filters: Filters) -> tuple[str, list[Any]]:
-    owner = f"owner = {EVERYONE}" if filters.owner is None else "owner = (SELECT pk FROM name WHERE text = ?)"
-    clauses, values = [owner], list[Any]() if filters.owner is None else [filters.owner]
-    for column in ("agent", "model"):
-        wanted = getattr(filters, column)
-        if wanted is not None:
-            clauses.append(f"{column} = (SELECT pk FROM name WHERE text = ?)")  # noqa: S608 – a column of ours
-            values.append(wanted)
-    return " AND ".join(clauses), values
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,8 +110,10 @@ class _Turns:
     def read(analytics: AnalyticsStore, filters: Filters) -> "_Turns":
         counters = TABLES["turn"].counters
         sums = ", ".join(f"sum(n_{counter})" for counter in counters)
-        columns = f"day, {_text('agent')}, {_text('model')}, {sums}"
-        rows = _read(analytics, "turn", filters, columns, "GROUP BY day, agent, model ORDER BY 1, 2, 3", by_day=True)
+        columns = f"day, {name_of('agent')}, {name_of('model')}, {sums}"
+        rows = read_counts(
+            analytics, "turn", filters, columns, "GROUP BY day, agent, model ORDER BY 1, 2, 3", by_day=True
+        )
         return _Turns(tuple(_TurnRow(day, agent, model, tuple(counts)) for day, agent, model, *counts in rows))
 
     def by(self, key: Callable[[_TurnRow], T]) -> dict[T, Counter[str]]:
@@ -268,8 +209,8 @@ def _most(rows: Iterable[R]) -> tuple[R, ...]:
 
 def _purpose_rows(analytics: AnalyticsStore, filters: Filters) -> tuple[PurposeRow, ...]:
     counters = TABLES["call"].counters
-    columns = f"{_text('purpose')}, {', '.join(f'sum(n_{counter})' for counter in counters)}"
-    rows = _read(analytics, "call", filters, columns, "GROUP BY purpose ORDER BY sum(n_calls) DESC, 1")
+    columns = f"{name_of('purpose')}, {', '.join(f'sum(n_{counter})' for counter in counters)}"
+    rows = read_counts(analytics, "call", filters, columns, "GROUP BY purpose ORDER BY sum(n_calls) DESC, 1")
     return tuple(_purpose_row(purpose, dict(zip(counters, counts, strict=True))) for purpose, *counts in rows)
 
 
@@ -288,8 +229,8 @@ def _purpose_row(purpose: CallPurpose, counts: Mapping[str, int]) -> PurposeRow:
 
 
 def _part_rows(analytics: AnalyticsStore, filters: Filters) -> tuple[PartRow, ...]:
-    columns = f"{_text('kind')}, sum(n_requests), sum(n_tokens), sum(n_cost_nano), sum(n_cut)"
-    rows = _read(analytics, "part", filters, columns, "GROUP BY kind ORDER BY sum(n_tokens) DESC, 1")
+    columns = f"{name_of('kind')}, sum(n_requests), sum(n_tokens), sum(n_cost_nano), sum(n_cut)"
+    rows = read_counts(analytics, "part", filters, columns, "GROUP BY kind ORDER BY sum(n_tokens) DESC, 1")
     whole = sum(row[2] for row in rows)
     return tuple(
         PartRow(
@@ -305,11 +246,11 @@ def _part_rows(analytics: AnalyticsStore, filters: Filters) -> tuple[PartRow, ..
 
 
 def _rebase_rows(analytics: AnalyticsStore, filters: Filters) -> tuple[RebaseRow, ...]:
-    columns = f"{_text('kind')}, {_text('item')}, sum(n_rebases), sum(n_rewritten_tokens), sum(n_cost_nano)"
+    columns = f"{name_of('kind')}, {name_of('item')}, sum(n_rebases), sum(n_rewritten_tokens), sum(n_cost_nano)"
     most = "GROUP BY kind, item ORDER BY sum(n_rewritten_tokens) DESC, 1, 2"
     return tuple(
         RebaseRow(code=code, item=item, rebases=rebases, rewritten_tokens=tokens, cost_usd=_dollars(cost))
-        for code, item, rebases, tokens, cost in _read(analytics, "rebase", filters, columns, most)
+        for code, item, rebases, tokens, cost in read_counts(analytics, "rebase", filters, columns, most)
     )
 
 
@@ -366,8 +307,8 @@ def _score_steps(steps: Iterable[ScoreStep]) -> tuple[ScoreStep, ...]:
 
 
 def _stage_rows(analytics: AnalyticsStore, filters: Filters) -> tuple[StageRow, ...]:
-    columns = f"{_text('stage')}, step, sum(n_count), sum(n_total_ms)"
-    rows = _read(analytics, "latency", filters, columns, "GROUP BY stage, step ORDER BY step")
+    columns = f"{name_of('stage')}, step, sum(n_count), sum(n_total_ms)"
+    rows = read_counts(analytics, "latency", filters, columns, "GROUP BY stage, step ORDER BY step")
     stages: dict[Stage, list[tuple[int, int, int]]] = {stage: [] for stage in get_args(Stage)}
     for stage, *row in rows:
         stages[stage].append((row[0], row[1], row[2]))
@@ -396,7 +337,7 @@ def _stage_row(stage: Stage, steps: Sequence[tuple[int, int, int]]) -> StageRow:
 
 
 def _source_rows(analytics: AnalyticsStore, filters: Filters, items: Sequence[ItemRow]) -> tuple[SourceRow, ...]:
-    sites = _read(analytics, "site", filters, f"{_text('site')}, sum(n_given), sum(n_used)", "GROUP BY site")
+    sites = read_counts(analytics, "site", filters, f"{name_of('site')}, sum(n_given), sum(n_used)", "GROUP BY site")
     references = Counter[str](), Counter[str]()
     for item in items:
         if item.ref.type == "reference" and item.included:
@@ -412,7 +353,7 @@ def _source_rows(analytics: AnalyticsStore, filters: Filters, items: Sequence[It
 
 def _tallies(analytics: AnalyticsStore, filters: Filters) -> dict[str, dict[str, int]]:
     columns = "(SELECT text FROM name WHERE pk = kind), (SELECT text FROM name WHERE pk = tallied), sum(n_count)"
-    rows = _read(analytics, "tally", filters, columns, "GROUP BY kind, tallied ORDER BY sum(n_count) DESC, 1, 2")
+    rows = read_counts(analytics, "tally", filters, columns, "GROUP BY kind, tallied ORDER BY sum(n_count) DESC, 1, 2")
     found: dict[str, dict[str, int]] = {}
     for kind, name, times in rows:
         found.setdefault(kind, {})[name] = times
@@ -435,7 +376,7 @@ def _patterns(
 ) -> Patterns:
     hours = tallies.get("hour", {})
     lengths = dict.fromkeys((name for name, _ in _LENGTHS), 0)
-    where, values = _of_sessions(filters)
+    where, values = sessions_where(filters)
     rows = analytics.rows(f"SELECT turn, count(*) FROM session WHERE {where} AND turn > 0 GROUP BY turn", values)  # noqa: S608 – columns of ours
     for turns, sessions in rows:
         lengths[next(name for name, most in _LENGTHS if turns <= most)] += sessions
@@ -452,15 +393,8 @@ def _patterns(
     )
 
 
-def _of_sessions(filters: Filters) -> tuple[str, list[Any]]:
-    """Return those of the filters that mean something for a session as it is now."""
-    where, values = _where(Filters(owner=filters.owner, agent=filters.agent))
-    own = where if filters.owner is not None else where.replace(f"owner = {EVERYONE}", "1 = 1")
-    return f"gone = 0 AND {own}", values
-
-
 def _storage(analytics: AnalyticsStore, filters: Filters) -> Storage:
-    where, values = _of_sessions(filters)
+    where, values = sessions_where(filters)
     ((sessions, turns, events, texts_bytes),) = analytics.rows(
         f"SELECT count(*), sum(turn), sum(seen_seq), sum(texts_bytes) FROM session WHERE {where}",  # noqa: S608 – columns of ours
         values,
@@ -478,10 +412,10 @@ def _choices(analytics: AnalyticsStore, filters: Filters) -> Choices:
     own = Filters(owner=filters.owner)
 
     def names(column: str) -> tuple[str, ...]:
-        rows = _read(analytics, "turn", own, f"DISTINCT {_text(column)} AS text", "ORDER BY text")
+        rows = read_counts(analytics, "turn", own, f"DISTINCT {name_of(column)} AS text", "ORDER BY text")
         return tuple(row[0] for row in rows if row[0])
 
-    ((first, last),) = _read(analytics, "turn", own, "min(day), max(day)", "", by_day=True)
+    ((first, last),) = read_counts(analytics, "turn", own, "min(day), max(day)", "", by_day=True)
     return Choices(
         agents=names("agent"),
         models=names("model"),
