@@ -100,6 +100,13 @@ class StoreUnavailableError(StoreError):
     code = "store_unavailable"
 
 
+NO_ANSWER = (
+    "See that the server runs and can be reached. If something was being written, it may or may not be stored: try "
+    "again with the same idempotency key."
+)
+"""What to do about a server that does not answer: what is read and what is written wait for the same connection."""
+
+
 class StoreReplacedError(StoreUnavailableError):
     """The database file was removed or replaced while it is in use."""
 

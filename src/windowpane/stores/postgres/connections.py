@@ -21,6 +21,7 @@ from windowpane.errors import (
     StoreUnavailableError,
     WindowpaneError,
 )
+from windowpane.errors.stores import NO_ANSWER
 
 T = TypeVar("T")
 
@@ -190,8 +191,7 @@ class ConnectionPool:
             except TimeoutError:
                 raise StoreUnavailableError(
                     f"{self.url.shown} gave no answer within {self.url.timeout_s:g} s"
-                    f"{f' ({why})' if str(why or '') else ''}. What was being written may or may not be stored: "
-                    "try again with the same idempotency key, and see that the server runs and can be reached."
+                    f"{f' ({why})' if str(why or '') else ''}. {NO_ANSWER}"
                 ) from why
 
     async def connect(self, *, directly: bool = False) -> DriverConnection:

@@ -23,6 +23,7 @@ from redis.exceptions import (
 )
 
 from windowpane.errors import StoreUnavailableError
+from windowpane.errors.stores import NO_ANSWER
 from windowpane.stores.redis.connection import Connector
 from windowpane.stores.redis.pipeline import Command, ConnectionLostError, Pipeline, Reply
 from windowpane.stores.redis.scripts import BODIES
@@ -181,8 +182,7 @@ class Nodes:
                 raise StoreUnavailableError(f"Redis at {address} refuses: {_said(trouble)}") from None
             if asyncio.get_running_loop().time() + wait_s > deadline:
                 raise StoreUnavailableError(
-                    f"Redis at {address} does not answer ({_said(trouble)}); tried for {patience_s:g} s. "
-                    "What was being stored may be stored or not: try again with the same idempotency key."
+                    f"Redis at {address} does not answer ({_said(trouble)}); tried for {patience_s:g} s. {NO_ANSWER}"
                 ) from None
             if isinstance(trouble, ReadOnlyError):
                 # The server was a primary when we connected; its name may lead to another one by now.
