@@ -355,3 +355,10 @@ def test_the_first_conversation_writes_an_example_agent(tmp_path: Path) -> None:
         1,
         f"error: no session '{session}' (`windowpane sessions` lists the sessions)\n",
     )
+
+
+def test_an_mcp_server_in_a_terminal_says_what_it_waits_for(tmp_path: Path) -> None:
+    with terminal(tmp_path, "mcp") as screen:
+        screen.expect("Waiting for an MCP host on stdin.")
+        screen.press(CTRL_D)
+        screen.rest()

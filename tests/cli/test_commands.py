@@ -320,6 +320,7 @@ def test_doctor_without_agents_says_how_to_begin(tmp_path: Path) -> None:
             1,
             "error: url: 'localhost' is not the address of a server; write http://",
         ),
+        (("mcp", "--port", "9000"), 2, "--host and --port are for --http"),
         (("serve", "--port", "70000"), 2, "Invalid value for '--port'"),
         (("serve", "--host", "0.0.0.0"), 1, "error: host: others can reach '0.0.0.0'"),
     ],

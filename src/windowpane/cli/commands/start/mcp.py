@@ -1,5 +1,6 @@
 """`windowpane mcp`: the context tools for any MCP host."""
 
+import sys
 from typing import Annotated
 
 import typer
@@ -9,6 +10,12 @@ from windowpane.cli.settings import local_settings
 from windowpane.cli.terminal import Screen
 
 app = new_app()
+
+PORT = 8471
+IN_A_TERMINAL = (
+    "Waiting for an MCP host on stdin. A host starts this command itself: docs/mcp.md says how. "
+    "--http serves over HTTP. Ctrl-C stops it."
+)
 
 
 @app.command()
@@ -24,15 +31,15 @@ def mcp(
         ),
     ] = None,
     port: Annotated[
-        int,
+        int | None,
         typer.Option(
             "--port",
             metavar="PORT",
             min=0,
             max=65535,
-            help="With --http: the port to listen on; 0: any free port.",
+            help="With --http: the port to listen on; 0: any free port. Default: 8471.",
         ),
-    ] = 8471,
+    ] = None,
 ) -> None:
     """Run as an MCP server. It offers working context, search and explanations of sessions to any MCP host.
 
@@ -44,8 +51,13 @@ def mcp(
     from windowpane.mcp_server.run import run_mcp
 
     settings = local_settings("it starts the MCP server on this machine", host=host or "127.0.0.1")
+    screen = Screen(remarks_aside=True)
     if http:
-        screen = Screen(remarks_aside=True)
-        run_mcp(settings, "http", port, on_ready=lambda url: screen.remark(f"MCP server on {url}"))
-    else:
-        run_mcp(settings)
+        at = PORT if port is None else port
+        run_mcp(settings, "http", at, on_ready=lambda url: screen.remark(f"MCP server on {url}"))
+        return
+    if host is not None or port is not None:
+        raise typer.BadParameter("--host and --port are for --http; without it the server talks over stdin and stdout")
+    if sys.stdin.isatty():
+        screen.remark(IN_A_TERMINAL)
+    run_mcp(settings)
