@@ -31,6 +31,7 @@ def test_an_exported_session_is_imported_by_choosing_it_and_goes_on(sight: Sight
     page.get_by_role("button", name=f"More about {NAME}").click()
     with page.expect_download() as begun:
         page.get_by_role("menuitem", name="Export").click()
+    assert begun.value.suggested_filename == f"{NAME}.json"
     file = tmp_path / begun.value.suggested_filename
     begun.value.save_as(file)
     place.delete_sessions()

@@ -38,6 +38,31 @@ def without_identity(document: Any) -> Any:
     return body
 
 
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("Fotos: Sommer/Berg “ä”", "Fotos%20Sommer%20Berg%20%C3%A4"),
+        ('a";\r\nSet-Cookie: b=c', "a%20Set-Cookie%20b%20c"),
+        ("../..", "session"),
+        ("", "session"),
+        ("a" * 200, "a" * 80),
+    ],
+)
+async def test_the_file_of_a_session_has_its_name(world: World, name: str, words: str) -> None:
+    async with served(world) as client:
+        session = await new_session(client, name=name)
+        found = [
+            (await client.get(f"/api/sessions/{session}/{what}")).headers["content-disposition"]
+            for what in ("export", "share", "share?redacted=true")
+        ]
+
+    assert found == [
+        f"attachment; filename*=UTF-8''{words}.json",
+        f"attachment; filename*=UTF-8''{words}.windowpane.json",
+        "attachment; filename*=UTF-8''session.windowpane.json",
+    ]
+
+
 async def test_a_session_is_exported_and_imported_complete(world: World) -> None:
     world.rule("tone", "Be kind.", include="always")
     world.toolbox.put("files", [tool("read", "contents of {path}", permission="not_required")])

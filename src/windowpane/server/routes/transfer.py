@@ -5,7 +5,9 @@ is left as it was.
 """
 
 import json
+import re
 from typing import Annotated, Any
+from urllib.parse import quote
 
 import anyio.to_thread
 from fastapi import APIRouter, Body, Query, Response
@@ -21,6 +23,9 @@ from windowpane.server.problems import BODY, problems
 from windowpane.server.revisions import Key
 
 router = APIRouter(prefix="/api/sessions", tags=["sessions"])
+
+LONGEST_NAME = 80
+"""How many characters of a session's name a file's name has."""
 
 SessionName = Annotated[
     str | None, Query(max_length=200, description="The new session's name; without, the old one's.")
@@ -56,7 +61,7 @@ async def export_session(pane: Reading, session_id: Id) -> Response:
     return Response(
         await anyio.to_thread.run_sync(_written, document),
         media_type="application/json",
-        headers={"Content-Disposition": 'attachment; filename="session.json"'},
+        headers=_named((await pane.sessions.get(session_id)).name, "json"),
     )
 
 
@@ -84,8 +89,14 @@ async def share_session(
     return Response(
         await anyio.to_thread.run_sync(json.dumps, document),
         media_type="application/json",
-        headers={"Content-Disposition": 'attachment; filename="session.windowpane.json"'},
+        headers=_named("" if redacted else (await pane.sessions.get(session_id)).name, "windowpane.json"),
     )
+
+
+def _named(name: str, ending: str) -> dict[str, str]:
+    """Return the header that names a file after its session: several files can then be told apart."""
+    words = " ".join(re.findall(r"[\w-]+", name))[:LONGEST_NAME].strip() or "session"
+    return {"Content-Disposition": f"attachment; filename*=UTF-8''{quote(f'{words}.{ending}', errors='replace')}"}
 
 
 @router.post("/import", status_code=201, summary="Import a session", responses=problems(*BODY, 409))
