@@ -3,7 +3,7 @@ from __future__ import annotations
 import httpx2
 import pytest
 
-from server.place import problem, problem_in, served, steady
+from server.place import new_session, problem, problem_in, served, steady
 from windowpane.agents.edit import revision_of
 from windowpane.context.items import Reference, Rule, Tool, item_hash
 from windowpane.request.assemble import item_tokens
@@ -288,3 +288,18 @@ async def test_an_agents_items_can_be_searched_without_a_session(world: World) -
     assert found.json()["degraded"] == ["matched by keywords only: no embedding model is configured"]
     assert [response.status_code for response in bad] == [422] * 4
     assert unknown.status_code == 404
+
+
+async def test_a_tool_takes_as_many_tokens_in_the_list_as_in_a_request_to_the_agents_model(world: World) -> None:
+    world.write("agent.yaml", "model: openai:gpt-4o\n")
+    world.environ = {"OPENAI_API_KEY": "test"}
+    parameters = {"type": "object", "properties": {"path": {"type": "string", "description": "Where it is"}}}
+    world.toolbox.put("files", [tool("read", "", permission="never", parameters=parameters)])
+    async with served(world) as client:
+        session = await new_session(client)
+        listed = (await client.get("/api/agents/pane/items", params={"type": "tool"})).json()["items"]
+        read = (await client.get("/api/agents/pane/items/tool/read", params={"server": "files"})).json()
+        preview = await client.post(f"/api/sessions/{session}/preview", json={"content": "Hi"})
+
+    [sent] = [item for item in preview.json()["context"]["items"] if item["name"] == "read"]
+    assert [item["tokens"] for item in listed] == [read["tokens"]] == [sent["tokens"]]

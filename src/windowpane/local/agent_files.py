@@ -58,9 +58,10 @@ class LocalAgentFiles:
         if found is None:
             raise UnknownItemError(str(ref))
         tool = isinstance(found, Tool)
-        file = None if tool else await _in_thread(item_text, await self._current(agent), ref)
+        current = await self._current(agent)
+        file = None if tool else await _in_thread(item_text, current, ref)
         return ItemDetail(
-            **item_facts(found),
+            **item_facts(found, current.settings.model),
             text=None if tool else found.text,
             related=found.related if isinstance(found, Reference) else (),
             parameters=found.parameters if tool else None,

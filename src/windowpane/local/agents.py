@@ -111,7 +111,8 @@ class LocalAgents(LocalAgentFiles):
         start = _start(found, cursor)
         page = found[start : start + limit]
         more = start + limit < len(found)
-        views = await anyio.to_thread.run_sync(lambda: tuple(ItemView(**item_facts(item)) for item in page))
+        model = (await self._current(agent)).settings.model
+        views = await anyio.to_thread.run_sync(lambda: tuple(ItemView(**item_facts(item, model)) for item in page))
         return ItemList(views, _cursor(page[-1]) if more else None)
 
     async def problems(self, agent: str) -> tuple[Problem, ...]:

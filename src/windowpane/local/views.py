@@ -108,9 +108,10 @@ def server_view(server: "ServerStatus") -> "ServerView":
     )
 
 
-def item_facts(item: Item) -> dict[str, Any]:
-    """Return the fields of an `ItemView`."""
+def item_facts(item: Item, model: str = "") -> dict[str, Any]:
+    """Return the fields of an `ItemView`. Models count tools in different ways."""
     from windowpane.request.assemble import item_tokens
+    from windowpane.text.tokens import family_of
     from windowpane.tools.names import offered_name
 
     tool = isinstance(item, Tool)
@@ -126,7 +127,7 @@ def item_facts(item: Item) -> dict[str, Any]:
         "priority": None if tool else item.priority,
         "version": item.version,
         "hash": item_hash(item),
-        "tokens": item_tokens(item, offered_name(item.ref) if tool else ""),
+        "tokens": item_tokens(item, offered_name(item.ref) if tool else "", family=family_of(model)),
     }
 
 

@@ -4,6 +4,8 @@ import { call, said } from '../api/call.ts'
 import type { RequestContext } from '../api/schema.ts'
 
 const PAUSE_MS = 350
+/** What failed is asked again, so that the panel does not speak of a server that is back. */
+const AGAIN_MS = 4000
 /** A message that asks for nothing: with it the server tells what any request of the session takes. */
 const NOTHING = '…'
 
@@ -53,6 +55,7 @@ export class Preview {
     } catch (error) {
       if (asked.signal.aborted) return
       this.problem = said(error)
+      this.#timer = window.setTimeout(() => void this.#look(message), AGAIN_MS)
     }
     this.asking = false
   }
