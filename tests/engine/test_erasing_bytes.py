@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Awaitable, Callable, Generator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -96,6 +97,25 @@ def redis(_: Path) -> Generator[Place]:
         yield Place(server.place, told, server.directory, sweep)
 
 
+@contextmanager
+def sqlite(directory: Path) -> Generator[Place]:
+    file = directory / "data" / "windowpane.db"
+
+    async def told() -> bytes:
+        rows: list[tuple[Any, ...]] = []
+        for each in file.parent.rglob("*.db"):
+            with closing(sqlite3.connect(each)) as db:
+                tables = "SELECT name FROM sqlite_master WHERE type = 'table'"
+                for (name,) in db.execute(tables).fetchall():
+                    rows += db.execute(f'SELECT * FROM "{name}"').fetchall()
+        return _plain(rows)
+
+    async def sweep() -> None:
+        """Nothing: what is erased is overwritten."""
+
+    yield Place(f"sqlite:///{file}", told, file.parent, sweep)
+
+
 def _plain(value: Any) -> bytes:
     """Return what a value says, also where it is packed or a list of values."""
     if isinstance(value, dict):
@@ -156,7 +176,7 @@ REPLIES = (
 )
 
 
-@pytest.mark.parametrize("kind", [postgres, redis])
+@pytest.mark.parametrize("kind", [sqlite, postgres, redis])
 async def test_nothing_erased_is_found_in_any_byte(
     tmp_path: Path,
     kind: Callable[[Path], Any],

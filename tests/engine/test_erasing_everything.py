@@ -31,7 +31,7 @@ def found_in(place: Path) -> list[str]:
     written = b"".join(file.read_bytes() for file in place.glob("a.db*"))
     with closing(sqlite3.connect(place / "a.db")) as db:
         for (body,) in db.execute("SELECT body FROM text WHERE live AND typeof(body) = 'blob'"):
-            if body[:1] == b"\1":
+            if body[:1] in (b"\1", b"\2"):
                 written += unpack(body)
     return [word for word in WORDS if word.encode() in written]
 
