@@ -216,6 +216,35 @@ async def test_a_total_tells_the_count_that_is_not_reported(tmp_path: Path, left
     assert (calls["usage"]["input_tokens"], calls["usage"]["output_tokens"]) == (500, 20)
 
 
+@pytest.mark.parametrize(
+    ("usage", "told"),
+    [
+        ({"completion_tokens": 20, "total_tokens": 520}, (500, 20)),
+        ({"prompt_tokens": 500}, (500, 3)),
+        ({"prompt_tokens": 80, "completion_tokens": 20, "prompt_cache_hit_tokens": 420}, (500, 20)),
+    ],
+    ids=["total", "input-alone", "apart"],
+)
+async def test_callers_of_a_door_are_told_what_the_ledger_says(
+    tmp_path: Path, usage: dict[str, Any], told: tuple[int, int]
+) -> None:
+    chunk: dict[str, Any] = {"id": "1", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": []}
+    frames = openai_chat.frames(REPLY)[:-1]
+    world = World(tmp_path / "agents")
+    world.write("agent.yaml", "model: openai:gpt-4o\nworking_context: false\n")
+    async with running(Answer((*frames, sse({**chunk, "usage": usage}), openai_chat.DONE))) as server:
+        world.environ = PROVIDERS["openai"].environ(server.url)
+        async with served(world) as http:
+            asked = {"model": "pane", "messages": [{"role": "user", "content": "Hi"}]}
+            answer = await http.post("/v1/chat/completions", json=asked)
+            path = f"/api/sessions/{answer.headers['windowpane-session']}"
+            calls = (await http.get(f"{path}/calls")).json()
+
+    counts = answer.json()["usage"]
+    assert (counts["prompt_tokens"], counts["completion_tokens"]) == told
+    assert calls["usage"]["input_tokens"] == told[0]
+
+
 @pytest.mark.parametrize(("name", "status"), [*zip(PROVIDERS, (301, 302, 307, 307, 308), strict=True)])
 async def test_a_redirect_is_recorded_and_no_key_follows_it(tmp_path: Path, name: str, status: int) -> None:
     provider = PROVIDERS[name]

@@ -16,6 +16,7 @@ from windowpane import telemetry
 from windowpane.calls.recorder import CallRecorder, HeldCalls, recording
 from windowpane.context.events import (
     ApprovalRequested,
+    CallEnded,
     Delta,
     Event,
     ModelReplied,
@@ -25,7 +26,7 @@ from windowpane.context.events import (
 )
 from windowpane.context.ids import BlobHash
 from windowpane.context.items import ItemRef
-from windowpane.context.messages import Attachment, ToolCall, ToolCallApproval, ToolResult
+from windowpane.context.messages import Attachment, ToolCall, ToolCallApproval, ToolResult, Usage
 from windowpane.context.request import Found, Request, RequestMessage
 from windowpane.context.session import OpenTurn, SessionState, is_for_client
 from windowpane.context.text import valid_unicode
@@ -108,11 +109,12 @@ async def run(turn: TurnRun, state: SessionState) -> SessionState:
                     must_call = ()
                     step = said.step
                     telemetry.describe_step(measured, step)
+                ended = turn.calls.take()
+                step = replace(step, usage=_reported(ended) or step.usage)
                 replied = ModelReplied(
                     turn=turn.number, step=step, tokens=count(step.text), own_words=said.own_words, price=price
                 )
                 # An answer that calls nothing is the last one: it and the turn's end are stored together.
-                ended = turn.calls.take()
                 if not ended:
                     # The wire was not seen.
                     turn.calls.usage += step.usage
@@ -231,6 +233,12 @@ def _move_for(call: ToolCall, approval: ToolCallApproval | None, verdict: Callab
 
 def _refusal(call: ToolCall, why: str) -> Answer:
     return Answer(ToolResult(call.id, why, is_error=True))
+
+
+def _reported(ended: Sequence[Event]) -> Usage | None:
+    """Return what the provider reported for the answer, which is the last call; None: nothing, or not on the wire."""
+    calls = [event for event in ended if isinstance(event, CallEnded) and event.purpose == "answer"]
+    return calls[-1].usage if calls else None
 
 
 async def _call_model(

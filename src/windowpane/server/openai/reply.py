@@ -7,7 +7,7 @@ comes whole, and what was said before the agent's own tool calls is left out.
 
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from windowpane.context.events import Delta, Live, ModelReplied, Recorded, ToolProgress, TurnError, TurnFinished
@@ -89,13 +89,18 @@ async def _end(engine: Engine, answering: Answering, hearing: "_Hearing", waitin
         return failure_of(ApprovalPendingError(answering.turn, names))
     calls = waiting.for_client if waiting is not None else ()
     usage = hearing.usage
-    if usage == Usage():
-        usage = await _counted(engine, answering, hearing.everything)
+    if not usage.input_tokens or not usage.output_tokens:
+        ours = await _counted(engine, answering, hearing.everything)
+        usage = replace(
+            usage,
+            input_tokens=usage.input_tokens or ours.input_tokens,
+            output_tokens=usage.output_tokens or ours.output_tokens,
+        )
     return End("tool_calls" if calls else hearing.reason, usage, calls, hearing.stopped)
 
 
 async def _counted(engine: Engine, answering: Answering, text: str) -> Usage:
-    """Return our own count, for a provider that reports none."""
+    """Return our own count, for what a provider does not report."""
     try:
         context = await engine.past.context(answering.session_id, answering.turn)
     except TurnNotFoundError:
