@@ -29,7 +29,7 @@ from windowpane.tools.functions import FunctionToolbox
 from windowpane.turn.costs import CostLimits
 from wire import openai_chat
 from wire.reply import WireReply
-from wire.server import WireServer, running
+from wire.server import Answer, WireServer, running, sse
 
 pytestmark = pytest.mark.anyio
 
@@ -189,6 +189,23 @@ async def test_calls_without_a_known_price_are_counted_and_named_but_cost_nothin
         (limit,) = await engine.costs.limits(session.owner)
 
     assert (limit.spent_usd, limit.unpriced_calls) == (Decimal(0), 2)
+
+
+@pytest.mark.filterwarnings("ignore:Failed to extract usage")  # pydantic-ai, where a count is missing
+@pytest.mark.parametrize("counts", [{"prompt_tokens": 11}, {"completion_tokens": 7}], ids=["input", "output"])
+async def test_a_call_that_reports_one_count_alone_has_no_known_cost(world: World, counts: dict[str, int]) -> None:
+    chunk: dict[str, Any] = {"id": "1", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": []}
+    frames = openai_chat.frames(WireReply(text=("Yes.",)))[:-1]
+    answer = Answer((*frames, sse({**chunk, "usage": counts}), openai_chat.DONE))
+    async with (
+        running(answer) as wire,
+        engine_for(world, wire, CostLimits(per_day_usd=Decimal(1)), MemoryStore()) as engine,
+    ):
+        session = await engine.sessions.create("pane")
+        await drain(engine.turn(session.id, "Hi"))
+        (limit,) = await engine.costs.limits(session.owner)
+
+    assert (limit.spent_usd, limit.unpriced_calls) == (Decimal(0), 1)
 
 
 async def test_yesterday_counts_for_the_month_and_not_for_the_day(world: World) -> None:
