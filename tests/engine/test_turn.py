@@ -14,6 +14,7 @@ from patience import PATIENCE_S
 from windowpane.context.events import (
     ApprovalDecided,
     ApprovalRequested,
+    CancelRequested,
     Delta,
     Live,
     ModelReplied,
@@ -476,6 +477,28 @@ async def test_a_waiting_turn_can_be_cancelled(world: World) -> None:
         ("user", "Wipe"),
         ("user", "Something else"),
     ]
+
+
+async def test_a_cancel_waits_for_a_decision_that_is_being_checked_and_may_be_refused(world: World) -> None:
+    world.toolbox.put("files", [tool("wipe")])
+    world.says(Reply(calls=(Call("files__wipe"),)))
+
+    async with world.engine() as engine:
+        session = await engine.sessions.create()
+        await drain(engine.turn(session.id, "Wipe"))
+        await engine.store.acquire(session.id, "who decides", 60)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(engine.cancel, session.id)
+            async with aclosing(engine.watch(session.id, after=0)) as events:
+                async for event in events:
+                    if isinstance(event, Recorded) and isinstance(event.event, CancelRequested):
+                        break
+            await anyio.wait_all_tasks_blocked()
+            await engine.store.release(session.id, "who decides")
+        answer = (await engine.conversations.messages(session.id))[-1]
+
+    assert isinstance(answer, AssistantMessage)
+    assert answer.outcome == "cancelled"
 
 
 @pytest.mark.parametrize(

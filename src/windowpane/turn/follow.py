@@ -16,7 +16,7 @@ from windowpane.errors import LeaseLostError, SessionNotFoundError, StoreUnavail
 from windowpane.live import KEPT, SessionHubs
 from windowpane.stores.sessions import Sessions
 from windowpane.supervise import supervised
-from windowpane.turn.lease import Leases
+from windowpane.turn.lease import POLL_S, Leases
 from windowpane.turn.log import append_to_turn, interrupted
 from windowpane.turn.patience import StorePatience
 from windowpane.turn.words import kept_words
@@ -96,6 +96,21 @@ class Follower:
             self._tasks.start_soon(supervised, "turn.close", partial(self._close, state.id, turn.turn, closed))
         with anyio.move_on_after(CLOSE_WITHIN_S):
             await closed.wait()
+
+    async def cancel(self, session_id: SessionId, turn: int) -> None:
+        """End a turn as cancelled, unless a worker runs it, which is told by the log.
+
+        While a decision about a turn that waits is being checked, its session is held. It may be refused, so this
+        waits for it: a turn that goes on waiting would not be cancelled by anyone.
+        """
+        deadline = anyio.current_time() + self._leases.lease_s
+        while True:
+            await self.close_if_abandoned(session_id, turn, TurnFinished(turn=turn, outcome="cancelled"))
+            open_turn = (await self._sessions.state(session_id)).open_turn
+            waits = open_turn is not None and open_turn.turn == turn and open_turn.waits
+            if not waits or anyio.current_time() >= deadline:
+                return
+            await anyio.sleep(POLL_S)
 
     async def close_if_abandoned(self, session_id: SessionId, turn: int, end: TurnFinished) -> None:
         """End a turn with an event if no worker holds its session. One that waits is not interrupted."""

@@ -246,7 +246,7 @@ class Runner:
             async for _ in task.feed.listen():
                 pass
             return
-        await self._follower.close_if_abandoned(session_id, turn, TurnFinished(turn=turn, outcome="cancelled"))
+        await self._follower.cancel(session_id, turn)
 
     def drop(self, session_id: SessionId) -> None:
         """Stop running a turn of a session that is about to be deleted."""
