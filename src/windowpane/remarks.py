@@ -12,9 +12,9 @@ BELOW_WARNINGS = ("debug", "info")
 _set_up: list[Callable[[], None]] = []
 
 
-def set_up_with(configure: Callable[[], None]) -> None:
-    """Have logging configured when the first line is written."""
-    _set_up[:] = [configure]
+def set_up_with(configure: Callable[[], None] | None) -> None:
+    """Have logging configured when the first line is written. None: it is configured now."""
+    _set_up[:] = [configure] if configure is not None else []
 
 
 def get_logger() -> Any:

@@ -55,6 +55,7 @@ def configure_logging(level: str = "info", form: LogForm | None = None) -> None:
         InvalidSettingError: no such level.
     """
     number = _number(level)
+    set_up_with(None)
     # Not at the top: it takes long to load, and a command that logs nothing needs none of it.
     import structlog
 
