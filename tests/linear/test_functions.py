@@ -31,8 +31,8 @@ GROWTH = 8
 TO_START = 2_000
 """Lines that a text of any length may cost."""
 
-MOST_LINES = 1_000_000
-"""More than any function takes for a text of `LONG`."""
+MOST_LINES = 2_000_000
+"""More than any function takes for a text of four times `LONG`."""
 
 WARMING = "Some words, a 1st line: <p>x</p>\n\n" * 300
 """What is loaded at the first use is not the work of a text."""
@@ -80,8 +80,9 @@ PARTS = (
 MOST_WORDS = 333
 """How many words of two letters a line of 1,000 characters has, which is the longest that a server looks for."""
 
-BOUNDED = {"search.mend._one_edit_away"}
-"""Functions whose text has a longest length where they are called: `mend` passes on words of 40 letters at most."""
+BOUNDED = {"request.finders.pages", "search.mend._one_edit_away"}
+"""Functions whose work has a bound that these lengths do not reach: `pages` reads 40,000 characters for a page at most,
+and `mend` passes on words of 40 letters at most."""
 
 
 def of_messages(text: str) -> object:
@@ -160,9 +161,9 @@ def too_much_work(functions: dict[str, TextFunction]) -> dict[str, tuple[str, in
             most = GROWTH * short + TO_START
             if lines_run(function, f"{part * (LONG // len(part))}{next(numbers)}", most) <= most:
                 continue
-            # A text may be read in another way from some length on. Then the next length is like this one.
-            long = lines_run(function, f"{part * (LONG // len(part))}{next(numbers)}", MOST_LINES)
-            longer = lines_run(function, f"{part * (4 * LONG // len(part))}{next(numbers)}", GROWTH * long)
+            # A text may be read in another way, or in pages, from some length on. Then the next lengths are alike.
+            long = lines_run(function, f"{part * (4 * LONG // len(part))}{next(numbers)}", MOST_LINES)
+            longer = lines_run(function, f"{part * (16 * LONG // len(part))}{next(numbers)}", GROWTH * long)
             if longer > GROWTH * long or long > MOST_LINES:
                 found[name] = (part, long, longer)
                 break
