@@ -8,6 +8,7 @@ import shutil
 import signal
 from collections.abc import Generator
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from playwright.sync_api import Browser, expect
@@ -15,6 +16,7 @@ from playwright.sync_api import Browser, expect
 from browser.past import happened_before
 from browser.place import Place, running_place
 from browser.sight import SCREENS, Screen, seeing
+from windowpane.api.analytics import Listed
 
 STYLE = "Pictures hang straight. Frames are made of oak, glass is clear, and labels stand to the left. " * 30
 
@@ -109,9 +111,11 @@ def test_everything_can_be_taken_away_without_what_was_said(browser: Browser, ga
         sight.goto("/analytics?days=30")
         menu = page.get_by_role("button", name="Export")
         saved: dict[str, str] = {}
+        offered: list[str] = []
         for name in ("Everything as JSON", "Items as CSV", "Days as CSV"):
             menu.click()
             if not saved:
+                offered = page.get_by_role("menuitem").all_inner_texts()
                 sight.shoot("analytics-export")
                 sight.check_access()
             with page.expect_download() as download:
@@ -119,6 +123,7 @@ def test_everything_can_be_taken_away_without_what_was_said(browser: Browser, ga
             saved[download.value.suggested_filename] = Path(download.value.path()).read_text()
         sight.check()
 
+    assert offered == ["Everything as JSON", *(f"{listed.capitalize()} as CSV" for listed in get_args(Listed))]
     assert sorted(saved) == ["windowpane-analytics.json", "windowpane-days.csv", "windowpane-items.csv"]
     assert json.loads(saved["windowpane-analytics.json"])["spent"]["turns"] == 26
     assert len(list(csv.DictReader(io.StringIO(saved["windowpane-days.csv"])))) == 13

@@ -290,6 +290,18 @@ def test_doctor_names_every_fault_and_what_to_do(tmp_path: Path) -> None:
     assert all(found["advice"] for found in json.loads(done.out) if found["health"] != "good")
 
 
+def test_doctor_calls_no_model_good_that_an_unreadable_agent_does_not_name(data: Path) -> None:
+    manifest = data / "agents" / "guide" / "agent.yaml"
+    manifest.write_text("model: [openai\n")
+
+    done = windowpane(data, "doctor", "--json")
+
+    found = json.loads(done.out)
+    assert done.code == 1
+    assert [each["subject"] for each in found if each["subject"].startswith("model")] == []
+    assert [each["health"] for each in found if each["subject"] == "agent guide"] == ["broken"]
+
+
 def test_doctor_without_agents_says_how_to_begin(tmp_path: Path) -> None:
     done = windowpane(tmp_path, "doctor")
 

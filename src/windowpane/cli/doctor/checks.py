@@ -88,7 +88,9 @@ async def examine(settings: Settings, *, ask: bool, wait_s: float) -> AsyncItera
             agent = engine.agents.current(name)
             for finding in _agent(agent):
                 yield finding
-            yield await _model(engine, agent, ask=ask)
+            if agent.unreadable is None:
+                # Otherwise its settings are the defaults, and say nothing of the model that is meant.
+                yield await _model(engine, agent, ask=ask)
             for server in await engine.agent_items.servers(name, settle_s=wait_s):
                 yield _server(agent, server, wait_s)
 
