@@ -93,6 +93,7 @@ def test_the_client_loads_an_http_library_and_not_the_engine() -> None:
         "client",
         "context",
         "errors",
+        "json_codec",
     }
     assert "httpx2" in loaded
 
