@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import pytest
 
 from stores.kinds import begin, created, said
-from windowpane.context.ids import SessionId, content_hash
+from windowpane.context.ids import SessionId, content_hash, unlisted
 from windowpane.errors import StoreUnavailableError
 from windowpane.stores.base import Cost, Store
 from windowpane.stores.copy import Copied, Step, copy_store
@@ -198,3 +198,13 @@ async def test_what_owners_have_spent_comes_along_once(store: Store, target: Sto
         today: Cost(500, 3),
         today - timedelta(days=1): Cost(20),
     }
+
+
+async def test_what_an_owner_of_single_requests_has_spent_comes_along(store: Store, target: Store) -> None:
+    today = datetime.now(UTC).date()
+    await begin(store, owner=unlisted("ann"), agent="guide")
+    await store.add_cost("ann", today, Cost(500))
+
+    await copy_store(store, target)
+
+    assert await target.costs("ann", since=today) == {today: Cost(500)}

@@ -12,7 +12,7 @@ from typing import Literal
 
 import anyio
 
-from windowpane.context.ids import SessionId
+from windowpane.context.ids import SessionId, owner_of
 from windowpane.errors import DifferentSessionError, SessionNotFoundError
 from windowpane.stores.base import COSTS_KEPT, Cost, SessionRow, Store
 from windowpane.stores.session_copy import copy_session, find_row, session_digest
@@ -92,7 +92,7 @@ class _Copying:
             rows = {}
             async for row in _rows(self._source):
                 rows[row.id] = row.last_seq
-                self.owners.add(row.owner)
+                self.owners.add(owner_of(row.owner))
             for gone in self._seen.keys() - rows.keys():
                 await self._drop(gone)
             changed = [session_id for session_id, seq in rows.items() if self._seen.get(session_id) != seq]
