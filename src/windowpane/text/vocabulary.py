@@ -59,6 +59,6 @@ def _compiled() -> ModuleType:
             raise ModuleNotFoundError(f"No module named {COMPILED!r}", name=COMPILED)
         module = module_from_spec(spec)
         spec.loader.exec_module(module)
-        # It can be loaded once in a process: whoever imports the package gets this one.
+        # It can be loaded once in a process: every later import gets this one.
         sys.modules[COMPILED] = module
     return sys.modules[COMPILED]
