@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 from collections.abc import Generator
 from functools import cache
+from pathlib import Path
 from ssl import SSLContext
 
 import httpcore2
@@ -32,11 +33,12 @@ def _authorities_are_read_once() -> Generator[None]:
     read = httpcore2.default_ssl_context
 
     @cache
-    def known(trust_env: bool, _file: str | None, _folder: str | None) -> SSLContext:
+    def known(trust_env: bool, _file: str | None, _folder: str | None, _changed_at: float) -> SSLContext:
         return read(_trust_env=trust_env)
 
     def shared(*, _trust_env: bool = True) -> SSLContext:
-        return known(_trust_env, os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR"))
+        file = os.environ.get("SSL_CERT_FILE")
+        return known(_trust_env, file, os.environ.get("SSL_CERT_DIR"), Path(file).stat().st_mtime if file else 0)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(httpcore2, "default_ssl_context", shared)

@@ -90,6 +90,7 @@ def test_the_client_loads_an_http_library_and_not_the_engine() -> None:
     assert heavy & set(loaded) == set()
     assert {name.split(".")[1] for name in loaded if name.startswith("windowpane.")} == {
         "api",
+        "certificates",
         "client",
         "context",
         "errors",

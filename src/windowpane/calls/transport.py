@@ -7,6 +7,7 @@ is followed on the same server alone, with the same body, as a call of its own.
 
 import time
 from collections.abc import AsyncIterable, AsyncIterator
+from typing import Any
 
 import anyio
 import anyio.lowlevel
@@ -15,6 +16,7 @@ import httpx2
 from windowpane.calls.answer import AnswerFacts, WireAnswer
 from windowpane.calls.recorder import CallRecorder, current_recorder
 from windowpane.calls.unreported import WithUsage, may_lack_usage
+from windowpane.certificates import trusted
 from windowpane.context.calls import CallOutcome, WireHead
 from windowpane.context.events import CallEnded
 from windowpane.telemetry import current_model_call, trace_headers
@@ -53,6 +55,9 @@ class RedirectedError(AnswerNotTakenError):
 
 class Routes(httpx2.AsyncClient):
     """A client that is used only for its choice of transport, which follows the environment's proxies."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(verify=trusted(), **options)
 
     def transport_for(self, url: httpx2.URL) -> httpx2.AsyncBaseTransport:
         """Return what carries a request to this address."""

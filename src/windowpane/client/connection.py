@@ -14,6 +14,7 @@ from urllib.parse import quote
 import httpx2
 
 from windowpane.api.wire import unwire
+from windowpane.certificates import trusted
 from windowpane.context.events import WatchEvent
 from windowpane.context.items import ItemRef
 from windowpane.errors import InvalidSettingError, RemoteError, ServerError, UnreachableError, WindowpaneError
@@ -35,7 +36,9 @@ class Connection:
         if not url.startswith(("http://", "https://")):
             raise InvalidSettingError("url", f"{url!r} is not the address of a server; write http://127.0.0.1:8470")
         headers = {"Authorization": f"Bearer {token}"} if token else {}
-        self._http = httpx2.AsyncClient(base_url=url, headers=headers, timeout=TIMEOUT_S, transport=transport)
+        self._http = httpx2.AsyncClient(
+            base_url=url, headers=headers, timeout=TIMEOUT_S, transport=transport, verify=trusted()
+        )
 
     async def __aenter__(self) -> Self:
         await self._http.__aenter__()

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 import httpx2
 
+from windowpane.certificates import trusted
 from windowpane.context.fetched import Fetched
 from windowpane.fetch.base import RESULTS
 from windowpane.fetch.engine_http import EngineSpec, fetch_json
@@ -47,7 +48,7 @@ class Brave:
         # A key that Brave does not know is answered with 422.
         self._spec = EngineSpec(self.name, "check the key in `BRAVE_API_KEY`", (401, 403, 422), timeout_s)
         headers = {"X-Subscription-Token": key, "Accept": "application/json"}
-        self._client = httpx2.AsyncClient(timeout=timeout_s, headers=headers)
+        self._client = httpx2.AsyncClient(timeout=timeout_s, headers=headers, verify=trusted())
 
     async def search(self, query: str, *, limit: int = RESULTS) -> tuple[Fetched, ...]:
         """Return what is found, best first.

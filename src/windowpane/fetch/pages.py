@@ -15,6 +15,7 @@ import anyio
 import anyio.to_thread
 import httpx2
 
+from windowpane.certificates import trusted
 from windowpane.context.fetched import Fetched, capped
 from windowpane.errors import FetchFailedError, FetchRefusedError
 from windowpane.fetch.base import PageLimits
@@ -56,7 +57,7 @@ class Pages:
     ) -> None:
         self._guard = guard or AddressGuard()
         self._limits = limits or PageLimits()
-        self._ssl_context = ssl_context or httpx2.create_ssl_context(trust_env=False)
+        self._ssl_context = ssl_context or trusted(trust_env=False)
         self._readers = anyio.CapacityLimiter(READ_AT_ONCE)
 
     async def fetch_page(self, url: str) -> Fetched:

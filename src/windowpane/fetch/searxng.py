@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 import httpx2
 
+from windowpane.certificates import trusted
 from windowpane.context.fetched import Fetched
 from windowpane.errors import SearchEngineError
 from windowpane.fetch.base import RESULTS
@@ -38,7 +39,7 @@ class SearXNG:
         self._spec = EngineSpec(
             self.name, "add `json` to `search.formats` in its settings.yml, and check its limiter", timeout_s=timeout_s
         )
-        self._client = httpx2.AsyncClient(timeout=timeout_s)
+        self._client = httpx2.AsyncClient(timeout=timeout_s, verify=trusted())
 
     async def search(self, query: str, *, limit: int = RESULTS) -> tuple[Fetched, ...]:
         """Return what is found, best first.

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import httpx2
 
+from windowpane.certificates import trusted
 from windowpane.context.fetched import Fetched
 from windowpane.fetch.base import RESULTS
 from windowpane.fetch.engine_http import EngineSpec, fetch_json
@@ -37,7 +38,8 @@ class Tavily:
     def __init__(self, key: str, url: str = URL, timeout_s: float = 10.0) -> None:
         self._url = f"{url.rstrip('/')}/search"
         self._spec = EngineSpec(self.name, "check the key in `TAVILY_API_KEY`", timeout_s=timeout_s)
-        self._client = httpx2.AsyncClient(timeout=timeout_s, headers={"Authorization": f"Bearer {key}"})
+        headers = {"Authorization": f"Bearer {key}"}
+        self._client = httpx2.AsyncClient(timeout=timeout_s, headers=headers, verify=trusted())
 
     async def search(self, query: str, *, limit: int = RESULTS) -> tuple[Fetched, ...]:
         """Return what is found, best first.

@@ -27,6 +27,7 @@ from mcp.shared.message import SessionMessage
 from mcp_types import CONNECTION_CLOSED, JSONRPCRequest, JSONRPCResponse
 from pydantic import ValidationError
 
+from windowpane.certificates import trusted
 from windowpane.tools.base import ServerConfig
 from windowpane.tools.listing import clean
 
@@ -165,7 +166,7 @@ async def _http(config: ServerConfig) -> AsyncGenerator[Streams, None]:
     # A caller that waits for an answer has its own deadline, and a subscription waits for as long as it takes.
     timeout = httpx2.Timeout(30.0, read=None)
     async with (
-        _PlainSpokenClient(headers=dict(config.headers), timeout=timeout) as client,
+        _PlainSpokenClient(headers=dict(config.headers), timeout=timeout, verify=trusted()) as client,
         streamable_http_client(config.url or "", http_client=client, max_sse_event_size=MAX_ANSWER_BYTES) as streams,
     ):
         yield streams

@@ -16,6 +16,7 @@ import httpx2
 from windowpane.agents.agent import CORE
 from windowpane.agents.base import Agent
 from windowpane.agents.manifest import MANIFEST
+from windowpane.certificates import trusted
 from windowpane.cli.doctor.code_words import PARTS, Heard, ask_for_code_words
 from windowpane.cli.errors import in_one_line
 from windowpane.cli.terminal import counted
@@ -289,7 +290,7 @@ def _own_url(name: str) -> str:
 async def _unreachable(url: str) -> str:
     """Return why an address does not answer; empty when it does, with whatever status."""
     try:
-        async with httpx2.AsyncClient(timeout=REACH_S) as client:
+        async with httpx2.AsyncClient(timeout=REACH_S, verify=trusted()) as client:
             await client.get(url)
     except (httpx2.HTTPError, httpx2.InvalidURL) as error:
         return f"no answer from {shown_address(url)}: {str(error) or type(error).__name__}"
