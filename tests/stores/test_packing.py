@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import zlib
+from concurrent.futures import ThreadPoolExecutor
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -27,3 +28,11 @@ def test_what_every_version_packed_is_read() -> None:
 
 def test_words_that_records_have_in_common_are_not_stored_in_each() -> None:
     assert len(pack(RECORD)) < len(RECORD) / 3
+
+
+@given(st.lists(st.binary(max_size=400).map(lambda each: each * 3), min_size=1, max_size=6))
+def test_a_text_is_packed_the_same_whatever_was_packed_before(bodies: list[bytes]) -> None:
+    with ThreadPoolExecutor(max_workers=1) as another_thread:
+        alone = another_thread.submit(pack, bodies[-1]).result()
+
+    assert [pack(body) for body in bodies][-1] == alone

@@ -6,10 +6,11 @@ from collections.abc import AsyncIterator
 from contextlib import closing
 from pathlib import Path
 
-import anyio.to_thread
 import pytest
 
 from windowpane.errors import InvalidInputError, StoreUnavailableError
+from windowpane.stores.file_lock import FileLock
+from windowpane.stores.sqlite import writer as writer_module
 from windowpane.stores.sqlite.writer import SQLiteWriter
 
 pytestmark = pytest.mark.anyio
@@ -36,7 +37,7 @@ def changed() -> list[int]:
 async def writer(path: Path) -> AsyncIterator[SQLiteWriter]:
     writer = SQLiteWriter(path, "FULL")
     yield writer
-    await anyio.to_thread.run_sync(writer.close)
+    await writer.close()
 
 
 def numbers(path: Path) -> list[int]:
@@ -135,9 +136,29 @@ async def test_closing_finishes_what_waits(path: Path) -> None:
     adding = [asyncio.create_task(writer.run(lambda db, n=n: add(db, n))) for n in range(20)]
     await asyncio.sleep(0)
 
-    await anyio.to_thread.run_sync(writer.close)
+    await writer.close()
 
     assert await asyncio.gather(*adding) == list(range(20))
     assert numbers(path) == list(range(20))
     with pytest.raises(StoreUnavailableError, match="closed"):
         await writer.run(lambda db: add(db, 99))
+
+
+async def test_work_that_waits_too_long_for_another_process_fails_and_is_not_done_later(
+    writer: SQLiteWriter, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer_module, "_PATIENCE_S", 0.1)
+    lock = FileLock(path)
+
+    with lock:
+        answers = await asyncio.gather(
+            *(writer.run(lambda db, n=n: add(db, n)) for n in range(3)), return_exceptions=True
+        )
+    monkeypatch.undo()
+
+    lock.close()
+    assert [str(answer) for answer in answers] == [
+        f"{path}: nothing could be written for 0.1 s; does another process hold numbers.db-lock?"
+    ] * 3
+    assert await writer.run(lambda db: add(db, 3)) == 3
+    assert numbers(path) == [3]

@@ -170,6 +170,11 @@ class Tool:
 Item = Rule | Reference | Tool
 
 
+def is_own(item: Item) -> bool:
+    """Tell whether an item is the session's own: its words are not shared with other sessions."""
+    return isinstance(item, Reference) and item.own
+
+
 class AgentText(str):
     """A text that its agent brought and that sessions therefore share, as opposed to what was said in one of them."""
 
@@ -187,6 +192,10 @@ class BundledText(AgentText):
         found = super().__new__(cls, text)
         found.bundles = bundles
         return found
+
+
+class HashedTexts(dict[BlobHash, str]):
+    """Texts by the hashes that were worked out of these very texts: they need not be checked again."""
 
 
 def bundled(*bundles: Mapping[BlobHash, str]) -> dict[BlobHash, str]:

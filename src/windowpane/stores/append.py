@@ -9,7 +9,7 @@ from datetime import datetime
 
 from windowpane.context.events import Event, SessionCreated, only_looks
 from windowpane.context.ids import BlobHash, SessionId, content_hash
-from windowpane.context.items import BundledText, bundle_name
+from windowpane.context.items import BundledText, HashedTexts, bundle_name
 from windowpane.errors import InvalidInputError
 from windowpane.stores.clock import to_us
 from windowpane.stores.codec import encode_event
@@ -40,7 +40,8 @@ class Append:
     `release` is the holder whose lease is given back with it. One that is `quiet` is no use of the session: it stays
     where it is in the list. One that is not `lasting` need not survive a power cut before the session's next does.
     `bundles` are texts that many sessions have, by the name of their bundle: a store keeps each bundle once, for as
-    long as a session has it. `blobs` are the others.
+    long as a session has it. `blobs` are the others. `events` are what the bodies say, for those who watch in this
+    process; none where a body says something else.
     """
 
     session_id: SessionId
@@ -56,6 +57,7 @@ class Append:
     release: str | None = None
     lasting: bool = True
     bundles: Mapping[str, Mapping[BlobHash, str]] = field(default_factory=dict[str, Mapping[BlobHash, str]])
+    events: tuple[Event, ...] = ()
 
     def times(self, now: int) -> tuple[int, ...]:
         """Return when each event happened, in microseconds, when it is `now`."""
@@ -109,10 +111,8 @@ def checked_append(
         )
     for name in (session_id, key or "", take.holder if take else "", release or ""):
         check_name(name)
-    for blob_hash, text in (blobs or {}).items():
-        # Texts are shared between sessions by hash: a wrong hash would show one session the text of another.
-        if content_hash(text) != blob_hash:
-            raise InvalidInputError(f"the text given for hash {blob_hash[:12]!r} has another hash")
+    if not isinstance(blobs, HashedTexts):
+        _check_hashes(blobs or {})
     first = events[0]
     own, bundles = _apart(blobs or {})
     return Append(
@@ -129,7 +129,15 @@ def checked_append(
         release=release,
         lasting=lasting,
         bundles=bundles,
+        events=tuple(events),
     )
+
+
+def _check_hashes(blobs: Mapping[BlobHash, str]) -> None:
+    for blob_hash, text in blobs.items():
+        # Texts are shared between sessions by hash: a wrong hash would show one session the text of another.
+        if content_hash(text) != blob_hash:
+            raise InvalidInputError(f"the text given for hash {blob_hash[:12]!r} has another hash")
 
 
 def _apart(

@@ -6,12 +6,13 @@ packed with, so this one never changes; a better one gets a number of its own.
 """
 
 import sys
+import threading
 import zlib
 
 if sys.version_info >= (3, 14):
-    from compression.zstd import ZstdDict, compress, decompress
+    from compression.zstd import ZstdCompressor, ZstdDict, decompress
 else:
-    from backports.zstd import ZstdDict, compress, decompress
+    from backports.zstd import ZstdCompressor, ZstdDict, decompress
 
 _PLAIN = b"\0"
 _DEFLATED = b"\1"
@@ -81,7 +82,7 @@ _WORDS = ZstdDict(
 def pack(body: bytes) -> bytes:
     """Return the bytes as they are kept."""
     if len(body) >= _WORTH_TRYING_BYTES:
-        smaller = compress(body, level=_LEVEL, zstd_dict=_WORDS.as_digested_dict)
+        smaller = _compressed(body)
         if len(smaller) < len(body):
             return _WITH_WORDS + smaller
     return _PLAIN + body
@@ -93,3 +94,17 @@ def unpack(packed: bytes) -> bytes:
     if kind == _WITH_WORDS:
         return decompress(rest, zstd_dict=_WORDS.as_digested_dict)
     return zlib.decompress(rest) if kind == _DEFLATED else rest
+
+
+def _compressed(body: bytes) -> bytes:
+    """Return a whole frame. To make a compressor takes half as long as a short text, so each thread keeps its own."""
+    compressor: ZstdCompressor | None = getattr(_of_thread, "compressor", None)
+    # Taken away meanwhile: one that was interrupted in a frame would go on with it.
+    _of_thread.compressor = None
+    compressor = compressor or ZstdCompressor(level=_LEVEL, zstd_dict=_WORDS.as_digested_dict)
+    frame = compressor.compress(body, mode=ZstdCompressor.FLUSH_FRAME)
+    _of_thread.compressor = compressor
+    return frame
+
+
+_of_thread = threading.local()

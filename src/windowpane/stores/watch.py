@@ -71,6 +71,11 @@ class Watchers:
         self._closed = False
 
     @property
+    def are_any(self) -> bool:
+        """Tell whether a session is watched."""
+        return bool(self._watching)
+
+    @property
     def seen(self) -> dict[SessionId, int]:
         """Return for each watched session how far its slowest watcher has come."""
         return {session_id: min(one.seq for one in watchers) for session_id, watchers in self._watching.items()}
@@ -112,9 +117,8 @@ class Watchers:
         if append.original_times is not None:
             self.wake(append.session_id)
             return
-        entries = [
-            Recorded(seq, appended.at, decode_event(body)) for seq, body in enumerate(append.bodies, appended.first_seq)
-        ]
+        events = append.events or map(decode_event, append.bodies)
+        entries = [Recorded(seq, appended.at, event) for seq, event in enumerate(events, appended.first_seq)]
         for watcher in watchers:
             watcher.hand(entries)
 

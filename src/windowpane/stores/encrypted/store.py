@@ -139,7 +139,9 @@ class EncryptedStore(Store):
         sealed = [await self._sealed_texts(key, session_id, texts) for texts in append.bundles.values()]
         bundles = {bundle_name(texts): texts for texts in sealed}
         appended = await self.inner.add(
-            replace(append, bodies=bodies, expected_seq=last_seq, key=append_key, blobs=blobs, bundles=bundles)
+            replace(
+                append, bodies=bodies, events=(), expected_seq=last_seq, key=append_key, blobs=blobs, bundles=bundles
+            )
         )
         if not appended.repeated:
             self._remember(session_id, key)

@@ -84,7 +84,7 @@ class SQLiteStore(Store):
             if self._lookout is not None:
                 self._lookout.cancel()
                 await asyncio.wait([self._lookout])
-            await anyio.to_thread.run_sync(writer.close)
+            await writer.close()
             for _ in range(_READERS):
                 await self._readers.acquire_on_behalf_of(object())
             while self._idle:
@@ -283,10 +283,11 @@ class SQLiteStore(Store):
     async def _look_out(self, db: sqlite3.Connection) -> None:
         """While a session is watched, notice what other processes append and delete."""
         version = None
-        while seen := self._watchers.seen:
+        while self._watchers.are_any:
             try:
                 before, (version,) = version, db.execute("PRAGMA data_version").fetchone()
                 if version != before:
+                    seen = self._watchers.seen
                     stand = await self._stand(seen)
                     for session_id, seq in seen.items():
                         if stand.get(session_id) != seq:
