@@ -9,10 +9,11 @@ import base64
 import hashlib
 from html import escape
 
-from fastapi import APIRouter
 from starlette.responses import HTMLResponse
 
-router = APIRouter(include_in_schema=False)
+from windowpane.server.lazy_routes import LazyRouter
+
+router = LazyRouter(include_in_schema=False)
 
 LONGEST_CHARACTERS = 20_000
 """How much of a page comes along: more than is kept, so that what is cut is marked as cut."""

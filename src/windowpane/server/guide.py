@@ -10,14 +10,15 @@ from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
 
-from fastapi import APIRouter, Request
+from fastapi import Request
 from starlette.responses import RedirectResponse, Response
 
 from windowpane.errors import MissingFileError
 from windowpane.server.built_files import ASK_EACH_TIME, answer, find
+from windowpane.server.lazy_routes import LazyRouter
 from windowpane.server.middleware.headers import PAGE_POLICY
 
-router = APIRouter(include_in_schema=False)
+router = LazyRouter(include_in_schema=False)
 
 GUIDE = Path(__file__).parent.parent / "guide"
 """Where `make docs` puts the site."""

@@ -8,7 +8,7 @@ do, and that everything else works.
 from html import escape
 from pathlib import Path
 
-from fastapi import APIRouter, Request
+from fastapi import Request
 from starlette.exceptions import HTTPException
 from starlette.responses import HTMLResponse, Response
 
@@ -16,11 +16,12 @@ from windowpane.api.agents import AgentSummary
 from windowpane.server.built_files import ASK_EACH_TIME, FOR_EVER, answer, below, find
 from windowpane.server.dependencies import AnyonesPane, MaybeAsking
 from windowpane.server.guide import HOME as GUIDE_HOME
+from windowpane.server.lazy_routes import LazyRouter
 from windowpane.server.middleware.headers import PAGE_POLICY
 from windowpane.server.middleware.root_path import root_of
 from windowpane.server.problems import answer_http_error
 
-router = APIRouter(include_in_schema=False)
+router = LazyRouter(include_in_schema=False)
 
 BUNDLE = Path(__file__).parent.parent / "static"
 """Where the package's build puts the page."""

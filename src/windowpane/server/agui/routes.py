@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Annotated, Any, cast
 
 from ag_ui.core import ResumeEntry, RunAgentInput, ToolMessage, UserMessage
-from fastapi import APIRouter, Path
+from fastapi import Path
 
 from windowpane.context.events import Live
 from windowpane.context.messages import Decision, ToolResult
@@ -19,6 +19,7 @@ from windowpane.errors import InvalidInputError, NothingToApproveError
 from windowpane.server.agui.parts import files_of, text_of
 from windowpane.server.client_names import session_named
 from windowpane.server.dependencies import Asking, Chatting
+from windowpane.server.lazy_routes import LazyRouter
 from windowpane.server.openai.asking import Storable, tool_of
 from windowpane.server.openai.conversation import begun
 from windowpane.server.parameters import FewFaults
@@ -26,7 +27,7 @@ from windowpane.server.problems import BODY, problems
 from windowpane.server.sse import MEDIA_TYPE, ByteStream, sent_event
 from windowpane.sessions.conversation import check_tools
 
-router = APIRouter(prefix="/api/agents/{agent}", tags=["ag-ui"])
+router = LazyRouter(prefix="/api/agents/{agent}", tags=["ag-ui"])
 
 EXAMPLE = {
     "threadId": "thread-1",

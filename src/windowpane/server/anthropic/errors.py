@@ -9,11 +9,11 @@ from typing import Any, Literal
 
 from fastapi import Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 
 from windowpane.errors import WindowpaneError
+from windowpane.server.lazy_routes import LazyRoute
 from windowpane.server.openai.errors import MEANINGS, Failure, UnsupportedError, failure_of, invalid
 from windowpane.server.problems import headers_of
 
@@ -66,7 +66,7 @@ def _document(status: int, message: str) -> dict[str, Any]:
     return asdict(AnthropicErrorDocument(error=AnthropicError(kind, message)))
 
 
-class AnthropicRoute(APIRoute):
+class AnthropicRoute(LazyRoute):
     """A route whose failures have Anthropic's form."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:

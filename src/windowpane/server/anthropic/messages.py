@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 import anyio.to_thread
-from fastapi import APIRouter
 from starlette.responses import JSONResponse, Response
 
 from windowpane.context.messages import ToolCall, Usage
 from windowpane.server.anthropic.asking import CountRequest, MessageRequest, asked
 from windowpane.server.anthropic.errors import AnthropicRoute, anthropic_failures, document_of, response_of
 from windowpane.server.dependencies import Asking, Chatting
+from windowpane.server.lazy_routes import LazyRouter
 from windowpane.server.openai import asking
 from windowpane.server.openai.conversation import Answering, answering
 from windowpane.server.openai.counting import tokens_of
@@ -23,7 +23,7 @@ from windowpane.server.openai.reply import End, Heard, Text, hear
 from windowpane.server.openai.stream import data, first_of, until_gone
 from windowpane.server.sse import ByteStream
 
-router = APIRouter(prefix="/anthropic/v1", tags=["anthropic"], route_class=AnthropicRoute)
+router = LazyRouter(prefix="/anthropic/v1", tags=["anthropic"], route_class=AnthropicRoute)
 
 REASONS: Mapping[str, str] = {"length": "max_tokens", "tool_calls": "tool_use", "content_filter": "refusal"}
 EXAMPLE = {"model": "guide", "max_tokens": 1024, "messages": [{"role": "user", "content": "How do I add a rule?"}]}

@@ -4,13 +4,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal
 
-from fastapi import APIRouter
-
 from windowpane.server.anthropic.errors import AnthropicRoute, anthropic_failures
 from windowpane.server.dependencies import Reading
+from windowpane.server.lazy_routes import LazyRouter
 from windowpane.server.openai.models import CREATED
 
-router = APIRouter(prefix="/anthropic/v1", tags=["anthropic"], route_class=AnthropicRoute)
+router = LazyRouter(prefix="/anthropic/v1", tags=["anthropic"], route_class=AnthropicRoute)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,18 +5,19 @@ from functools import partial
 from typing import Annotated, cast
 
 import anyio.to_thread
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import Query, Request, Response
 from pydantic import ConfigDict, Field
 
 from windowpane.errors import ConflictError, InvalidInputError
 from windowpane.server.applets.gitdiff import REVISION, Diff, diff
 from windowpane.server.applets.roots import Entry, OpenedFile, Roots
 from windowpane.server.dependencies import Managing
+from windowpane.server.lazy_routes import LazyRouter
 from windowpane.server.parameters import RequestBody
 from windowpane.server.problems import BODY, problems
 from windowpane.server.revisions import IfMatch, IfNoneMatch, expected_or_new, tag
 
-router = APIRouter(prefix="/api/files", tags=["files"])
+router = LazyRouter(prefix="/api/files", tags=["files"])
 
 FilePath = Annotated[
     str, Query(alias="path", min_length=1, max_length=4096, description="The whole path.", examples=["/srv/notes.md"])

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import anyio
 import anyio.to_thread
-from fastapi import APIRouter, Response
+from fastapi import Response
 from pydantic import ConfigDict, Field, SecretStr
 from starlette.datastructures import Headers
 from starlette.requests import HTTPConnection, Request
@@ -21,6 +21,7 @@ from windowpane.callers import Scope as CallerScope
 from windowpane.errors import StoreUnavailableError, TokenNeededError, TokensUnreadableError, WindowpaneError
 from windowpane.remarks import get_logger
 from windowpane.server.dependencies import MaybeAsking, set_caller
+from windowpane.server.lazy_routes import LazyRouter
 from windowpane.server.middleware.root_path import root_of
 from windowpane.server.middleware.xray import passes_through
 from windowpane.server.parameters import RequestBody
@@ -151,7 +152,7 @@ class Entrance:
             await response_of(problem_of(gone), CHALLENGE)(scope, receive, send)
 
 
-router = APIRouter(prefix="/api", tags=["access"])
+router = LazyRouter(prefix="/api", tags=["access"])
 
 
 class Login(RequestBody):

@@ -11,13 +11,14 @@ from importlib.metadata import version
 from pathlib import Path
 from time import perf_counter
 
-from fastapi import APIRouter, Request, Response
+from fastapi import Request, Response
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from windowpane.server.dependencies import Managing
+from windowpane.server.lazy_routes import LazyRouter
 from windowpane.server.problems import problems
 from windowpane.server.sse import MEDIA_TYPE as EVENT_STREAM
 from windowpane.telemetry import Measured, Operation
@@ -193,7 +194,7 @@ def _opens_stream(message: Message) -> bool:
     return message["type"] == "websocket.accept"
 
 
-router = APIRouter(tags=["server"])
+router = LazyRouter(tags=["server"])
 
 
 @router.get(

@@ -9,12 +9,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import SimpleNamespace
 
-from fastapi import APIRouter, Request
+from fastapi import Request
 from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from windowpane.errors import ScopeNeededError, StoreUnavailableError, WindowpaneError
 from windowpane.server.dependencies import Asking, Reading, caller_of, known_caller_of
+from windowpane.server.lazy_routes import LazyRouter
 from windowpane.server.problems import CHALLENGE, problem_of, problems, response_of
 from windowpane.xray.app import XrayApp
 from windowpane.xray.tape import LossReason
@@ -24,7 +25,7 @@ _ROUTE = SimpleNamespace(path=f"{PREFIX}/{{provider}}/{{path}}")
 """What such requests are counted as."""
 
 
-router = APIRouter(tags=["server"])
+router = LazyRouter(tags=["server"])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

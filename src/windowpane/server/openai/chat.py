@@ -7,12 +7,13 @@ from time import time
 from typing import Annotated, Any, Literal
 
 import anyio.to_thread
-from fastapi import APIRouter, Response
+from fastapi import Response
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, JsonValue, Tag
 
 from windowpane.context.messages import ToolCall, Usage
 from windowpane.context.request import ReplyOptions
 from windowpane.server.dependencies import Asking, Chatting
+from windowpane.server.lazy_routes import LazyRouter
 from windowpane.server.openai import asking
 from windowpane.server.openai.conversation import Answering, ClientMessage, ClientRequest, answering, call_named
 from windowpane.server.openai.errors import Failure, OpenAIRoute, UnsupportedError
@@ -23,7 +24,7 @@ from windowpane.server.openai.stream import DONE, data, first_of, until_gone
 from windowpane.server.sse import ByteStream
 from windowpane.sessions.conversation import MAX_CLIENT_MESSAGES, MAX_CLIENT_TOOLS
 
-router = APIRouter(prefix="/v1", tags=["openai"], route_class=OpenAIRoute)
+router = LazyRouter(prefix="/v1", tags=["openai"], route_class=OpenAIRoute)
 
 ALLOWED: Mapping[str, Sequence[Any]] = {
     "n": (1,),

@@ -3,7 +3,6 @@
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter
 from pydantic import ConfigDict, Field, JsonValue
 
 from windowpane.context.events import MessageAdded
@@ -12,12 +11,13 @@ from windowpane.context.session import SessionState
 from windowpane.errors import NotFoundError
 from windowpane.local.pane import LocalPane
 from windowpane.server.dependencies import Asking, Chatting, Reading
+from windowpane.server.lazy_routes import LazyRouter
 from windowpane.server.openai import asking
 from windowpane.server.openai.errors import OpenAIRoute, failures
 from windowpane.server.openai.response_request import Item
 from windowpane.server.parameters import RequestBody
 
-router = APIRouter(prefix="/v1", tags=["openai"], route_class=OpenAIRoute)
+router = LazyRouter(prefix="/v1", tags=["openai"], route_class=OpenAIRoute)
 
 MOST_ITEMS = 20
 """How many items come with one call, as OpenAI has it."""

@@ -4,17 +4,17 @@ import base64
 from typing import Annotated, Any, Literal
 
 import anyio.to_thread
-from fastapi import APIRouter
 from pydantic import ConfigDict, Field
 from starlette.responses import JSONResponse, Response
 
 from windowpane.errors import EmbedderError
 from windowpane.server.dependencies import Asking, Chatting
+from windowpane.server.lazy_routes import LazyRouter
 from windowpane.server.openai.errors import OpenAIRoute, UnsupportedError, failures
 from windowpane.server.parameters import RequestBody
 from windowpane.text.tokens import count
 
-router = APIRouter(prefix="/v1", tags=["openai"], route_class=OpenAIRoute)
+router = LazyRouter(prefix="/v1", tags=["openai"], route_class=OpenAIRoute)
 
 MOST_TEXTS = 2048
 """How many texts one call may bring, as OpenAI has it."""

@@ -11,12 +11,12 @@ from typing import Any, ClassVar
 
 from fastapi import Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 
 from windowpane.context.events import TurnError
 from windowpane.errors import WindowpaneError
+from windowpane.server.lazy_routes import LazyRoute
 from windowpane.server.problems import headers_of, status_of
 
 OPENAI_PATHS = r"/v1(/|$)|.*/(chat/completions|responses|embeddings)$"
@@ -168,7 +168,7 @@ def _family(error: type[WindowpaneError]) -> list[type[WindowpaneError]]:
     return [error, *(member for child in error.__subclasses__() for member in _family(child))]
 
 
-class OpenAIRoute(APIRoute):
+class OpenAIRoute(LazyRoute):
     """A route whose failures have OpenAI's form."""
 
     said: ClassVar[str] = SAID

@@ -3,12 +3,11 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from fastapi import APIRouter
-
 from windowpane.server.dependencies import Reading
+from windowpane.server.lazy_routes import LazyRouter
 from windowpane.server.openai.errors import OpenAIRoute, failures
 
-router = APIRouter(prefix="/v1", tags=["openai"], route_class=OpenAIRoute)
+router = LazyRouter(prefix="/v1", tags=["openai"], route_class=OpenAIRoute)
 
 CREATED = 1_767_225_600
 """Agents are folders that change; clients want a time, and get the same one for all."""

@@ -8,7 +8,6 @@ from time import time
 from typing import Annotated, Any, Literal, Protocol
 
 import anyio.to_thread
-from fastapi import APIRouter
 from starlette.responses import JSONResponse, Response
 
 from windowpane.context.messages import ToolCall, Usage
@@ -16,6 +15,7 @@ from windowpane.context.request import ReplyOptions
 from windowpane.errors import NotFoundError
 from windowpane.local.pane import LocalPane
 from windowpane.server.dependencies import Asking, Chatting
+from windowpane.server.lazy_routes import LazyRouter
 from windowpane.server.openai import asking
 from windowpane.server.openai.conversation import Answering, ClientRequest, answering
 from windowpane.server.openai.counting import tokens_of
@@ -42,7 +42,7 @@ class ResponsesRoute(OpenAIRoute):
     said = INPUT
 
 
-router = APIRouter(prefix="/v1", tags=["openai"], route_class=ResponsesRoute)
+router = LazyRouter(prefix="/v1", tags=["openai"], route_class=ResponsesRoute)
 
 ALLOWED: Mapping[str, Sequence[Any]] = {
     "background": (False,),

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any, Literal
 
-from fastapi import APIRouter
 from starlette.responses import JSONResponse, Response
 
 from windowpane.context.events import Live, Recorded, ToolReturned, TurnFinished, TurnStarted
@@ -18,6 +17,7 @@ from windowpane.context.session import SessionState
 from windowpane.errors import NotFoundError, NoTurnRunningError
 from windowpane.local.pane import LocalPane
 from windowpane.server.dependencies import Chatting, Reading
+from windowpane.server.lazy_routes import LazyRouter
 from windowpane.server.openai.chat import ChatCompletion, ChatShape
 from windowpane.server.openai.conversation import Answering
 from windowpane.server.openai.errors import OpenAIRoute, UnsupportedError, failures
@@ -25,7 +25,7 @@ from windowpane.server.openai.reply import End, Text, reply_in
 from windowpane.server.openai.response_request import ResponseRequest
 from windowpane.server.openai.responses import WrittenResponse, parse_id
 
-router = APIRouter(prefix="/v1", tags=["openai"], route_class=OpenAIRoute)
+router = LazyRouter(prefix="/v1", tags=["openai"], route_class=OpenAIRoute)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,11 +7,12 @@ taken and dropped: exporters send all they have.
 from typing import Any
 
 import anyio.to_thread
-from fastapi import APIRouter, HTTPException, Request, Response
+from fastapi import HTTPException, Request, Response
 
 from windowpane.calls.encodings import decoded
 from windowpane.errors import InvalidInputError
 from windowpane.server.dependencies import Asking, Chatting
+from windowpane.server.lazy_routes import LazyRouter
 from windowpane.server.middleware.limits import MORE_VALUES, values_of
 from windowpane.server.problems import BODY, problems
 from windowpane.xray.importing.otlp import spans_from_json, spans_from_protobuf
@@ -19,7 +20,7 @@ from windowpane.xray.importing.spans import sessions_of_spans
 from windowpane.xray.importing.told import ToldSession
 from windowpane.xray.importing.writer import Importer
 
-router = APIRouter(prefix="/api/otlp", tags=["x-ray"])
+router = LazyRouter(prefix="/api/otlp", tags=["x-ray"])
 
 PROTOBUF = "application/x-protobuf"
 JSON = "application/json"

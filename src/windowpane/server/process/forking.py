@@ -19,6 +19,7 @@ from typing import Any
 import uvicorn
 from uvicorn.supervisors import multiprocess
 
+from windowpane.server.lazy_routes import build_all
 from windowpane.server.process.parent import Lifeline
 from windowpane.settings import Settings
 
@@ -42,7 +43,7 @@ def fork_workers(settings: Settings) -> None:
     # Not at the top: the environment has to be set before.
     import_module("windowpane.wiring").load_shared(settings)
     # The app itself, as the environment asks for it; it is opened in each worker.
-    import_module("windowpane.server.asgi")
+    build_all(import_module("windowpane.server.asgi").app.routes)
     gc.collect()
     # A collector that writes its marks into shared pages would make copies of them.
     gc.freeze()

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, cast
 
 import anyio
-from fastapi import APIRouter, Request
+from fastapi import Request
 from fastapi.sse import format_sse_event
 from starlette.responses import StreamingResponse
 
@@ -21,11 +21,12 @@ from windowpane.json_codec import JsonCodec
 from windowpane.local.agents import FolderState
 from windowpane.local.pane import LocalPane
 from windowpane.server.dependencies import Reading
+from windowpane.server.lazy_routes import LazyRouter
 from windowpane.server.parameters import AgentName
 from windowpane.server.problems import problems
 from windowpane.server.sse import MEDIA_TYPE, ByteStream, as_json, sent_event
 
-router = APIRouter(prefix="/api/agents/{agent}", tags=["agents"])
+router = LazyRouter(prefix="/api/agents/{agent}", tags=["agents"])
 
 LOOK_EVERY_S = 0.5
 EXAMPLE = 'event: agent.files\ndata: {"files":["rules/tone.md"],"type":"agent.files"}\n\n'

@@ -6,7 +6,7 @@ it cannot be used; then nothing was written. A change says which revision it is 
 
 from typing import Annotated, Literal, TypeVar
 
-from fastapi import APIRouter, Path, Response
+from fastapi import Path, Response
 from pydantic import ConfigDict, Field, model_validator
 
 from windowpane.api.agents import FileView, ItemDetail, PromptList
@@ -14,11 +14,12 @@ from windowpane.context.items import DEFAULT_PRIORITY, IncludeMode, ItemRef, Ref
 from windowpane.context.text import first_heading
 from windowpane.server.dependencies import Managing, Reading
 from windowpane.server.json_numbers import Whole
+from windowpane.server.lazy_routes import LazyRouter
 from windowpane.server.parameters import AgentName, AlsoIn, Name, RequestBody
 from windowpane.server.problems import BODY, problems
 from windowpane.server.revisions import IfMatch, IfNoneMatch, Key, expected, expected_or_new, tag
 
-router = APIRouter(prefix="/api/agents/{agent}", tags=["agents"])
+router = LazyRouter(prefix="/api/agents/{agent}", tags=["agents"])
 
 WrittenType = Literal["rule", "reference"]
 Written = Annotated[WrittenType, Path(alias="type", description="What it is: rule or reference.")]

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query, Response
+from fastapi import Query, Response
 from pydantic import ConfigDict, Field, JsonValue
 
 from windowpane.api.agents import (
@@ -19,11 +19,12 @@ from windowpane.api.agents import (
 from windowpane.context.items import Domain, IncludeMode, ItemRef, ItemType
 from windowpane.server.dependencies import Managing, Reading
 from windowpane.server.json_numbers import Whole
+from windowpane.server.lazy_routes import LazyRouter
 from windowpane.server.parameters import MAX_QUERY_CHARACTERS, AgentName, Kind, Name, RequestBody, Server, ref_of
 from windowpane.server.problems import BODY, problems
 from windowpane.server.revisions import tag
 
-router = APIRouter(prefix="/api/agents", tags=["agents"])
+router = LazyRouter(prefix="/api/agents", tags=["agents"])
 
 
 @router.get("", summary="List agents", responses=problems())

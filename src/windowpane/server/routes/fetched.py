@@ -2,16 +2,17 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 from pydantic import ConfigDict, Field
 
 from windowpane.api.sessions import FetchedList
 from windowpane.context.fetched import Fetched, FetchedKind
 from windowpane.server.dependencies import Chatting, Reading
+from windowpane.server.lazy_routes import LazyRouter
 from windowpane.server.parameters import Id, RequestBody
 from windowpane.server.problems import BODY, problems
 
-router = APIRouter(prefix="/api/sessions/{session_id}", tags=["fetched"])
+router = LazyRouter(prefix="/api/sessions/{session_id}", tags=["fetched"])
 
 
 class PageIn(RequestBody):

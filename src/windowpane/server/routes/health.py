@@ -7,16 +7,17 @@ from importlib.metadata import version
 from typing import Literal
 
 import anyio
-from fastapi import APIRouter, Request
+from fastapi import Request
 
 from windowpane.errors import StoreReplacedError, StoreUnavailableError, WindowpaneError
 from windowpane.remarks import get_logger
 from windowpane.server.dependencies import AnyonesPane
+from windowpane.server.lazy_routes import LazyRouter
 from windowpane.server.problems import problems
 
 log = get_logger()
 
-router = APIRouter(tags=["server"])
+router = LazyRouter(tags=["server"])
 
 PATIENCE_S = 5.0
 """How long the store may take to answer a question that it can always answer."""

@@ -1,15 +1,14 @@
 """The items of a session: look, add, remove, exclude; and references made from files."""
 
-from fastapi import APIRouter
-
 from windowpane.api.sessions import ItemsChange, ItemsView, ReferencesView
 from windowpane.context.items import ItemRef
 from windowpane.context.messages import NewFile
 from windowpane.server.dependencies import Chatting, Reading
+from windowpane.server.lazy_routes import LazyRouter
 from windowpane.server.parameters import FileBody, Id, Kind, Name, Server, ref_of
 from windowpane.server.problems import BODY, problems
 
-router = APIRouter(prefix="/api/sessions/{session_id}", tags=["items"])
+router = LazyRouter(prefix="/api/sessions/{session_id}", tags=["items"])
 
 
 @router.get("/items", summary="List the session's items", responses=problems(404))

@@ -3,18 +3,19 @@
 from typing import Annotated
 from urllib.parse import quote
 
-from fastapi import APIRouter, Path, Query, Response
+from fastapi import Path, Query, Response
 
 from windowpane.api.sessions import ErasedSession, MessagePage
 from windowpane.api.turns import PastContext, SentItem, TurnReceipts, TurnRecord
 from windowpane.context.ids import BlobHash
 from windowpane.context.request import Request
 from windowpane.server.dependencies import Chatting, Reading
+from windowpane.server.lazy_routes import LazyRouter
 from windowpane.server.parameters import LARGEST_SEQ, Id, Kind, Name, Server, TurnNumber, ref_of
 from windowpane.server.problems import problems
 from windowpane.sessions.attachments import read_attachment
 
-router = APIRouter(prefix="/api/sessions/{session_id}", tags=["history"])
+router = LazyRouter(prefix="/api/sessions/{session_id}", tags=["history"])
 
 
 @router.get("/messages", summary="Read the conversation", responses=problems(404))

@@ -2,15 +2,16 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Path
+from fastapi import Path
 from pydantic import ConfigDict, Field, SecretStr
 
 from windowpane.api.models import KnownModels
 from windowpane.server.dependencies import Managing, Reading
+from windowpane.server.lazy_routes import LazyRouter
 from windowpane.server.parameters import RequestBody
 from windowpane.server.problems import BODY, problems
 
-router = APIRouter(prefix="/api", tags=["models"])
+router = LazyRouter(prefix="/api", tags=["models"])
 
 Provider = Annotated[str, Path(max_length=100, description="The provider's name.", examples=["openai"])]
 

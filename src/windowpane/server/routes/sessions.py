@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query, Response
+from fastapi import Query, Response
 from pydantic import AfterValidator, AliasChoices, BaseModel, ConfigDict, Field, JsonValue, WithJsonSchema
 
 from windowpane.api.sessions import (
@@ -18,11 +18,12 @@ from windowpane.errors import (
 )
 from windowpane.server.dependencies import Chatting, Reading
 from windowpane.server.json_numbers import check_storable
+from windowpane.server.lazy_routes import LazyRouter
 from windowpane.server.parameters import Id, RequestBody
 from windowpane.server.problems import BODY, problems
 from windowpane.server.revisions import IfMatch, Key, expected, tag
 
-router = APIRouter(prefix="/api/sessions", tags=["sessions"])
+router = LazyRouter(prefix="/api/sessions", tags=["sessions"])
 
 
 def _storable(value: dict[str, JsonValue]) -> dict[str, JsonValue]:

@@ -7,17 +7,18 @@ values alone, with everything around them as it is written.
 from collections.abc import Mapping
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Response
+from fastapi import Path, Response
 from pydantic import BaseModel, ConfigDict
 
 from windowpane.api.agents import ServerDetail
 from windowpane.context.items import IncludeMode, Permission
 from windowpane.server.dependencies import Managing, Reading
+from windowpane.server.lazy_routes import LazyRouter
 from windowpane.server.parameters import AgentName, AlsoIn, RequestBody
 from windowpane.server.problems import BODY, problems
 from windowpane.server.revisions import IfMatch, expected, tag
 
-router = APIRouter(prefix="/api/agents/{agent}/servers/{server}", tags=["agents"])
+router = LazyRouter(prefix="/api/agents/{agent}/servers/{server}", tags=["agents"])
 
 ServerName = Annotated[str, Path(description="The tool server's name.", examples=["notes"])]
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from urllib.parse import quote
 
 import anyio.to_thread
-from fastapi import APIRouter, Body, Query, Response
+from fastapi import Body, Query, Response
 from pydantic import ConfigDict, Field, WithJsonSchema
 
 from windowpane.api.export import EXPORT, SessionExport, read_export
@@ -18,11 +18,12 @@ from windowpane.api.sessions import SessionView
 from windowpane.api.xray import SharedSession
 from windowpane.server.dependencies import Chatting, Reading
 from windowpane.server.json_numbers import Whole
+from windowpane.server.lazy_routes import LazyRouter
 from windowpane.server.parameters import Id, RequestBody
 from windowpane.server.problems import BODY, problems
 from windowpane.server.revisions import Key
 
-router = APIRouter(prefix="/api/sessions", tags=["sessions"])
+router = LazyRouter(prefix="/api/sessions", tags=["sessions"])
 
 LONGEST_NAME = 80
 """How many characters of a session's name a file's name has."""

@@ -9,7 +9,7 @@ from contextlib import aclosing
 from dataclasses import replace
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 from fastapi import Request as HttpRequest
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
@@ -24,13 +24,14 @@ from windowpane.errors import StoreUnavailableError
 from windowpane.files.read import MAX_FILES
 from windowpane.local.pane import LocalPane
 from windowpane.server.dependencies import Chatting, Reading
+from windowpane.server.lazy_routes import LazyRouter
 from windowpane.server.parameters import FileBody, Id, RequestBody, TurnNumber
 from windowpane.server.problems import BODY, problems
 from windowpane.server.revisions import Key
 from windowpane.server.sse import MEDIA_TYPE, EventStream, sent_event, wants_events
 from windowpane.sessions.conversation import MAX_CLIENT_TOOLS
 
-router = APIRouter(prefix="/api/sessions/{session_id}", tags=["turns"])
+router = LazyRouter(prefix="/api/sessions/{session_id}", tags=["turns"])
 
 LONGEST_WAIT_S = 600
 EXAMPLE = 'id: 4\nevent: turn.started\ndata: {"seq":4,"at":"…","turn":1,"message":"Hello","type":"turn.started"}\n\n'

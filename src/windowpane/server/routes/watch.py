@@ -9,7 +9,7 @@ from contextlib import aclosing
 from typing import Annotated, Any
 
 import anyio
-from fastapi import APIRouter, Header, Path, Query, WebSocket
+from fastapi import Header, Path, Query, WebSocket
 from starlette.responses import StreamingResponse
 from starlette.websockets import WebSocketDisconnect
 
@@ -24,11 +24,12 @@ from windowpane.errors import (
     WindowpaneError,
 )
 from windowpane.server.dependencies import Reading, admit
+from windowpane.server.lazy_routes import LazyRouter
 from windowpane.server.parameters import LARGEST_SEQ, Id
 from windowpane.server.problems import problems
 from windowpane.server.sse import MEDIA_TYPE, EventStream, as_json, sent_event
 
-router = APIRouter(prefix="/api/sessions/{session_id}", tags=["live"])
+router = LazyRouter(prefix="/api/sessions/{session_id}", tags=["live"])
 
 NO_TOKEN = (4401, "a token is needed, and none came that can be used")
 NO_SCOPE = (4403, "the token does not allow this")

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from datetime import date
 from typing import Annotated, TypedDict
 
-from fastapi import APIRouter, Depends, Path, Query, Response
+from fastapi import Depends, Path, Query, Response
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictStr
 
 from windowpane.api.analytics import CostLimitsView, Dashboard, Listed
@@ -20,11 +20,12 @@ from windowpane.callers import Caller
 from windowpane.context.items import ItemRef
 from windowpane.errors import ScopeNeededError
 from windowpane.server.dependencies import Asking, Managing, Reading
+from windowpane.server.lazy_routes import LazyRouter
 from windowpane.server.parameters import MAX_QUERY_CHARACTERS, AgentName, AlsoIn, Everyone, Id, RequestBody, TurnNumber
 from windowpane.server.problems import BODY, problems
 from windowpane.server.revisions import IfMatch, expected, tag
 
-router = APIRouter(prefix="/api", tags=["analytics"])
+router = LazyRouter(prefix="/api", tags=["analytics"])
 
 CSV = "text/csv; charset=utf-8"
 

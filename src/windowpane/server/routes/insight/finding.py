@@ -2,13 +2,14 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 
 from windowpane.api.sessions import FindView
 from windowpane.server.dependencies import Reading
+from windowpane.server.lazy_routes import LazyRouter
 from windowpane.server.problems import problems
 
-router = APIRouter(prefix="/api/search", tags=["insight"])
+router = LazyRouter(prefix="/api/search", tags=["insight"])
 
 
 @router.get("", summary="Find turns, messages, sessions and items", responses=problems(422))

@@ -6,7 +6,7 @@ a restart and after the agent was edited.
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from windowpane.api.comparison import CacheReport, CallComparison, Comparison
@@ -17,6 +17,7 @@ from windowpane.api.turns import CallList, CallRecord
 from windowpane.api.xray import XrayReport
 from windowpane.context.items import ItemRef
 from windowpane.server.dependencies import Managing, Reading
+from windowpane.server.lazy_routes import LazyRouter
 from windowpane.server.parameters import (
     MAX_QUERY_CHARACTERS,
     AgentName,
@@ -32,7 +33,7 @@ from windowpane.server.parameters import (
 )
 from windowpane.server.problems import BODY, problems
 
-router = APIRouter(prefix="/api", tags=["looking back"])
+router = LazyRouter(prefix="/api", tags=["looking back"])
 
 TURN = "/sessions/{session_id}/turns/{turn}"
 

@@ -3,15 +3,16 @@
 from dataclasses import replace
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 
 from windowpane.api.sessions import Observed, Statistics, SummaryView
 from windowpane.api.turns import ContextDebug, TurnUsage
 from windowpane.server.dependencies import Chatting, Reading
+from windowpane.server.lazy_routes import LazyRouter
 from windowpane.server.parameters import Id, TurnNumber
 from windowpane.server.problems import problems
 
-router = APIRouter(prefix="/api/sessions/{session_id}", tags=["insight"])
+router = LazyRouter(prefix="/api/sessions/{session_id}", tags=["insight"])
 
 
 @router.get("/statistics", summary="Count what a session holds", responses=problems(404))
