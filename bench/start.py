@@ -90,7 +90,7 @@ def serve(workers: int, disk: str, environment: dict[str, str]) -> None:
         print("| process | processor s until /healthz | own MB | share MB |\n|---|---|---|---|")
         for number, (pid, s) in enumerate(zip(everyone, ready, strict=True)):
             own, share = memory_mb(pid)
-            print(f"| {'started' if number == 0 else f'worker {number}'} | {s:.2f} | {own:.0f} | {share:.0f} |")
+            print(f"| {name_of(pid, number)} | {s:.2f} | {own:.0f} | {share:.0f} |")
         process.terminate()
 
 
@@ -108,6 +108,12 @@ def family(pid: int) -> list[int]:
     children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     workers = (pid for pid in children if b"resource_tracker" not in Path(f"/proc/{pid}/cmdline").read_bytes())
     return [pid, *map(int, workers)]
+
+
+def name_of(pid: int, number: int) -> str:
+    if number == 0:
+        return "started"
+    return "tool server" if b"notes_server" in Path(f"/proc/{pid}/cmdline").read_bytes() else f"worker {number}"
 
 
 def processor_s(pid: int) -> float:

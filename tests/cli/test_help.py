@@ -9,6 +9,7 @@ from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 from typer.main import get_command
 from typer.testing import CliRunner
 
+import windowpane
 from cli.running import environment
 from windowpane.api.analytics import Listed
 from windowpane.cli import app
@@ -69,6 +70,35 @@ main()
     listed = subprocess.run(run, env=environment(tmp_path), check=True, capture_output=True, text=True)
 
     assert listed.stdout == f"{said}[]\n"
+
+
+@pytest.mark.parametrize(
+    ("command", "needed"),
+    [
+        (["context", "last"], []),
+        (["calls", "last"], []),
+        (["compare", "last", "1", "1"], []),
+        (["explain", "last", "1"], ["numpy"]),
+    ],
+)
+def test_a_command_that_looks_back_loads_no_engine(tmp_path: Path, command: list[str], needed: list[str]) -> None:
+    (tmp_path / "agents/guide/prompts").mkdir(parents=True)
+    (tmp_path / "agents/guide/agent.yaml").write_text("model: echo\n")
+    (tmp_path / "agents/guide/prompts/core.md").write_text("Be brief.")
+    with windowpane.open_sync(agents=tmp_path / "agents", data=tmp_path) as pane:
+        pane.ask(pane.sessions.create().id, "Hello?")
+    program = f"""
+import atexit, sys
+from windowpane.cli import main
+heavy = ("windowpane.engine", "windowpane.memory.memory", "numpy", "structlog", "httpx2", "pydantic_ai", "mcp")
+atexit.register(lambda: print([name for name in heavy if name in sys.modules]))
+sys.argv = ["windowpane", *{command!r}]
+main()
+"""
+    run = [sys.executable, "-c", program]
+    shown = subprocess.run(run, env=environment(tmp_path), check=True, capture_output=True, text=True)
+
+    assert shown.stdout.splitlines()[-1] == str(needed)
 
 
 def test_help_loads_neither_the_engine_nor_anything_large() -> None:

@@ -300,6 +300,10 @@ class TurnsApi(Protocol):
         """Return an item as a turn was given it, and whether the agent has changed it since."""
         ...
 
+    async def explain(self, session_id: str, turn: int, item: ItemRef | str) -> Explanation:
+        """Return why an item was in a turn's request or not."""
+        ...
+
     async def explanations(self, session_id: str, turn: int) -> tuple[Explanation, ...]:
         """Return for each item that the agent had then why it was in the turn's request or not."""
         ...

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from windowpane.api.pane import Pane
     from windowpane.cli.lookup import ListSessions
     from windowpane.local.pane import LocalPane
+    from windowpane.stores.sessions import Sessions
 
 P = ParamSpec("P")
 
@@ -31,16 +32,21 @@ START_S = 20.0
 
 def on_pane(command: "Callable[Concatenate[Pane, P], Awaitable[None]]") -> Callable[..., None]:
     """Make a command of a function of a pane: it gets `--data`, `--agents`, `--store-url` and `--url`."""
+    return command_on(with_pane, command)
+
+
+def command_on(opened: Callable[[Any], None], command: Callable[..., Awaitable[None]]) -> Callable[..., None]:
+    """Make a command of a function whose first parameter `opened` gives, when it runs it."""
 
     @wraps(command)
     def run(**given: Any) -> None:
-        with_pane(partial(cast("Any", command), **given))
+        opened(partial(command, **given))
 
     own = signature(command)
-    pane, *options = own.parameters.values()
-    # typer reads both to learn which options there are; the pane is none.
+    first, *options = own.parameters.values()
+    # typer reads both to learn which options there are; what is opened is none.
     cast("Any", run).__signature__ = own.replace(parameters=options)
-    run.__annotations__ = {name: kind for name, kind in command.__annotations__.items() if name != pane.name}
+    run.__annotations__ = {name: kind for name, kind in command.__annotations__.items() if name != first.name}
     return where(*ANYWHERE)(run)
 
 
@@ -64,10 +70,16 @@ async def open_list() -> "AsyncGenerator[ListSessions]":
         async with open_pane() as pane:
             yield pane.sessions.list
         return
+    async with open_states() as states:
+        from windowpane.local.past.sessions import PastSessions
+
+        yield PastSessions(states).list
+
+
+@asynccontextmanager
+async def open_states() -> "AsyncGenerator[Sessions]":
+    """Open the store of this machine and no more."""
     with loading():
-        from windowpane.api.sessions import SessionListView
-        from windowpane.local.views import session_view
-        from windowpane.sessions.listing import list_sessions
         from windowpane.stores.detect import refuse_sealed
         from windowpane.stores.sessions import Sessions
         from windowpane.wiring import open_sessions
@@ -75,13 +87,7 @@ async def open_list() -> "AsyncGenerator[ListSessions]":
         opening = open_sessions(settings())
     async with opening as store:
         await refuse_sealed(store)
-        states = Sessions(store)
-
-        async def page(*, agent: str | None, limit: int, cursor: str | None = None) -> SessionListView:
-            found = await list_sessions(states, agent=agent, limit=limit, cursor=cursor)
-            return SessionListView(tuple(map(session_view, found.sessions)), found.cursor, names_only=store.encrypted)
-
-        yield page
+        yield Sessions(store)
 
 
 @asynccontextmanager

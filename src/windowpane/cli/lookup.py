@@ -30,7 +30,45 @@ class ListSessions(Protocol):
         ...
 
 
-async def find_session(pane: "Pane", text: str) -> "SessionView":
+class SessionsToRead(Protocol):
+    """Sessions that can be found."""
+
+    async def list(self, *, agent: str | None = None, limit: int = 50, cursor: str | None = None) -> "SessionListView":
+        """Return a page of sessions, last used first."""
+        ...
+
+    async def get(self, session_id: str) -> "SessionView":
+        """Return a session as it is now."""
+        ...
+
+
+class HasSessions(Protocol):
+    """A pane, or what else has sessions."""
+
+    @property
+    def sessions(self) -> SessionsToRead:
+        """Its sessions."""
+        ...
+
+
+class HasTurns(Protocol):
+    """A pane, or what else has requests of past turns."""
+
+    @property
+    def turns(self) -> "RequestsToRead":
+        """Its turns."""
+        ...
+
+
+class RequestsToRead(Protocol):
+    """Requests of past turns."""
+
+    async def request(self, session_id: str, turn: int) -> "Request":
+        """Return a turn's request."""
+        ...
+
+
+async def find_session(pane: HasSessions, text: str) -> "SessionView":
     """Return the session that an id, the beginning of an id, or `last` means.
 
     Raises:
@@ -48,11 +86,11 @@ async def find_session(pane: "Pane", text: str) -> "SessionView":
     return found[0]
 
 
-async def _beginning_with(pane: "Pane", text: str) -> "list[SessionView]":
+async def _beginning_with(pane: HasSessions, text: str) -> "list[SessionView]":
     try:
         return [await pane.sessions.get(text)]
     except SessionNotFoundError:
-        return [session for session in await all_sessions(pane) if session.id.startswith(text)]
+        return [session for session in await sessions_of(pane.sessions.list) if session.id.startswith(text)]
 
 
 async def all_sessions(
@@ -75,7 +113,7 @@ async def sessions_of(
     return tuple(found)
 
 
-async def find_request(pane: "Pane", session: "SessionView", turn: int | None) -> "Request | None":
+async def find_request(pane: HasTurns, session: "SessionView", turn: int | None) -> "Request | None":
     """Return a turn's request, by default the last turn's; None when no request is on record for it.
 
     Raises:

@@ -6,7 +6,7 @@ edited, and on another machine that the session was moved to.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from windowpane.calls.ledger import RecordedCall, calls_of
 from windowpane.context.catalog import Catalog
@@ -18,24 +18,23 @@ from windowpane.context.request import Request, RequestContext
 from windowpane.errors import TurnNotFoundError
 from windowpane.request.catalog import item_from, read_catalog
 from windowpane.request.record import context_of, damages, last_built, rebuild, texts_of
-from windowpane.sessions.agent_items import AgentItems
-from windowpane.sessions.conversation import Conversations
-from windowpane.sessions.lifecycle import SessionLifecycle
+from windowpane.sessions.calls.past import PastCalls
 from windowpane.sessions.past_requests import PastRequests
 from windowpane.stores.base import Store
 
+if TYPE_CHECKING:
+    # They load everything that a turn needs, and a command that only reads needs none of it.
+    from windowpane.sessions.agent_items import AgentItems
+    from windowpane.sessions.conversation import Conversations
+    from windowpane.sessions.lifecycle import SessionLifecycle
 
-class Records(Protocol):
-    """What looking back needs of an engine."""
+
+class PastRecords(Protocol):
+    """What reading past turns needs: an engine has it, and so has a store alone."""
 
     @property
     def store(self) -> Store:
         """Where logs and blobs are."""
-        ...
-
-    @property
-    def sessions(self) -> SessionLifecycle:
-        """Sessions as they are now."""
         ...
 
     @property
@@ -44,12 +43,26 @@ class Records(Protocol):
         ...
 
     @property
-    def conversations(self) -> Conversations:
+    def calls(self) -> PastCalls:
+        """What was sent to providers."""
+        ...
+
+
+class Records(PastRecords, Protocol):
+    """What looking back needs of an engine."""
+
+    @property
+    def sessions(self) -> "SessionLifecycle":
+        """Sessions as they are now."""
+        ...
+
+    @property
+    def conversations(self) -> "Conversations":
         """What was said."""
         ...
 
     @property
-    def agent_items(self) -> AgentItems:
+    def agent_items(self) -> "AgentItems":
         """What agents make available, and which of it a message needs."""
         ...
 
@@ -97,7 +110,7 @@ class PastTurn:
         return item_from(entry, self.texts[entry.hash]) if entry and entry.hash in self.texts else None
 
 
-async def past_turn(engine: Records, session_id: SessionId, turn: int, *, with_catalog: bool = True) -> PastTurn:
+async def past_turn(engine: PastRecords, session_id: SessionId, turn: int, *, with_catalog: bool = True) -> PastTurn:
     """Read a turn back. Without its catalog, less is read and only what was sent is known.
 
     Raises:

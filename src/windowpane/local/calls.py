@@ -16,14 +16,11 @@ from windowpane.context.ids import BlobHash, SessionId
 from windowpane.context.items import ItemRef
 from windowpane.context.messages import Message, Step, UserMessage
 from windowpane.context.request import Request, RequestMessage
-from windowpane.engine import Engine
 from windowpane.errors import BlobNotFoundError, CallNotFoundError
-from windowpane.insight.past import steps_of
+from windowpane.insight.past import PastRecords, steps_of
 from windowpane.insight.usage import spending
 from windowpane.insight.wire import BuiltCall, changes_of, spans_of, summary_spans
 from windowpane.local.parts import PartReader, compare_calls, owner_spans
-from windowpane.memory.recent import conversation, text_of
-from windowpane.memory.summarise import RECORD_SUMMARY
 from windowpane.models.prices import cost_of
 from windowpane.request.messages import messages_now
 from windowpane.text.tokens import counted_tokens, family_for, message_tokens
@@ -32,7 +29,7 @@ LINE_CHARACTERS = 20
 """So much of a message tells its line in a summary call. Where messages are cut, more is left of each."""
 
 
-async def calls_of_session(engine: Engine, session_id: SessionId) -> CallList:
+async def calls_of_session(engine: PastRecords, session_id: SessionId) -> CallList:
     """Return every call of a session.
 
     Raises:
@@ -41,7 +38,7 @@ async def calls_of_session(engine: Engine, session_id: SessionId) -> CallList:
     return priced(await engine.calls.of_session(session_id))
 
 
-async def calls_of_turn(engine: Engine, session_id: SessionId, turn: int) -> CallList:
+async def calls_of_turn(engine: PastRecords, session_id: SessionId, turn: int) -> CallList:
     """Return the calls of a turn.
 
     Raises:
@@ -53,7 +50,7 @@ async def calls_of_turn(engine: Engine, session_id: SessionId, turn: int) -> Cal
     return priced(calls, counted)
 
 
-async def call_of_turn(engine: Engine, session_id: SessionId, turn: int, number: int) -> CallRecord:
+async def call_of_turn(engine: PastRecords, session_id: SessionId, turn: int, number: int) -> CallRecord:
     """Return one call of a turn, as built and as sent.
 
     Raises:
@@ -65,7 +62,7 @@ async def call_of_turn(engine: Engine, session_id: SessionId, turn: int, number:
     return await _record(engine, session_id, call, view)
 
 
-async def call_of_session(engine: Engine, session_id: SessionId, number: int) -> CallRecord:
+async def call_of_session(engine: PastRecords, session_id: SessionId, number: int) -> CallRecord:
     """Return one call of a session, as built and as sent, also one that belongs to no turn.
 
     Raises:
@@ -75,7 +72,7 @@ async def call_of_session(engine: Engine, session_id: SessionId, number: int) ->
     return await _record(engine, session_id, *await _numbered(engine, session_id, number))
 
 
-async def calls_compared(engine: Engine, session_id: SessionId, before: int, after: int) -> CallComparison:
+async def calls_compared(engine: PastRecords, session_id: SessionId, before: int, after: int) -> CallComparison:
     """Return what is different between two calls of a session.
 
     Raises:
@@ -86,14 +83,14 @@ async def calls_compared(engine: Engine, session_id: SessionId, before: int, aft
     return await compare_calls(engine, session_id, one, other)
 
 
-async def _numbered(engine: Engine, session_id: SessionId, number: int) -> tuple[RecordedCall, CallView]:
+async def _numbered(engine: PastRecords, session_id: SessionId, number: int) -> tuple[RecordedCall, CallView]:
     calls = await engine.calls.of_session(session_id)
     if not 1 <= number <= len(calls):
         raise CallNotFoundError(None, number, len(calls))
     return calls[number - 1], priced(calls).calls[number - 1]
 
 
-async def _record(engine: Engine, session_id: SessionId, call: RecordedCall, view: CallView) -> CallRecord:
+async def _record(engine: PastRecords, session_id: SessionId, call: RecordedCall, view: CallView) -> CallRecord:
     built = await (await CallBuilder.of(engine, session_id, call.turn)).built(call) if call.turn is not None else None
     messages, tools, added = (), (), 0
     if built is not None:
@@ -120,7 +117,7 @@ async def _record(engine: Engine, session_id: SessionId, call: RecordedCall, vie
 
 
 async def _spans(
-    engine: Engine, session_id: SessionId, call: RecordedCall, body: str, built: BuiltCall, *, known: bool
+    engine: PastRecords, session_id: SessionId, call: RecordedCall, body: str, built: BuiltCall, *, known: bool
 ) -> tuple[WireSpan, ...]:
     """Return whose each stretch of a body is: as it was built, or, of another maker's program, as its parts tell.
 
@@ -128,6 +125,9 @@ async def _spans(
     """
     if known:
         return await anyio.to_thread.run_sync(spans_of, body, built)
+    # Here: it loads what remembers conversations, and few calls are summaries.
+    from windowpane.memory.summarise import RECORD_SUMMARY
+
     if call.purpose == "summary" and RECORD_SUMMARY.offered_name in body:
         log = await engine.store.read(session_id, limit=call.seq)
         return await anyio.to_thread.run_sync(summary_spans, body, list(_lines(messages_of(session_id, log))))
@@ -136,6 +136,8 @@ async def _spans(
 
 def _lines(messages: Sequence[Message]) -> Iterator[tuple[str, str]]:
     """Yield the messages that a summary is made of: what each is called, and how its line begins."""
+    from windowpane.memory.recent import conversation, text_of
+
     for message in conversation(messages):
         role = "USER" if isinstance(message, UserMessage) else "ASSISTANT"
         yield f"message {message.seq}: {role.lower()}", f"{role}: {text_of(message)[:LINE_CHARACTERS]}"
@@ -167,7 +169,7 @@ class CallParts:
 class CallBuilder:
     """Tells what the calls of a turn were built of. A turn has more than one request when the model asked for more."""
 
-    def __init__(self, engine: Engine, session_id: SessionId, turn: int, events: Sequence[Recorded]) -> None:
+    def __init__(self, engine: PastRecords, session_id: SessionId, turn: int, events: Sequence[Recorded]) -> None:
         self._engine = engine
         self._session_id = session_id
         self._steps = steps_of(events, turn)
@@ -179,7 +181,7 @@ class CallBuilder:
         self._read: dict[BlobHash, Request] = {}
 
     @classmethod
-    async def of(cls, engine: Engine, session_id: SessionId, turn: int) -> "CallBuilder":
+    async def of(cls, engine: PastRecords, session_id: SessionId, turn: int) -> "CallBuilder":
         return cls(engine, session_id, turn, await engine.past.events(session_id, turn))
 
     async def built(self, call: RecordedCall) -> CallParts | None:
@@ -203,7 +205,7 @@ class CallBuilder:
         return next((change.rebase for change in carried if change is not None and change.rebase is not None), None)
 
 
-async def to_compare(engine: Engine, session_id: SessionId, built: CallParts | None) -> BuiltCall:
+async def to_compare(engine: PastRecords, session_id: SessionId, built: CallParts | None) -> BuiltCall:
     """Return what a call was built of as a body is compared with it. None: that is not known."""
     if built is None:
         return BuiltCall((), (), 0, {})
@@ -247,7 +249,7 @@ def priced(calls: Sequence[RecordedCall], counted: Mapping[str, int] | None = No
     )
 
 
-async def _item_texts(engine: Engine, session_id: SessionId, request: Request) -> dict[ItemRef, str]:
+async def _item_texts(engine: PastRecords, session_id: SessionId, request: Request) -> dict[ItemRef, str]:
     named = {item.hash: item.ref for item in request.context.items if item.hash and item.sent and not item.server}
     found = await engine.store.blobs(session_id, list(named))
     return {named[name]: json.loads(body)["text"] for name, body in found.items()}

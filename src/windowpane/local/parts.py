@@ -15,7 +15,7 @@ from windowpane.calls.parts.waste import Weighed
 from windowpane.calls.parts.weight import PartWeights
 from windowpane.context.ids import SessionId
 from windowpane.context.messages import Usage
-from windowpane.engine import Engine
+from windowpane.insight.past import PastRecords
 from windowpane.models.prices import cost_of
 from windowpane.text.shared_prefix import shared_prefix
 
@@ -34,7 +34,7 @@ OWNERS: Mapping[SentKind, OwnerKind] = {
 class PartReader:
     """Takes calls of a session apart. Texts that several calls hold are counted once."""
 
-    engine: Engine
+    engine: PastRecords
     session_id: SessionId
     _weights: PartWeights = field(default_factory=PartWeights)
 
@@ -69,7 +69,10 @@ def owner_spans(body: str) -> tuple[WireSpan, ...]:
 
 
 async def compare_calls(
-    engine: Engine, session_id: SessionId, before: tuple[RecordedCall, CallView], after: tuple[RecordedCall, CallView]
+    engine: PastRecords,
+    session_id: SessionId,
+    before: tuple[RecordedCall, CallView],
+    after: tuple[RecordedCall, CallView],
 ) -> CallComparison:
     """Return what is different between two calls of a session."""
     reader = PartReader(engine, session_id)

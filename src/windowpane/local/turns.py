@@ -5,15 +5,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-import anyio.to_thread
-
-from windowpane.api.comparison import Comparison
 from windowpane.api.context_tests import SavedTest
-from windowpane.api.explanation import Explanation
 from windowpane.api.replay import Rebuilt, Rerun, WhatIf
 from windowpane.api.turns import (
-    CallList,
-    CallRecord,
     ChangedSince,
     ContextDebug,
     ItemUse,
@@ -29,25 +23,24 @@ from windowpane.context.events import Erased, ModelReplied, Recorded, TurnFinish
 from windowpane.context.fold import messages_of
 from windowpane.context.ids import BlobHash, SessionId
 from windowpane.context.items import BUILT_IN_SERVER, CLIENT_SERVER, ItemRef, as_ref, item_hash
-from windowpane.context.request import ContextItem, Request, RequestContext
+from windowpane.context.request import ContextItem, RequestContext
 from windowpane.errors import AgentNotFoundError, BlobNotFoundError, NotFoundError, TurnNotFoundError
-from windowpane.insight.compare import compare
 from windowpane.insight.context_tests import keep_turn, render_test
-from windowpane.insight.explain import explain, explain_all
 from windowpane.insight.past import past_turn
 from windowpane.insight.probable import judged
 from windowpane.insight.replay import rebuilt, rerun
 from windowpane.local.bound import Bound
-from windowpane.local.calls import call_of_turn, calls_of_turn
+from windowpane.local.past.turns import PastTurns
 from windowpane.local.receipts import receipts_of
 from windowpane.local.statistics import debug_of, usage_of
 from windowpane.request.record import last_built
 
 
-class LocalTurns:
+class LocalTurns(PastTurns):
     """Past turns: what a turn was given and did, why, and what would have come of other settings."""
 
     def __init__(self, bound: Bound) -> None:
+        super().__init__(bound.engine, bound.own)
         self._bound = bound
         self._engine = bound.engine
 
@@ -69,10 +62,6 @@ class LocalTurns:
         """
         return TurnView(**await self._facts(session_id, turn, events or await self._events(session_id, turn)))
 
-    async def request(self, session_id: str, turn: int) -> Request:
-        """Return a turn's request, byte for byte as it was sent."""
-        return await self._engine.past.request(await self._bound.own(session_id), turn)
-
     async def context(self, session_id: str, turn: int) -> PastContext:
         """Return the record of a turn's request, with what has become of its items since."""
         own = await self._bound.own(session_id)
@@ -81,14 +70,6 @@ class LocalTurns:
         known: dict[str, Any] = {each.name: getattr(context, each.name) for each in fields(context)}
         known["items"] = tuple(now.past_item(item) for item in context.items)
         return PastContext(**known)
-
-    async def calls(self, session_id: str, turn: int) -> CallList:
-        """Return the calls of a turn, retries included, in the order in which they were sent."""
-        return await calls_of_turn(self._engine, await self._bound.own(session_id), turn)
-
-    async def call(self, session_id: str, turn: int, number: int) -> CallRecord:
-        """Return a call of a turn, counted from 1: as built, as sent, and whose each byte is."""
-        return await call_of_turn(self._engine, await self._bound.own(session_id), turn, number)
 
     async def item(self, session_id: str, turn: int, item: ItemRef | str) -> SentItem:
         """Return an item as a turn was given it, and whether the agent has changed it since."""
@@ -104,26 +85,6 @@ class LocalTurns:
             definition=definition,
             changed_since=(await self._agent_now(context.agent, own)).since(held),
         )
-
-    async def explain(self, session_id: str, turn: int, item: ItemRef | str) -> Explanation:
-        """Return why an item was in a turn's request or not."""
-        ref = as_ref(item)
-        return explain(await past_turn(self._engine, await self._bound.own(session_id), turn), ref)
-
-    async def explanations(self, session_id: str, turn: int) -> tuple[Explanation, ...]:
-        """Return for each item that the agent had then why it was in the turn's request or not."""
-        past = await past_turn(self._engine, await self._bound.own(session_id), turn)
-        return await anyio.to_thread.run_sync(explain_all, past)
-
-    async def compare(
-        self, session_id: str, turn: int, other: int, *, other_session_id: str | None = None
-    ) -> Comparison:
-        """Return what changed from a turn's request to another's."""
-        first = await self._bound.own(session_id)
-        second = first if other_session_id is None else await self._bound.own(other_session_id)
-        before = await past_turn(self._engine, first, turn, with_catalog=False)
-        after = await past_turn(self._engine, second, other, with_catalog=False)
-        return await anyio.to_thread.run_sync(compare, before, after)
 
     async def rebuild(self, session_id: str, turn: int) -> Rebuilt:
         """Rebuild a turn's request from the log, and tell whether it is the recorded one to the byte."""

@@ -1,13 +1,15 @@
 """`windowpane calls`: every call that was made for a session, also those for summaries."""
 
-from datetime import datetime
+from datetime import date, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from windowpane.cli.connect import on_pane
+from windowpane.cli.connect import with_pane
 from windowpane.cli.lookup import find_session
-from windowpane.cli.options import Json, new_app
+from windowpane.cli.options import ANYWHERE, Json, new_app, where
+from windowpane.cli.past import PastView, with_past
 from windowpane.cli.terminal import Screen
 
 if TYPE_CHECKING:
@@ -17,9 +19,8 @@ app = new_app()
 
 
 @app.command()
-@on_pane
-async def calls(
-    pane: "Pane",
+@where(*ANYWHERE)
+def calls(
     session: Annotated[
         str | None,
         typer.Argument(metavar="SESSION", help="Session id, its beginning, or `last`; none: calls of no session."),
@@ -44,22 +45,33 @@ async def calls(
       windowpane calls ses_4k 12
       windowpane calls --day 2026-11-17
     """
+    if session is None:
+        with_pane(partial(_outside, day=day and day.date(), as_json=as_json))
+    else:
+        with_past(partial(_of_session, text=session, number=number, as_json=as_json))
+
+
+async def _outside(pane: "Pane", *, day: date | None, as_json: bool) -> None:
+    from windowpane.cli.render_calls import draw_calls
+
+    screen = Screen()
+    outside = await pane.analytics.outside_calls(day)
+    if as_json:
+        screen.json(outside)
+    else:
+        kept = f", kept as {outside.session}" if outside.session else ""
+        screen.line(f"{outside.day}, calls that belong to no session{kept}")
+        draw_calls(screen, outside.calls, turns=True)
+
+
+async def _of_session(past: PastView, *, text: str, number: int | None, as_json: bool) -> None:
     from windowpane.cli.render_calls import draw_calls, draw_wire
 
     screen = Screen()
-    if session is None:
-        outside = await pane.analytics.outside_calls(day and day.date())
-        if as_json:
-            screen.json(outside)
-        else:
-            kept = f", kept as {outside.session}" if outside.session else ""
-            screen.line(f"{outside.day}, calls that belong to no session{kept}")
-            draw_calls(screen, outside.calls, turns=True)
-        return
-    found = await find_session(pane, session)
+    found = await find_session(past, text)
     if number is not None:
-        record = await pane.sessions.call(found.id, number)
+        record = await past.sessions.call(found.id, number)
         screen.json(record) if as_json else draw_wire(screen, record)
         return
-    listed = await pane.sessions.calls(found.id)
+    listed = await past.sessions.calls(found.id)
     screen.json(listed) if as_json else draw_calls(screen, listed, turns=True)

@@ -4,14 +4,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from windowpane.cli.connect import on_pane
 from windowpane.cli.lookup import find_session
 from windowpane.cli.options import Json, SessionArgument, TurnArgument, new_app
+from windowpane.cli.past import PastView, on_past
 from windowpane.cli.terminal import Screen, counted
 
 if TYPE_CHECKING:
     from windowpane.api.comparison import Comparison, Prefix, Side
-    from windowpane.api.pane import Pane
 
 app = new_app()
 
@@ -20,9 +19,9 @@ _STYLES = {"entered": "green", "left": "red", "changed": "yellow", "moved": "cya
 
 
 @app.command()
-@on_pane
+@on_past
 async def compare(
-    pane: "Pane",
+    past: PastView,
     session: SessionArgument,
     turn: TurnArgument,
     other: Annotated[int, typer.Argument(metavar="OTHER", min=1, help="The turn to compare with, as the later one.")],
@@ -38,9 +37,9 @@ async def compare(
       windowpane compare last 1 2
       windowpane compare ses_4k 3 1 --session ses_9x
     """
-    first = (await find_session(pane, session)).id
-    second = first if other_session is None else (await find_session(pane, other_session)).id
-    found = await pane.turns.compare(first, turn, other, other_session_id=second)
+    first = (await find_session(past, session)).id
+    second = first if other_session is None else (await find_session(past, other_session)).id
+    found = await past.turns.compare(first, turn, other, other_session_id=second)
     screen = Screen()
     if as_json:
         screen.json(found)

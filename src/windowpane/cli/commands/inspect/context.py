@@ -4,22 +4,21 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from windowpane.cli.connect import on_pane
-from windowpane.cli.lookup import find_request, find_session, hashes_now
+from windowpane.cli.lookup import find_request, find_session
 from windowpane.cli.options import Json, SessionArgument, new_app
+from windowpane.cli.past import PastView, on_past
 from windowpane.errors import AgentNotFoundError, TurnNotFoundError
 
 if TYPE_CHECKING:
-    from windowpane.api.pane import Pane
     from windowpane.api.sessions import SessionView
 
 app = new_app()
 
 
 @app.command()
-@on_pane
+@on_past
 async def context(
-    pane: "Pane",
+    past: PastView,
     session: SessionArgument,
     turn: Annotated[
         int | None, typer.Argument(metavar="TURN", min=1, help="Turn number, from 1. Default: the last turn.")
@@ -48,14 +47,14 @@ async def context(
     from windowpane.cli.render_request import print_request
     from windowpane.cli.terminal import Screen
 
-    found = await find_session(pane, session)
+    found = await find_session(past, session)
     if call is not None or wire:
-        await _print_call(pane, found, turn, call or 1, wire=wire, as_json=as_json)
+        await _print_call(past, found, turn, call or 1, wire=wire, as_json=as_json)
         return
-    request = await find_request(pane, found, turn)
+    request = await find_request(past, found, turn)
     try:
         # Tools are not compared: that would start every tool server.
-        now = await hashes_now(pane, request.context.agent, ("rule", "reference")) if request else {}
+        now = await past.hashes_now(request.context.agent) if request else {}
         now |= {own.ref: own.blob for own in found.own_references}
     except AgentNotFoundError:
         now = None
@@ -63,18 +62,18 @@ async def context(
     if request is not None and not messages and not as_json:
         screen = Screen()
         screen.line()
-        draw_calls(screen, await pane.turns.calls(found.id, turn or found.last_turn))
+        draw_calls(screen, await past.turns.calls(found.id, turn or found.last_turn))
 
 
 async def _print_call(
-    pane: "Pane", session: "SessionView", turn: int | None, number: int, *, wire: bool, as_json: bool
+    past: PastView, session: "SessionView", turn: int | None, number: int, *, wire: bool, as_json: bool
 ) -> None:
     from windowpane.cli.render_calls import draw_call, draw_wire
     from windowpane.cli.terminal import Screen
 
     if not session.turn_count:
         raise TurnNotFoundError(session.id, turn or 1)
-    record = await pane.turns.call(session.id, turn or session.last_turn, number)
+    record = await past.turns.call(session.id, turn or session.last_turn, number)
     screen = Screen()
     if as_json:
         screen.json(record)

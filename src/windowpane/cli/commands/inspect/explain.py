@@ -5,23 +5,22 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from windowpane.cli.connect import on_pane
 from windowpane.cli.lookup import find_item, find_session
 from windowpane.cli.options import Json, SessionArgument, TurnArgument, new_app
+from windowpane.cli.past import PastView, on_past
 from windowpane.cli.render_request import draw_degraded
 from windowpane.cli.terminal import Screen, counted
 
 if TYPE_CHECKING:
     from windowpane.api.explanation import Explanation
-    from windowpane.api.pane import Pane
 
 app = new_app()
 
 
 @app.command()
-@on_pane
+@on_past
 async def explain(
-    pane: "Pane",
+    past: PastView,
     session: SessionArgument,
     turn: TurnArgument,
     item: Annotated[
@@ -40,12 +39,12 @@ async def explain(
       windowpane explain last 3 reference:billing
     """
     screen = Screen()
-    session_id = (await find_session(pane, session)).id
-    every = await pane.turns.explanations(session_id, turn)
+    session_id = (await find_session(past, session)).id
+    every = await past.turns.explanations(session_id, turn)
     if item is None:
         screen.json(every) if as_json else _draw_all(screen, every)
     else:
-        one = await pane.explain(session_id, turn, find_item(item, (known.ref for known in every)))
+        one = await past.turns.explain(session_id, turn, find_item(item, (known.ref for known in every)))
         screen.json(one) if as_json else draw_explanation(screen, one)
 
 

@@ -8,6 +8,7 @@ from windowpane.cli.example import ensure_agent
 from windowpane.cli.options import HERE, new_app, where
 from windowpane.cli.settings import local_settings
 from windowpane.cli.terminal import Screen
+from windowpane.loading import loading
 
 app = new_app()
 
@@ -56,8 +57,9 @@ def serve(
     screen = Screen()
     ensure_agent(settings, screen)
     screen.remark(f"Agents: {settings.agents_folder}, sessions: {settings.shown_database_url}")
-    if settings.workers > 1:
-        from windowpane.server.process.workers import run_workers as run
-    else:
-        from windowpane.server.process.run import run
+    with loading():
+        if settings.workers > 1:
+            from windowpane.server.process.workers import run_workers as run
+        else:
+            from windowpane.server.process.run import run
     run(settings, on_ready=lambda url: screen.line(f"Windowpane is at {url} (Ctrl-C stops it)"))
