@@ -237,10 +237,7 @@ class Hub:
     def _tell(self, live: Live) -> None:
         self._kept.append(live)
         self._told += 1
-        if isinstance(live, Delta):
-            self._news.soon()
-        else:
-            self._news.now()
+        self._news.now()
 
 
 @dataclass(slots=True)

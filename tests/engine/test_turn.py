@@ -50,7 +50,7 @@ from windowpane.tools.functions import FunctionTool
 
 @pytest.mark.spec("S0.58", "S0.59", "S4.51")
 async def test_a_turn_yields_its_events_in_order_and_the_words_as_they_come(world: World) -> None:
-    world.says("Good day.")
+    world.says(Reply("Good day.", delay_s=0.05))
 
     async with world.engine() as engine:
         session = await engine.sessions.create()

@@ -20,7 +20,7 @@ MADE_LATER = {
     ("calls.parts.sections", "_next_tag"): [r"</note id='1'>\s*|</note>\s*"],
     ("insight.finding.words", "excerpt"): [r"(?<!\w)(?:hello|he)"],
     ("insight.use", "_cited"): [r"(?<![\w/-])@heat-pump(?![\w-])", r"(?<![\w/-])(?<=[*`])heat\ pump(?=[*`])"],
-    ("models.echo", "wanted_call"): [r"(?:^\s*/tool|\b(?:call|use|run))\s+[`\"']?note(?![\w-])"],
+    ("models.offline.echo", "wanted_call"): [r"(?:^\s*/tool|\b(?:call|use|run))\s+[`\"']?note(?![\w-])"],
     ("server.middleware.door_errors", "__init__"): [],  # paths that `server/app.py` writes down
     ("sessions.erasing", "__init__"): [r"(?<!\w)hello(?!\w)|(?<!\w)a\ b(?!\w)"],
 }

@@ -30,8 +30,8 @@ LOOKED_AT = (
         "calls",
         "context",
     ),
-    *("fetch", "files", "insight", "memory", "models.echo", "request", "search", "sessions", "text", "tools", "xray"),
-    *("server.anthropic", "server.middleware", "server.openai", "server.otlp", "server.revisions"),
+    *("fetch", "files", "insight", "memory", "request", "search", "sessions", "text", "tools", "xray"),
+    *("models.offline", "server.anthropic", "server.middleware", "server.openai", "server.otlp", "server.revisions"),
 )
 """Packages and modules that read texts of users, pages, tools, programs and providers."""
 

@@ -5,7 +5,7 @@ from windowpane.context.items import tool_ref
 from windowpane.context.messages import Step, ToolCall, Usage
 from windowpane.context.request import OfferedTool, RequestMessage
 from windowpane.models.base import ChatModel
-from windowpane.models.echo import GREETING
+from windowpane.models.offline.echo import GREETING
 from windowpane.models.provider import PydanticModels
 
 SYSTEM = (

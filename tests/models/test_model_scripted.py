@@ -1,6 +1,7 @@
 """The scripted model: it says what it was told, and keeps what it was asked."""
 
 import anyio
+import anyio.lowlevel
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -125,3 +126,21 @@ async def test_calls_at_the_same_time_get_replies_of_their_own() -> None:
 @given(st.text())
 def test_words_together_are_the_text(text: str) -> None:
     assert "".join(words(text)) == text
+
+
+async def test_other_work_of_the_process_goes_on_while_a_long_answer_is_said() -> None:
+    model = ScriptedModel("demo", [Reply("word " * 2000)])
+    rounds = 0
+
+    async def work() -> None:
+        nonlocal rounds
+        while True:
+            rounds += 1
+            await anyio.lowlevel.checkpoint()
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(work)
+        await listen(model)
+        tasks.cancel_scope.cancel()
+
+    assert rounds >= 100

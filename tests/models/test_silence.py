@@ -18,10 +18,11 @@ async def test_a_stream_that_falls_silent_ends_the_block_without_an_error() -> N
     heard: list[str] = []
 
     with Silence(30) as silence:
-        events = words(0, 0, 3600)
-        while (word := await silence.next(events)) is not None:
+        silence.begin()
+        async for word in words(0, 0, 3600):
             heard.append(word)
             silence.allow(0.05 if word == "1" else 30)
+            silence.begin()
 
     assert (heard, silence.broken) == (["0", "1"], True)
 
@@ -30,10 +31,12 @@ async def test_a_caller_may_take_longer_with_a_word_than_the_model_may() -> None
     heard: list[str] = []
 
     with Silence(0.2) as silence:
-        events = words(0, 0, 0)
-        while (word := await silence.next(events)) is not None:
+        silence.begin()
+        async for word in words(0, 0, 0):
+            silence.end()
             heard.append(word)
             await anyio.sleep(0.5)
+            silence.begin()
 
     assert (heard, silence.broken) == (["0", "1", "2"], False)
 
@@ -44,16 +47,15 @@ async def test_an_error_of_the_stream_passes_and_is_no_silence() -> None:
         yield ""
 
     with pytest.raises(ConnectionError, match="gone"), Silence(30) as silence:
-        await silence.next(broken())
+        await anext(broken())
 
     assert silence.broken is False
 
 
 async def test_cancelling_from_outside_is_no_silence() -> None:
     with anyio.CancelScope() as outer, Silence(30) as silence:
-        events = words(0, 3600)
-        await silence.next(events)
-        outer.cancel()
-        await silence.next(events)
+        silence.begin()
+        async for _ in words(0, 3600):
+            outer.cancel()
 
     assert (outer.cancelled_caught, silence.broken) == (True, False)

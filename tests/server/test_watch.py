@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from windowpane.context.events import MessageAdded
 from windowpane.context.ids import SessionId
 from windowpane.server.app import create_app
 from windowpane.stores.sqlite.store import SQLiteStore
-from windowpane.testing import World
+from windowpane.testing import Reply, World
 
 
 async def taken(events: AsyncIterator[SentEvent], count: int) -> list[SentEvent]:
@@ -69,24 +70,26 @@ async def test_a_watcher_that_comes_back_misses_nothing(world: World, client: ht
 
 
 async def test_a_turn_is_seen_word_by_word_by_those_who_watch(world: World) -> None:
-    world.says("Good day.")
-    async with served(world) as client:
+    seen_all = anyio.Event()
+    world.says(Reply("Good day.", before_end=seen_all))
+    async with served(world) as client, anyio.create_task_group() as asking:
         session = await new_session(client)
         async with client.stream("GET", f"/api/sessions/{session}/events") as response:
             events = events_in(response)
             await taken(events, 1)
-            await client.post(f"/api/sessions/{session}/messages", json={"content": "Hi"})
-            seen = await taken(events, 6)
+            asking.start_soon(partial(client.post, f"/api/sessions/{session}/messages", json={"content": "Hi"}))
+            begun = await taken(events, 2)
+            said = ""
+            # The model has not come to an end before all of its words were seen.
+            while said != "Good day.":
+                [words] = await taken(events, 1)
+                assert words.event == "reply.delta"
+                said += words.data["text"]
+            seen_all.set()
+            ended = await taken(events, 2)
 
-    assert [event.event for event in seen] == [
-        "turn.started",
-        "request.built",
-        "reply.delta",
-        "reply.delta",
-        "model.replied",
-        "turn.finished",
-    ]
-    assert "".join(event.data["text"] for event in seen if event.event == "reply.delta") == "Good day."
+            assert [event.event for event in begun] == ["turn.started", "request.built"]
+            assert [event.event for event in ended] == ["model.replied", "turn.finished"]
 
 
 async def test_a_watcher_sees_what_another_worker_does(world: World, tmp_path: Path) -> None:

@@ -111,6 +111,10 @@ class Models(Protocol):
         """
         ...
 
+    def is_open(self, name: str) -> bool:
+        """Tell whether a model was opened before, so that opening it again takes no time."""
+        ...
+
     def check_name(self, name: str) -> None:
         """Make sure that there can be such a model. It is not opened: no key is needed.
 

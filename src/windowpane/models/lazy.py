@@ -22,6 +22,10 @@ class LazyModels:
         """Return the model `provider:model`; see `Models.open`."""
         return self._models().open(name)
 
+    def is_open(self, name: str) -> bool:
+        """Tell whether a model was opened before; see `Models.is_open`."""
+        return self._made is not None and self._made.is_open(name)
+
     def check_name(self, name: str) -> None:
         """Make sure that there can be such a model; see `Models.check_name`."""
         if name != ECHO:

@@ -35,11 +35,11 @@ from windowpane.context.request import RequestMessage
 from windowpane.errors import UnknownModelError
 from windowpane.models.base import ECHO, LOCAL, CacheRules, ChatModel
 from windowpane.models.caching import rules_of
-from windowpane.models.echo import echo_model
 from windowpane.models.failures import Called
 from windowpane.models.local.model import LocalModel, LocalModelServer
 from windowpane.models.local.server import INSTALL, is_installed
 from windowpane.models.local.vocabulary import local_tokens
+from windowpane.models.offline.echo import echo_model
 from windowpane.models.sampling import OPENAI_HOST
 from windowpane.models.scripted import SCRIPTED, ScriptedModel
 from windowpane.models.setup.environment import SETUPS
@@ -111,6 +111,10 @@ class PydanticModels:
                 model = self._build(name)
                 self._opened[name] = (key, model)
             return model
+
+    def is_open(self, name: str) -> bool:
+        """Tell whether a model was opened before; see `Models.is_open`."""
+        return name in self._opened
 
     def check_name(self, name: str) -> None:
         """Make sure that there can be such a model. It is not opened: no key is needed.

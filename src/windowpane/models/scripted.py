@@ -6,21 +6,12 @@
 It plays one reply per call, through the same path as every other model, and keeps what it was called with in `calls`.
 """
 
-import re
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 
 import anyio
 from pydantic_ai.messages import ModelMessage
-from pydantic_ai.models.function import (
-    AgentInfo,
-    DeltaThinkingCalls,
-    DeltaThinkingPart,
-    DeltaToolCall,
-    DeltaToolCalls,
-    FunctionModel,
-)
 
 from windowpane.context.ids import BlobHash
 from windowpane.context.messages import FileKind, Usage
@@ -28,21 +19,11 @@ from windowpane.context.request import CallSettings, OfferedTool, ReplyOptions, 
 from windowpane.errors import ModelError, ModelRejectedError
 from windowpane.models.base import NO_FILES, CacheRules, ModelStep, ModelText
 from windowpane.models.failures import Called
+from windowpane.models.offline.model import Call, OfflineModel, Piece, Thought, words
 from windowpane.models.stream import Patience, PydanticChatModel
 
 SCRIPTED = "scripted"
-_WORD = re.compile(r"(?:\A\s++)?\S++\s*+")
-_THINKING_PART = -1
 NO_USAGE = Usage()
-
-
-@dataclass(frozen=True, slots=True)
-class Call:
-    """A tool call to ask for. `arguments` are passed on as they are, malformed or not; without an id one is made up."""
-
-    name: str
-    arguments: str = "{}"
-    id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,35 +129,23 @@ class ScriptedModel:
         return self._replies[number - 1]
 
     def _player(self, reply: Reply) -> PydanticChatModel:
-        def play(
-            _messages: list[ModelMessage], _info: AgentInfo
-        ) -> AsyncIterator[str | DeltaThinkingCalls | DeltaToolCalls]:
+        def play(_messages: list[ModelMessage], _tools: list[str]) -> AsyncGenerator[Piece]:
             return _play(reply)
 
-        return PydanticChatModel(
-            FunctionModel(stream_function=play, model_name=self.name),
-            Called(self.name),
-            patience=Patience(),
-        )
+        return PydanticChatModel(OfflineModel(self.name, play), Called(self.name), patience=Patience())
 
 
-def words(text: str) -> list[str]:
-    """Split a text for speaking: joined again, the pieces are the text."""
-    return _WORD.findall(text) or ([text] if text else [])
-
-
-async def _play(reply: Reply) -> AsyncIterator[str | DeltaThinkingCalls | DeltaToolCalls]:
-    # pydantic-ai wants at least one piece, and takes an empty one for nothing.
-    yield ""
+async def _play(reply: Reply) -> AsyncGenerator[Piece]:
     if reply.after is not None:
         await reply.after.wait()
     for word in words(reply.thinking):
-        yield {_THINKING_PART: DeltaThinkingPart(content=word)}
+        yield Thought(word)
     for word in words(reply.text):
         yield word
-        await anyio.sleep(reply.delay_s)
-    for index, call in enumerate(reply.calls):
-        yield {index: DeltaToolCall(name=call.name, json_args=call.arguments, tool_call_id=call.id)}
+        if reply.delay_s:
+            await anyio.sleep(reply.delay_s)
+    for call in reply.calls:
+        yield call
     if reply.before_end is not None:
         await reply.before_end.wait()
     if reply.error is not None:

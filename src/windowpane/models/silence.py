@@ -4,17 +4,14 @@ Only the time counts in which the model is waited for. A caller may take as long
 """
 
 import asyncio
-from collections.abc import AsyncIterator
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import Self
 
 import anyio
 
-EventT = TypeVar("EventT")
-
 
 class Silence:
-    """Waits for the events of a stream; a wait of more than `limit_s` ends the block that it guards.
+    """Ends the block that it guards when a wait between `begin` and `end` takes more than `limit_s`.
 
     The block ends without an error, and `broken` tells that it ended so. Enter and leave it in the same task.
     """
@@ -48,13 +45,13 @@ class Silence:
             self._timer.cancel()
             self._timer = self._loop.call_later(limit_s, self._look)
 
-    async def next(self, events: AsyncIterator[EventT]) -> EventT | None:
-        """Return the next event, or None after the last."""
+    def begin(self) -> None:
+        """Count from now: the model is waited for."""
         self._waits_since = self._loop.time()
-        try:
-            return await anext(events, None)
-        finally:
-            self._waits_since = None
+
+    def end(self) -> None:
+        """Count no more: something has come, or the stream is over."""
+        self._waits_since = None
 
     def _look(self) -> None:
         """End the block if it is time, else look again when it may be."""

@@ -22,7 +22,7 @@ class StopCutter:
 
     def take(self, text: ModelText) -> list[ModelText]:
         """Return what can be passed on of what has come."""
-        if text.kind != "text" or not self._stops:
+        if text.kind != "text":
             return [text]
         self._held += text.text
         places = {stop: place for stop in self._stops if (place := self._held.find(stop)) >= 0}
@@ -42,6 +42,6 @@ class StopCutter:
 
     def _maybe_begun(self) -> int:
         """Return the length of the longest end of what is held that begins a stop sequence."""
-        longest = min(max(map(len, self._stops)) - 1, len(self._held))
+        longest = min(max(map(len, self._stops), default=1) - 1, len(self._held))
         ends = (size for size in range(longest, 0, -1) if any(s.startswith(self._held[-size:]) for s in self._stops))
         return next(ends, 0)

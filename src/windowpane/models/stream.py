@@ -135,12 +135,15 @@ class PydanticChatModel:
         log_request(self.name, messages, tools, settings, environ=self._environ)
         started = time.monotonic()
         request = self._request(messages, tools, settings, files)
-        attempt = 1
+        stops, attempt = settings.reply_options.stop, 1
         while True:
-            heard, cutter = _Heard(), StopCutter(settings.reply_options.stop)
+            heard, cutter = _Heard(), StopCutter(stops)
             try:
                 async with aclosing(self._attempt(request, heard)) as texts:
                     async for text in texts:
+                        if not stops:
+                            yield text
+                            continue
                         for piece in cutter.take(text):
                             yield piece
                         if cutter.found is not None:
@@ -209,12 +212,16 @@ class PydanticChatModel:
     async def _attempt(self, request: "_Request", heard: "_Heard") -> AsyncGenerator[ModelText]:
         async with AsyncExitStack() as stack:
             response = await self._open(request, stack)
-            events = aiter(response)
             with Silence(self._patience.first_s) as silence:
-                while (event := await silence.next(events)) is not None:
-                    silence.allow(self._patience.between_s)
-                    for text in heard.hear(event):
+                silence.begin()
+                async for event in response:
+                    silence.end()
+                    if not heard.anything:
+                        silence.allow(self._patience.between_s)
+                    if (text := heard.hear(event)) is not None:
                         yield text
+                    silence.begin()
+                silence.end()
             if silence.broken:
                 limit_s = self._patience.between_s if heard.anything else self._patience.first_s
                 raise too_slow(self._called, limit_s, partial=heard.text, arrived=heard.anything)
@@ -283,27 +290,28 @@ class _Heard:
     halves: dict[str, str] = field(default_factory=dict[str, str])
     reply: ModelResponse = field(default_factory=lambda: ModelResponse(parts=[]))
 
-    def hear(self, event: ModelResponseStreamEvent) -> list[ModelText]:
+    def hear(self, event: ModelResponseStreamEvent) -> ModelText | None:
         """Take in one event and return the text it brought."""
         self.anything = True
         match event:
-            case PartStartEvent(part=TextPart(content=content), previous_part_kind=before):
-                return self._say(content, new_paragraph=before != "text")
             case PartDeltaEvent(delta=TextPartDelta(content_delta=content)):
                 return self._say(content)
+            case PartStartEvent(part=TextPart(content=content), previous_part_kind=before):
+                return self._say(content, new_paragraph=before != "text")
             case PartStartEvent(part=ThinkingPart(content=content), previous_part_kind=before):
                 return self._think(content, new_paragraph=before != "thinking")
             case PartDeltaEvent(delta=ThinkingPartDelta(content_delta=str(content))):
                 return self._think(content)
             case _:
-                return []
+                return None
 
     def close(self) -> list[ModelText]:
         """Return what had to wait: halves that stayed alone, and the words of a refusal, which come apart."""
-        last = self._think(_ALONE) if self.halves.pop("thinking", "") else []
-        last += self._say(_ALONE) if self.halves.pop("text", "") else []
+        last = [self._think(_ALONE) if self.halves.pop("thinking", "") else None]
+        last.append(self._say(_ALONE) if self.halves.pop("text", "") else None)
         refusal = (self.reply.provider_details or {}).get("refusal")
-        return last + (self._say(refusal) if isinstance(refusal, str) and not self.text else [])
+        last.append(self._say(refusal) if isinstance(refusal, str) and not self.text else None)
+        return [text for text in last if text is not None]
 
     def _whole(self, kind: str, content: object) -> str:
         """Return what can be passed on, the rest of a character with it that was cut in two.
@@ -313,27 +321,29 @@ class _Heard:
         """
         if not isinstance(content, str):
             raise UnexpectedModelBehavior(f"a {type(content).__name__} in the place of a text")
+        if not self.halves and content.isascii():
+            return content
         content = self.halves.pop(kind, "") + content
         if content and _FIRST_HALF.match(content[-1]):
             self.halves[kind] = content[-1]
             content = content[:-1]
         return valid_unicode(content)
 
-    def _say(self, content: str, *, new_paragraph: bool = False) -> list[ModelText]:
+    def _say(self, content: str, *, new_paragraph: bool = False) -> ModelText | None:
         content = self._whole("text", content)
         if not content:
-            return []
+            return None
         content = f"\n\n{content}" if new_paragraph and self.text else content
         self.text += content
-        return [ModelText(content)]
+        return ModelText(content)
 
-    def _think(self, content: str, *, new_paragraph: bool = False) -> list[ModelText]:
+    def _think(self, content: str, *, new_paragraph: bool = False) -> ModelText | None:
         content = self._whole("thinking", content)
         if not content:
-            return []
+            return None
         content = f"\n\n{content}" if new_paragraph and self.thinking else content
         self.thinking += content
-        return [ModelText(content, "thinking")]
+        return ModelText(content, "thinking")
 
 
 _FIRST_HALF = re.compile("[\ud800-\udbff]")

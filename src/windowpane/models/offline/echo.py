@@ -9,7 +9,7 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from dataclasses import dataclass
 
 from pydantic_ai.messages import (
@@ -21,11 +21,10 @@ from pydantic_ai.messages import (
     ToolReturnPart,
     UserPromptPart,
 )
-from pydantic_ai.models.function import AgentInfo, DeltaToolCall, DeltaToolCalls, FunctionModel
 from pydantic_ai.profiles import ModelProfile
 
 from windowpane.models.base import ECHO
-from windowpane.models.scripted import words
+from windowpane.models.offline.model import Call, OfflineModel, Piece, words
 
 MOST_QUOTES = 3
 LONGEST_QUOTE = 400
@@ -72,10 +71,10 @@ class _Item:
     text: str
 
 
-def echo_model() -> FunctionModel:
+def echo_model() -> OfflineModel:
     """Return the model for pydantic-ai. It cannot be made to answer in JSON, nor to call a tool."""
     profile = ModelProfile(supports_json_schema_output=False, supports_forced_tool_choice=False)
-    return FunctionModel(stream_function=_speak, model_name=ECHO, profile=profile)
+    return OfflineModel(ECHO, _speak, profile)
 
 
 def answer(given: Given) -> str:
@@ -131,8 +130,8 @@ def _seen(given: Given) -> str:
     return f"With your message came {', '.join(given.files)}. I cannot see what it shows." if given.files else ""
 
 
-async def _speak(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[str | DeltaToolCalls]:
-    given = given_in(messages, [tool.name for tool in info.function_tools])
+async def _speak(messages: list[ModelMessage], tools: list[str]) -> AsyncGenerator[Piece]:
+    given = given_in(messages, tools)
     wanted = wanted_call(given)
     if wanted is None:
         for word in words(answer(given)):
@@ -141,7 +140,7 @@ async def _speak(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator
     name, arguments = wanted
     for word in words(f"You asked for {name}, so I call it."):
         yield word
-    yield {0: DeltaToolCall(name=name, json_args=arguments, tool_call_id=f"call_{len(messages)}")}
+    yield Call(name, arguments, id=f"call_{len(messages)}")
 
 
 def _is_enclosed(text: str, system: Sequence[str]) -> bool:

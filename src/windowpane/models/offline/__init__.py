@@ -1,0 +1,1 @@
+"""Models that speak in this process: no key, no network."""
