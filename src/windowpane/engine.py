@@ -331,6 +331,15 @@ class Engine:
             async for event in events:
                 yield event
 
+    async def warm_agents(self) -> None:
+        """Start the tool servers of the agents that are most likely used next, if this process warms.
+
+        A turn would wait for them otherwise. Their tools are indexed once they are there.
+        """
+        if self._warm:
+            for name in await self.sessions.likely_agents():
+                self._warm_agent(name)
+
     async def finish_turns(self, *, within_s: float) -> None:
         """Let the turns of this process come to their end, and stop those that take longer: it is about to stop.
 
@@ -357,7 +366,7 @@ class Engine:
         return Runner(
             sessions=self._states,
             agents=self.agents,
-            open_model=self.costs.open,
+            open_model=self.costs.opened,
             toolboxes=self._toolboxes,
             requests=self._requests,
             working=self.working,
@@ -384,7 +393,7 @@ class Engine:
         return WaitingTurns(self._states, self._leases, self._requests, self.costs, self._runner, self.admission)
 
     def _warm_agent(self, name: str) -> None:
-        """Have an agent's search loaded in the background when its first session is opened, if this process warms."""
+        """Have an agent's tool servers started and its search loaded in the background, once, if this process warms."""
         if self._warm and name not in self._warmed:
             self._warmed.add(name)
             self._tasks.start_soon(supervised, "search.warm", partial(self.agent_items.warm_agent, name))

@@ -1,10 +1,14 @@
 """Background work that cannot take the process down.
 
 A task group ends all of its tasks when one of them raises. So every task that outlives the call that began it runs
-under one of these two: `supervised` for work that ends, `keep_running` for work that goes on.
+under one of these: `supervised` for work that ends, `keep_running` for work that goes on, `beside` for work that goes
+on while something else is done.
 """
 
-from collections.abc import Awaitable, Callable
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 
 import anyio
 
@@ -71,3 +75,34 @@ async def keep_running(name: str, work: Callable[[], Awaitable[object]], **facts
         if anyio.current_time() - began > LONGEST_PAUSE_S:
             backoff.reset()
         await anyio.sleep(backoff.next_s())
+
+
+@dataclass(frozen=True, slots=True)
+class Later:
+    """Work that is needed beside something else once that has taken so long."""
+
+    after_s: float
+    name: str
+    work: Callable[[], Awaitable[object]]
+
+
+@asynccontextmanager
+async def beside(*later: Later) -> AsyncGenerator[None]:
+    """Keep work running beside a block, until the block ends. A block that is over before pays for no task."""
+    loop = asyncio.get_running_loop()
+    tasks: list[asyncio.Task[None]] = []
+
+    def begin(each: Later) -> None:
+        tasks.append(loop.create_task(keep_running(each.name, each.work), name=each.name))
+
+    timers = [loop.call_later(each.after_s, begin, each) for each in later]
+    try:
+        yield
+    finally:
+        for timer in timers:
+            timer.cancel()
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            with anyio.CancelScope(shield=True):
+                await asyncio.wait(tasks)

@@ -30,7 +30,6 @@ KEPT = (
     "sqlite.look_out",
     "tokens.watch",
     "turn.cancel",
-    "turn.lease",
     "turn.leases",
     "turn.words",
     "xray.attend",

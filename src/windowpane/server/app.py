@@ -71,7 +71,7 @@ from windowpane.server.routes import (
 )
 from windowpane.server.routes.agent_events import Looking
 from windowpane.server.routes.insight import analytics, finding, past, statistics
-from windowpane.supervise import keep_running
+from windowpane.supervise import keep_running, supervised
 from windowpane.xray.app import XrayApp
 from windowpane.xray.upstreams import Upstream, upstreams_of
 
@@ -250,6 +250,7 @@ async def _lifespan(
             stopped.set()
 
         tasks.start_soon(stop)
+        tasks.start_soon(supervised, "agents.warm", engine.warm_agents)
         tasks.start_soon(keep_running, "tokens.watch", doorkeeper.watch)
         tasks.start_soon(keep_running, "analytics.count", app.state.updater.keep_counting)
         tasks.start_soon(keep_running, "sessions.index", app.state.finder.keep_indexing)
@@ -288,7 +289,7 @@ class _DocumentedApp(FastAPI):
 
 
 def _take_over(app: FastAPI, router: APIRouter) -> None:
-    """Add a router's routes as they are: included, each would be built a second time, most of a second in all."""
+    """Add a router's routes as they are: included, each would be built at once, most of a second in all."""
     for route in router.routes:
         if isinstance(route, APIRoute):
             route.operation_id = route.name

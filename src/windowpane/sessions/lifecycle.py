@@ -203,6 +203,11 @@ class SessionLifecycle:
         """Return sessions of a page whose next has this cursor. `stand` is where their logs were just seen to stand."""
         return await list_these(self._states, session_ids, cursor, stand=stand)
 
+    async def likely_agents(self) -> tuple[str, ...]:
+        """Return the agents that are most likely used next: the latest session's, and the one that new sessions get."""
+        latest, names = await self._store.sessions(limit=1), self._agents.names()
+        return tuple(dict.fromkeys([*(row.agent for row in latest.rows if row.agent in names), *names[:1]]))
+
     async def update(self, session_id: SessionId, changes: Mapping[str, Any]) -> SessionState:
         """Change the name or settings of a session. A value of None clears a setting.
 

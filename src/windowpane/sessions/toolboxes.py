@@ -28,6 +28,9 @@ class Toolboxes:
 
     async def of(self, agent: Agent) -> Toolbox:
         """Return the agent's toolbox, brought up to date with its folder."""
+        held = self._held.get(agent.name)
+        if held is not None and held[1] == agent.servers and not self._lock.locked():
+            return held[0]
         async with self._lock:
             toolbox, servers = self._held.get(agent.name, (None, None))
             if toolbox is None:

@@ -13,6 +13,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 
 import anyio
+import anyio.to_thread
 
 from windowpane.api.analytics import CostLimitView, Period
 from windowpane.calls.recorder import current_recorder
@@ -69,6 +70,11 @@ class Costs:
         """
         opened = self._models.open(model)
         return _CountedModel(opened, owner, self._count) if self._limits else opened
+
+    async def opened(self, owner: str, model: str) -> ChatModel:
+        """Return what `open` does; in a thread where that takes long: a provider's client is loaded for a second."""
+        is_quick = self._models.is_open(model)
+        return self.open(owner, model) if is_quick else await anyio.to_thread.run_sync(self.open, owner, model)
 
     async def check(self, owner: str) -> None:
         """Make sure that an owner may begin a turn.

@@ -5,6 +5,9 @@ its fence, which every append of the turn carries, and the store refuses an olde
 first append and gives it back with its last; all leases of a worker are renewed together.
 """
 
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+
 import anyio
 
 from windowpane.context.ids import SessionId, new_holder_id
@@ -25,7 +28,7 @@ class Leases:
     def __init__(self, store: Store, lease_s: float) -> None:
         self._store = store
         self.lease_s = lease_s
-        self._kept: dict[SessionId, tuple[str, anyio.Event]] = {}
+        self._kept: dict[SessionId, tuple[str, Callable[[], None]]] = {}
 
     def new(self) -> TakeLease:
         """Return what asks for a lease together with an append."""
@@ -59,12 +62,12 @@ class Leases:
             except StoreError as error:
                 log.info("lease.runs_out", session=session_id, code=error.code)
 
-    async def keep(self, session_id: SessionId, lease: Lease) -> None:
-        """Have a lease renewed until it is lost, then return. While the store is away it counts as held."""
-        lost = anyio.Event()
+    @contextmanager
+    def kept(self, session_id: SessionId, lease: Lease, lost: Callable[[], None]) -> Generator[None]:
+        """Have a lease renewed while a block runs, and call `lost` if it is. While the store is away it is held."""
         self._kept[session_id] = mine = (lease.holder, lost)
         try:
-            await lost.wait()
+            yield
         finally:
             if self._kept.get(session_id) is mine:
                 del self._kept[session_id]
@@ -80,6 +83,6 @@ class Leases:
             except StoreError as error:
                 log.info("leases.not_renewed", leases=len(kept), code=error.code)
                 continue
-            for session_id, (_, lost) in kept.items():
-                if session_id not in renewed:
-                    lost.set()
+            for session_id, mine in kept.items():
+                if session_id not in renewed and self._kept.get(session_id) is mine:
+                    mine[1]()

@@ -42,18 +42,22 @@ class StorePatience:
         Raises:
             StoreUnavailableError: it was away for too long.
         """
+        try:
+            return await work()
+        except StoreUnavailableError as error:
+            if self._ended.is_set():
+                raise
+            log.warning("store.away", why=str(error))
         backoff = Backoff()
         deadline = anyio.current_time() + self._limit_s
         while True:
-            try:
-                return await work()
-            except StoreUnavailableError as error:
-                if self._ended.is_set() or anyio.current_time() >= deadline:
-                    raise
-                if not backoff.begun:
-                    log.warning("store.away", why=str(error))
             with anyio.move_on_after(backoff.next_s()):
                 await self._ended.wait()
+            try:
+                return await work()
+            except StoreUnavailableError:
+                if self._ended.is_set() or anyio.current_time() >= deadline:
+                    raise
 
 
 @dataclass(frozen=True, slots=True)

@@ -160,7 +160,13 @@ class TurnRequests:
         events, blobs = built.to_append(state)
         called, texts = embeddings.release()
         stored = await append_patiently(
-            self._sessions, state, turn, [*called, *events], patience, {**texts, **blobs}, fence=fence
+            self._sessions,
+            state,
+            turn,
+            [*called, *events],
+            patience,
+            {**texts, **blobs} if texts else blobs,
+            fence=fence,
         )
         return built.request, stored
 

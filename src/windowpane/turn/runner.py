@@ -7,14 +7,13 @@ Nothing that a turn raises leaves its task. While the store is away a turn keeps
 (`patience.py`); a turn that must give up tells those who follow it, and is closed like one whose worker died.
 """
 
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing, suppress
 from functools import partial
 from typing import Any
 
 import anyio
 import anyio.abc
-import anyio.to_thread
 
 from windowpane import telemetry
 from windowpane.agents.base import Agent, Agents
@@ -48,7 +47,7 @@ from windowpane.errors import (
 from windowpane.files.read import NO_FILES, ReadFiles
 from windowpane.live import SessionHubs
 from windowpane.memory.memory import Memory
-from windowpane.models.base import OpenModel
+from windowpane.models.base import ChatModel
 from windowpane.remarks import get_logger
 from windowpane.request.gather import item_of
 from windowpane.request.settings import call_settings, max_model_calls, tool_permission
@@ -56,7 +55,7 @@ from windowpane.sessions.toolboxes import Toolboxes
 from windowpane.sessions.working import WorkingContext
 from windowpane.stores.base import Lease
 from windowpane.stores.sessions import Sessions
-from windowpane.supervise import keep_running, supervised
+from windowpane.supervise import Later, beside, keep_running, supervised
 from windowpane.text.tokens import count
 from windowpane.tools.base import Toolbox
 from windowpane.tools.context_tools import WithContextTools
@@ -72,9 +71,12 @@ from windowpane.turn.run import TurnRun, run
 from windowpane.turn.shrink import smaller_window
 from windowpane.turn.sources import FindUsed, TurnEnd
 from windowpane.turn.task import TurnTask
-from windowpane.turn.words import keep_said, kept_words
+from windowpane.turn.words import KEEP_EVERY_S, keep_said, kept_words
 
 log = get_logger()
+
+HEED_AFTER_S = 0.25
+"""A turn that takes longer looks whether another process asks it to stop. This one tells it at once."""
 
 
 class Runner:
@@ -85,7 +87,7 @@ class Runner:
         *,
         sessions: Sessions,
         agents: Agents,
-        open_model: OpenModel,
+        open_model: Callable[[str, str], Awaitable[ChatModel]],
         toolboxes: Toolboxes,
         requests: TurnRequests,
         working: WorkingContext,
@@ -293,13 +295,12 @@ class Runner:
         """Run a turn under its lease until it ends, waits or is stopped, and record how."""
         session_id = task.state.id
         try:
-            with task.scope:
-                async with anyio.create_task_group() as watch:
-                    watch.start_soon(keep_running, "turn.lease", partial(self._keep_lease, task))
-                    watch.start_soon(keep_running, "turn.words", partial(self._keep_words, task))
-                    watch.start_soon(keep_running, "turn.cancel", partial(self._heed_cancel, task))
+            with task.scope, self._leases.kept(session_id, task.lease, task.lose_lease):
+                async with beside(
+                    Later(HEED_AFTER_S, "turn.cancel", partial(self._heed_cancel, task)),
+                    Later(KEEP_EVERY_S, "turn.words", partial(self._keep_words, task)),
+                ):
                     await self._run(task)
-                    watch.cancel_scope.cancel()
         finally:
             with anyio.CancelScope(shield=True):
                 try:
@@ -377,8 +378,7 @@ class Runner:
             request=request,
             must_call=task.reply_options.must_call if task.reply_options else (),
             finders=self._requests.finders(agent, tools),
-            # In a thread: a provider's client takes a second to load when it is first asked for.
-            model=await anyio.to_thread.run_sync(self._open_model, task.state.owner, task.model),
+            model=await self._open_model(task.state.owner, task.model),
             toolbox=toolbox,
             max_model_calls=max_model_calls(agent, task.state),
             calls=task.calls,
@@ -472,22 +472,13 @@ class Runner:
             # Deleted meanwhile, or the store is gone: the next turn tries again.
             log.info("summary.not_made", session=task.state.id, code=error.code)
 
-    async def _keep_lease(self, task: TurnTask) -> None:
-        await self._leases.keep(task.state.id, task.lease)
-        if not task.ends:
-            task.lost = True
-            task.scope.cancel()
-
     async def _keep_words(self, task: TurnTask) -> None:
         """Keep what the turn says while it says it. The stream does not wait for that."""
         await keep_said(self._sessions.store, lambda: (task.state, "".join(task.said)), task.lease.fence)
 
     async def _heed_cancel(self, task: TurnTask) -> None:
         """Stop the turn when any process asks for that in the log."""
-        # What is asked for before this hears of it stands in the way of the turn's next append, which then heeds it.
-        begun = task.state
-        task.heed_cancel()
-        async with aclosing(self._sessions.store.subscribe(begun.id, after=begun.seq, unread=True)) as entries:
+        async with aclosing(self._sessions.store.subscribe(task.state.id, after=task.state.seq)) as entries:
             async for entry in entries:
                 if isinstance(entry.event, CancelRequested) and entry.event.turn == task.turn:
                     task.cancel(by_user=True)

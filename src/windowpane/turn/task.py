@@ -78,6 +78,12 @@ class TurnTask:
         log.info("turn.lost", session=self.state.id, turn=self.turn, code=error.code)
         self.lost, self.error = True, error.code
 
+    def lose_lease(self) -> None:
+        """Stop the turn: its lease could not be renewed. A turn whose end is being stored needs none any more."""
+        if not self.ends:
+            self.lost = True
+            self.scope.cancel()
+
     def heed_cancel(self) -> None:
         """Stop the turn when its log says that a user asked for that."""
         turn = self.state.open_turn

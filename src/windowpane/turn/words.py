@@ -20,15 +20,15 @@ KEEP_EVERY_S = 2.0
 
 
 async def keep_said(store: Store, said: Callable[[], tuple[SessionState, str]], fence: int) -> None:
-    """Keep what a turn says, again and again, as `said` tells it with the session as it was stored last."""
+    """Keep what a turn says, now and again, as `said` tells it with the session as it was stored last."""
     kept = (0, "")
     while True:
-        await anyio.sleep(KEEP_EVERY_S)
         state, text = said()
         turn = state.open_turn
         if turn is not None and text and kept != (now := (len(turn.steps), text)):
             await keep_words(store, state, turn, text, fence)
             kept = now
+        await anyio.sleep(KEEP_EVERY_S)
 
 
 async def keep_words(store: Store, state: SessionState, turn: OpenTurn, text: str, fence: int) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from types import FrameType
 
 import anyio
+import anyio.to_thread
 import uvicorn
 from fastapi import FastAPI
 
@@ -51,8 +52,9 @@ async def serve(settings: Settings, engine: Engine, on_ready: Callable[[str], No
     app = app_for(settings, engine, token_needed=needed, started_in=Path.cwd())
     with listening(settings.host, settings.port) as listener:
         async with app.router.lifespan_context(app):
-            # After the store was opened: a server that cannot start says so sooner.
-            load_everything()
+            # After the store was opened: a server that cannot start says so sooner. In a thread: tool servers, which
+            # are processes that take a second to start, and the embedding model get ready meanwhile.
+            await anyio.to_thread.run_sync(load_everything)
             await _Server(app, listener, on_ready, settings.grace_s).serve(sockets=[listener])
 
 
