@@ -33,9 +33,9 @@ from windowpane.search.base import Measurements, SearchQuery
 from windowpane.search.corpus import Corpus
 from windowpane.search.documents import Document
 from windowpane.search.embedding.vectors import SCALE
-from windowpane.search.follow_up import finds_enough, goes_on, repeats
-from windowpane.search.query import alone, latest, with_turns
-from windowpane.search.select import CALIBRATION, FEWEST, Calibration, evidence, select
+from windowpane.search.follow_up import finds_enough, goes_on, repeats, ties
+from windowpane.search.query import alone, latest, with_turns, with_users_turns
+from windowpane.search.select import CALIBRATION, FEWEST, Calibration, calibrated, evidence, select
 from windowpane.search.settings import SearchSettings, SelectSettings
 
 HERE = Path(__file__).parent
@@ -84,16 +84,20 @@ class BenchPool:
         """Search for a message as the selector does, with the turn before it where it is a follow-up."""
         asked = alone(message, history)
         found = self.measure(asked)
-        mixed = with_turns(message, history)
-        if mixed is None or finds_enough(message, [found]):
+        mixed = with_turns(asked, history)
+        if mixed is None or finds_enough(message, [calibrated(found, 0.0)]):
             return asked, found
         last = latest(history)
         first, second = (vector.astype(np.float64) for vector in self._texts.of((message, last or message)))
-        if history[-1].role == "assistant" and repeats([self.measure(SearchQuery(last))]):
-            mixed = with_turns(message, history, answers=False) or mixed
+        if history[-1].role == "assistant" and repeats([self.measure(SearchQuery(last)).meaning]):
+            mixed = with_users_turns(mixed, history) or mixed
         together = self.measure(mixed)
         nearness = float(first @ second) / (SCALE * SCALE)
-        return (mixed, together) if goes_on(mixed, nearness, [found], [together]) else (asked, found)
+        return (
+            (mixed, together)
+            if goes_on(ties(mixed), nearness, [found], [calibrated(together, mixed.context_share)])
+            else (asked, found)
+        )
 
 
 class BenchSet(BenchPool):

@@ -12,7 +12,7 @@ from windowpane.agents.base import Agent, Prompts
 from windowpane.context.agents import AgentSettings
 from windowpane.context.events import SessionItem
 from windowpane.context.fetched import Fetched
-from windowpane.context.ids import RequestId, SessionId
+from windowpane.context.ids import RequestId, SessionId, content_hash
 from windowpane.context.items import Item, Reference, Rule, Tool
 from windowpane.context.messages import (
     AssistantMessage,
@@ -273,6 +273,8 @@ def test_a_recorded_request_is_rebuilt_to_the_byte(rules: list[Rule], message: s
 
     assert rebuild(blobs[name], blobs) == request
     assert all(item.hash in blobs for item in request.context.items)
+    # A store does not check the names of these texts again.
+    assert [content_hash(text) for text in blobs.values()] == list(blobs)
 
 
 def test_equal_texts_are_stored_once() -> None:

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import numpy as np
 import pytest
 
-from windowpane.context.items import Reference
+from windowpane.context.items import Item, Reference, Rule, Tool
 from windowpane.context.messages import AssistantMessage, Message, ModelReply, Step, UserMessage
 from windowpane.request.hybrid_selector import HybridSelector
 from windowpane.search.embedding.base import Vectors
@@ -72,3 +72,17 @@ async def test_a_message_that_cannot_be_a_follow_up_is_not_embedded_with_the_tur
     context = "How are photos uploaded?\nPress Upload.\n"
     assert [text for text in by_itself if text.startswith(context)] == []
     assert [text for text in embedder.texts if text.startswith(context)] == [f"{context}What about the resizing of it?"]
+
+
+async def test_what_is_left_out_stands_in_one_order_whatever_kind_it_is() -> None:
+    items: list[Item] = [Tool("photos", name, f"Do {name}") for name in ("upload_photo", "crop", "mail")]
+    items += [Rule(name=name, text=f"About {name}.") for name in ("zoom", "photo-sizes", "mail")]
+
+    selection = await HybridSelector(ItemIndex(None)).select("upload a photo", (), items, {"floor": 1, "top_k": 1})
+
+    left = [(one.evidence.score if one.evidence else -1.0, one.ref) for one in selection.left_out]
+    assert selection.chosen == ()
+    assert {ref for _, ref in left} == {item.ref for item in items}
+    assert left == sorted(left, key=lambda pair: (-pair[0], pair[1].sort_key))
+    assert [one.ref.type for one in selection.left_out if one.evidence and one.evidence.passage] == ["tool", "rule"]
+    assert [one.ref.type for one in selection.left_out if one.evidence and one.evidence.rank == 1] == ["tool", "rule"]

@@ -1,5 +1,6 @@
 from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import UTC, datetime
+from math import log
 
 import anyio
 import httpx2
@@ -20,13 +21,19 @@ from windowpane.search.history import AHEAD, RETRY_S, HistoryIndex
 from windowpane.search.past import (
     AFTER,
     BEFORE,
+    EARLIER_WORDS_SHARE,
+    HALF_WAY,
     LEAST_ROOM_CHARS,
+    LEAST_SIZE,
+    LENGTH_WEIGHT,
     NEIGHBOUR_CHARS,
     PASSAGE_CHARS,
+    SATURATION,
     Held,
     HistoryResult,
     Past,
 )
+from windowpane.search.words import words
 
 pytestmark = pytest.mark.anyio
 
@@ -412,3 +419,32 @@ def test_whatever_was_said_can_be_measured(texts: list[str], question: str, spli
     assert (result.fused == at_once.measure(SearchQuery(question), None, len(texts)).fused).all()
     assert ((result.words >= 0) & (result.words < 1)).all()
     assert ((result.coverage >= 0) & (result.coverage <= 1)).all()
+
+
+SOME_TEXTS = st.sampled_from((*TALK, "", "Kiwi, tyres and tyres again", "Soup in June"))
+
+
+@given(st.lists(SOME_TEXTS, min_size=1, max_size=9), SOME_TEXTS, SOME_TEXTS, st.sampled_from((0.0, 0.3, 0.7)))
+def test_words_are_summed_over_the_messages_in_their_order_to_the_bit(
+    texts: list[str], message: str, earlier: str, share: float
+) -> None:
+    past = Past("model")
+    past.add(said(*texts))
+    wanted = dict.fromkeys(words(earlier), EARLIER_WORDS_SHARE * share) if share else {}
+    wanted |= dict.fromkeys(words(message), 1.0)
+    found = [words(text) for text in texts]
+    mean = max(sum(map(len, found)) / len(found), 1e-9)
+
+    def plain(own: list[str]) -> float:
+        evidence = 0.0
+        for word in sorted(wanted):
+            having = sum(word in other for other in found)
+            weight = wanted[word] * log(1 + (LEAST_SIZE - having + 0.5) / (having + 0.5)) * (SATURATION + 1)
+            long = 1 - LENGTH_WEIGHT + LENGTH_WEIGHT * len(own) / mean
+            times = own.count(word)
+            evidence += weight * times / (times + SATURATION * long)
+        return evidence / (evidence + HALF_WAY)
+
+    measured = past.measure(SearchQuery(message, earlier=earlier, context_share=share), None, len(texts))
+
+    assert measured.words.tolist() == np.array([plain(own) for own in found]).round(6).tolist()

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -7,6 +8,7 @@ from hypothesis import strategies as st
 from windowpane.context.messages import (
     AssistantMessage,
     ErrorMessage,
+    Message,
     ModelReply,
     Step,
     SystemMessage,
@@ -23,7 +25,9 @@ from windowpane.search.query import (
     query,
     related,
     said,
+    said_last,
     with_turns,
+    with_users_turns,
 )
 
 TALK = (Utterance("user", "How do I crop an image?"), Utterance("assistant", "Use the crop tool."))
@@ -85,11 +89,13 @@ def test_a_message_by_itself_takes_nothing_from_the_turns_before_it() -> None:
 def test_without_answers_a_follow_up_takes_the_last_two_things_that_the_user_said() -> None:
     talk = (Utterance("user", "Hello there"), *TALK, Utterance("user", "In one go?"), Utterance("assistant", "Yes."))
 
-    found = with_turns("and smaller?", talk, answers=False)
+    mixed = query("and smaller?", talk)
+    found = with_users_turns(mixed, talk)
 
-    assert found is not None
-    assert found.earlier == "How do I crop an image?\nIn one go?"
-    assert with_turns("and smaller?", ()) is None
+    earlier = "How do I crop an image?\nIn one go?"
+    assert found == replace(mixed, earlier=earlier, context=f"{earlier}\nand smaller?")
+    assert with_users_turns(mixed, TALK[1:]) is None
+    assert with_turns(alone("and smaller?"), ()) is None
 
 
 def test_only_the_end_of_a_long_turn_is_taken() -> None:
@@ -174,7 +180,30 @@ def test_notes_and_errors_are_not_part_of_what_was_said() -> None:
         ErrorMessage(content="failed", code="x", seq=4, at=now),
     )
 
-    assert said(messages) == (Utterance("user", "hi"), Utterance("assistant", "a\n\nb"))
+    assert said(messages) == said_last(messages) == (Utterance("user", "hi"), Utterance("assistant", "a\n\nb"))
+
+
+ROLES = st.lists(st.tuples(st.sampled_from(("user", "assistant", "note")), st.sampled_from(("", "Yes.", "How?"))))
+
+
+@given(ROLES, st.sampled_from(("and smaller?", "thanks", "How do I crop an image and mail it?")))
+def test_a_query_needs_no_more_than_what_was_said_last(turns: list[tuple[str, str]], message: str) -> None:
+    now = datetime.now(UTC)
+    messages: list[Message] = []
+    for role, text in turns:
+        if role == "user":
+            messages.append(UserMessage(content=text, seq=1, at=now))
+        elif role == "assistant":
+            messages.append(AssistantMessage(model_reply=ModelReply((Step(text=text),)), seq=1, at=now))
+        else:
+            messages.append(SystemMessage(content=text, seq=1, at=now))
+
+    whole, end = said(messages), said_last(messages)
+
+    assert whole[len(whole) - len(end) :] == end
+    assert query(message, end) == query(message, whole)
+    mixed = query(message, whole)
+    assert with_users_turns(mixed, end) == with_users_turns(mixed, whole)
 
 
 @pytest.mark.parametrize("blank", [" ", "\t", " \n", ", "])

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from windowpane.context.items import reference_ref, tool_ref
+from windowpane.context.request import Candidate, Evidence
 from windowpane.search.base import Measurements, PassageFinder, SearchQuery
 from windowpane.search.chunks import Chunk
 from windowpane.search.select import DomainSelection, select
@@ -256,3 +257,24 @@ def test_what_is_taken_is_what_is_kept(
     choices = select(measured(evidence), QUERY, settings)
 
     assert choices.taken == tuple((choice.key, choice.score) for choice in choices.kept)
+
+
+@given(items, settings, st.booleans(), st.booleans(), st.integers(0, 12))
+def test_what_is_left_out_is_every_choice_that_is_not_kept_by_score_and_name(
+    found: dict[str, tuple[float | None, float]], wanted: SelectSettings, enabled: bool, polite: bool, top_k: int
+) -> None:
+    asked = replace(QUERY, small_talk=polite, reason="the message is small talk")
+    choices = select(measured(found), asked, replace(wanted, enabled=enabled, top_k=top_k))
+
+    left = sorted((one for one in choices if not one.kept), key=lambda one: (-one.score, one.key.sort_key))
+    assert tuple(choices.left_out) == tuple(
+        Candidate(
+            type="reference",
+            name=one.key.name,
+            code=one.code,
+            reason=one.reason,
+            evidence=Evidence(one.score, one.meaning, one.words, one.rank, one.passage, one.cut_off, one.floor),
+        )
+        for one in left
+    )
+    assert choices.kept == tuple(one for one in choices if one.kept)

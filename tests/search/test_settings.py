@@ -1,3 +1,4 @@
+from dataclasses import asdict
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from windowpane.search.settings import (
     SelectSettings,
     laid_over,
     search_settings,
+    written_out,
 )
 
 
@@ -91,3 +93,10 @@ def test_context_is_auto_or_off_and_yaml_may_read_off_as_false() -> None:
         "off",
         "off",
     ]
+
+
+def test_settings_that_are_written_out_are_all_there_and_read_as_the_same() -> None:
+    settings = search_settings({"preset": "aggressive", "tools": {"top_n": 3}, "deadline_s": 2, "context": "off"})
+
+    assert written_out(settings) == asdict(settings)
+    assert search_settings(written_out(settings)) == settings

@@ -2,13 +2,26 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from itertools import product
+from math import log
 from string import ascii_lowercase
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from windowpane.context.items import Item, Reference, Rule, Tool
 from windowpane.search.documents import document
-from windowpane.search.words import WordPool, Words, words
+from windowpane.search.words import (
+    FIELD_WEIGHT,
+    HALF_WAY,
+    LENGTH_WEIGHT,
+    SATURATION,
+    USUAL_DOCUMENTS,
+    Field,
+    WordPool,
+    Words,
+    words,
+)
 
 
 def scores(query: str, *items: Item) -> list[float]:
@@ -129,3 +142,38 @@ def test_items_in_several_languages_are_each_found_in_their_own() -> None:
 
     assert [score > 0 for score in scores("Was tun bei einer Frage des Kunden?", german, english)] == [True, False]
     assert [score > 0 for score in scores("How do I answer a customer's question?", german, english)] == [False, True]
+
+
+SOME_WORDS = ("crop", "image", "resize", "photo", "upload", "mail", "invoice")
+SAID = st.lists(st.sampled_from(SOME_WORDS), max_size=8).map(" ".join)
+RULES = st.builds(Rule, st.lists(st.sampled_from(SOME_WORDS), min_size=1, max_size=3).map("-".join), SAID, SAID)
+
+
+@given(st.lists(RULES, min_size=1, max_size=8), SAID, SAID, st.floats(0.05, 1))
+def test_a_score_is_the_sum_over_the_words_in_their_order_to_the_bit(
+    rules: list[Rule], message: str, earlier: str, share: float
+) -> None:
+    fields: list[dict[Field, list[str]]] = [
+        {"name": words(rule.name), "description": words(rule.description), "text": words(rule.text)} for rule in rules
+    ]
+    means = {field: max(sum(len(one[field]) for one in fields) / len(fields), 1e-9) for field in fields[0]}
+
+    def weight(one: dict[Field, list[str]], word: str) -> float:
+        tf = 0.0
+        for field, found in one.items():
+            b = LENGTH_WEIGHT[field]
+            tf += FIELD_WEIGHT[field] / (1 - b + b * len(found) / means[field]) * found.count(word)
+        return tf / (tf + SATURATION)
+
+    def plain(one: dict[Field, list[str]]) -> float:
+        evidence = 0.0
+        for word in sorted({*words(message), *words(earlier)}):
+            having = sum(weight(other, word) > 0 for other in fields)
+            rarity = log(1 + (USUAL_DOCUMENTS - having + 0.5) / (having + 0.5))
+            wanted = (word in words(message)) + share * (word in words(earlier))
+            evidence += wanted * rarity * weight(one, word)
+        return evidence / (evidence + HALF_WAY)
+
+    found = Words(WordPool([document(rule) for rule in rules])).scores([(message, 1.0), (earlier, share)])
+
+    assert found.tolist() == [plain(one) for one in fields]

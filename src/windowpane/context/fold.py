@@ -6,7 +6,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields, replace
 from datetime import datetime
-from functools import singledispatch
+from functools import cache, singledispatch
 from operator import attrgetter
 from typing import Any
 
@@ -109,15 +109,23 @@ def messages_of(session_id: SessionId, events: Iterable[Recorded]) -> list[Messa
 
 def apply(state: SessionState, recorded: Recorded) -> SessionState:
     """Return the state after one more event."""
-    after = _meaning(recorded.event, state, recorded)
-    used_at = state.updated_at if only_looks(recorded.event) else recorded.at
-    return _with(after, seq=recorded.seq, updated_at=used_at, created_at=state.created_at or recorded.at)
+    after = _rule_for(type(recorded.event))(recorded.event, state, recorded)
+    if after is state:
+        after = _with(state)
+    # It was made for this event alone, so it need not be copied once more.
+    _WRITERS["seq"](after, recorded.seq)
+    _WRITERS["updated_at"](after, state.updated_at if only_looks(recorded.event) else recorded.at)
+    _WRITERS["created_at"](after, state.created_at or recorded.at)
+    return after
 
 
 @singledispatch
 def _meaning(event: Event, state: SessionState, recorded: Recorded) -> SessionState:
     """Return what an event changes. Events without a rule of their own change nothing."""
     return state
+
+
+_rule_for = cache(_meaning.dispatch)
 
 
 @_meaning.register
@@ -195,14 +203,13 @@ def _(event: ServerArrived, state: SessionState, recorded: Recorded) -> SessionS
 @_meaning.register
 def _(event: MessageAdded, state: SessionState, recorded: Recorded) -> SessionState:
     seq, at = recorded.seq, recorded.at
-    state = _with(state, token_count=state.token_count + event.tokens)
     if event.role == "assistant":
-        reply = ModelReply((Step(text=event.content),))
-        return _with_message(state, AssistantMessage(model_reply=reply, seq=seq, at=at))
-    if event.role == "system":
-        return _with_message(state, SystemMessage(content=event.content, seq=seq, at=at))
-    said = UserMessage(content=event.content, attachments=event.attachments, seq=seq, at=at)
-    return _with_message(state, said)
+        said: Message = AssistantMessage(model_reply=ModelReply((Step(text=event.content),)), seq=seq, at=at)
+    elif event.role == "system":
+        said = SystemMessage(content=event.content, seq=seq, at=at)
+    else:
+        said = UserMessage(content=event.content, attachments=event.attachments, seq=seq, at=at)
+    return _with_message(state, said, token_count=state.token_count + event.tokens)
 
 
 @_meaning.register
@@ -224,8 +231,9 @@ def _(event: TurnStarted, state: SessionState, recorded: Recorded) -> SessionSta
     message = UserMessage(
         content=event.message, attachments=event.attachments, turn=event.turn, seq=recorded.seq, at=recorded.at
     )
-    return _with(
-        _with_message(state, message),
+    return _with_message(
+        state,
+        message,
         opening=state.opening if any(state.turn_starts) else _first_words(event.message or _named(event)),
         turn_starts=state.turn_starts.with_next(recorded.seq),
         turn_keys=state.turn_keys.with_next(event.key, event.turn) if event.key else state.turn_keys,
@@ -251,16 +259,16 @@ def _first_words(message: str) -> str:
 
 @_meaning.register
 def _(event: RequestBuilt, state: SessionState, recorded: Recorded) -> SessionState:
-    state = _with(state, catalog=event.catalog or state.catalog)
+    changes: dict[str, Any] = {"catalog": event.catalog or state.catalog}
     if event.smaller is not None:
         learned = after_refusal(state.token_factor, event.smaller)
-        state = _with(state, smaller_window=event.smaller, token_factor=learned)
+        changes |= {"smaller_window": event.smaller, "token_factor": learned}
     if state.open_turn is None or state.open_turn.turn != event.turn:
-        return state
+        return _with(state, **changes)
     carried = Carried()
     if event.carry is not None:
         carried = replace(_carried(state.carried, event.carry, event.turn, event.step), at=recorded.at)
-    return _with_open(_with(state, carried=carried), event.turn, request=event.request)
+    return _with(state, **changes, carried=carried, open_turn=replace(state.open_turn, request=event.request))
 
 
 def _carried(before: Carried, change: CarryChange, turn: int, step: int) -> Carried:
@@ -285,15 +293,18 @@ def _carried(before: Carried, change: CarryChange, turn: int, step: int) -> Carr
 def _(event: ModelReplied, state: SessionState, recorded: Recorded) -> SessionState:
     steps, own_words = (state.open_turn.steps, state.open_turn.own_words) if state.open_turn else ((), ())
     observed = (*state.observed, *_touched(event.step))
-    state = _with(
+    open_turn = state.open_turn
+    if open_turn is not None and open_turn.turn == event.turn:
+        # Decisions were about the calls of the step before; a call of this one must never inherit them.
+        open_turn = replace(
+            open_turn, steps=(*steps, event.step), own_words=(*own_words, event.own_words), approvals=()
+        )
+    return _with(
         state,
         token_count=state.token_count + event.tokens,
         observed=tuple(dict.fromkeys(observed[::-1]))[:OBSERVED][::-1],
         carried=_called(state.carried, event, recorded.at),
-    )
-    # Decisions were about the calls of the step before; a call of this one must never inherit them.
-    return _with_open(
-        state, event.turn, steps=(*steps, event.step), own_words=(*own_words, event.own_words), approvals=()
+        open_turn=open_turn,
     )
 
 
@@ -478,9 +489,9 @@ _WRITERS: dict[str, Callable[[SessionState, object], None]] = {
 _values: Callable[[SessionState], tuple[object, ...]] = attrgetter(*_WRITERS)
 
 
-def _with_message(state: SessionState, message: Message) -> SessionState:
+def _with_message(state: SessionState, message: Message, **changes: Any) -> SessionState:
     recent = (*state.recent, message)[-RECENT_MESSAGES:]
-    return _with(state, recent=recent, message_count=state.message_count + 1)
+    return _with(state, recent=recent, message_count=state.message_count + 1, **changes)
 
 
 def _with_open(state: SessionState, turn: int, **changes: Any) -> SessionState:

@@ -14,6 +14,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal
 
+from windowpane.context.identity_cache import Remembering
 from windowpane.context.ids import Actor, BlobHash
 from windowpane.context.items import ItemRef
 
@@ -215,7 +216,7 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UserMessage:
+class UserMessage(Remembering):
     """What the user wrote, byte for byte, and the files that came with it."""
 
     content: str
@@ -263,7 +264,7 @@ class ApprovalMessage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AssistantMessage:
+class AssistantMessage(Remembering):
     """An answer. `request` names the record of what the model was given; None when it was not recorded."""
 
     model_reply: ModelReply

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal, TypeVar, cast
 
 from windowpane.context.calls import ModelPrice
 from windowpane.context.carried import Additions, CacheOrder, CarriedItem, DroppedItem, Rebase, SentPrefix
+from windowpane.context.identity_cache import Remembering
 from windowpane.context.ids import BlobHash, RequestId
 from windowpane.context.items import IncludeMode, ItemRef, ItemType
 from windowpane.context.messages import FileKind, SentFile, ToolCall
@@ -227,7 +228,8 @@ class CandidateColumns(Sequence[Candidate]):
             yield Candidate(type=kind, name=name, server=server, reason=reason, code=code, evidence=decided)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Sequence) and tuple(self) == tuple(cast("Sequence[object]", other))
+        others = cast("Sequence[object]", other) if isinstance(other, Sequence) else None
+        return others is not None and len(self) == len(others) and tuple(self) == tuple(others)
 
     def __hash__(self) -> int:
         return hash(tuple(self))
@@ -450,7 +452,7 @@ def _standing(item: CarriedItem) -> ContextItem:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RequestMessage:
+class RequestMessage(Remembering):
     """One message as the model gets it, and the part of the prompt order that it belongs to.
 
     `name` tells parts of one kind apart for people; the model never sees it. `is_error` is for the result of a tool

@@ -41,7 +41,14 @@ FEWEST_FRAME_WORDS = 2
 def changed_by(message: UserMessage, later: Sequence[UserMessage]) -> UserMessage | None:
     """Return the last of these later messages that changes what a message says, or None."""
     said = _statements(message.content)
+    if not said:
+        return None
     return next((other for other in reversed(later) if _changes(said, _statements(other.content))), None)
+
+
+def states(text: str) -> bool:
+    """Tell whether a text states anything that could be changed. Questions do not."""
+    return bool(_statements(text))
 
 
 def changes(text: str, later: str) -> bool:

@@ -6,6 +6,7 @@ with what changed it. Where nothing is near enough nothing is recalled: an old c
 """
 
 import re
+from bisect import bisect_left
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -16,13 +17,13 @@ from windowpane.context.identity_cache import cached_by_identity
 from windowpane.context.ids import SessionId
 from windowpane.context.messages import Message, ModelReply, Step, UserMessage
 from windowpane.context.request import Evidence
-from windowpane.memory.changes import changed_by
+from windowpane.memory.changes import changed_by, states
 from windowpane.memory.recent import text_of
 from windowpane.search.base import Floats, SearchQuery
 from windowpane.search.history import HistoryIndex
 from windowpane.search.index import DEADLINE_S
 from windowpane.search.past import HistoryResult, Spoken
-from windowpane.search.query import query, said
+from windowpane.search.query import is_small_talk, query, said_last
 from windowpane.text.blocks import Recalled, spoken, where
 from windowpane.text.tokens import count, cut_to
 
@@ -84,8 +85,7 @@ async def recall(
     `message_count` is how many messages `read` gives in all; when it does not fit what the index holds, the
     conversation was cleared in between and is read from its beginning. `as_of` is where the log stood when it was read.
     """
-    asked = query(question, said(recent))
-    if asked.small_talk or not recent or budget_tokens <= 0:
+    if not recent or budget_tokens <= 0 or is_small_talk(question):
         return Recollection()
     held = index.held(session_id)
     new = await read(held.seq)
@@ -94,9 +94,10 @@ async def recall(
         new = await read(0)
     search = partial(index.search, session_id, before_seq=recent[0].seq, as_of=as_of, deadline_s=deadline_s)
     result = await search(new, SearchQuery(question))
-    if asked.context_share and asks_back(question) and likeness(result) < GATE:
+    if asks_back(question) and likeness(result) < GATE:
         # "What did we decide?" says nothing about what: the turns before it do.
-        result = await search((), asked)
+        asked = query(question, said_last(recent))
+        result = await search((), asked) if asked.context_share else result
     return Recollection(choose(result, question, budget_tokens, recent=recent), result.degraded)
 
 
@@ -113,9 +114,15 @@ def choose(
         return ()
     order = np.lexsort((-np.arange(len(scores)), -result.fused))
     chosen = _Chosen(result, recent, budget_tokens)
-    for position in map(int, order[:MOST_CONSIDERED]):
-        beside = {position - 1, position + 1} & chosen.messages.keys()
-        if scores[position] >= LEAST_SCORE or any(scores[near] >= floor for near in beside):
+    likely: list[float] = scores.tolist()
+    considered: list[int] = order[:MOST_CONSIDERED].tolist()
+    for position in considered:
+        before, after = position - 1, position + 1
+        if (
+            likely[position] >= LEAST_SCORE
+            or (before in chosen.messages and likely[before] >= floor)
+            or (after in chosen.messages and likely[after] >= floor)
+        ):
             # Keep going where it does not fit: a shorter message further down may.
             chosen.add(position)
     groups = _runs(sorted(chosen.messages))
@@ -143,7 +150,7 @@ class _Chosen:
         self.messages: dict[int, Spoken] = {}
         self.changes: dict[int, UserMessage] = {}
         self._recent = [message for message in recent if isinstance(message, UserMessage)]
-        self._positions = {message.seq: position for position, message in enumerate(result.messages)}
+        self._excerpts: dict[int, Spoken] = {}
         self._room_tokens = room_tokens
 
     def add(self, position: int) -> None:
@@ -154,30 +161,45 @@ class _Chosen:
             return
         change = self._change(position)
         if change is not None:
-            wanted = {position, self._positions.get(change.seq, position)}
+            wanted = {position, self._position_of(change, position)}
             tokens = self._cost(wanted) + CHANGE_TOKENS
             if tokens > self._room_tokens or not self._says_something(wanted):
                 return
             self.changes[self.result.messages[position].seq] = change
         self._room_tokens -= tokens
-        self.messages |= {at: _excerpt(self.result, at) for at in wanted}
+        self.messages |= {at: self._excerpt(at) for at in wanted}
 
     def _says_something(self, wanted: set[int]) -> bool:
         return all(text_of(self.result.messages[at]).strip() for at in wanted)
 
     def _cost(self, wanted: set[int]) -> int:
-        new = wanted - self.messages.keys()
+        messages = self.messages
+        new = {at for at in wanted if at not in messages}
         # There are as many groups as messages that none follows; one between two groups makes one of them.
-        joints = {at for place in new for at in (place - 1, place) if self._held(at, new) and self._held(at + 1, new)}
+        joints = {
+            at
+            for place in new
+            for at in (place - 1, place)
+            if (at in messages or at in new) and (at + 1 in messages or at + 1 in new)
+        }
         heads = len(new) - len(joints)
-        return GROUP_TOKENS * heads + sum(spoken_tokens(_excerpt(self.result, at)) for at in new)
+        return GROUP_TOKENS * heads + sum([spoken_tokens(self._excerpt(at)) for at in new])
 
-    def _held(self, position: int, new: set[int]) -> bool:
-        return position in self.messages or position in new
+    def _excerpt(self, position: int) -> Spoken:
+        found = self._excerpts.get(position)
+        if found is None:
+            found = self._excerpts[position] = _excerpt(self.result, position)
+        return found
+
+    def _position_of(self, message: UserMessage, default: int) -> int:
+        """Return where a message stands among those that were searched, or the default where it does not."""
+        messages = self.result.messages
+        position = bisect_left(messages, message.seq, key=lambda other: other.seq)
+        return position if position < len(messages) and messages[position].seq == message.seq else default
 
     def _change(self, position: int) -> UserMessage | None:
         message = self.result.messages[position]
-        if not isinstance(message, UserMessage):
+        if not isinstance(message, UserMessage) or not states(message.content):
             return None
         later = [other for other in self.result.sharing(position) if isinstance(other, UserMessage)]
         return changed_by(message, [*later, *self._recent])
@@ -224,13 +246,14 @@ CALIBRATION = RecallCalibration()
 def score(result: HistoryResult) -> Floats:
     """Return how likely each message is to bear on the question, between 0 and 1."""
     by = CALIBRATION
-    measured = ~np.isnan(result.meaning)
+    unknown = np.isnan(result.meaning)
     full = np.array((by.base, by.per_fused, by.per_meaning, by.per_coverage))
     words = np.array((by.words_base, by.words_per_fused, 0.0, by.words_per_coverage))
-    meaning = np.where(measured, result.meaning, 0.0)
-    columns = np.stack((np.ones(len(meaning)), result.fused, meaning, result.coverage))
-    evidence = np.where(measured, full @ columns, words @ columns)
-    return np.round(1 / (1 + np.exp(-evidence)), 4)
+    columns = np.array((np.ones(len(unknown)), result.fused, np.where(unknown, 0.0, result.meaning), result.coverage))
+    evidence = full @ columns
+    if unknown.any():
+        evidence = np.where(unknown, words @ columns, evidence)
+    return (1 / (1 + np.exp(-evidence))).round(4)
 
 
 def _excerpt(result: HistoryResult, position: int) -> Spoken:

@@ -72,13 +72,13 @@ class Due:
 
 def conversation(messages: Sequence[Message]) -> tuple[UserMessage | AssistantMessage, ...]:
     """Return what the user and the model said. Notes, errors and approvals are for people."""
-    return tuple(message for message in messages if isinstance(message, UserMessage | AssistantMessage))
+    return tuple([message for message in messages if isinstance(message, (UserMessage, AssistantMessage))])
 
 
 def recent_messages(latest: Sequence[Message], summary: Summary | None) -> tuple[UserMessage | AssistantMessage, ...]:
     """Return the messages that are sent whole."""
     covered = summary.through_seq if summary else 0
-    return tuple(message for message in conversation(latest) if message.seq > covered)
+    return conversation([message for message in latest if message.seq > covered])
 
 
 @cached_by_identity

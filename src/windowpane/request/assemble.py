@@ -1,4 +1,4 @@
-"""Put a request together: what fits, in the order of `order.py`, and the record of both.
+"""Put a request together: what fits, in the order of `prompt/order.py`, and the record of both.
 
 Every item and part is in the record, sent or not, with the reason.
 """
@@ -11,16 +11,14 @@ from datetime import datetime
 from windowpane.agents.base import Agent
 from windowpane.context.carried import DroppedItem
 from windowpane.context.identity_cache import cached_by_identity
-from windowpane.context.ids import BlobHash, RequestId, content_hash
-from windowpane.context.items import Item, ItemRef, Reference, Rule, Tool, item_hash
+from windowpane.context.ids import BlobHash, RequestId
+from windowpane.context.items import Item, ItemRef, Tool, is_own
 from windowpane.context.messages import Attachment, Message
 from windowpane.context.request import (
     Budget,
     CallSettings,
-    ContextItem,
     OfferedTool,
     Part,
-    PlacedPiece,
     Request,
     RequestContext,
     RequestMessage,
@@ -29,9 +27,17 @@ from windowpane.context.request import (
 )
 from windowpane.context.session import SessionState
 from windowpane.errors import ContextTooLargeError
+from windowpane.request.decisions import (
+    carried_key,
+    item_decision,
+    left_out,
+    part_decisions,
+    piece_key,
+    placed_piece,
+)
 from windowpane.request.fit import Fitted, Piece, fit
 from windowpane.request.gather import Gathered
-from windowpane.request.order import (
+from windowpane.request.prompt.order import (
     Content,
     PastMessage,
     RequestEntry,
@@ -123,6 +129,11 @@ class Ingredients:
         """Return the files of the message."""
         return self.session.open_turn.attachments if self.session.open_turn else ()
 
+    @property
+    def said(self) -> Said:
+        """Return what the request answers."""
+        return Said(self.message, self.attachments, self.settings, self.file_texts)
+
 
 def assemble(given: Ingredients) -> Request:
     """Return the request.
@@ -133,19 +144,20 @@ def assemble(given: Ingredients) -> Request:
     entries = _entries(given)
     standing = given.carrying.standing if given.carrying else ()
     tools = _offered(entries, standing)
-    said = Said(given.message, given.attachments, given.settings, given.file_texts)
-    past = past_messages(given.history, said, with_tools=bool(tools))
+    past = past_messages(given.history, given.said, with_tools=bool(tools))
     code = _code(given, past, tools.values())
     history = [entry.with_enclosed(code) for entry in past]
     sections = _sections(given, code)
     reply_tokens = min(given.settings.max_output_tokens or 0, int(given.window_tokens * REPLY_SHARE))
     pieces = _pieces(given, entries, tools, history, sections)
-    pieces_tokens = counted_room(given.window_tokens - reply_tokens, given.token_factor) - FRAME_TOKENS
-    pieces_tokens -= TOOLS_OVERHEAD_TOKENS[family_for(given.settings)] if tools else 0
+    pieces_tokens = _room(given, reply_tokens, bool(tools))
     placed = _fitted(given, pieces, pieces_tokens, reply_tokens)
     fates = {fitted.piece.key: fitted for fitted in placed}
-    taken = [_settle(entry, fates) for entry in entries]
-    stays = [each for each in standing if fates[_carried_key(each.carried.ref)].kept]
+    # Mostly everything is sent whole: only what is not is looked at again.
+    cut = {key: fitted for key, fitted in fates.items() if not fitted.whole}
+    gone = {key for key, fitted in cut.items() if not fitted.kept}
+    taken = [_settle(entry, cut) for entry in entries] if cut else entries
+    stays = [each for each in standing if carried_key(each.carried.ref) not in gone]
     sent_tools = _sent_tools(given, taken, stays, tools)
     content = Content(
         code=code,
@@ -154,8 +166,8 @@ def assemble(given: Ingredients) -> Request:
         files=sent_files(given.attachments, given.settings),
         sections=sections,
         taken=taken,
-        history=[past for past in history if fates[past.key].kept],
-        blocks=[_settled(block, fates) for block in given.blocks if fates[block.key].kept],
+        history=[past for past in history if past.key not in gone] if gone else history,
+        blocks=[_settled(block, cut) for block in given.blocks if block.key not in gone],
         standing=[each for each in stays if given.settings.additions or not isinstance(each.item, Tool)],
         added=_added(given, taken, tools),
     )
@@ -168,21 +180,27 @@ def assemble(given: Ingredients) -> Request:
         agent=given.agent.name,
         settings=_limited(given, used_tokens, reply_tokens),
         query=given.selection.query,
-        items=tuple(_record(entry, tools.get(entry.ref)) for entry in taken),
+        items=tuple(item_decision(entry, tools.get(entry.ref), fates) for entry in taken),
         candidates=given.selection.left_out,
         absent=given.gathered.absent,
-        parts=_parts(given, messages, sent_tools, history, fates),
+        parts=_parts(given, messages, sent_tools, history, cut),
         budget=_budget(given, reply_tokens, used_tokens, pieces_tokens),
         message_count=given.message_count,
         degraded=given.notes + given.gathered.degraded + given.selection.degraded,
         search=given.selection.search,
-        pieces=tuple(map(_placed, placed)),
+        pieces=tuple(map(placed_piece, placed)),
         catalog=given.catalog,
         finders=given.gathered.finders,
         carried=tuple(each.carried for each in stays),
-        dropped=_dropped(given, fates),
+        dropped=_dropped(given, cut),
     )
     return Request(messages=messages, tools=sent_tools, context=context, declared=_declared(given, sent_tools))
+
+
+def _room(given: Ingredients, reply_tokens: int, with_tools: bool) -> int:
+    """Return what all pieces may take together, by our count."""
+    room = counted_room(given.window_tokens - reply_tokens, given.token_factor) - FRAME_TOKENS
+    return room - (TOOLS_OVERHEAD_TOKENS[family_for(given.settings)] if with_tools else 0)
 
 
 def _budget(given: Ingredients, reply_tokens: int, used_tokens: int, pieces_tokens: int) -> Budget:
@@ -243,15 +261,12 @@ def _declared(given: Ingredients, sent: Sequence[OfferedTool]) -> tuple[OfferedT
     return tuple(sorted((replace(tool, deferred=True) for tool in declared), key=_by_name))
 
 
-def _dropped(given: Ingredients, fates: Mapping[str, Fitted]) -> tuple[DroppedItem, ...]:
+def _dropped(given: Ingredients, cut: Mapping[str, Fitted]) -> tuple[DroppedItem, ...]:
     if given.carrying is None:
         return ()
-    cut = [(each.carried, fates[_carried_key(each.carried.ref)]) for each in given.carrying.standing]
-    return (*given.carrying.plan.dropped, *(dropped_item(item, fate.reason) for item, fate in cut if not fate.kept))
-
-
-def _carried_key(ref: ItemRef) -> str:
-    return f"carried {ref}"
+    fates = ((each.carried, cut.get(carried_key(each.carried.ref))) for each in given.carrying.standing)
+    gone = (dropped_item(item, fate.reason) for item, fate in fates if fate is not None and not fate.kept)
+    return (*given.carrying.plan.dropped, *gone)
 
 
 def _fitted(given: Ingredients, pieces: Sequence[Piece], room_tokens: int, reply_tokens: int) -> tuple[Fitted, ...]:
@@ -283,21 +298,17 @@ def item_tokens(item: Item, offered_name: str = "", *, family: Family = "other")
     return count(render_item(item)) + 2
 
 
-def _placed(fitted: Fitted) -> PlacedPiece:
-    piece = fitted.piece
-    return PlacedPiece(
-        key=piece.key,
-        tier=piece.tier,
-        tokens=piece.tokens,
-        sent_tokens=fitted.tokens,
-        can_shorten=piece.can_shorten,
-    )
-
-
 def _entries(given: Ingredients) -> list[RequestEntry]:
     since = {each.carried.ref: each.carried.turn for each in given.carrying.standing} if given.carrying else {}
     session = [
-        RequestEntry(ref=found.ref, item=found.item, mode=found.mode, status=found.status, reason=found.reason)
+        RequestEntry(
+            ref=found.ref,
+            item=found.item,
+            mode=found.mode,
+            status=found.status,
+            reason=found.reason,
+            text=_text_of(found.item),
+        )
         for found in given.gathered.found
     ]
     selected = [
@@ -307,16 +318,24 @@ def _entries(given: Ingredients) -> list[RequestEntry]:
             mode="agent",
             status="used",
             reason=chosen.reason,
+            text=_text_of(chosen.item),
             evidence=chosen.evidence,
             since=since.get(chosen.item.ref),
         )
         for chosen in given.selection.chosen
         if not given.session.holds(chosen.item.ref)
     ]
-    return [
-        replace(entry, text=render_item(entry.item)) if isinstance(entry.item, Rule | Reference) else entry
-        for entry in session + selected
-    ]
+    return session + selected
+
+
+def _text_of(item: Item | None) -> str:
+    if item is None or isinstance(item, Tool):
+        return ""
+    # What was said in a session is not kept apart from it.
+    return render_item(item) if is_own(item) else _rendered(item)
+
+
+_rendered = cached_by_identity(render_item)
 
 
 def offered_tool(tool: Tool, name: str) -> OfferedTool:
@@ -343,10 +362,10 @@ def _code(given: Ingredients, history: Sequence[PastMessage], tools: Iterable[Of
         *(entry.sources for entry in history),
         *(text for entry in history for text in entry.attached),
     )
-    items = (item.text for item in (*given.agent.rules, *given.agent.references))
     others = (block.text for block in given.blocks)
     sections = (section.text for section in given.sections)
-    return boundary_code(given.session.id, (given.message, *past, *items, *sections, *others, *map(_schema, tools)))
+    texts = (given.message, *past, *sections, *others, *map(_schema, tools))
+    return boundary_code(given.session.id, texts, given.gathered.numbers)
 
 
 @cached_by_identity
@@ -395,7 +414,7 @@ def _pieces(
         )
     pieces += [
         Piece(
-            key=_carried_key(each.carried.ref),
+            key=carried_key(each.carried.ref),
             tier="carried",
             rank=(-each.carried.used, -each.carried.turn, str(each.carried.ref)),
             tokens=tool_tokens(tools[each.item.ref], family) if each.item.ref in tools else each.carried.tokens,
@@ -419,42 +438,19 @@ def _pieces(
     return pieces
 
 
-def _settle(entry: RequestEntry, fates: Mapping[str, Fitted]) -> RequestEntry:
-    key = str(entry.ref) if entry.since is None else _carried_key(entry.ref)
-    fate = fates.get(key) if entry.sendable else None
+def _settle(entry: RequestEntry, cut: Mapping[str, Fitted]) -> RequestEntry:
+    fate = cut.get(piece_key(entry)) if entry.sendable else None
     if fate is None:
         return entry
     if not fate.kept:
-        return replace(entry, status="over_budget", reason=fate.reason, text="", tokens=0, since=None)
-    if not fate.whole:
-        text = cut_to(entry.text, fate.tokens - count(CUT_MARK) - 4) + CUT_MARK
-        return replace(
-            entry, status="truncated", reason=f"{entry.reason}; {fate.reason}", text=text, tokens=count(text)
-        )
-    return replace(entry, tokens=fate.tokens)
+        return replace(entry, status="over_budget", reason=fate.reason, text="", since=None)
+    text = cut_to(entry.text, fate.tokens - count(CUT_MARK) - 4) + CUT_MARK
+    return replace(entry, status="truncated", reason=f"{entry.reason}; {fate.reason}", text=text)
 
 
-def _record(entry: RequestEntry, offered: OfferedTool | None) -> ContextItem:
-    return ContextItem(
-        type=entry.ref.type,
-        name=entry.ref.name,
-        server=entry.ref.server,
-        include_mode=entry.mode,
-        status=entry.status,
-        reason=entry.reason,
-        tokens=entry.tokens if entry.sent else 0,
-        hash=item_hash(entry.item) if entry.item else None,
-        version=entry.item.version if entry.item else "",
-        priority=entry.item.priority if isinstance(entry.item, Rule | Reference) else None,
-        evidence=entry.evidence,
-        offered_name=offered.offered_name if offered and entry.sent else None,
-        since=entry.since,
-    )
-
-
-def _settled(block: Block, fates: Mapping[str, Fitted]) -> Block:
-    fate = fates[block.key]
-    if fate.whole:
+def _settled(block: Block, cut: Mapping[str, Fitted]) -> Block:
+    fate = cut.get(block.key)
+    if fate is None:
         return block
     return replace(block, text=cut_to(block.text, fate.tokens - BOUNDARY_TOKENS - count(CUT_MARK) - 4) + CUT_MARK)
 
@@ -464,37 +460,12 @@ def _parts(
     messages: Sequence[RequestMessage],
     tools: Sequence[OfferedTool],
     history: Sequence[PastMessage],
-    fates: Mapping[str, Fitted],
+    cut: Mapping[str, Fitted],
 ) -> tuple[Part, ...]:
-    blocks = {(block.kind, block.name): block for block in given.blocks}
-    parts: list[Part] = []
-    for message in messages:
-        block = blocks.get((message.part, message.name))
-        cut = block is not None and not fates[block.key].whole
-        parts.append(
-            Part(
-                kind=message.part,
-                name=message.name,
-                tokens=message_tokens(message),
-                hash=content_hash(message.content),
-                status="truncated" if cut else "used",
-                reason=(fates[block.key].reason if cut else block.reason) if block else "",
-                evidence=block.evidence if block else None,
-            )
-        )
+    parts = part_decisions(messages, given.blocks, cut)
     if why := given.no_working_context:
         parts.append(Part(kind="core", name="working_context", tokens=0, status="left_out", reason=why))
     if tools:
         tokens = tools_tokens(tools, family_for(given.settings))
         parts.append(Part(kind="tools", name=f"{len(tools)} offered", tokens=tokens))
-    parts += [
-        Part(kind="history", name=past.key, tokens=0, status="left_out", reason=fates[past.key].reason)
-        for past in history
-        if not fates[past.key].kept
-    ]
-    parts += [
-        Part(kind=block.kind, name=block.name, tokens=0, status="left_out", reason=fates[block.key].reason)
-        for block in given.blocks
-        if not fates[block.key].kept
-    ]
-    return tuple(parts)
+    return (*parts, *left_out(history, given.blocks, cut))

@@ -74,9 +74,8 @@ class BuiltRequest:
 
     def to_append(self, session: SessionState) -> tuple[tuple[Event, ...], dict[BlobHash, str]]:
         """Return the events and the blobs that keep the request in the log of its session."""
-        name, blobs = to_blobs(self.request, self.items)
         # What the catalog has is there since the first turn with it, or comes with this one.
-        blobs = {each: text for each, text in blobs.items() if each not in self.catalog.blobs}
+        name, blobs = to_blobs(self.request, self.items, self.catalog.blobs)
         if session.catalog != self.catalog.name:
             blobs |= self.catalog.blobs
         turn = self.request.context.turn
@@ -119,7 +118,8 @@ async def build_request(
     window = _window(services, agent, settings.model, smaller or session.smaller_window)
     no_notes = no_working_context(agent, session, window[0])
     items_count = sum(map(len, (agent.rules, agent.references, session.context_items, brought)))
-    gathered = await _compute(items_count, gather, agent, servers, session, brought, not no_notes)
+    catalog = await _compute(items_count, services.catalogs.of, agent, servers)
+    gathered = gather(agent, servers, session, brought, not no_notes, catalog.stock)
     recent = [entry for entry in session.recent if entry.turn is None or entry.turn < turn.turn]
     caching = caching_of(agent, session, _rules(services, agent, settings.model), gathered, in_stream=finders)
     choose = partial(_selected, services.selector, session, recent, gathered.candidates)
@@ -127,7 +127,6 @@ async def build_request(
     gathered = _with_finders(gathered, selection, caching, session) if finders and agent.settings.finders else gathered
     history = recent_messages(recent, session.summary)
     recollection = await services.memory.recall(session, turn.message, history)
-    catalog = await _compute(items_count, services.catalogs.of, agent, servers)
     ingredients = Ingredients(
         request_id=new_request_id(),
         turn=turn.turn,

@@ -5,16 +5,16 @@ session's turns mostly share one, and its texts are stored when the first of the
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from windowpane.agents.base import Agent
 from windowpane.context.catalog import Catalog, CatalogEntry, Standing
 from windowpane.context.ids import BlobHash, content_hash
-from windowpane.context.items import Item, Reference, Rule, Tool, bundled, definition
+from windowpane.context.items import Item, Reference, Rule, Tool, bundled, definition, is_own
 from windowpane.json_codec import JsonCodec
-from windowpane.request.record import is_own
+from windowpane.request.gather import Stock
 from windowpane.tools.base import ServerStatus
 
 KEPT_CATALOGS = 8
@@ -24,10 +24,11 @@ _CATALOG = JsonCodec(Catalog)
 
 @dataclass(frozen=True, slots=True)
 class KeptCatalog:
-    """A catalog by its hash, and every text that must be stored for it."""
+    """A catalog by its hash, every text that must be stored for it, and the items themselves."""
 
     name: BlobHash
     blobs: dict[BlobHash, str]
+    stock: Stock
 
 
 class Catalogs:
@@ -48,7 +49,7 @@ class Catalogs:
         return kept
 
 
-def keep_catalog(agent: Agent, servers: Iterable[ServerStatus]) -> KeptCatalog:
+def keep_catalog(agent: Agent, servers: Sequence[ServerStatus]) -> KeptCatalog:
     """Return the catalog of an agent and its tool servers, ready to be stored."""
     standings: dict[str, Standing] = {
         server.name: "ready" if server.state == "ready" else "server_down" for server in servers
@@ -78,7 +79,8 @@ def keep_catalog(agent: Agent, servers: Iterable[ServerStatus]) -> KeptCatalog:
     # A list that names references of one session is that session's.
     blobs[name] = body
     own |= {name} if own else set()
-    return KeptCatalog(name, {**blobs, **bundled({each: text for each, text in blobs.items() if each not in own})})
+    shared = bundled({each: text for each, text in blobs.items() if each not in own})
+    return KeptCatalog(name, {**blobs, **shared}, Stock.of(agent, servers))
 
 
 def read_catalog(body: str) -> Catalog:

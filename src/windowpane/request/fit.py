@@ -28,6 +28,7 @@ from windowpane.context.request import Tier
 from windowpane.errors import ContextTooLargeError
 
 ORDER: tuple[Tier, ...] = get_args(Tier)
+_PLACES = {tier: place for place, tier in enumerate(ORDER)}
 CONVERSATION: tuple[Tier, ...] = ("latest", "older")
 SHORTENED_TOKENS = 256
 
@@ -78,8 +79,11 @@ def fit(pieces: Sequence[Piece], room_tokens: int) -> tuple[Fitted, ...]:
     fitted = [Fitted(piece, piece.tokens) for piece in must]
     gap = False
     for piece in ordered[len(must) :]:
-        outcome = _place(piece, left, gap)
-        gap = gap or (piece.tier in CONVERSATION and not outcome.kept)
+        if piece.tokens <= left and not gap:
+            outcome = Fitted(piece, piece.tokens)
+        else:
+            outcome = _place(piece, left, gap)
+            gap = gap or (piece.tier in CONVERSATION and not outcome.kept)
         left -= outcome.tokens
         fitted.append(outcome)
     return tuple(fitted)
@@ -87,7 +91,7 @@ def fit(pieces: Sequence[Piece], room_tokens: int) -> tuple[Fitted, ...]:
 
 def in_order(pieces: Sequence[Piece]) -> list[Piece]:
     """Return pieces in order of importance."""
-    return sorted(pieces, key=lambda piece: (ORDER.index(piece.tier), piece.rank, piece.key))
+    return sorted(pieces, key=lambda piece: (_PLACES[piece.tier], piece.rank, piece.key))
 
 
 def granted(piece: Piece, left: int, gap: bool) -> int:

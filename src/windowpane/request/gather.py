@@ -5,20 +5,84 @@ tools that the client brought along for this turn; and the candidates, the agent
 session, were not removed from it, and may be selected for this one request.
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from windowpane.agents.base import Agent
 from windowpane.context.events import SessionItem
 from windowpane.context.items import IncludeMode, Item, ItemRef, Tool
 from windowpane.context.request import Absent, Candidate, CandidateColumns, ItemStatus
 from windowpane.context.session import SessionState
+from windowpane.text.render import CODE_DIGITS
 from windowpane.tools.base import ServerStatus
 from windowpane.tools.context_tools import CONTEXT_TOOLS
 from windowpane.tools.finder_tools import FINDERS, READ_RESOURCE
 
 SWITCHED_OFF = ("off", "selection_off")
 """Why a candidate is left out where nothing is searched for."""
+
+
+KEPT_CANDIDATES = 64
+"""For how many sets of items that sessions hold or removed the candidates are kept, so that they are the same value."""
+
+_LONG_NUMBER = re.compile(f"[0-9]{{{CODE_DIGITS},}}")
+
+
+@dataclass(frozen=True, slots=True)
+class Stock:
+    """What an agent and its tool servers have, looked through once for all turns in which neither changes.
+
+    `known` is everything by its name, `usable` what could be sent, in order. `candidates` are those of them that can be
+    selected, `always` those that every new session receives. `numbers` are those in its texts that could be a code.
+    """
+
+    known: Mapping[ItemRef, Item]
+    usable: tuple[Item, ...]
+    candidates: tuple[Item, ...]
+    candidate_refs: frozenset[ItemRef]
+    always: tuple[Item, ...]
+    numbers: frozenset[str]
+    _others: dict[frozenset[ItemRef], tuple[Item, ...]] = field(default_factory=dict[frozenset[ItemRef], Any])
+
+    @staticmethod
+    def of(agent: Agent, servers: Iterable[ServerStatus]) -> "Stock":
+        """Return what an agent and its servers have now."""
+        servers = tuple(servers)
+        texts: tuple[Item, ...] = (*agent.rules, *agent.references)
+        ready = {server.name: server for server in servers if server.state == "ready"}
+        usable = [item for item in texts if item.enabled]
+        usable += [tool for server in ready.values() for tool in server.tools if tool.permission != "forbidden"]
+        usable.sort(key=lambda item: item.ref.sort_key)
+        candidates = tuple(item for item in usable if item.include == "agent")
+        return Stock(
+            known={item.ref: item for item in (*texts, *(tool for server in servers for tool in server.tools))},
+            usable=tuple(usable),
+            candidates=candidates,
+            candidate_refs=frozenset(item.ref for item in candidates),
+            always=tuple(item for item in usable if item.include == "always"),
+            numbers=long_numbers(item.text for item in (*agent.rules, *agent.references)),
+        )
+
+    def candidates_without(self, refs: AbstractSet[ItemRef]) -> tuple[Item, ...]:
+        """Return the candidates of a session that holds or removed these items: the same value for the same items."""
+        gone = self.candidate_refs.intersection(refs)
+        if not gone:
+            return self.candidates
+        found = self._others.get(gone)
+        if found is None:
+            if len(self._others) >= KEPT_CANDIDATES:
+                self._others.clear()
+            found = self._others[gone] = tuple(item for item in self.candidates if item.ref not in gone)
+        return found
+
+
+def long_numbers(texts: Iterable[str]) -> frozenset[str]:
+    """Return every number of as many digits as a boundary code has that stands anywhere in these texts."""
+    runs = (run for text in texts for run in _LONG_NUMBER.findall(text))
+    return frozenset(run[at : at + CODE_DIGITS] for run in runs for at in range(len(run) - CODE_DIGITS + 1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +100,13 @@ class HeldItem:
 class Gathered:
     """The session's items, built-in and brought tools, and the candidates for selection.
 
-    `finders`: the model is given tools to ask for candidates that were left out, if any are.
+    `finders`: the model is given tools to ask for candidates that were left out, if any are. `numbers` are those that
+    the texts of the agent hold: no boundary code is one of them.
     """
 
     session: tuple[HeldItem, ...]
     candidates: tuple[Item, ...]
+    numbers: frozenset[str]
     built_in: tuple[HeldItem, ...] = ()
     brought: tuple[HeldItem, ...] = ()
     absent: tuple[Absent, ...] = ()
@@ -59,24 +125,22 @@ def gather(
     session: SessionState,
     brought: Sequence[Tool] = (),
     working_context: bool = True,
+    stock: Stock | None = None,
 ) -> Gathered:
-    """Return what the session holds and what could be selected beyond it. Its notes may be left out."""
+    """Return what the session holds and what could be selected beyond it. Its notes may be left out.
+
+    `stock` is what the agent and the servers have, where it is known already.
+    """
     servers = tuple(servers)
-    ready = {server.name: server for server in servers if server.state == "ready"}
-    texts: tuple[Item, ...] = (*agent.rules, *agent.references)
+    stock = stock or Stock.of(agent, servers)
+    # An agent may have ten thousand items, and a session holds few of them.
     held_refs, removed = {held.ref for held in session.context_items}, session.removed
-    # An agent may have ten thousand items, and a session holds few of them: each is looked up once.
-    known = {item.ref: item for item in texts if item.ref in held_refs}
-    known |= {tool.ref: tool for server in servers for tool in server.tools if tool.ref in held_refs}
-    usable = [item for item in texts if item.enabled]
-    usable += [tool for server in ready.values() for tool in server.tools if tool.permission != "forbidden"]
-    outside = sorted((item for item in usable if item.ref not in known), key=lambda item: item.ref.sort_key)
+    absent = (item for item in (stock.usable if removed else stock.always) if item.ref not in held_refs)
     return Gathered(
-        session=tuple(_find(servers, known.get(held.ref), held) for held in session.context_items),
-        candidates=tuple(item for item in outside if item.include == "agent" and not (removed and item.ref in removed)),
-        absent=tuple(
-            _absent(item, session) for item in outside if item.include == "always" or (removed and item.ref in removed)
-        ),
+        session=tuple(_find(servers, stock.known.get(held.ref), held) for held in session.context_items),
+        candidates=stock.candidates_without(held_refs | removed),
+        numbers=stock.numbers,
+        absent=tuple(_absent(item, session) for item in absent if item.include == "always" or item.ref in removed),
         built_in=tuple(
             HeldItem(tool.ref, "always", tool, "used", "built in: lets the model record what it is working on")
             for tool in (CONTEXT_TOOLS if working_context and agent.settings.working_context else ())

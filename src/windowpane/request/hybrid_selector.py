@@ -1,28 +1,31 @@
 """Select by meaning and words: the index measures, `select` decides, every candidate comes back with its reason."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import partial
+from itertools import chain
+from operator import itemgetter
 from types import TracebackType
 from typing import Any, Self
 
 import anyio
 import anyio.to_thread
+import numpy as np
 
 from windowpane.context.items import Item
 from windowpane.context.messages import Message, Utterance
-from windowpane.context.request import CandidateColumns, Evidence, Query, unless_empty
+from windowpane.context.request import CandidateColumns, Evidence, Query
 from windowpane.request.selector import Chosen, NoSelector, Selection
-from windowpane.search.base import SearchQuery, SearchResult
+from windowpane.search.base import Floats, SearchQuery, SearchResult
 from windowpane.search.documents import Document
-from windowpane.search.follow_up import finds_enough, goes_on, may_go_on, repeats
+from windowpane.search.follow_up import finds_enough, goes_on, may_go_on, repeats, ties
 from windowpane.search.index import AT_ONCE_CHARACTERS, ItemIndex
-from windowpane.search.query import alone, latest, related, said, with_turns
-from windowpane.search.select import Decision, select
+from windowpane.search.query import alone, latest, related, said_last, with_turns, with_users_turns
+from windowpane.search.select import Decision, calibrated, decide
 from windowpane.search.settings import SearchSettings, search_settings, written_out
 
-AT_ONCE = 300
-"""More candidates than this are decided about in a thread."""
+AT_ONCE = 1_000
+"""So many candidates are decided about in a good half of a millisecond; more of them in a thread."""
 
 
 class HybridSelector:
@@ -63,10 +66,10 @@ class HybridSelector:
             )
         documents = self._index.documents(candidates)
         read = await self._index.mended(message, documents)
-        asked, result = await self._searched(read.text, recent, documents, wanted)
-        decide = partial(_decided, candidates, asked, result, wanted)
+        asked, result, scores = await self._searched(read.text, recent, documents, wanted)
+        decided = partial(_decided, candidates, asked, result, scores, wanted)
         # Of very many in a thread, so that other requests are not held up.
-        chosen, left_out = decide() if len(candidates) <= AT_ONCE else await anyio.to_thread.run_sync(decide)
+        chosen, left_out = decided() if len(candidates) <= AT_ONCE else await anyio.to_thread.run_sync(decided)
         return Selection(
             query=Query(
                 text=asked.context if asked.context_share else asked.message,
@@ -83,37 +86,41 @@ class HybridSelector:
 
     async def _searched(
         self, message: str, recent: Sequence[Message], documents: Sequence[Document], wanted: SearchSettings
-    ) -> tuple[SearchQuery, SearchResult]:
+    ) -> tuple[SearchQuery, SearchResult, Sequence[Floats]]:
         """Search for a message by itself and, where it finds little and goes on with the turn before, with that."""
         await self._index.ready(documents)
         ends_at = anyio.current_time() + wanted.deadline_s
-        turns = said(recent)
-        asked, mixed, by_user = await _queries(message, turns, related(recent))
+        turns = said_last(recent)
+        asked, mixed = await _queries(message, turns, related(recent))
         result = await self._index.search(asked, documents, deadline_s=wanted.deadline_s)
-        if wanted.context == "off" or mixed is None or (finds_enough(message, result) and not mixed.named):
-            return asked, result
+        scores = _scores(result)
+        if wanted.context == "off" or mixed is None or (finds_enough(message, scores) and not mixed.named):
+            return asked, result, scores
         last = latest(turns)
         nearness = await self._index.nearness(message, last, deadline_s=_left(ends_at))
-        if nearness is not None and by_user is not None and turns[-1].role == "assistant":
-            answer = await self._index.search(SearchQuery(last), documents, deadline_s=_left(ends_at))
+        by_user = with_users_turns(mixed, turns) if turns[-1].role == "assistant" else None
+        if nearness is not None and by_user is not None:
+            answer = await self._index.meanings(last, documents, deadline_s=_left(ends_at))
             mixed = by_user if repeats(answer) else mixed
-        if not may_go_on(mixed, nearness, result):
-            return asked, result
+        tied = ties(mixed)
+        if not may_go_on(tied, nearness, result):
+            return asked, result, scores
         found = await self._index.search(mixed, documents, deadline_s=_left(ends_at))
         if _lost_meaning(result, found):
             # The turn before was not embedded in time. What the message says by itself is better than words alone.
-            return asked, replace(result, degraded=found.degraded)
-        return (mixed, found) if goes_on(mixed, nearness, result, found) else (asked, result)
+            return asked, replace(result, degraded=found.degraded), scores
+        together = _scores(found)
+        return (mixed, found, together) if goes_on(tied, nearness, result, together) else (asked, result, scores)
 
 
 async def _queries(
     message: str, turns: Sequence[Utterance], titles: Sequence[str]
-) -> tuple[SearchQuery, SearchQuery | None, SearchQuery | None]:
-    """Return what to search for: the message by itself, with the turn before it, with what the user said before."""
+) -> tuple[SearchQuery, SearchQuery | None]:
+    """Return what to search for: the message by itself, and with the turn before it."""
 
-    def read() -> tuple[SearchQuery, SearchQuery | None, SearchQuery | None]:
-        by_user = with_turns(message, turns, titles, answers=False)
-        return alone(message, turns), with_turns(message, turns, titles), by_user
+    def read() -> tuple[SearchQuery, SearchQuery | None]:
+        asked = alone(message, turns)
+        return asked, with_turns(asked, turns, titles)
 
     # Of a very long message in a thread, so that others are not held up.
     return read() if len(message) <= AT_ONCE_CHARACTERS else await anyio.to_thread.run_sync(read)
@@ -127,34 +134,44 @@ def _lost_meaning(before: SearchResult, after: SearchResult) -> bool:
     return any(b.by_words_alone and not a.by_words_alone for a, b in zip(before, after, strict=True))
 
 
+def _scores(result: SearchResult) -> Sequence[Floats]:
+    """Return the score of every candidate, domain by domain."""
+    return [calibrated(measured, result.query.context_share) for measured in result]
+
+
 def _decided(
-    candidates: Sequence[Item], asked: SearchQuery, result: SearchResult, wanted: SearchSettings
+    candidates: Sequence[Item],
+    asked: SearchQuery,
+    result: SearchResult,
+    scores: Sequence[Floats],
+    wanted: SearchSettings,
 ) -> tuple[tuple[Chosen, ...], CandidateColumns]:
     """Return what is taken and what is left out, best first."""
-    choices = [choice for measured in result.domains for choice in select(measured, asked, wanted.of(measured.domain))]
-    choices.sort(key=lambda choice: (-choice.score, choice.key.sort_key))
-    kept = {choice.key: choice for choice in choices if choice.kept}
-    items = {item.ref: item for item in candidates if item.ref in kept}
-    chosen = tuple(Chosen(items[key], _evidence(choice), choice.reason) for key, choice in kept.items())
-    return chosen, _left_out([choice for choice in choices if not choice.kept])
+    domains = [
+        decide(measured, found, asked, wanted.of(measured.domain))
+        for measured, found in zip(result, scores, strict=True)
+    ]
+    kept = sorted((one for domain in domains for one in domain.kept), key=lambda one: (-one.score, one.key.sort_key))
+    names = {one.key.name for one in kept}
+    items = {item.ref: item for item in candidates if item.name in names}
+    chosen = tuple(Chosen(items[one.key], _evidence(one), one.reason) for one in kept)
+    return chosen, _merged([domain.left_out for domain in domains])
 
 
-def _left_out(choices: Sequence[Decision]) -> CandidateColumns:
-    keys = [choice.key for choice in choices]
-    return CandidateColumns(
-        type=[key.type for key in keys],
-        name=[key.name for key in keys],
-        code=[choice.code for choice in choices],
-        reason=[choice.reason for choice in choices],
-        server=unless_empty([key.server for key in keys]),
-        score=unless_empty([choice.score for choice in choices]),
-        meaning=unless_empty([choice.meaning for choice in choices]),
-        words=unless_empty([choice.words for choice in choices]),
-        rank=unless_empty([choice.rank for choice in choices]),
-        passage=unless_empty([choice.passage for choice in choices]),
-        cut_off=unless_empty([choice.cut_off for choice in choices]),
-        floor=unless_empty([choice.floor for choice in choices]),
-    )
+def _merged(domains: Sequence[CandidateColumns]) -> CandidateColumns:
+    """Return the candidates of all domains, best first, as those of each domain are."""
+    several = [columns for columns in domains if len(columns)]
+    if len(several) <= 1:
+        return several[0] if several else domains[0]
+    scores = np.array([score for columns in several for score in columns.score or ()], float)
+    # Stable: with the same score, rules and references stand before tools, as everywhere.
+    pick = itemgetter(*np.argsort(-scores, kind="stable").tolist())
+    merged: dict[str, Any] = {}
+    for field in fields(CandidateColumns):
+        found = [getattr(columns, field.name) for columns in several]
+        filled = [column or [None] * len(columns) for column, columns in zip(found, several, strict=True)]
+        merged[field.name] = list(pick([*chain.from_iterable(filled)])) if any(found) else None
+    return CandidateColumns(**merged)
 
 
 def _evidence(choice: Decision) -> Evidence:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from windowpane.context.messages import Step
 from windowpane.context.request import Request, RequestMessage
-from windowpane.request.order import with_additions
+from windowpane.request.prompt.order import with_additions
 from windowpane.text.render import render_step
 
 

@@ -4,23 +4,24 @@ A record is one small JSON text that names every message and every item by conte
 Texts that do not change from turn to turn have the same hash and are stored once.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any
 
 from pydantic_core import from_json
 
 from windowpane.context.events import Recorded, RequestBuilt
-from windowpane.context.identity_cache import cached_by_identity
+from windowpane.context.identity_cache import cached_by_identity, cached_in
 from windowpane.context.ids import BlobHash, content_hash
 from windowpane.context.items import (
     CLIENT_SERVER,
     AgentText,
+    HashedTexts,
     Item,
     ItemRef,
-    Reference,
     definition,
+    is_own,
     item_hash,
 )
 from windowpane.context.messages import SentFile, ToolCall
@@ -36,6 +37,8 @@ from windowpane.context.request import (
 )
 from windowpane.errors import BlobNotFoundError
 from windowpane.json_codec import JsonCodec
+from windowpane.request.decisions import message_hash
+from windowpane.tools.finder_tools import FINDER_REFS
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,32 +103,38 @@ def _reply_options(demands: dict[str, Any]) -> dict[str, Any]:
     return {"must_call": demands["must_call"], "response_format": demands["form"]}
 
 
-def to_blobs(request: Request, items: Mapping[ItemRef, Item]) -> tuple[BlobHash, dict[BlobHash, str]]:
-    """Return the name of the record and every text that must be stored with it."""
-    body, blobs = _kept_of(request, own=any(map(is_own, items.values())))
+def to_blobs(
+    request: Request, items: Mapping[ItemRef, Item], there: Container[BlobHash] = ()
+) -> tuple[BlobHash, HashedTexts]:
+    """Return the name of the record and every text that must be stored with it, but for those that are `there`."""
+    body, texts = _kept_of(request, own=any(map(is_own, items.values())))
+    blobs = HashedTexts((name, text) for name, text in texts.items() if name not in there)
     for item in (*request.context.items, *request.context.carried):
-        if item.hash and (found := items.get(item.ref)) is not None and item_hash(found) == item.hash:
-            blobs[item.hash] = definition(found) if is_own(found) else _shared(item.ref, definition(found))
-    text = _KEPT.adapter.dump_json(_in_columns(body), exclude_defaults=True).decode()
+        if item.hash is None or item.hash in there:
+            continue
+        if (found := items.get(item.ref)) is not None and item_hash(found) == item.hash:
+            blobs[item.hash] = _definition(item.ref, found)
+    text = _KEPT.adapter.dump_json(body, exclude_defaults=True).decode()
     name = content_hash(text)
-    return name, {**blobs, name: text}
+    blobs[name] = text
+    return name, blobs
 
 
-def _in_columns(body: _Kept) -> _Kept:
-    candidates = body.context.candidates
-    if not candidates:
-        return body
-    return replace(body, context=replace(body.context, candidates=()), candidates=CandidateColumns.of(candidates))
+def _definition(ref: ItemRef, item: Item) -> str:
+    if is_own(item):
+        return definition(item)
+    return _finder_definition(ref) if item is FINDER_REFS.get(ref) else _shared(ref, definition(item))
+
+
+@cache
+def _finder_definition(ref: ItemRef) -> str:
+    # They are in no catalog, and in nearly every request.
+    return AgentText(definition(FINDER_REFS[ref]))
 
 
 def _shared(ref: ItemRef, text: str) -> str:
     """Return what an item says, marked as the agent's unless the client brought it."""
     return text if ref.server == CLIENT_SERVER else AgentText(text)
-
-
-def is_own(item: Item) -> bool:
-    """Tell whether an item is the session's own: its words are not shared with other sessions."""
-    return isinstance(item, Reference) and item.own
 
 
 def _kept_of(request: Request, *, own: bool = False) -> tuple[_Kept, dict[BlobHash, str]]:
@@ -138,33 +147,40 @@ def _kept_of(request: Request, *, own: bool = False) -> tuple[_Kept, dict[BlobHa
         blobs[name] = text
         return name
 
-    query = request.context.query
+    query, candidates = request.context.query, request.context.candidates
     # What a follow-up asks for is told by earlier messages: it is erased with them, and the record stays.
     apart = query.context_share > 0
+    asked = kept(_QUERY.adapter.dump_json(query).decode()) if apart else None
+    for message in request.messages:
+        text = message.content
+        blobs[message_hash(message)] = AgentText(text) if message.part in of_agent else text
+    offers = [_offer(tool) for tool in request.tools]
+    blobs |= {offer.offer: text for offer, text in offers}
     body = _Kept(
-        context=replace(request.context, query=_without_words(query)) if apart else request.context,
-        query=kept(_QUERY.adapter.dump_json(query).decode()) if apart else None,
-        messages=tuple(
-            _KeptMessage(
-                role=message.role,
-                part=message.part,
-                content=kept(AgentText(message.content) if message.part in of_agent else message.content),
-                name=message.name,
-                tool_calls=message.tool_calls,
-                tool_call_id=message.tool_call_id,
-                is_error=message.is_error,
-                tools_added=message.tools_added,
-                files=message.files,
-            )
-            for message in request.messages
-        ),
-        tools=tuple(
-            _KeptTool(tool.offered_name, tool.ref, kept(_shared(tool.ref, _offer_text(tool)))) for tool in request.tools
-        ),
+        context=replace(request.context, query=_without_words(query) if apart else query, candidates=()),
+        query=asked,
+        messages=tuple(map(_kept_message, request.messages)),
+        tools=tuple(offer for offer, _ in offers),
         # One text for all of them: they are many, and the same from turn to turn.
         declared=kept(AgentText(_OFFERS.adapter.dump_json(request.declared).decode())) if request.declared else None,
+        candidates=CandidateColumns.of(candidates) if candidates else None,
     )
     return body, blobs
+
+
+@cached_in("_kept")
+def _kept_message(message: RequestMessage) -> _KeptMessage:
+    return _KeptMessage(
+        role=message.role,
+        part=message.part,
+        content=message_hash(message),
+        name=message.name,
+        tool_calls=message.tool_calls,
+        tool_call_id=message.tool_call_id,
+        is_error=message.is_error,
+        tools_added=message.tools_added,
+        files=message.files,
+    )
 
 
 def _without_words(query: Query) -> Query:
@@ -172,8 +188,10 @@ def _without_words(query: Query) -> Query:
 
 
 @cached_by_identity
-def _offer_text(tool: OfferedTool) -> str:
-    return _OFFER.adapter.dump_json(tool).decode()
+def _offer(tool: OfferedTool) -> tuple[_KeptTool, str]:
+    """Return what is kept of a tool, and its text."""
+    text = _shared(tool.ref, _OFFER.adapter.dump_json(tool).decode())
+    return _KeptTool(tool.offered_name, tool.ref, content_hash(text)), text
 
 
 def last_built(events: Iterable[Recorded], turn: int) -> RequestBuilt | None:

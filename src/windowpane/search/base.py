@@ -69,26 +69,29 @@ class Measurements:
 
 @dataclass(frozen=True, slots=True)
 class PassageFinder:
-    """Where in each document the query was found; looked up when a caller asks."""
+    """Where in each document the query was found; looked up when a caller asks. `asked` are the texts of the query."""
 
     passages: tuple[tuple[Chunk, ...], ...]
     starts: NDArray[np.intp] = field(repr=False)
     nearness: NDArray[np.float32] = field(repr=False)
-    query_words: frozenset[str] = frozenset()
+    asked: tuple[str, ...] = ()
     words: Callable[[str], Iterable[str]] = field(default=words, repr=False)
 
     def passage(self, position: int) -> Passage:
         """Return the nearest passage by meaning, or by words where meaning was not measured."""
         chunks = self.passages[position]
+        best = chunks[self._best(position, chunks) if len(chunks) > 1 else 0]
+        return Passage(best.text, best.start, best.end)
+
+    def _best(self, position: int, chunks: tuple[Chunk, ...]) -> int:
         start = int(self.starts[position])
-        near = self.nearness[start : start + len(chunks)]
-        best = int(np.argmax(near))
-        if near[best] <= -1:
-            best = self._best_by_words(chunks)
-        return Passage(chunks[best].text, chunks[best].start, chunks[best].end)
+        near: list[float] = self.nearness[start : start + len(chunks)].tolist()
+        nearest = max(near)
+        return near.index(nearest) if nearest > -1 else self._best_by_words(chunks)
 
     def _best_by_words(self, chunks: tuple[Chunk, ...]) -> int:
-        shared = [len(self.query_words.intersection(self.words(chunk.text))) for chunk in chunks]
+        wanted = frozenset(word for text in self.asked for word in self.words(text))
+        shared = [len(wanted.intersection(self.words(chunk.text))) for chunk in chunks]
         return shared.index(max(shared))
 
 

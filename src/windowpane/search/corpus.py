@@ -64,6 +64,9 @@ class Corpus:
         shown = (pool.words.languages[place] for place in places)
         self.foreign = Counter(one for one in shown if pool.language not in (None, one))
         self._readable = pool.readable[self._rows]
+        self.passage_count = int(self._readable.sum())
+        """How many passages can have a vector."""
+        self._embedded: tuple[int, int] = (-1, 0)
         self._servers = _servers([doc.server for doc in documents]) if self.domain == "tool" else None
         inside = np.zeros(len(pool.documents), bool)
         inside[positions] = True
@@ -103,14 +106,13 @@ class Corpus:
         return np.arange(len(self.pool.texts))[self._rows]
 
     @property
-    def passage_count(self) -> int:
-        """Return how many passages can have a vector."""
-        return int(self._readable.sum())
-
-    @property
     def embedded_count(self) -> int:
         """Return how many passages have their vector."""
-        return int(self.pool.known[self._rows].sum())
+        # Asked for several times in a turn, and it hardly ever changes.
+        filled = self.pool.filled
+        if self._embedded[0] != filled:
+            self._embedded = (filled, int(self.pool.known[self._rows].sum()))
+        return self._embedded[1]
 
     @cached_property
     def vocabulary(self) -> Vocabulary:
@@ -139,20 +141,27 @@ class Corpus:
         """Measure every document against a query; `vectors` are those of `query.texts`, or none."""
         counted = [(query.message, 1.0), (query.earlier, EARLIER_WORDS_SHARE * query.context_share)]
         counted = [(text, weight) for text, weight in counted if text and weight]
-        scores = np.round(self._words.scores(counted), DECIMALS)
-        cues = len(query.cues) if self.domain == "tool" else 0
-        vectors = vectors[: len(vectors) - len(query.cues) + cues]
-        nearness = self._nearness(query, vectors)
-        meaning = self._meaning(nearness, cues)
-        query_words = frozenset(word for text, _ in counted for word in self._words.words(text))
-        found = PassageFinder(self._passages, self._starts, nearness[0], query_words, self._words.words)
+        scores = self._words.scores(counted).round(DECIMALS)
+        nearness, meaning = self._measured(query, vectors)
+        asked = tuple(text for text, _ in counted)
+        found = PassageFinder(self._passages, self._starts, nearness[0], asked, self._words.words)
         return Measurements(self.domain, self._keys, meaning, scores, self._name_ranks, found)
+
+    def meaning(self, query: SearchQuery, vectors: Sequence[Stored]) -> Floats:
+        """Measure the meaning of every document against a query, and nothing else."""
+        return self._measured(query, vectors)[1]
+
+    def _measured(self, query: SearchQuery, vectors: Sequence[Stored]) -> tuple[list[Matrix], Floats]:
+        """Return how near every passage and every document is."""
+        cues = len(query.cues) if self.domain == "tool" else 0
+        nearness = self._nearness(query, vectors[: len(vectors) - len(query.cues) + cues])
+        return nearness, self._meaning(nearness, cues)
 
     def _nearness(self, query: SearchQuery, vectors: Sequence[Stored]) -> list[Matrix]:
         """Return the nearness of all passages to the message, then to each clause and cue."""
-        matrix, known = self.pool.matrix, self.pool.known[self._rows]
+        matrix = self.pool.matrix
         if not vectors or matrix is None or len(vectors[0]) != matrix.shape[1]:
-            return [np.full(len(known), _UNKNOWN)]
+            return [np.full(len(self._readable), _UNKNOWN)]
         wanted = [vector.astype(np.float32) for vector in vectors]
         if query.context_share:
             # Rounded to whole components again, so that sums stay exact in any order.
@@ -166,8 +175,8 @@ class Corpus:
             near = _row_by_row(matrix, wanted)
         near = near[:, self._rows]
         near /= np.float32(SCALE * SCALE)
-        if not known.all():
-            near[:, ~known] = _UNKNOWN
+        if self.embedded_count < len(self._readable):
+            near[:, ~self.pool.known[self._rows]] = _UNKNOWN
         return list(near)
 
     def _meaning(self, nearness: Sequence[Matrix], cues: int) -> NDArray[np.float64]:
@@ -187,7 +196,7 @@ class Corpus:
             near = self._servers.nearness(meaning[where])
             # Where too few tools of a server are known, each stands for itself.
             meaning[where] += SERVER_SHARE * np.where(near > -1, near - meaning[where], 0.0)
-        meaning = np.round(meaning, DECIMALS)
+        meaning = meaning.round(DECIMALS)
         meaning[unknown] = np.nan
         return meaning
 

@@ -6,13 +6,13 @@ turn, words that both share, how near both are in meaning, and how near the mess
 the turn would bring in.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from math import exp, log1p
+from typing import NamedTuple
 
 import numpy as np
 
-from windowpane.search.base import Measurements, SearchQuery
-from windowpane.search.select import calibrated
+from windowpane.search.base import Floats, Measurements, SearchQuery
 from windowpane.search.topic import BEGINS_CONNECTED, POINTS_BACK, content_words
 
 OWN_SCORE = 0.85
@@ -45,46 +45,63 @@ _WORDS_POINTING = 1.1
 _WORDS_PER_SHARED = 8.3
 
 
-def finds_enough(message: str, alone: Iterable[Measurements]) -> bool:
-    """Tell whether a message that was searched for by itself found what it needs."""
+def finds_enough(message: str, scores: Iterable[Floats]) -> bool:
+    """Tell whether a message that was searched for by itself found what it needs; `scores` are those of each domain."""
     tied = BEGINS_CONNECTED.match(message) is not None or POINTS_BACK.search(message) is not None
-    best = max((float(calibrated(found, 0.0).max(initial=0.0)) for found in alone), default=0.0)
+    best = max((float(found.max(initial=0.0)) for found in scores), default=0.0)
     return best >= (TIED_OWN_SCORE if tied else OWN_SCORE)
 
 
-def repeats(answer: Iterable[Measurements]) -> bool:
-    """Tell whether an answer, searched for like a message, repeats an item."""
-    return max((_nearest(found) for found in answer), default=-1.0) >= REPEATED
+def repeats(answer: Iterable[Floats]) -> bool:
+    """Tell whether an answer repeats an item; given how near it is to all of them in meaning, for each domain."""
+    # A number that was not measured counts for nothing here.
+    return max((float(np.fmax.reduce(near, initial=-1.0)) for near in answer), default=-1.0) >= REPEATED
 
 
-def may_go_on(mixed: SearchQuery, nearness: float | None, alone: Iterable[Measurements]) -> bool:
+class Ties(NamedTuple):
+    """What ties a message to the turn before it by its words: see `ties`."""
+
+    named: bool
+    log_words: float
+    shared: float
+    connected: bool
+    pointing: bool
+
+
+def ties(mixed: SearchQuery) -> Ties:
+    """Return what ties a message to the turn that is mixed in."""
+    own, other = content_words(mixed.message), content_words(mixed.earlier)
+    return Ties(
+        named=bool(mixed.named),
+        log_words=log1p(len(mixed.message.split())),
+        shared=len(own & other) / (len(own) + 1),
+        connected=BEGINS_CONNECTED.match(mixed.message) is not None,
+        pointing=POINTS_BACK.search(mixed.message) is not None,
+    )
+
+
+def may_go_on(tied: Ties, nearness: float | None, alone: Iterable[Measurements]) -> bool:
     """Tell whether a message can be a follow-up, whatever it finds when the turn before it is mixed in.
 
     Where it cannot, `goes_on` would say the same, and the turn need not be embedded with it.
     """
-    nearest = [float(np.nan_to_num(found.meaning).max()) for found in alone if not found.by_words_alone]
-    return _is_likely(mixed, nearness, max(nearest, default=None))
+    nearest = [_known(found.meaning).max() for found in alone if not found.by_words_alone]
+    return _is_likely(tied, nearness, float(max(nearest)) if nearest else None)
 
 
-def goes_on(
-    mixed: SearchQuery, nearness: float | None, alone: Iterable[Measurements], together: Iterable[Measurements]
-) -> bool:
+def goes_on(tied: Ties, nearness: float | None, alone: Iterable[Measurements], together: Iterable[Floats]) -> bool:
     """Tell whether a message is a follow-up.
 
-    `nearness` is the cosine between the message and what was said last, None where it was not measured. `alone` and
-    `together` are the measurements of the message by itself and mixed with the turn before it.
+    `nearness` is the cosine between the message and what was said last, None where it was not measured. `alone` are
+    the measurements of the message by itself, `together` the scores when it is mixed with the turn before it.
     """
-    return _is_likely(mixed, nearness, _toward(mixed.context_share, tuple(alone), tuple(together)))
+    return _is_likely(tied, nearness, _toward(tuple(alone), tuple(together)))
 
 
-def _is_likely(mixed: SearchQuery, nearness: float | None, toward: float | None) -> bool:
-    if mixed.named:
+def _is_likely(tied: Ties, nearness: float | None, toward: float | None) -> bool:
+    named, count, shared, connected, pointing = tied
+    if named:
         return True
-    own, other = content_words(mixed.message), content_words(mixed.earlier)
-    count = log1p(len(mixed.message.split()))
-    shared = len(own & other) / (len(own) + 1)
-    connected = BEGINS_CONNECTED.match(mixed.message) is not None
-    pointing = POINTS_BACK.search(mixed.message) is not None
     if nearness is None or toward is None:
         evidence = _WORDS_BASE + _WORDS_PER_LOG_WORD * count + _WORDS_PER_SHARED * shared
         evidence += _WORDS_CONNECTED * connected + _WORDS_POINTING * pointing
@@ -94,15 +111,17 @@ def _is_likely(mixed: SearchQuery, nearness: float | None, toward: float | None)
     return 1 / (1 + exp(-evidence)) >= LIKELY
 
 
-def _toward(share: float, alone: tuple[Measurements, ...], together: tuple[Measurements, ...]) -> float | None:
+def _toward(alone: Sequence[Measurements], together: Sequence[Floats]) -> float | None:
     """Return how near a message is by itself to the item that comes first when the turn before it is mixed in."""
     best, nearness = -1.0, None
-    for own, mixed in zip(alone, together, strict=True):
-        scores = calibrated(mixed, share)
+    for own, scores in zip(alone, together, strict=True):
         if len(scores) and not own.by_words_alone and scores.max() > best:
-            best, nearness = float(scores.max()), float(np.nan_to_num(own.meaning[int(np.argmax(scores))]))
+            first = int(scores.argmax())
+            best, nearness = float(scores[first]), float(_known(own.meaning)[first])
     return nearness
 
 
-def _nearest(found: Measurements) -> float:
-    return -1.0 if found.by_words_alone else float(np.nanmax(found.meaning, initial=-1.0))
+def _known(meaning: Floats) -> Floats:
+    """Return meaning as it was measured, and as none where it was not."""
+    unknown = np.isnan(meaning)
+    return np.where(unknown, 0.0, meaning) if unknown.any() else meaning

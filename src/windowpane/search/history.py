@@ -162,7 +162,8 @@ class HistoryIndex:
             result = past.measure(query, vector, count)
         else:
             result = await anyio.to_thread.run_sync(past.measure, query, vector, count)
-        return replace(result, degraded=self._notes(past, vector, count, deadline_s))
+        notes = self._notes(past, vector, count, deadline_s)
+        return replace(result, degraded=notes) if notes else result
 
     async def prepare(
         self, session_id: SessionId, recent: Sequence[Message], *, message_count: int, as_of: int
@@ -257,9 +258,9 @@ class HistoryIndex:
             return None
         texts = (query.message, query.context) if query.context_share else (query.message,)
         found = await self._embed(texts)
-        if found is None or self._embedder is None:
+        if found is None:
             return None
-        first, *rest = (found[vector_key(self._embedder.model, text)] for text in texts)
+        first, *rest = found.values()
         if not rest:
             return first
         return np.rint((1 - query.context_share) * first + query.context_share * rest[0]).astype(np.int16)
@@ -318,10 +319,11 @@ class HistoryIndex:
                 log.info("vectors.not_kept", session=session_id, code=error.code)
 
     async def _embed(self, texts: Sequence[str]) -> Mapping[Key, Stored] | None:
-        """Return vectors by key, or None when that fails or failed a moment ago."""
+        """Return vectors by key, in the order of their texts, or None when that fails or failed a moment ago."""
         if self._embedder is None or self._clock() < self._retry_at:
             return None
-        keys = [vector_key(self._embedder.model, text) for text in texts]
+        model = self._embedder.model
+        keys = [vector_key(model, text) for text in texts]
         try:
             vectors = dict(zip(keys, stored(await self._embedder.embed(texts)), strict=True))
         except Exception as error:  # noqa: BLE001 (whatever a model fails with, the reply does not depend on it)

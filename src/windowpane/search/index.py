@@ -9,8 +9,9 @@ measured at all, words decide alone, and the embedder is tried again after a whi
 from collections import ChainMap, Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import is_
 from types import TracebackType
-from typing import Self, cast
+from typing import Self, TypeVar, cast
 
 import anyio
 import anyio.abc
@@ -21,7 +22,7 @@ from windowpane.calls.recorder import recording_apart
 from windowpane.context.items import Domain, Item
 from windowpane.errors import EmbedderError
 from windowpane.remarks import get_logger
-from windowpane.search.base import Measurements, SearchQuery, SearchResult
+from windowpane.search.base import Floats, SearchQuery, SearchResult
 from windowpane.search.chunks import chunks
 from windowpane.search.corpus import DECIMALS, Corpus
 from windowpane.search.documents import DOMAINS, Document, document
@@ -73,6 +74,7 @@ Progress = Callable[[int, int], None]
 """Is told how many passages are embedded, and out of how many."""
 
 Clock = Callable[[], float]
+T = TypeVar("T")
 
 
 class ItemIndex:
@@ -100,6 +102,7 @@ class ItemIndex:
         self._documents: dict[int, tuple[Item, Document]] = {}
         self._corpora: dict[Domain, list[Corpus]] = {"text": [], "tool": []}
         self._pools: dict[Domain, list[Pool]] = {"text": [], "tool": []}
+        self._latest: tuple[tuple[Item, ...], tuple[Document, ...]] = ((), ())
         self._split: tuple[tuple[Document, ...], list[Corpus]] = ((), [])
         self._queries: dict[Key, Stored] = {}
         self._tasks: anyio.abc.TaskGroup | None = None
@@ -129,13 +132,16 @@ class ItemIndex:
             if not self._answered:
                 await self._embed([READY])
             docs = tuple(documents)
-            corpora = [await self._corpus(domain, docs) for domain in _domains(docs)]
+            corpora = await self._corpora_of(docs)
             missing = sum(corpus.passage_count - corpus.embedded_count for corpus in corpora)
             if 0 < missing <= SOON_PASSAGES:
                 await self.search(SearchQuery(READY), docs, deadline_s=self._loading_s)
 
     def documents(self, items: Sequence[Item]) -> tuple[Document, ...]:
         """Return the searchable side of items; the same item gives the same document again."""
+        latest, docs = self._latest
+        if len(latest) == len(items) and all(map(is_, latest, items)):
+            return docs
         if len(self._documents) > 4 * len(items) + 10_000:
             # Grown far beyond what is in use: started afresh.
             self._documents = {}
@@ -145,7 +151,8 @@ class ItemIndex:
             if known is None or known[0] is not item:
                 known = self._documents[id(item)] = (item, document(item))
             found.append(known[1])
-        return tuple(found)
+        self._latest = (tuple(items), tuple(found))
+        return self._latest[1]
 
     async def search(
         self, query: SearchQuery, documents: Sequence[Document], *, deadline_s: float = DEADLINE_S
@@ -154,6 +161,25 @@ class ItemIndex:
 
         Never raises for want of a model: what is amiss is in `degraded`.
         """
+        corpora, vectors = await self._asked(query, documents, deadline_s)
+        measured = tuple([await _at_once_or_apart(corpus, corpus.measure, query, vectors) for corpus in corpora])
+        count = sum(corpus.embedded_count for corpus in corpora)
+        total = sum(corpus.passage_count for corpus in corpora)
+        notes = (*self._notes(query, vectors, count, total, deadline_s), *self._item_notes(query, corpora))
+        return SearchResult(query, measured, count, total, notes)
+
+    async def meanings(
+        self, text: str, documents: Sequence[Document], *, deadline_s: float = DEADLINE_S
+    ) -> Sequence[Floats]:
+        """Return how near documents are to a text in meaning, for each domain; nan where it was not measured."""
+        query = SearchQuery(text)
+        corpora, vectors = await self._asked(query, documents, deadline_s)
+        return [await _at_once_or_apart(corpus, corpus.meaning, query, vectors) for corpus in corpora]
+
+    async def _asked(
+        self, query: SearchQuery, documents: Sequence[Document], deadline_s: float
+    ) -> tuple[Sequence[Corpus], Sequence[Stored]]:
+        """Return what a query is measured against, and its vectors, as far as they come in time."""
         corpora = await self._corpora_of(tuple(documents))
         vectors: Sequence[Stored] = ()
         with anyio.move_on_after(deadline_s):
@@ -162,11 +188,7 @@ class ItemIndex:
                 for corpus in corpora:
                     corpus.expect(len(vectors[0]))
                 await self._embed_or_leave(corpora)
-        measured = tuple([await _measured(corpus, query, vectors) for corpus in corpora])
-        count = sum(corpus.embedded_count for corpus in corpora)
-        total = sum(corpus.passage_count for corpus in corpora)
-        notes = (*self._notes(query, vectors, count, total, deadline_s), *self._item_notes(query, corpora))
-        return SearchResult(query, measured, count, total, notes)
+        return corpora, vectors
 
     async def mended(self, text: str, documents: Sequence[Document]) -> Mended:
         """Return a message with its mistyped words read as words of the documents or of the model."""
@@ -273,15 +295,17 @@ class ItemIndex:
         """Return the vectors of the query's texts, or none when the embedder is not to be had."""
         if self._embedder is None or not query.message.strip() or self._foreign(query.message):
             return ()
-        keys = [vector_key(self._embedder.model, text) for text in query.texts]
+        model, texts = self._embedder.model, query.texts
+        keys = [vector_key(model, text) for text in texts]
         known = {key: self._queries[key] for key in keys if key in self._queries}
-        vectors = await self._embed([text for key, text in zip(keys, query.texts, strict=True) if key not in known])
-        if vectors is None:
-            return ()
-        self._queries |= vectors
-        while len(self._queries) > KEPT_QUERIES:
-            self._queries.pop(next(iter(self._queries)))
-        known |= vectors
+        if len(known) < len(keys):
+            vectors = await self._embed([text for key, text in zip(keys, texts, strict=True) if key not in known])
+            if vectors is None:
+                return ()
+            self._queries |= vectors
+            while len(self._queries) > KEPT_QUERIES:
+                self._queries.pop(next(iter(self._queries)))
+            known |= vectors
         return [known[key] for key in keys]
 
     async def _embed_or_leave(self, corpora: Sequence[Corpus]) -> None:
@@ -334,7 +358,8 @@ class ItemIndex:
             return {}
         if self._trouble is not None and self._clock() < self._trouble.retry_at:
             return None
-        keys = [vector_key(self._embedder.model, text) for text in texts]
+        model = self._embedder.model
+        keys = [vector_key(model, text) for text in texts]
         try:
             vectors = dict(zip(keys, stored(await self._embedder.embed(texts)), strict=True))
         except Exception as error:  # noqa: BLE001 (whatever a model fails with, the reply does not depend on it)
@@ -359,7 +384,7 @@ class ItemIndex:
 
     def _item_notes(self, query: SearchQuery, corpora: Sequence[Corpus]) -> Iterable[str]:
         """Say which items the model does not understand, unless the message is one that it does not."""
-        foreign = sum((corpus.foreign for corpus in corpora), Counter[str]())
+        foreign = sum((corpus.foreign for corpus in corpora if corpus.foreign), Counter[str]())
         if foreign and not self._foreign(query.message):
             named = " and ".join(sorted(language.capitalize() for language in foreign))
             count = sum(len(corpus.documents) for corpus in corpora)
@@ -452,8 +477,13 @@ def _domains(docs: Sequence[Document]) -> list[Domain]:
     return [domain for domain in DOMAINS if domain in present]
 
 
-async def _measured(corpus: Corpus, query: SearchQuery, vectors: Sequence[Stored]) -> Measurements:
+async def _at_once_or_apart(
+    corpus: Corpus,
+    measure: Callable[[SearchQuery, Sequence[Stored]], T],
+    query: SearchQuery,
+    vectors: Sequence[Stored],
+) -> T:
     """Measure at once what takes less than a thread would, and the rest in one."""
     if corpus.passage_count <= AT_ONCE_PASSAGES and len(query.message) <= AT_ONCE_CHARACTERS:
-        return corpus.measure(query, vectors)
-    return await anyio.to_thread.run_sync(corpus.measure, query, vectors)
+        return measure(query, vectors)
+    return await anyio.to_thread.run_sync(measure, query, vectors)

@@ -76,14 +76,14 @@ def _running_words(text: str) -> set[str]:
     """Return the words of a text that can show its language, each once."""
     # A capital in mid-sentence begins a name: "Los Angeles" is not Spanish. A lone letter belongs to no language.
     return {
-        token[0].lower()
+        word.lower()
         for token in _TOKEN.finditer(text)
-        if (
-            not token[0][0].isupper()
+        if (len(word := token[0]) > 1 or not word.isascii())
+        and (
+            not word[0].isupper()
             or token.start() == 0
             or _STOPS.search(text[max(token.start() - 3, 0) : token.start()])
         )
-        and (len(token[0]) > 1 or not token[0].isascii())
     }
 
 

@@ -79,7 +79,8 @@ def _starts_sentence(text: str, word: re.Match[str], first: re.Match[str] | None
 
 def _meant(word: str, items: Mapping[str, int], model: Mapping[str, int]) -> str | None:
     """Return the word that was meant by a mistyped one; None where it is none, or nothing is near."""
-    if any(form in items or form in model for form in (word, *words(word), *_formed_from(word))):
+    # Nearly every word is one that the model knows: nothing else is looked at then.
+    if word in model or any(form in model or form in items for form in (word, *words(word), *_formed_from(word))):
         return None
     near = {other for other in _one_edit_away(word) if len(other) >= SHORTEST - 1}
     of_items, of_model = near & items.keys(), near & model.keys()

@@ -11,6 +11,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import repeat
 from math import log
 
 import numpy as np
@@ -138,9 +139,10 @@ class Past:
     def add(self, messages: Sequence[Message]) -> None:
         """Take in messages that follow those that are here."""
         for message in messages:
-            self.held = Held(message.seq, self.held.count + 1)
-            if isinstance(message, UserMessage | AssistantMessage):
+            if isinstance(message, (UserMessage, AssistantMessage)):
                 self._add(message)
+        if messages:
+            self.held = Held(messages[-1].seq, self.held.count + len(messages))
         # No caller waits for them now.
         self._laid_out(self.settled)
 
@@ -157,7 +159,10 @@ class Past:
         """Return texts of the first `count` messages that need a vector, latest first: they are asked about most."""
         end = self._laid_out(count)
         begin = self._starts[self._first] if self._first < len(self._starts) else end
-        rows = begin + np.flatnonzero(~self._known[begin:end])[::-1][:most]
+        known = self._known[begin:end]
+        if known.all():
+            return {}
+        rows: list[int] = (begin + np.flatnonzero(~known)[::-1][:most]).tolist()
         return {self._keys[row]: self._row_texts[row] for row in rows}
 
     def fill(self, vectors: Mapping[Key, Stored]) -> None:
@@ -185,19 +190,23 @@ class Past:
     def measure(self, query: SearchQuery, vector: Stored | None, count: int) -> HistoryResult:
         """Measure the first `count` messages against a query; `vector` is the query's meaning, or None."""
         evidence, all_evidence = self._evidence(query, count)
-        coverage: Floats = np.minimum(evidence / np.full(count, all_evidence or 1.0), np.ones(count))
+        coverage: Floats = np.minimum(evidence / (all_evidence or 1.0), 1.0)
         nearness, edges = self._nearness(vector, count)
         meaning = _best(nearness, edges)
         measured = ~np.isnan(meaning)
-        fused = _standard(evidence, np.ones(count, bool))
-        if measured.any():
-            fused = MEANING_SHARE * _standard(meaning, measured) + (1 - MEANING_SHARE) * fused
+        fused = _standard(evidence)
+        if measured.all():
+            fused = MEANING_SHARE * _standard(meaning) + (1 - MEANING_SHARE) * fused
+        elif measured.any():
+            distance = np.zeros(count)
+            distance[measured] = _standard(meaning[measured])
+            fused = MEANING_SHARE * distance + (1 - MEANING_SHARE) * fused
         return HistoryResult(
             messages=tuple(self._messages[:count]),
             meaning=meaning,
-            words=np.round(evidence / (evidence + HALF_WAY), 6),
-            coverage=np.round(coverage, 6),
-            fused=np.round(_lent(fused), 6),
+            words=(evidence / (evidence + HALF_WAY)).round(6),
+            coverage=coverage.round(6),
+            fused=_lent(fused).round(6),
             passages=self._passages,
             nearness=nearness,
             edges=edges,
@@ -211,9 +220,11 @@ class Past:
             self._take_back_last()
         counted = Counter(words(text))
         for word, times in counted.items():
-            where, how_often = self._postings.setdefault(word, ([], []))
-            where.append(position)
-            how_often.append(times)
+            found = self._postings.get(word)
+            if found is None:
+                found = self._postings[word] = ([], [])
+            found[0].append(position)
+            found[1].append(times)
         self._messages.append(message)
         self._texts.append(text)
         self._lengths.append(counted.total())
@@ -278,41 +289,51 @@ class Past:
         wanted = dict.fromkeys(words(query.message), 1.0)
         for word in words(query.earlier) if query.context_share else ():
             wanted.setdefault(word, EARLIER_WORDS_SHARE * query.context_share)
-        evidence = np.zeros(count)
         lengths = np.array(self._lengths[:count], float)
         mean = max(float(lengths.mean()), 1e-9) if count else 1.0
         size = max(count, LEAST_SIZE)
         total = 0.0
+        at: list[int] = []
+        how_often: list[int] = []
+        weights: list[float] = []
+        # Sorted: floating point sums depend on their order.
         for word in sorted(wanted):
-            where, how_often = self._postings.get(word, ((), ()))
+            where, times = self._postings.get(word, ((), ()))
             number = bisect_left(where, count)
             weight = wanted[word] * log(1 + (size - number + 0.5) / (number + 0.5)) * (SATURATION + 1)
             # Words of earlier turns help to find; that they are missing says nothing.
             total += weight if wanted[word] == 1.0 else 0.0
-            if number:
-                at, times = np.array(where[:number], np.intp), np.array(how_often[:number], float)
-                long = 1 - LENGTH_WEIGHT + LENGTH_WEIGHT * lengths[at] / mean
-                evidence[at] += weight * times / (times + SATURATION * long)
-        return evidence, total
+            at += where[:number]
+            how_often += times[:number]
+            weights += repeat(weight, number)
+        if not at:
+            return np.zeros(count), total
+        found, often = np.array(at, np.intp), np.array(how_often, float)
+        long = 1 - LENGTH_WEIGHT + LENGTH_WEIGHT * lengths[found] / mean
+        # Word by word, since `bincount` adds one after the other.
+        evidence = np.bincount(found, np.array(weights) * often / (often + SATURATION * long), count)
+        return evidence.astype(float, copy=False), total
 
     def _sharing(self, position: int, count: int) -> list[Spoken]:
         """Return the messages after a position that share most words with it, rare ones counting more."""
         shared: dict[int, float] = {}
-        for word in set(words(self._texts[position])):
+        for word in dict.fromkeys(words(self._texts[position])):
             where, _ = self._postings[word]
             later = where[bisect_left(where, position + 1) : bisect_left(where, count)]
+            rarity = 1 / (len(where) + 1)
             for other in later[-MOST_LATER:]:
-                shared[other] = shared.get(other, 0.0) + 1 / (len(where) + 1)
+                shared[other] = shared.get(other, 0.0) + rarity
         best = sorted(shared, key=lambda other: (-shared[other], -other))[:MOST_SHARING]
         return [self._messages[other] for other in sorted(best)]
 
     def _nearness(self, vector: Stored | None, count: int) -> tuple[Floats, NDArray[np.intp]]:
         """Return how near each passage is, -2 where it is unknown, and where each message's passages begin and end."""
         end = self._laid_out(count)
-        near = np.full(end, -2.0)
         if vector is not None and self._matrix.shape[1] == len(vector):
             products = self._matrix[:end] @ vector.astype(np.float32)
-            near = np.where(self._known[:end], np.round(products / np.float32(SCALE * SCALE), 6), near)
+            near = np.where(self._known[:end], (products / np.float32(SCALE * SCALE)).round(6), -2.0)
+        else:
+            near = np.full(end, -2.0)
         return near, np.array([*self._starts[:count], end], np.intp)
 
 
@@ -344,11 +365,10 @@ def _best(nearness: Floats, edges: NDArray[np.intp]) -> Floats:
     return np.where(best > -1, best, np.nan)
 
 
-def _standard(values: Floats, measured: NDArray[np.bool_]) -> Floats:
-    """Return values in standard deviations from their mean; zero where nothing was measured."""
-    known = values[measured]
-    spread = float(known.std()) if len(known) else 0.0
-    return np.where(measured, (values - known.mean()) / spread, 0.0) if spread else np.zeros(len(values))
+def _standard(values: Floats) -> Floats:
+    """Return values in standard deviations from their mean; zero where all are the same."""
+    spread = float(values.std()) if len(values) else 0.0
+    return (values - values.mean()) / spread if spread else np.zeros(len(values))
 
 
 def _lent(scores: Floats) -> Floats:

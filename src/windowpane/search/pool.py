@@ -44,6 +44,8 @@ class Pool:
         for row, key in enumerate(self.passage_keys):
             self._rows.setdefault(key, []).append(row)
         self.known = np.zeros(len(self.texts), bool)
+        self.filled = 0
+        """How often vectors came or went."""
         self.matrix: Matrix | None = None
         self.words = WordPool(documents)
         understood = np.array([language in (None, one) for one in self.words.languages], bool)
@@ -73,6 +75,7 @@ class Pool:
         if self.matrix is not None and self.matrix.shape[1] != dimensions:
             self.matrix = np.zeros((len(self.texts), dimensions), np.float32)
             self.known[:] = False
+            self.filled += 1
 
     def fill(self, vectors: Mapping[Key, Stored]) -> None:
         """Take in the vectors that belong to these documents."""
@@ -85,6 +88,7 @@ class Pool:
                 if len(vector) == self.matrix.shape[1]:
                     self.matrix[row] = vector
                     self.known[row] = True
+        self.filled += 1
 
     @cached_property
     def written(self) -> dict[str, list[int]]:
@@ -101,14 +105,15 @@ class Vocabulary(Mapping[str, int]):
 
     def __init__(self, pool: Pool, inside: NDArray[np.bool_]) -> None:
         self._written = pool.written
-        self._inside = inside
+        self._inside: list[bool] = inside.tolist()
 
     def __getitem__(self, word: str) -> int:
-        found = np.array(self._written.get(word, ()), np.intp).reshape(-1, 2)
-        return int(found[self._inside[found[:, 0]], 1].sum())
+        found, inside = self._written.get(word, ()), self._inside
+        return sum(found[at + 1] for at in range(0, len(found), 2) if inside[found[at]])
 
     def __contains__(self, word: object) -> bool:
-        return word in self._written and self[str(word)] > 0
+        found, inside = self._written.get(str(word), ()), self._inside
+        return any(inside[found[at]] for at in range(0, len(found), 2))
 
     def __iter__(self) -> Iterator[str]:
         return (word for word in self._written if self[word])

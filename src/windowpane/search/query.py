@@ -8,7 +8,9 @@ searched for clause by clause, and one that asks for nothing ("thanks, that's al
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import chain
 from math import exp, log1p
 
 from windowpane.context.messages import AssistantMessage, Message, UserMessage, Utterance
@@ -45,36 +47,32 @@ _ANSWERING = 0.6
 
 def alone(message: str, recent: Sequence[Utterance] = ()) -> SearchQuery:
     """Return what to search for on behalf of a message by itself; the conversation before it only adds a remark."""
-    if _is_small_talk(message):
+    if is_small_talk(message):
         return SearchQuery(message, small_talk=True, reason="the message is small talk")
-    clauses = _clauses(message)
-    begins_anew = bool(recent) and new_topic(message, [turn.text for turn in recent]) >= LIKELY_NEW
-    named = _named(message)
-    notes = ("it seems to start a new topic" if begins_anew else "", _clause_note(clauses), _cue_note(named))
+    clauses, cues = _clauses(message), _cues(message)
+    begins_anew = bool(recent) and new_topic(message, [turn.text for turn in recent[-2:]]) >= LIKELY_NEW
+    notes = ("it seems to start a new topic" if begins_anew else "", _clause_note(clauses), _cue_note(cues))
     reason = "; ".join(note for note in notes if note)
-    return SearchQuery(message, clauses=clauses, cues=tuple(named.values()), reason=reason)
+    return SearchQuery(message, clauses=clauses, cues=cues, reason=reason)
 
 
-def with_turns(
-    message: str, recent: Sequence[Utterance], related: Sequence[str] = (), *, answers: bool = True
-) -> SearchQuery | None:
+def with_turns(asked: SearchQuery, recent: Sequence[Utterance], related: Sequence[str] = ()) -> SearchQuery | None:
     """Return what to search for when a message is a follow-up; None where nothing was said that it could follow.
 
-    `recent` are the turns before it, oldest first: what the user said last and the answer to it are taken, or, without
-    `answers`, the last two things that the user said. `related` are the titles of documents that the sources of earlier
-    answers point to, latest first. A message that names one of them is a follow-up on it, and the title is searched for
-    with it.
+    `asked` is what the message asks for `alone`. `recent` are the turns before it, oldest first: what the user said
+    last and the answer to it are taken. `related` are the titles of documents that the sources of earlier answers point
+    to, latest first. A message that names one of them is a follow-up on it, and the title is searched for with it.
     """
-    earlier = _earlier(recent, answers)
-    if not earlier or _is_small_talk(message):
+    earlier = _earlier(recent, answers=True)
+    if not earlier or asked.small_talk:
         return None
+    message = asked.message
     meant = _meant(message, related)
     earlier = "\n".join((earlier, *meant))
     share = round(MOST_CONTEXT_SHARE * _dependence(message, recent), 3)
     share = max(share, RELATED_CONTEXT_SHARE) if meant else share
     if share < LEAST_CONTEXT_SHARE:
         return None
-    clauses, named = _clauses(message), _named(message)
     about = f" to {' and '.join(repr(title) for title in meant)}" if meant else ""
     follow_up = f"treated as a follow-up{about}; {share:.0%} of the search weight comes from earlier turns"
     return SearchQuery(
@@ -83,24 +81,51 @@ def with_turns(
         context_share=share,
         earlier=earlier,
         named=meant,
-        clauses=clauses,
-        cues=tuple(named.values()),
-        reason="; ".join(note for note in (follow_up, _clause_note(clauses), _cue_note(named)) if note),
+        clauses=asked.clauses,
+        cues=asked.cues,
+        reason="; ".join(note for note in (follow_up, _clause_note(asked.clauses), _cue_note(asked.cues)) if note),
     )
+
+
+def with_users_turns(mixed: SearchQuery, recent: Sequence[Utterance]) -> SearchQuery | None:
+    """Return what to search for when a follow-up is not on the answer before it: on what the user said last, twice.
+
+    `mixed` is the same `with_turns`. None where the user said nothing.
+    """
+    earlier = _earlier(recent, answers=False)
+    if not earlier:
+        return None
+    earlier = "\n".join((earlier, *mixed.named))
+    return replace(mixed, context=f"{earlier}\n{mixed.message}", earlier=earlier)
 
 
 def query(message: str, recent: Sequence[Utterance] = (), related: Sequence[str] = ()) -> SearchQuery:
     """Return what to search for when every message that comes after others is taken for a follow-up."""
-    return with_turns(message, recent, related) or alone(message, recent)
+    asked = alone(message, recent)
+    return with_turns(asked, recent, related) or asked
 
 
 def said(messages: Sequence[Message]) -> tuple[Utterance, ...]:
     """Return what users and assistants said, without notes, errors and approvals."""
-    return tuple(
-        Utterance("user", m.content) if isinstance(m, UserMessage) else Utterance("assistant", m.model_reply.text)
-        for m in messages
-        if isinstance(m, UserMessage | AssistantMessage)
-    )
+    return _utterances(messages, len(messages))
+
+
+def said_last(messages: Sequence[Message]) -> tuple[Utterance, ...]:
+    """Return the end of what was `said`, from the last but one message of the user on: a query needs no more."""
+    return _utterances(messages, 2)
+
+
+def _utterances(messages: Sequence[Message], users: int) -> tuple[Utterance, ...]:
+    found: list[Utterance] = []
+    for message in reversed(messages):
+        if isinstance(message, UserMessage):
+            found.append(Utterance("user", message.content))
+            users -= 1
+            if not users:
+                break
+        elif isinstance(message, AssistantMessage):
+            found.append(Utterance("assistant", message.model_reply.text))
+    return tuple(reversed(found))
 
 
 def latest(recent: Sequence[Utterance]) -> str:
@@ -110,8 +135,8 @@ def latest(recent: Sequence[Utterance]) -> str:
 
 def related(messages: Sequence[Message]) -> tuple[str, ...]:
     """Return the titles of documents that are related to the sources of these answers, the latest first."""
-    answers = (m for m in reversed(messages) if isinstance(m, AssistantMessage))
-    return tuple(dict.fromkeys(title for answer in answers for title in answer.related))
+    answers = [m.related for m in reversed(messages) if isinstance(m, AssistantMessage) and m.related]
+    return tuple(dict.fromkeys(chain.from_iterable(answers)))
 
 
 _WORD = re.compile(r"[\w']+")
@@ -137,7 +162,8 @@ _POLITE = frozenset(
 )
 
 
-def _is_small_talk(message: str) -> bool:
+def is_small_talk(message: str) -> bool:
+    """Tell whether a message asks for nothing."""
     words = _WORD.findall(message.lower().replace("’", "'"))
     polite = len(words) <= _LONGEST_SMALL_TALK_WORDS and all(word in _POLITE for word in words)
     return polite and _CLOSING.search(message.replace("’", "'")) is not None
@@ -187,15 +213,23 @@ _CUES = {
 }
 
 
-def _named(message: str) -> dict[str, str]:
-    """Return the kinds of thing that a message names, with the words that tools for them are described by."""
-    # What looks like a file in an address is none.
-    rest = _ADDRESS.sub(" ", message)
-    return {kind: cue for kind, (shape, cue) in _CUES.items() if shape.search(message if shape is _ADDRESS else rest)}
+def _cues(message: str) -> tuple[str, ...]:
+    """Return the words that tools are described by which are for the kinds of thing that a message names."""
+    found: list[re.Pattern[str]] = []
+    rest = message
+    # Every address and every file has a dot or a slash.
+    if "." in message or "/" in message:
+        # What looks like a file in an address is none.
+        rest, addresses = _ADDRESS.subn(" ", message)
+        found += [_ADDRESS] if addresses else []
+        found += [_FILE] if _FILE.search(rest) else []
+    found += [_MEMORY] if _MEMORY.search(rest) else []
+    return tuple(cue for shape, cue in _CUES.values() if shape in found)
 
 
-def _cue_note(named: Mapping[str, str]) -> str:
-    return f"it names {' and '.join(named)}, so tools for that come nearer" if named else ""
+def _cue_note(cues: tuple[str, ...]) -> str:
+    named = (kind for kind, (_, cue) in _CUES.items() if cue in cues)
+    return f"it names {' and '.join(named)}, so tools for that come nearer" if cues else ""
 
 
 def _earlier(recent: Sequence[Utterance], answers: bool) -> str:
@@ -208,6 +242,8 @@ def _earlier(recent: Sequence[Utterance], answers: bool) -> str:
 
 def _meant(message: str, related: Sequence[str]) -> tuple[str, ...]:
     """Return the related titles that share the most words with a message; none when there is no word in common."""
+    if not related:
+        return ()
     own = content_words(message)
     shared = {title: len(own & content_words(title)) for title in dict.fromkeys(related)}
     best = max(shared.values(), default=0)

@@ -13,9 +13,10 @@ Nothing here looks at anything but its arguments. Sums are made of whole numbers
 scores are rounded, so the same measurements give the same choice, bit for bit.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
+from itertools import repeat
 from math import isnan, log
 from typing import Literal, NamedTuple
 
@@ -23,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from windowpane.context.items import ItemRef
-from windowpane.context.request import Passage
+from windowpane.context.request import CandidateColumns, Passage
 from windowpane.search.base import Measurements, SearchQuery
 from windowpane.search.settings import SelectSettings
 
@@ -104,6 +105,9 @@ FEWEST = 10
 COMPANION = 0.3
 """How much nearer in the order a tool comes when the first is of its server: tools are often used together."""
 
+FEW = 1_000
+"""So many candidates are all put in order in the time that it takes to find the best of them."""
+
 # What candidates usually look like. With few of them this steadies the scale; with hundreds it vanishes.
 _USUAL_COUNT = 10
 _USUAL_MEANING = (0.12, 0.10)
@@ -130,7 +134,8 @@ class Decision(NamedTuple):
 class DomainSelection:
     """The decision about every candidate of one domain, best first.
 
-    A caller that reads only `kept` does not wait for all the others to be put in order.
+    What is taken comes first in that order. A caller that reads only `kept` does not wait for very many others to be
+    put in order.
     """
 
     measured: Measurements
@@ -144,43 +149,79 @@ class DomainSelection:
         return len(self.unordered)
 
     def __iter__(self) -> Iterator[Decision]:
-        return self._choices(self.order)
+        return self._choices(self._order)
 
-    @property
+    @cached_property
     def kept(self) -> tuple[Decision, ...]:
         """Return the choices that were taken."""
         return tuple(choice for choice in self._choices(self._front()) if choice.kept)
 
     @property
+    def left_out(self) -> CandidateColumns:
+        """Return the choices that were not taken, in columns: by score, and by name where that is the same."""
+        measured, taken = self.measured, len(self.kept)
+        left = self._order[taken:]
+        if not len(left):
+            return CandidateColumns([], [], [], [])
+        by_name = np.lexsort((measured.name_ranks[left], -self.unordered[left]))
+        left = left[by_name]
+        positions: list[int] = left.tolist()
+        ranks: list[int | None] = (by_name + (taken + 1)).tolist()
+        passages: list[Passage | None] = [None] * len(left)
+        shown: list[int] = np.flatnonzero(by_name < self.settings.top_k - taken).tolist()
+        for at in shown:
+            passages[at] = measured.passage(positions[at])
+        keys = [measured.keys[position] for position in positions]
+        codes, reasons = self._why_not(by_name + (taken + 1), self.unordered[left])
+        return CandidateColumns(
+            type=[key.type for key in keys],
+            name=[key.name for key in keys],
+            code=codes,
+            reason=reasons,
+            server=[key.server for key in keys] if measured.domain == "tool" else None,
+            score=self.unordered[left].tolist(),
+            meaning=_without_nan(measured.meaning[left]),
+            words=measured.words[left].tolist(),
+            rank=ranks,
+            passage=passages if shown else None,
+            cut_off=list(repeat(self.cut_off, len(left))),
+            floor=list(repeat(self.floor, len(left))),
+        )
+
+    @property
     def taken(self) -> tuple[tuple[ItemRef, float], ...]:
         """Return what was taken, with its score and nothing else."""
-        found = ((rank, position, float(self.unordered[position])) for rank, position in enumerate(self._front(), 1))
+        front: list[int] = self._front().tolist()
+        found = ((rank, position, float(self.unordered[position])) for rank, position in enumerate(front, 1))
         return tuple(
             (self.measured.keys[position], score)
             for rank, position, score in found
             if self._code(rank, score) in ("include_score", "relevant")
         )
 
-    @cached_property
+    @property
     def order(self) -> tuple[int, ...]:
         """Return the positions of all candidates, best first."""
-        return tuple(self._ordered(np.arange(len(self))))
+        return tuple(self._order.tolist())
 
-    def _front(self) -> list[int]:
+    @cached_property
+    def _order(self) -> NDArray[np.intp]:
+        return self._ordered(np.arange(len(self)))
+
+    def _front(self) -> NDArray[np.intp]:
         """Return the positions of the best, as many as could be taken."""
-        certain = int((self.unordered >= self.settings.include_score).sum())
-        wanted = max(certain, self.settings.top_n)
-        if wanted == 0 or not len(self):
-            return []
+        wanted = max(np.count_nonzero(self.unordered >= self.settings.include_score), self.settings.top_n)
+        if len(self) <= FEW or not wanted:
+            return self._order[:wanted]
         lowest = min(self.floor, self.settings.include_score)
         least = np.partition(self.unordered, -wanted)[-wanted] if wanted < len(self) else -1.0
         return self._ordered(np.flatnonzero(self.unordered >= max(least, lowest)))[:wanted]
 
-    def _ordered(self, positions: NDArray[np.intp]) -> list[int]:
+    def _ordered(self, positions: NDArray[np.intp]) -> NDArray[np.intp]:
         # Equal scores are ordered by meaning, then by name: the order of the input plays no part.
-        nearest = np.nan_to_num(self.measured.meaning[positions], nan=-1.0)
-        keys = (self.measured.name_ranks[positions], -nearest, -self.unordered[positions])
-        return positions[np.lexsort(keys)].tolist()
+        near = self.measured.meaning[positions]
+        far = np.where(np.isnan(near), 1.0, -near)
+        return positions[np.lexsort((self.measured.name_ranks[positions], far, -self.unordered[positions]))]
 
     def _code(self, rank: int, score: float) -> Code:
         if not self.settings.enabled:
@@ -195,10 +236,11 @@ class DomainSelection:
             return "below_cut_off"
         return "relevant" if rank <= self.settings.top_n else "beyond_top_n"
 
-    def _choices(self, positions: Sequence[int]) -> Iterator[Decision]:
+    def _choices(self, chosen: NDArray[np.intp]) -> Iterator[Decision]:
         """Yield what was decided about these candidates, the first of which is the best."""
-        measured, chosen = self.measured, np.array(positions, np.intp)
+        measured = self.measured
         # Whole columns at once: to take one number out of an array costs more than all that is done with it.
+        positions: list[int] = chosen.tolist()
         scores: list[float] = self.unordered[chosen].tolist()
         meanings: list[float] = measured.meaning[chosen].tolist()
         shares: list[float] = measured.words[chosen].tolist()
@@ -212,6 +254,24 @@ class DomainSelection:
             # In the order of the fields: by their names it takes twice as long, and there may be ten thousand.
             yield Decision(keys[position], kept, code, reason, score, near, words, rank, cut_off, floor, passage)
 
+    def _why_not(self, ranks: NDArray[np.intp], scores: Floats) -> tuple[list[str], list[str]]:
+        """Return the codes and the reasons of what was not taken, the best score first."""
+        count = len(scores)
+        if not self.settings.enabled or self.query.small_talk:
+            same: Code = "small_talk" if self.settings.enabled else "off"
+            return [same] * count, [self._reason(same, 0, 0.0)] * count
+        codes: list[str] = []
+        reasons: list[str] = []
+        near = np.count_nonzero(scores >= self.floor)
+        for rank, score in zip(ranks[:near].tolist(), scores[:near].tolist(), strict=True):
+            code = self._code(rank, score)
+            codes.append(code)
+            reasons.append(self._reason(code, rank, score))
+        # As a rule nearly all are below the floor.
+        below: list[float] = scores[near:].tolist()
+        weak = {score: _weak(score, self.floor) for score in set(below)}
+        return codes + ["below_floor"] * len(below), reasons + [weak[score] for score in below]
+
     def _reason(self, code: Code, rank: int, score: float) -> str:
         settings = self.settings
         match code:
@@ -220,7 +280,7 @@ class DomainSelection:
             case "relevant":
                 return f"good match: {score:.2f} (minimum {self.cut_off:.2f}), number {rank} of {len(self)}"
             case "below_floor":
-                return f"weak match: {score:.2f} (minimum {self.floor:.2f})"
+                return _weak(score, self.floor)
             case "below_cut_off":
                 share = f"{settings.share_of_best:.0%} of the best"
                 return f"weaker than the best: {score:.2f} (minimum {self.cut_off:.2f}, {share})"
@@ -230,6 +290,20 @@ class DomainSelection:
                 return self.query.reason
             case "off":
                 return "selection is off"
+
+
+# Remembered: there are ten thousand scores, and many candidates to be told theirs.
+@lru_cache(maxsize=20_000)
+def _weak(score: float, floor: float) -> str:
+    return f"weak match: {score:.2f} (minimum {floor:.2f})"
+
+
+def _without_nan(values: Floats) -> list[float | None] | None:
+    """Return numbers with None where one is missing; None where all are."""
+    missing = np.isnan(values)
+    if not missing.any():
+        return values.tolist()
+    return None if missing.all() else [None if isnan(value) else value for value in values.tolist()]
 
 
 def select(
@@ -250,28 +324,26 @@ def calibrated(measured: Measurements, context_share: float, calibration: Calibr
     """Return the score of every candidate, between 0 and 1, in the order they were measured."""
     if not len(measured.keys):
         return np.zeros(0)
-    features = evidence(measured)
+    meaning, words, gap = _evidence(measured)
     weights = calibration
-    if features.shape[1] == 2:
-        words, gap = features.T
+    if meaning is None:
         return _chance(weights.words_base + weights.words_per_words * words + weights.words_per_gap * gap)
-    meaning, words, gap = features.T
     order = weights.order_meaning * meaning + weights.order_words * words + weights.order_gap * gap
-    tools = measured.domain == "tool"
-    companions = _companions(measured, order) if tools else np.zeros(len(order), bool)
-    order = order + COMPANION * companions
+    nearest, most_words = meaning.max(), words.max()
     need = (
         weights.base
-        + weights.per_meaning * meaning.max()
-        + weights.per_words * words.max()
+        + weights.per_meaning * nearest
+        + weights.per_words * most_words
         + weights.per_log_count * log(max(len(meaning), FEWEST))
         + weights.per_context * context_share
     )
+    if measured.domain != "tool":
+        return _chance(need - weights.behind_text * (order.max() - order))
+    companions = _companions(measured, order)
+    order = order + COMPANION * companions
     steps = order.max() - order
-    if not tools:
-        return _chance(need - weights.behind_text * steps)
     if not context_share:
-        need -= weights.doubt * _below(weights.near, meaning.max()) * _below(weights.clear, words.max())
+        need -= weights.doubt * _below(weights.near, nearest) * _below(weights.clear, most_words)
     spare = np.where(companions, 0.0, max(need - weights.certain, 0.0) * np.minimum(steps / weights.far, 1.0))
     return _chance(need - weights.behind_tools * steps - spare)
 
@@ -293,19 +365,26 @@ def evidence(measured: Measurements) -> Floats:
     The columns are meaning, words and how far behind the best; where no meaning was measured at all, only words and how
     far behind.
     """
-    words = measured.words
+    return np.column_stack([column for column in _evidence(measured) if column is not None])
+
+
+def _evidence(measured: Measurements) -> tuple[Floats | None, Floats, Floats]:
+    words, meaning = measured.words, measured.meaning
     from_words, _, _ = _standardised(words, *_USUAL_WORDS)
-    known = ~np.isnan(measured.meaning)
-    if not known.any():
-        return np.column_stack([words, from_words.max() - from_words])
-    from_meaning, mean, spread = _standardised(measured.meaning[known], *_USUAL_MEANING)
-    # Where meaning was not measured, the words say how near the item would probably be.
-    meaning = mean + spread * from_words
-    meaning[known] = measured.meaning[known]
-    distance = from_words.copy()
-    distance[known] = from_meaning
+    unknown = np.isnan(meaning)
+    if not unknown.any():
+        distance, _, _ = _standardised(meaning, *_USUAL_MEANING)
+    elif unknown.all():
+        return None, words, from_words.max() - from_words
+    else:
+        known = ~unknown
+        from_meaning, mean, spread = _standardised(meaning[known], *_USUAL_MEANING)
+        # Where meaning was not measured, the words say how near the item would probably be.
+        meaning = np.where(known, meaning, mean + spread * from_words)
+        distance = from_words.copy()
+        distance[known] = from_meaning
     fused = MEANING_SHARE * distance + (1 - MEANING_SHARE) * from_words
-    return np.column_stack([meaning, words, fused.max() - fused])
+    return meaning, words, fused.max() - fused
 
 
 _WHOLE = 1_000_000
@@ -315,7 +394,7 @@ def _standardised(values: Floats, usual_mean: float, usual_spread: float) -> tup
     """Return how far each value is from the others, with the mean and the spread that were used."""
     whole = np.rint(values * _WHOLE).astype(np.int64)
     count = len(values)
-    total, squares = int(whole.sum()), int((whole * whole).sum())
+    total, squares = int(whole.sum()), int(whole @ whole)
     weight = count + _USUAL_COUNT
     mean = (total / _WHOLE + _USUAL_COUNT * usual_mean) / weight
     variance = (count * squares - total * total) / (count * count) / (_WHOLE * _WHOLE)
@@ -324,4 +403,4 @@ def _standardised(values: Floats, usual_mean: float, usual_spread: float) -> tup
 
 
 def _chance(evidence: Floats) -> Floats:
-    return np.round(1 / (1 + np.exp(-evidence)), SCORE_DECIMALS)
+    return (1 / (1 + np.exp(-evidence))).round(SCORE_DECIMALS)

@@ -12,7 +12,7 @@ single keys the agent has changed.
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, cast
 
 from windowpane.context.items import Domain
@@ -36,6 +36,8 @@ class SelectSettings:
     share_of_best: float = 0.35
     """An item is included only if it scores at least this share of the best score."""
 
+
+_NAMES = tuple(field.name for field in fields(SelectSettings))
 
 PRESETS: Mapping[str, SelectSettings] = {
     "aggressive": SelectSettings(top_n=8, floor=0.15, share_of_best=0.2),
@@ -74,6 +76,9 @@ class SearchSettings:
         return self.text.enabled or self.tools.enabled
 
 
+_DEFAULTS = SearchSettings()
+
+
 def search_settings(given: Mapping[str, Any]) -> SearchSettings:
     """Return the settings that a mapping describes; what it does not name stays as the preset has it.
 
@@ -81,8 +86,8 @@ def search_settings(given: Mapping[str, Any]) -> SearchSettings:
         InvalidSettingError: a name is unknown or a value cannot be used.
     """
     given = dict(given)
-    deadline_s = _number("deadline_s", given.pop("deadline_s", SearchSettings().deadline_s), 0, 60)
-    context = _context(given.pop("context", SearchSettings().context))
+    deadline_s = _number("deadline_s", given.pop("deadline_s", _DEFAULTS.deadline_s), 0, 60)
+    context = _context(given.pop("context", _DEFAULTS.context))
     by_domain = {name: _mapping(name, given.pop(name, {})) for name in ("text", "tools")}
     text, tools = (
         _changed(_changed(presets["normal"], given, "", presets), by_domain[name], f"{name}.", presets)
@@ -115,7 +120,16 @@ def _beside(settings: Mapping[str, Any], *more: str) -> dict[str, Any]:
 
 def written_out(settings: SearchSettings) -> dict[str, Any]:
     """Return the mapping that describes these settings, every one of them, whatever presets come to mean."""
-    return asdict(settings)
+    return {
+        "text": _written(settings.text),
+        "tools": _written(settings.tools),
+        "deadline_s": settings.deadline_s,
+        "context": settings.context,
+    }
+
+
+def _written(settings: SelectSettings) -> dict[str, Any]:
+    return {name: getattr(settings, name) for name in _NAMES}
 
 
 _LIMITS: Mapping[str, tuple[float, float]] = {
@@ -130,6 +144,8 @@ _LIMITS: Mapping[str, tuple[float, float]] = {
 def _changed(
     settings: SelectSettings, changes: Mapping[str, Any], where: str, presets: Mapping[str, SelectSettings]
 ) -> SelectSettings:
+    if not changes:
+        return settings
     changes = dict(changes)
     preset = changes.pop("preset", None)
     if preset is not None:
@@ -138,9 +154,8 @@ def _changed(
                 f"search.{where}preset", f"unknown preset {preset!r}; available: {', '.join(presets)}"
             )
         settings = replace(presets[preset], enabled=settings.enabled)
-    known = {field.name for field in fields(SelectSettings)}
     for name, value in changes.items():
-        if name not in known:
+        if name not in _NAMES:
             raise InvalidSettingError(f"search.{where}{name}", "unknown setting")
         settings = replace(settings, **{name: _value(where + name, name, value)})
     return settings

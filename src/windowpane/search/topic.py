@@ -70,4 +70,4 @@ def _shared(own: frozenset[str], other: str) -> float:
 
 def content_words(text: str) -> frozenset[str]:
     """Return the stems of the words that say what a text is about."""
-    return frozenset(word for word in words(text) if len(word) > 2 and word not in _COMMON)
+    return frozenset([word for word in words(text) if len(word) > 2]) - _COMMON

@@ -122,18 +122,21 @@ class Words:
         for text, weight in weighted_texts:
             for word, share in self._wanted(text).items():
                 wanted[word] = wanted.get(word, 0.0) + weight * share
-        evidence = np.zeros(self._size)
         # Sorted: floating point sums depend on their order, and sets have none.
-        for word in sorted(wanted):
-            if (found := self._occurrence(word)) is not None:
-                evidence[found.where] += wanted[word] * found.rarity * found.weights
+        found = [(wanted[word], one) for word in sorted(wanted) if (one := self._occurrence(word)) is not None]
+        evidence = np.zeros(self._size)
+        if found:
+            counts = np.repeat([share * one.rarity for share, one in found], [len(one.where) for _, one in found])
+            counts *= np.concatenate([one.weights for _, one in found])
+            # Word by word, since `bincount` adds one after the other.
+            evidence = np.bincount(np.concatenate([one.where for _, one in found]), counts, self._size)
         half_way = HALF_WAY if {language_of(text) for text, _ in weighted_texts} <= {None, ENGLISH} else OTHER_HALF_WAY
         return evidence / (evidence + half_way)
 
     def words(self, text: str) -> frozenset[str]:
         """Return the words of a query as they would stand in these documents, in each of their languages."""
         little = LITTLE_WORDS.get(language_of(text) or ENGLISH, frozenset[str]())
-        return frozenset(word for language in self._languages for word in words(text, language, also_ignored=little))
+        return frozenset[str]().union(*(words(text, language, also_ignored=little) for language in self._languages))
 
     def _wanted(self, text: str) -> dict[str, float]:
         """Return the words of a text and how much each counts: compounds that share a part with one count less."""

@@ -7,7 +7,7 @@ else in the request, so no user, web page or tool can write a line that passes f
 
 import hashlib
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 
 from windowpane.context.ids import SessionId
 from windowpane.context.items import Reference, Rule
@@ -30,8 +30,8 @@ LONGEST_TITLE = 200
 """How many characters of a document's title are named after an answer."""
 
 
-def boundary_code(session_id: SessionId, texts: Iterable[str]) -> str:
-    """Return the session's boundary code, or the next one that none of these texts contains.
+def boundary_code(session_id: SessionId, texts: Iterable[str], numbers: Container[str] = ()) -> str:
+    """Return the session's boundary code, or the next one that none of these texts contains and is none of `numbers`.
 
     It stays the same from turn to turn, so that prompt caches keep working, unless a text quotes it. It consists of
     digits, because tokenizers cut digits by their number alone: every code costs the same.
@@ -41,7 +41,7 @@ def boundary_code(session_id: SessionId, texts: Iterable[str]) -> str:
     while True:
         digest = hashlib.sha256(f"{session_id}:{attempt}".encode()).digest()
         code = f"{int.from_bytes(digest) % 10**CODE_DIGITS:0{CODE_DIGITS}}"
-        if code not in everything:
+        if code not in numbers and code not in everything:
             return code
         attempt += 1
 

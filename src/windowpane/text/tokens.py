@@ -14,7 +14,7 @@ from typing import Literal
 
 import anyio.to_thread
 
-from windowpane.context.identity_cache import cached_by_identity
+from windowpane.context.identity_cache import cached_by_identity, cached_in
 from windowpane.context.request import CallSettings, OfferedTool, RequestMessage
 from windowpane.text.functions import as_function
 from windowpane.text.vocabulary import as_unicode, vocabulary
@@ -31,6 +31,7 @@ def count(text: str) -> int:
     return _count(text) if len(text) <= _AT_ONCE else _count_long(text)
 
 
+@cached_in("_tokens")
 def message_tokens(message: RequestMessage) -> int:
     """Return what a message costs, tool calls, their ids and files included."""
     if not message.tool_calls and not message.tool_call_id and not message.files:

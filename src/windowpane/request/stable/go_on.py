@@ -20,7 +20,7 @@ from windowpane.memory.recent import sent_tokens
 from windowpane.models.base import CacheRules
 from windowpane.request.assemble import Carrying, Ingredients, assemble
 from windowpane.request.gather import Gathered
-from windowpane.request.order import StandingItem
+from windowpane.request.prompt.order import StandingItem
 from windowpane.request.settings import cache_order
 from windowpane.request.stable.carry import break_in, built, carry_change, measured, strictly
 from windowpane.request.stable.rebase import CarryPlan, Circumstances, decide, idle_turns, is_cold

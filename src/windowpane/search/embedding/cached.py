@@ -44,7 +44,8 @@ class CachedEmbedder:
         Raises:
             EmbedderError: it cannot be done now.
         """
-        keys = [vector_key(self.model, text) for text in texts]
+        model = self.model
+        keys = [vector_key(model, text) for text in texts]
         found = {key: self._vectors[key] for key in keys if key in self._vectors}
         missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in found}
         if missing:

@@ -13,8 +13,10 @@ time, recall, reminder, fetched pages), which are never kept, and the message, u
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from windowpane.context.carried import CarriedItem
+from windowpane.context.identity_cache import Remembering, cached_in
 from windowpane.context.ids import BlobHash
 from windowpane.context.items import IncludeMode, Item, ItemRef, Reference, Rule
 from windowpane.context.messages import AssistantMessage, Attachment, Message, SentFile, UserMessage
@@ -46,7 +48,6 @@ class RequestEntry:
     status: ItemStatus
     reason: str
     text: str = ""
-    tokens: int = 0
     evidence: Evidence | None = None
     since: int | None = None
 
@@ -66,32 +67,33 @@ class RequestEntry:
         return self.item.priority if isinstance(self.item, Rule | Reference) else 500
 
 
-@dataclass(frozen=True, slots=True)
-class PastMessage:
-    """A past message and what the model gets of it, each part under the name of the message.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PastMessage(Remembering):
+    """What the model gets of a past message, each part under the name of the message, `key`.
 
     `sources` are the lines that name an answer's documents, `attached` what the model reads of a message's files.
     """
 
-    message: Message
+    key: str
+    turn: int | None
+    is_answer: bool
     rendered: tuple[RequestMessage, ...]
     sources: str = ""
     attached: tuple[str, ...] = ()
-
-    @property
-    def key(self) -> str:
-        """Return what tells messages apart."""
-        return _name(self.message)
 
     def with_enclosed(self, code: str) -> "PastMessage":
         """Return it with its files before it and the lines about its documents behind it, as messages of their own."""
         if not self.attached and not self.sources:
             return self
-        before = [self._enclosed(code, text, "attached") for text in self.attached]
-        behind = [self._enclosed(code, self.sources, "sources")] if self.sources else []
-        return replace(self, rendered=(*before, *self.rendered, *behind))
+        known: tuple[str, PastMessage] | None = getattr(self, "_enclosed", None)
+        if known is None or known[0] != code:
+            before = [self._between(code, text, "attached") for text in self.attached]
+            behind = [self._between(code, self.sources, "sources")] if self.sources else []
+            known = code, replace(self, rendered=(*before, *self.rendered, *behind))
+            object.__setattr__(self, "_enclosed", known)
+        return known[1]
 
-    def _enclosed(self, code: str, text: str, part: PartKind) -> RequestMessage:
+    def _between(self, code: str, text: str, part: PartKind) -> RequestMessage:
         return RequestMessage(role="user", content=enclosed(code, text), part=part, name=self.key)
 
 
@@ -120,16 +122,38 @@ def past_messages(history: Sequence[Message], said: Said, *, with_tools: bool) -
     A message that was sent before, failed, and is now sent again word for word is not asked twice.
     """
     answered = {message.turn for message in history if isinstance(message, AssistantMessage)}
-    return [
-        PastMessage(message, rendered, render_sources(message), said.attached(message))
-        for message in history
-        if not (isinstance(message, UserMessage) and message.turn not in answered and said.is_in(message))
-        and (rendered := render_message(message, with_tools, said.settings, _name(message)))
-    ]
+    found: list[PastMessage] = []
+    for message in history:
+        if isinstance(message, UserMessage) and message.turn not in answered and said.is_in(message):
+            continue
+        past = _without_files(message) if isinstance(message, UserMessage | AssistantMessage) else None
+        if not past or (not with_tools and any(part.tool_calls for part in past.rendered)):
+            past = _past(message, with_tools, said)
+        if past.rendered:
+            found.append(past)
+    return found
 
 
-def _name(message: Message) -> str:
-    return f"message {message.seq}"
+@cached_in("_past")
+def _without_files(message: UserMessage | AssistantMessage) -> PastMessage | Literal[False]:
+    """Return what every model with tools gets of a message; False for one with files, which not every model takes."""
+    if isinstance(message, UserMessage):
+        files = bool(message.attachments)
+    else:
+        files = any(result.attachments for step in message.model_reply.steps for result in step.results)
+    return False if files else _past(message, with_tools=True)
+
+
+def _past(message: Message, with_tools: bool, said: Said | None = None) -> PastMessage:
+    key = f"message {message.seq}"
+    return PastMessage(
+        key=key,
+        turn=message.turn,
+        is_answer=isinstance(message, AssistantMessage),
+        rendered=render_message(message, with_tools, said.settings if said else None, key),
+        sources=render_sources(message),
+        attached=said.attached(message) if said else (),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,10 +240,10 @@ def _history(content: Content) -> Iterator[RequestMessage]:
     """Yield the history: what entered at a turn stands before what was said in it."""
     waiting = sorted({each.carried.place for each in content.standing})
     for past in content.history:
-        turn = past.message.turn
+        turn = past.turn
         while waiting and turn is not None and waiting[0] <= turn:
             yield from _stood(content, waiting.pop(0))
-        found = _found(content.standing, turn) if isinstance(past.message, AssistantMessage) else {}
+        found = _found(content.standing, turn) if past.is_answer else {}
         yield from with_additions(past.rendered, found, turn or 0)
     # A message that failed and is sent again is not asked twice; what was chosen for it stays.
     for place in waiting:
