@@ -145,6 +145,7 @@ class Engine:
             await opening.enter_async_context(self.store)
             await refuse_sealed(self.store)
             self._stack = opening.pop_all()
+        self._stack.callback(self.agents.close)
         self._stack.push_async_callback(self.models.aclose)
         if self._search_engine is not None:
             self._stack.push_async_callback(self._search_engine.aclose)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
@@ -55,9 +56,9 @@ def scans(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Return the folders that agents were read from, in order."""
     seen: list[str] = []
 
-    def noted(path: str) -> Scan:
+    def noted(path: str, entering: Callable[[str], None] | None = None) -> Scan:
         seen.append(path)
-        return scan(path)
+        return scan(path, entering)
 
     monkeypatch.setattr(folder, "scan", noted)
     return seen

@@ -109,3 +109,7 @@ class Agents(Protocol):
     async def look(self, name: str) -> Agent:
         """Return an agent as `current` does, and let others work while a large folder is read."""
         ...
+
+    def close(self) -> None:
+        """Give back what is held to notice edits. Every other call still works."""
+        ...

@@ -23,6 +23,9 @@ MAX_BYTES = 1024 * 1024
 _SETTLED_AFTER_NS = 2_000_000_000
 _NEARLY_MARKDOWN = (".markdown", ".mdc", ".mdown", ".mdx", ".txt")
 
+ENTRIES = frozenset({"agent.yaml", "mcp.json", "prompts", "references", "rules"})
+"""What counts directly in an agent's folder."""
+
 Signature = tuple[int, int, int, int]
 """When the file was written, when it was changed in any way, its size and its inode."""
 
@@ -45,21 +48,25 @@ class FoundFile(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """The files of a folder in the order of their names, and what could not be looked at."""
+    """The files of a folder in the order of their names, and what could not be looked at.
+
+    A file that has a second name, or lies behind a link, can change without anything happening in the folder.
+    """
 
     found: tuple[FoundFile, ...]
     problems: tuple[Problem, ...]
+    changes_elsewhere: bool = False
 
 
-def scan(folder: str) -> Scan:
-    """Return the files of an agent's folder as they are now."""
-    looking = _Looking()
+def scan(folder: str, entering: Callable[[str], None] | None = None) -> Scan:
+    """Return the files of an agent's folder as they are now. `entering` gets each folder below before it is read."""
+    looking = _Looking(entering)
     looking.at_file(folder, "agent.yaml", "manifest")
     looking.at_file(folder, "mcp.json", "servers")
     looking.at_tree(folder, "rules", "rule")
     looking.at_tree(folder, "references", "reference")
     looking.at_prompts(folder)
-    return Scan(tuple(sorted(looking.found)), tuple(looking.problems))
+    return Scan(tuple(sorted(looking.found)), tuple(looking.problems), looking.changes_elsewhere)
 
 
 class Shelf(Generic[ValueT]):
@@ -101,14 +108,20 @@ class _Kept(Generic[ValueT]):
 class _Looking:
     """One look at a folder."""
 
-    def __init__(self) -> None:
+    def __init__(self, entering: Callable[[str], None] | None) -> None:
+        self._entering = entering
         self.found: list[FoundFile] = []
         self.problems: list[Problem] = []
+        self.changes_elsewhere = False
 
     def at_file(self, folder: str, file: str, kind: FileKind) -> None:
         path = f"{folder}/{file}"
         try:
-            self._take(file, path, kind, os.stat(path))  # noqa: PTH116 (many files at every turn)
+            status = os.lstat(path)
+            if stat.S_ISLNK(status.st_mode):
+                self.changes_elsewhere = True
+                status = os.stat(path)  # noqa: PTH116 (at every look)
+            self._take(file, path, kind, status)
         except OSError as error:
             self._miss(file, path, error)
 
@@ -118,6 +131,8 @@ class _Looking:
         for entry in self._entries(file, path):
             within = f"{file}/{entry.name}"
             try:
+                if entry.is_symlink():
+                    self.changes_elsewhere = True
                 if entry.is_dir():
                     status = entry.stat()
                     self._enter(folder, within, kind, (status.st_dev, status.st_ino), above)
@@ -143,6 +158,8 @@ class _Looking:
                 self._pass_by(file)
 
     def _entries(self, file: str, path: str) -> "Iterator[os.DirEntry[str]]":
+        if self._entering is not None:
+            self._entering(path)
         try:
             with os.scandir(path) as entries:
                 yield from (entry for entry in entries if entry.name[0] != "." and entry.name[-1] != "~")
@@ -158,6 +175,8 @@ class _Looking:
             self.at_tree(folder, file, kind, (*above, here))
 
     def _take(self, file: str, path: str, kind: FileKind, status: os.stat_result) -> None:
+        if status.st_nlink > 1:
+            self.changes_elsewhere = True
         if not stat.S_ISREG(status.st_mode):
             self._problem(file, "not read: it is not a plain file")
         elif status.st_size > MAX_BYTES:

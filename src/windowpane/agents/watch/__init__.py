@@ -1,0 +1,1 @@
+"""Whether an agent's folder changed, as the kernel tells it."""
