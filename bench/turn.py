@@ -3,8 +3,9 @@
 A model in the process answers with 400 characters at once. Each turn asks something else, many lean on the turn before.
 `waited` is the processor time until the model is called: what a user waits for. `all` counts what is done after the
 reply too. The model streams its words through pydantic-ai, as every model does; what that takes by itself is in every
-turn and is printed below. Run it with `.venv/bin/python bench/turn.py [--items 100] [--turns 40] [--no-selection]`.
-Processor time, so that a busy machine changes little; medians.
+turn and is printed below. With `--messages` so many were said before, and their vectors are there. Run it with
+`.venv/bin/python bench/turn.py [--items 100] [--messages 0 1000] [--turns 40] [--no-selection]`. Processor time, so
+that a busy machine changes little; medians.
 """
 
 import argparse
@@ -21,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from office import ANSWER, QUESTIONS, said, write_agent
-from windowpane.context.events import Recorded, RequestBuilt
+from windowpane.context.events import MessageAdded, Recorded, RequestBuilt
 from windowpane.context.request import CallSettings, RequestMessage
 from windowpane.models.provider import PydanticModels
 from windowpane.models.scripted import Reply, ScriptedModel
@@ -29,39 +30,54 @@ from windowpane.search.embedding.minilm import MiniLM
 from windowpane.settings import Settings
 from windowpane.wiring import open_engine
 
+QUIET_S = 0.05
+REST_S = 1.0
+"""A past that was brought in is embedded in small steps, with rests between them that are shorter than this."""
+
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--items", type=int, default=100)
+    parser.add_argument("--messages", type=int, nargs="+", default=[0, 1000])
     parser.add_argument("--turns", type=int, default=40)
     parser.add_argument(
         "--no-selection", action="store_true", help="no items are selected; what was said is still embedded for recall"
     )
     parser.add_argument("--store", default="")
-    asyncio.run(measure(parser.parse_args()))
+    options = parser.parse_args()
+    spent = Spent()
+    spent.watch()
+    for messages in options.messages:
+        asyncio.run(measure(options, messages, spent))
+    alone = asyncio.run(model_alone(options.turns))
+    print(f"\nThe model by itself: {alone * 1000:.1f} ms of each turn.")
 
 
-async def measure(options: Any) -> None:
+async def measure(options: Any, messages: int, spent: "Spent") -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         write_agent(folder / "agents" / "bench", options.items, search=not options.no_selection)
-        answers = [Reply(said(ANSWER, turn)) for turn in range(options.turns + 1)]
+        before_it = messages // 2
+        answers = [Reply(said(ANSWER, turn)) for turn in range(before_it, before_it + options.turns + 1)]
         models = PydanticModels(scripts=[ScriptedModel("bench", answers)])
-        spent = Spent()
         settings = Settings(data=folder, store_url=options.store or None)
         async with open_engine(settings, models=models) as engine:
             session = (await engine.sessions.create(agent="bench", settings={"model": "scripted:bench"})).id
-            spent.watch()
+            for turn in range(before_it):
+                question, answer = said(QUESTIONS[turn % len(QUESTIONS)], turn), said(ANSWER, turn)
+                talk = [MessageAdded(role="user", content=question), MessageAdded(role="assistant", content=answer)]
+                await engine.conversations.add_all(session, talk)
             rows: list[tuple[float, ...]] = []
-            for turn in range(options.turns):
+            for turn in range(before_it, before_it + options.turns):
+                if len(rows) == 1:
+                    await spent.quiet(REST_S)
                 before, waited = spent.now(), spent.now()
                 async for event in engine.turn(session, said(QUESTIONS[turn % len(QUESTIONS)], turn), wait_s=60):
                     if isinstance(event, Recorded) and isinstance(event.event, RequestBuilt):
                         waited = spent.now()
-                await spent.quiet()
+                await spent.quiet(QUIET_S)
                 rows.append((*(waited - before), *(spent.now() - before)))
-    show(options, np.array(rows[options.turns // 4 :]) * 1000)
-    print(f"\nThe model by itself: {await model_alone(options.turns) * 1000:.1f} ms of each turn.")
+    show(options, messages, np.array(rows[options.turns // 4 :]) * 1000)
 
 
 async def model_alone(turns: int) -> float:
@@ -100,17 +116,18 @@ class Spent:
     def now(self) -> NDArray[np.float64]:
         return np.array((time.process_time(), self._embedding, time.thread_time()))
 
-    async def quiet(self) -> None:
-        """Wait until nothing is done any more."""
+    async def quiet(self, for_s: float) -> None:
+        """Wait until nothing was done for so long."""
         while True:
             before = time.process_time()
-            await asyncio.sleep(0.05)
+            await asyncio.sleep(for_s)
             if time.process_time() - before < 0.004:
                 return
 
 
-def show(options: Any, rows: NDArray[np.float64]) -> None:
-    print(f"{options.items} items, {options.turns} turns, answers of {len(said(ANSWER, 0))} characters; processor ms\n")
+def show(options: Any, messages: int, rows: NDArray[np.float64]) -> None:
+    size = f"{options.items} items, {messages} messages before, {options.turns} turns"
+    print(f"\n{size}, answers of {len(said(ANSWER, 0))} characters; processor ms\n")
     print("| a turn | waited | of it embedding | all | of it embedding | event loop | the rest beside embedding |")
     print("|---|---|---|---|---|---|---|")
     waited, waited_embedding, _, everything, embedding, loop = rows.T

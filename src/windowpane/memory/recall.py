@@ -10,10 +10,11 @@ from bisect import bisect_left
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from math import isnan
 
 import numpy as np
 
-from windowpane.context.identity_cache import cached_by_identity
+from windowpane.context.identity_cache import cached_in
 from windowpane.context.ids import SessionId
 from windowpane.context.messages import Message, ModelReply, Step, UserMessage
 from windowpane.context.request import Evidence
@@ -126,9 +127,11 @@ def choose(
             # Keep going where it does not fit: a shorter message further down may.
             chosen.add(position)
     groups = _runs(sorted(chosen.messages))
-    best_first = sorted(groups, key=lambda run: (-max(result.fused[run]), run))
+    fused: list[float] = result.fused.tolist()
+    best = {run[0]: max(run, key=lambda position: (fused[position], position)) for run in groups}
+    best_first = sorted(groups, key=lambda run: (-fused[best[run[0]]], run))
     ranks = {run[0]: rank for rank, run in enumerate(best_first, start=1)}
-    return tuple(_recalled(scores, run, chosen, ranks[run[0]], floor) for run in groups)
+    return tuple(_recalled(likely, run, best[run[0]], chosen, ranks[run[0]], floor) for run in groups)
 
 
 def likeness(result: HistoryResult) -> float:
@@ -156,21 +159,31 @@ class _Chosen:
     def add(self, position: int) -> None:
         """Take a message, with the one that changed it, if there is room for both."""
         wanted = {position}
-        tokens = self._cost(wanted)
-        if tokens > self._room_tokens or not self._says_something(wanted):
+        tokens = self._cost_alone(position)
+        if tokens > self._room_tokens or not self._says_something(position):
             return
         change = self._change(position)
         if change is not None:
-            wanted = {position, self._position_of(change, position)}
+            changed_at = self._position_of(change, position)
+            wanted = {position, changed_at}
             tokens = self._cost(wanted) + CHANGE_TOKENS
-            if tokens > self._room_tokens or not self._says_something(wanted):
+            if tokens > self._room_tokens or not self._says_something(changed_at):
                 return
             self.changes[self.result.messages[position].seq] = change
         self._room_tokens -= tokens
         self.messages |= {at: self._excerpt(at) for at in wanted}
 
-    def _says_something(self, wanted: set[int]) -> bool:
-        return all(text_of(self.result.messages[at]).strip() for at in wanted)
+    def _says_something(self, position: int) -> bool:
+        return bool(text_of(self.result.messages[position]).strip())
+
+    def _cost_alone(self, position: int) -> int:
+        """Return what `_cost` does of one message: most are only looked at, because nothing more fits."""
+        messages = self.messages
+        if position in messages:
+            return 0
+        heads = 1 - (position - 1 in messages) - (position + 1 in messages)
+        tokens = _whole_tokens(self.result.messages[position])
+        return GROUP_TOKENS * heads + (tokens or spoken_tokens(self._excerpt(position)))
 
     def _cost(self, wanted: set[int]) -> int:
         messages = self.messages
@@ -183,7 +196,7 @@ class _Chosen:
             if (at in messages or at in new) and (at + 1 in messages or at + 1 in new)
         }
         heads = len(new) - len(joints)
-        return GROUP_TOKENS * heads + sum([spoken_tokens(self._excerpt(at)) for at in new])
+        return GROUP_TOKENS * heads + sum(spoken_tokens(self._excerpt(at)) for at in new)
 
     def _excerpt(self, position: int) -> Spoken:
         found = self._excerpts.get(position)
@@ -221,10 +234,15 @@ def asks_back(question: str) -> bool:
     return _ASKS_BACK.search(question) is not None
 
 
-@cached_by_identity
 def spoken_tokens(message: Spoken) -> int:
     """Return what a recalled message costs."""
     return count(f"{spoken(message)}\n")
+
+
+@cached_in("_spoken")
+def _whole_tokens(message: Spoken) -> int:
+    """Return what a message costs that is recalled whole; 0 where it is too long for that."""
+    return spoken_tokens(message) if count(text_of(message)) <= LONGEST_MESSAGE_TOKENS else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,9 +277,9 @@ def score(result: HistoryResult) -> Floats:
 def _excerpt(result: HistoryResult, position: int) -> Spoken:
     """Return a message, or of a long one the passage that matched and what follows it."""
     message = result.messages[position]
-    text = text_of(message)
-    if count(text) <= LONGEST_MESSAGE_TOKENS:
+    if _whole_tokens(message):
         return message
+    text = text_of(message)
     passage = result.passage(position)
     start = passage.start if passage is not None else 0
     part = cut_to(text[start:], LONGEST_MESSAGE_TOKENS)
@@ -286,9 +304,8 @@ def _runs(positions: Sequence[int]) -> list[list[int]]:
     return runs
 
 
-def _recalled(scores: Floats, run: list[int], chosen: _Chosen, rank: int, floor: float) -> Recalled:
+def _recalled(scores: Sequence[float], run: list[int], best: int, chosen: _Chosen, rank: int, floor: float) -> Recalled:
     result = chosen.result
-    best = max(run, key=lambda position: (result.fused[position], position))
     meaning = float(result.meaning[best])
     messages = tuple(chosen.messages[position] for position in run)
     changes = {message.seq: chosen.changes[message.seq] for message in messages if message.seq in chosen.changes}
@@ -297,8 +314,8 @@ def _recalled(scores: Floats, run: list[int], chosen: _Chosen, rank: int, floor:
     return Recalled(
         messages=messages,
         evidence=Evidence(
-            score=float(scores[best]),
-            meaning=None if np.isnan(meaning) else meaning,
+            score=scores[best],
+            meaning=None if isnan(meaning) else meaning,
             words=float(result.words[best]),
             rank=rank,
             floor=floor,

@@ -316,14 +316,20 @@ class Past:
 
     def _sharing(self, position: int, count: int) -> list[Spoken]:
         """Return the messages after a position that share most words with it, rare ones counting more."""
-        shared: dict[int, float] = {}
+        later: list[int] = []
+        rarities: list[float] = []
         for word in dict.fromkeys(words(self._texts[position])):
             where, _ = self._postings[word]
-            later = where[bisect_left(where, position + 1) : bisect_left(where, count)]
-            rarity = 1 / (len(where) + 1)
-            for other in later[-MOST_LATER:]:
-                shared[other] = shared.get(other, 0.0) + rarity
-        best = sorted(shared, key=lambda other: (-shared[other], -other))[:MOST_SHARING]
+            end = bisect_left(where, count)
+            begin = max(bisect_left(where, position + 1), end - MOST_LATER)
+            later += where[begin:end]
+            rarities += repeat(1 / (len(where) + 1), end - begin)
+        if not later:
+            return []
+        # Word by word, since `bincount` adds one after the other.
+        shared = np.bincount(later, rarities)
+        found = np.flatnonzero(shared)
+        best: list[int] = found[np.lexsort((-found, -shared[found]))[:MOST_SHARING]].tolist()
         return [self._messages[other] for other in sorted(best)]
 
     def _nearness(self, vector: Stored | None, count: int) -> tuple[Floats, NDArray[np.intp]]:

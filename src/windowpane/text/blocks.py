@@ -6,6 +6,8 @@ in boundary lines, says what it is, and, where it came from outside, that it is 
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date
+from functools import lru_cache
 
 from windowpane.context.fetched import Fetched
 from windowpane.context.messages import AssistantMessage, Message, UserMessage
@@ -79,7 +81,7 @@ def summary_block(summary: Summary) -> Block:
 def recall_block(recalled: Recalled) -> Block:
     """Return recalled messages as the model reads them."""
     first, last = recalled.messages[0], recalled.messages[-1]
-    days = tuple(dict.fromkeys(f"{message.at.day} {message.at:%B %Y}" for message in (first, last)))
+    days = dict.fromkeys((_day(first.at.date()), _day(last.at.date())))
     lines = (
         spoken(message, recalled.changes.get(message.seq))
         for message in recalled.messages
@@ -96,6 +98,11 @@ def recall_block(recalled: Recalled) -> Block:
         reason=recalled.reason,
         evidence=recalled.evidence,
     )
+
+
+@lru_cache(maxsize=1_024)
+def _day(day: date) -> str:
+    return f"{day.day} {day:%B %Y}"
 
 
 def spoken(message: UserMessage | AssistantMessage, change: Message | None = None) -> str:
