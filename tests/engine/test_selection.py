@@ -267,3 +267,41 @@ async def test_the_first_session_of_the_readme_selects_what_each_message_asks_fo
     assert "agent-folder" in selected[0]
     assert selected[1:3] == [["token-budget"], []]
     assert "token-budget" not in selected[3]
+
+
+@pytest.mark.parametrize(
+    ("before", "message", "query", "best"),
+    [
+        (
+            "What is the capital of France?",
+            "And how do I add a tool?",
+            "What is the capital of France?\nAnd how do I add a tool?",
+            "tool-servers",
+        ),
+        (
+            "How are items selected?",
+            "Why was one missing?",
+            "How are items selected?\nWhy was one missing?",
+            "selection",
+        ),
+        (
+            "How do I add a tool?",
+            "What happens when the window is full?",
+            "What happens when the window is full?",
+            "token-budget",
+        ),
+    ],
+)
+async def test_what_echo_shows_of_its_request_is_no_subject_to_go_on_with(
+    tmp_path: Path, before: str, message: str, query: str, best: str
+) -> None:
+    windowpane.init_agent(tmp_path / "agents" / "guide")
+    async with windowpane.open(agents=tmp_path / "agents", store="memory:", data=tmp_path) as pane:
+        session = await pane.sessions.create(settings={"search": {"deadline_s": 60}})
+        await pane.ask(session.id, before)
+        await pane.ask(session.id, message)
+        context = await pane.turns.context(session.id, 2)
+
+    scores = {item.name: item.evidence.score for item in context.items if item.evidence is not None}
+    assert context.query.text == query
+    assert max(scores, key=lambda name: scores[name]) == best

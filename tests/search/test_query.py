@@ -21,6 +21,7 @@ from windowpane.search.query import (
     MOST_CLAUSES,
     MOST_CONTEXT_SHARE,
     RELATED_CONTEXT_SHARE,
+    after_echo,
     alone,
     query,
     related,
@@ -181,6 +182,22 @@ def test_notes_and_errors_are_not_part_of_what_was_said() -> None:
     )
 
     assert said(messages) == said_last(messages) == (Utterance("user", "hi"), Utterance("assistant", "a\n\nb"))
+
+
+def test_what_echo_shows_of_its_request_is_not_part_of_what_was_said() -> None:
+    now = datetime.now(UTC)
+    asked = UserMessage(content="hi", seq=1, at=now)
+    shown = AssistantMessage(model_reply=ModelReply((Step(text="I was given", model="echo"),)), seq=2, at=now)
+    said_since = AssistantMessage(model_reply=ModelReply((Step(text="Hello.", model="gpt-5"),)), seq=3, at=now)
+
+    assert said((asked, shown)) == said_last((asked, shown)) == (Utterance("user", "hi"),)
+    assert said((asked, shown, said_since)) == (Utterance("user", "hi"), Utterance("assistant", "Hello."))
+    assert [after_echo(messages) for messages in ((), (asked,), (asked, shown), (asked, shown, said_since))] == [
+        False,
+        False,
+        True,
+        False,
+    ]
 
 
 ROLES = st.lists(st.tuples(st.sampled_from(("user", "assistant", "note")), st.sampled_from(("", "Yes.", "How?"))))

@@ -12,9 +12,9 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 
 from windowpane.agents.manifest import MANIFEST
+from windowpane.context.messages import ECHO
 from windowpane.errors import InvalidInputError
 
-ECHO = "echo"
 CORE_PROMPT = "You are a helpful assistant. Say so when you do not know something.\n"
 """What a new agent is told, until its owner writes something better."""
 

@@ -18,6 +18,9 @@ from windowpane.context.identity_cache import Remembering
 from windowpane.context.ids import Actor, BlobHash
 from windowpane.context.items import ItemRef
 
+ECHO = "echo"
+"""The name of the built-in model."""
+
 Decision = Literal["allow_once", "allow_session", "deny"]
 Outcome = Literal["completed", "failed", "cancelled", "interrupted"]
 
@@ -165,6 +168,11 @@ class ModelReply:
     def text(self) -> str:
         """Return what was said to the user, over all steps."""
         return "\n\n".join(step.text for step in self.steps if step.text)
+
+    @property
+    def is_echo(self) -> bool:
+        """Tell whether the built-in model answered: with what it was given, which is not what the user is after."""
+        return bool(self.steps) and self.steps[-1].model == ECHO
 
     @property
     def usage(self) -> Usage:

@@ -19,9 +19,6 @@ from windowpane.context.request import CallSettings, OfferedTool, ReplyOptions, 
 USER_SEPARATOR = "\n\n"
 """Stands between messages of a user that are sent as one."""
 
-ECHO = "echo"
-"""The name of the built-in model."""
-
 ECHO_WINDOW_TOKENS = 32_000
 
 LOCAL = "local"

@@ -8,7 +8,8 @@ from dataclasses import replace
 from datetime import timedelta
 
 from windowpane.context.calls import ModelPrice
-from windowpane.models.base import ECHO, CacheRules
+from windowpane.context.messages import ECHO
+from windowpane.models.base import CacheRules
 
 LOCAL = CacheRules(least_tokens=0)
 """Servers of open models, such as llama.cpp, vLLM and Ollama: nothing is charged, and what was read takes no time."""

@@ -4,9 +4,9 @@ from collections.abc import Callable, Sequence
 from threading import Lock
 
 from windowpane.api.models import ProviderView
-from windowpane.context.messages import FileKind
+from windowpane.context.messages import ECHO, FileKind
 from windowpane.context.request import RequestMessage
-from windowpane.models.base import ECHO, CacheRules, ChatModel, Models
+from windowpane.models.base import CacheRules, ChatModel, Models
 from windowpane.models.windows import known_inputs, window_tokens
 
 

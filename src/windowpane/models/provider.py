@@ -30,10 +30,10 @@ from pydantic_ai.providers import Provider, infer_provider_class
 
 from windowpane.api.models import ProviderView
 from windowpane.calls.transport import RecordingTransport, Routes
-from windowpane.context.messages import FileKind
+from windowpane.context.messages import ECHO, FileKind
 from windowpane.context.request import RequestMessage
 from windowpane.errors import UnknownModelError
-from windowpane.models.base import ECHO, LOCAL, CacheRules, ChatModel
+from windowpane.models.base import LOCAL, CacheRules, ChatModel
 from windowpane.models.caching import rules_of
 from windowpane.models.failures import Called
 from windowpane.models.local.model import LocalModel, LocalModelServer

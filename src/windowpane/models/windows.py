@@ -8,8 +8,8 @@ that they see. What is not known takes nothing and gets a note; an agent that kn
 
 import re
 
-from windowpane.context.messages import FileKind
-from windowpane.models.base import ECHO, ECHO_WINDOW_TOKENS, LOCAL, LOCAL_WINDOW_TOKENS
+from windowpane.context.messages import ECHO, FileKind
+from windowpane.models.base import ECHO_WINDOW_TOKENS, LOCAL, LOCAL_WINDOW_TOKENS
 
 _LISTED_AS = {
     "openai-chat": "openai",

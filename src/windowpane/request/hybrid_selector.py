@@ -18,9 +18,9 @@ from windowpane.context.request import CandidateColumns, Evidence, Query
 from windowpane.request.selector import Chosen, NoSelector, Selection
 from windowpane.search.base import Floats, SearchQuery, SearchResult
 from windowpane.search.documents import Document
-from windowpane.search.follow_up import finds_enough, goes_on, may_go_on, repeats, ties
+from windowpane.search.follow_up import finds_enough, goes_on, is_tied, may_go_on, repeats, ties
 from windowpane.search.index import AT_ONCE_CHARACTERS, ItemIndex
-from windowpane.search.query import alone, latest, related, said_last, with_turns, with_users_turns
+from windowpane.search.query import after_echo, alone, latest, related, said_last, with_turns, with_users_turns
 from windowpane.search.select import Decision, calibrated, decide
 from windowpane.search.settings import SearchSettings, search_settings, written_out
 
@@ -95,6 +95,8 @@ class HybridSelector:
         result = await self._index.search(asked, documents, deadline_s=wanted.deadline_s)
         scores = _scores(result)
         if wanted.context == "off" or mixed is None or (finds_enough(message, scores) and not mixed.named):
+            return asked, result, scores
+        if after_echo(recent) and not is_tied(message) and not mixed.named:
             return asked, result, scores
         last = latest(turns)
         nearness = await self._index.nearness(message, last, deadline_s=_left(ends_at))

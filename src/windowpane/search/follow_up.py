@@ -47,9 +47,13 @@ _WORDS_PER_SHARED = 8.3
 
 def finds_enough(message: str, scores: Iterable[Floats]) -> bool:
     """Tell whether a message that was searched for by itself found what it needs; `scores` are those of each domain."""
-    tied = BEGINS_CONNECTED.match(message) is not None or POINTS_BACK.search(message) is not None
     best = max((float(found.max(initial=0.0)) for found in scores), default=0.0)
-    return best >= (TIED_OWN_SCORE if tied else OWN_SCORE)
+    return best >= (TIED_OWN_SCORE if is_tied(message) else OWN_SCORE)
+
+
+def is_tied(message: str) -> bool:
+    """Tell whether a message has a word that ties it to the turn before ("And the second one?")."""
+    return BEGINS_CONNECTED.match(message) is not None or POINTS_BACK.search(message) is not None
 
 
 def repeats(answer: Iterable[Floats]) -> bool:

@@ -10,7 +10,7 @@ searched for clause by clause, and one that asks for nothing ("thanks, that's al
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import chain
+from itertools import chain, islice
 from math import exp, log1p
 
 from windowpane.context.messages import AssistantMessage, Message, UserMessage, Utterance
@@ -106,7 +106,7 @@ def query(message: str, recent: Sequence[Utterance] = (), related: Sequence[str]
 
 
 def said(messages: Sequence[Message]) -> tuple[Utterance, ...]:
-    """Return what users and assistants said, without notes, errors and approvals."""
+    """Return what users and assistants said, without notes, errors, approvals and what `echo` shows of its request."""
     return _utterances(messages, len(messages))
 
 
@@ -123,9 +123,15 @@ def _utterances(messages: Sequence[Message], users: int) -> tuple[Utterance, ...
             users -= 1
             if not users:
                 break
-        elif isinstance(message, AssistantMessage):
+        elif isinstance(message, AssistantMessage) and not message.model_reply.is_echo:
             found.append(Utterance("assistant", message.model_reply.text))
     return tuple(reversed(found))
+
+
+def after_echo(messages: Sequence[Message]) -> bool:
+    """Tell whether the latest answer is one of the built-in model, which says nothing that could be asked about."""
+    answers = (message for message in reversed(messages) if isinstance(message, AssistantMessage))
+    return any(answer.model_reply.is_echo for answer in islice(answers, 1))
 
 
 def latest(recent: Sequence[Utterance]) -> str:

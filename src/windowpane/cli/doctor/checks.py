@@ -22,6 +22,7 @@ from windowpane.cli.errors import in_one_line
 from windowpane.cli.terminal import counted
 from windowpane.context.events import SessionCreated
 from windowpane.context.ids import content_hash, new_session_id
+from windowpane.context.messages import ECHO
 from windowpane.context.request import CallSettings
 from windowpane.context.session import SessionSettings
 from windowpane.engine import Engine
@@ -37,7 +38,6 @@ from windowpane.errors import (
 )
 from windowpane.insight.analytics.store import AnalyticsStore
 from windowpane.memory.window import window_of
-from windowpane.models.base import ECHO
 from windowpane.models.setup.environment import OLLAMA_URL, SETUPS
 from windowpane.request.prompt.sections import build_prompt
 from windowpane.settings import Settings

@@ -23,7 +23,7 @@ from pydantic_ai.messages import (
 )
 from pydantic_ai.profiles import ModelProfile
 
-from windowpane.models.base import ECHO
+from windowpane.context.messages import ECHO
 from windowpane.models.offline.model import Call, OfflineModel, Piece, words
 
 MOST_QUOTES = 3
