@@ -37,7 +37,7 @@ class CallsToRead(SessionsToRead, Protocol):
 
 
 class TurnsToRead(Protocol):
-    """PastView turns: what each was given, and why."""
+    """Past turns: what each was given, and why."""
 
     async def request(self, session_id: str, turn: int) -> "Request":
         """Return a turn's request."""
