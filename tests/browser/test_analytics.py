@@ -115,6 +115,7 @@ def test_everything_can_be_taken_away_without_what_was_said(browser: Browser, ga
         for name in ("Everything as JSON", "Items as CSV", "Days as CSV"):
             menu.click()
             if not saved:
+                expect(page.get_by_role("menuitem", name="Everything as JSON")).to_be_visible()
                 offered = page.get_by_role("menuitem").all_inner_texts()
                 sight.shoot("analytics-export")
                 sight.check_access()
