@@ -19,6 +19,7 @@ from windowpane.context.messages import Message, Step
 from windowpane.context.request import CallSettings, Candidate, Evidence, Query, Request, RequestContext
 from windowpane.context.session import SessionState
 from windowpane.insight.past import PastTurn
+from windowpane.memory.recent import conversation
 from windowpane.request.assemble import Ingredients, assemble
 from windowpane.request.catalog import keep_catalog, read_catalog
 from windowpane.request.gather import gather, with_finders
@@ -205,7 +206,7 @@ def asked(scene: Scene, catalog: BlobHash | None = None) -> Request:
             window_source="test",
             sections=build_prompt(agent, session.settings, now=NOW),
             gathered=gathered,
-            history=scene.recent,
+            history=conversation(scene.recent),
             selection=selection,
             catalog=catalog,
             token_factor=scene.token_factor,

@@ -28,6 +28,7 @@ from windowpane.context.request import CallSettings, Evidence, Query, Request
 from windowpane.context.session import HeldFetch, SessionState
 from windowpane.context.summary import Summary
 from windowpane.errors import ContextTooLargeError
+from windowpane.memory.recent import conversation
 from windowpane.request.assemble import Ingredients, assemble
 from windowpane.request.gather import gather
 from windowpane.request.prompt.sections import build_prompt
@@ -95,7 +96,7 @@ def make(
             window_source="test",
             sections=build_prompt(agent, session.settings, now=NOW),
             gathered=gather(agent, servers, session),
-            history=recent,
+            history=conversation(recent),
             blocks=blocks,
             selection=Selection(
                 query=Query(text=message),

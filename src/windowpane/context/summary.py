@@ -7,11 +7,13 @@ is prose that each new summary writes afresh.
 from dataclasses import dataclass
 from typing import Literal
 
+from windowpane.context.identity_cache import Remembering
+
 ConversationState = Literal["active", "exploring", "troubleshooting", "resolved", "unknown"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Summary:
+class Summary(Remembering):
     """What was said up to and including the message at `through_seq`.
 
     `preferences` hold for the whole conversation and are given up last. `evicted` is what there was no room for, the

@@ -9,7 +9,7 @@ last `RECENT`, and up to `UNCOVERED` older ones until the next summary takes the
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from windowpane.context.identity_cache import cached_by_identity
+from windowpane.context.identity_cache import cached_in
 from windowpane.context.messages import AssistantMessage, Message, UserMessage
 from windowpane.context.summary import Summary
 from windowpane.text.render import render_message, render_sources
@@ -81,8 +81,8 @@ def recent_messages(latest: Sequence[Message], summary: Summary | None) -> tuple
     return conversation([message for message in latest if message.seq > covered])
 
 
-@cached_by_identity
-def sent_tokens(message: Message) -> int:
+@cached_in("_sent")
+def sent_tokens(message: UserMessage | AssistantMessage) -> int:
     """Return what a message takes that is sent whole, with the lines that name its documents."""
     said = sum(map(message_tokens, render_message(message, with_tools=True)))
     sources = render_sources(message)

@@ -13,7 +13,7 @@ from windowpane.context.carried import DroppedItem
 from windowpane.context.identity_cache import cached_by_identity
 from windowpane.context.ids import BlobHash, RequestId
 from windowpane.context.items import Item, ItemRef, Tool, is_own
-from windowpane.context.messages import Attachment, Message
+from windowpane.context.messages import AssistantMessage, Attachment, UserMessage
 from windowpane.context.request import (
     Budget,
     CallSettings,
@@ -115,7 +115,7 @@ class Ingredients:
     sections: tuple[Section, ...]
     gathered: Gathered
     selection: Selection
-    history: tuple[Message, ...] = ()
+    history: tuple[UserMessage | AssistantMessage, ...] = ()
     blocks: tuple[Block, ...] = ()
     notes: tuple[str, ...] = ()
     message_count: int = 0

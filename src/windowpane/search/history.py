@@ -101,8 +101,8 @@ class HistoryIndex:
         self._clock = clock
         self._sessions: dict[SessionId, Past] = {}
         self._tasks: anyio.abc.TaskGroup | None = None
-        self._taking_in = anyio.Lock()
-        self._embedding = anyio.Lock()
+        self._taking_in = anyio.Lock(fast_acquire=True)
+        self._embedding = anyio.Lock(fast_acquire=True)
         self._left: dict[SessionId, _Left] = {}
         self._trouble = ""
         self._retry_at = 0.0

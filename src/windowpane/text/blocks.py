@@ -10,6 +10,7 @@ from datetime import date
 from functools import lru_cache
 
 from windowpane.context.fetched import Fetched
+from windowpane.context.identity_cache import cached_in
 from windowpane.context.messages import AssistantMessage, Message, UserMessage
 from windowpane.context.request import Evidence, PartKind, Tier
 from windowpane.context.session import HeldFetch
@@ -56,6 +57,7 @@ class Recalled:
     changes: Mapping[int, Message] = field(default_factory=dict[int, Message])
 
 
+@cached_in("_block")
 def summary_block(summary: Summary) -> Block:
     """Return the summary as the model reads it."""
     lines = [

@@ -261,6 +261,8 @@ async def _call_model(
                     if event.kind == "text":
                         text.append(event.text)
                 case ModelStep(step=step):
+                    if not step.tool_calls:
+                        return event
                     calls = tuple(_resolved(turn.request, call) for call in step.tool_calls)
                     return replace(event, step=replace(step, tool_calls=calls))
     raise ModelStreamBrokenError("the model's answer ended without an end", partial="".join(text))

@@ -1,7 +1,9 @@
 """The local embedder: all-MiniLM-L6-v2 in ONNX Runtime, without network, key or torch."""
 
+import asyncio
 import os
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from pathlib import Path
 from threading import Lock
@@ -22,6 +24,9 @@ MOST_CHARACTERS = 20_000
 """Far more than so many tokens of any language. The tokenizer would take all of a text apart, and no other task could
 run meanwhile."""
 
+AT_ONCE = 8
+"""How many searches are embedded for at once; the others wait for one of them."""
+
 Encode = Callable[[str], Vectors]
 
 
@@ -36,6 +41,9 @@ class MiniLM:
         self._cache_dir = cache_dir
         self._directory = directory
         self._threads = threads
+        # Threads of its own: to hand work to one of anyio's takes the event loop half as long again, and a turn does so
+        # several times. None is started before it is needed, so that a process may load the model and fork.
+        self._workers = ThreadPoolExecutor(AT_ONCE, "windowpane-embedding")
         self._lock = Lock()
         self._encode: Encode | None = None
         self._vocabulary: Mapping[str, int] | None = None
@@ -78,7 +86,7 @@ class MiniLM:
             WeightsDamagedError: the weights cannot be used.
         """
         # Abandoned on cancellation: the caller that ran out of time goes on, and the model is there for the next one.
-        return await anyio.to_thread.run_sync(self.embed_now, texts, abandon_on_cancel=True)
+        return await asyncio.get_running_loop().run_in_executor(self._workers, self.embed_now, texts)
 
     def embed_now(self, texts: Sequence[str]) -> Vectors:
         """Do what `embed` does, in the calling thread."""
