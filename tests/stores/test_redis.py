@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import anyio
@@ -13,6 +14,7 @@ import pytest
 import structlog
 from redis.crc import key_slot
 
+from cli.running import windowpane
 from fetch.certificates import authority
 from patience import PATIENCE_S
 from ports import free_port
@@ -494,16 +496,23 @@ async def test_the_index_is_put_right_after_a_process_died_between_two_servers(m
         assert named == {name.encode() for name in (one, two, three, "ses_just_now")}
 
 
-async def test_an_index_that_a_cluster_lost_is_made_again_from_the_sessions(masters: list[RedisServer]) -> None:
-    async with RedisStore(f"{cluster_url(masters)}?prefix=lost[index]") as store:
+async def test_an_index_that_a_cluster_lost_is_made_again_from_the_sessions(
+    masters: list[RedisServer], tmp_path: Path
+) -> None:
+    url = f"{cluster_url(masters)}?prefix=lost[index]"
+    async with RedisStore(url) as store:
         sessions = [await begin(store, "ana" if n % 2 else "bob") for n in range(12)]
         for one in masters:
             for key in one.run("KEYS", "lost?index?:index:*"):
                 one.run("DEL", key)
         assert (await store.sessions()).rows == ()
 
-        assert await store.repair_index() == 12
+        reindex = partial(windowpane, tmp_path, "store", "reindex", WINDOWPANE_STORE_URL=url)
+        listed = await anyio.to_thread.run_sync(reindex)
+        elsewhere = await anyio.to_thread.run_sync(windowpane, tmp_path, "store", "reindex")
 
+        assert (listed.code, listed.out) == (0, "12 sessions listed.\n")
+        assert (elsewhere.code, "only a Redis store has a list" in elsewhere.err) == (1, True)
         assert [row.id for row in (await store.sessions()).rows] == sessions[::-1]
         assert [row.id for row in (await store.sessions("bob")).rows] == sessions[-2::-2]
 

@@ -5,7 +5,7 @@ over, and removed when it is older than the moment between announcing a session 
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import cast
 
 from windowpane.context.ids import SessionId
@@ -74,8 +74,8 @@ class SessionIndex:
             *(self._nodes.run(index, (b"ZREM", index, name)) for index in self._keys.indexes(owner, agent))
         )
 
-    async def rebuild(self) -> int:
-        """Name every session there is, and return how many."""
+    async def rebuild(self, on_progress: Callable[[int], None]) -> int:
+        """Name every session there is, and return how many; `on_progress` is told how many so far."""
         total = 0
         for address in self._nodes.primaries:
             cursor = b"0"
@@ -91,6 +91,7 @@ class SessionIndex:
                     if row is not None:
                         await self.used(row.id, row.owner.encode(), row.agent.encode(), to_us(row.touched_at))
                         total += 1
+                on_progress(total)
                 if cursor == b"0":
                     break
         return total

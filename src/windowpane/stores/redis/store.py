@@ -12,7 +12,7 @@ which the next use or the next listing of that page puts right.
 
 import asyncio
 import secrets
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from datetime import date, datetime
 from itertools import count
 from typing import Self
@@ -367,13 +367,14 @@ class RedisStore(Store):
             async for recorded in self._watchers.follow(self.read, session_id, after, unread=unread):
                 yield recorded
 
-    async def repair_index(self) -> int:
+    async def repair_index(self, on_progress: Callable[[int], None] = lambda _: None) -> int:
         """List every session that the servers hold, and return how many. For a cluster that lost a part of its index.
 
-        It reads every key, so it takes a while; the store can be used meanwhile.
+        It reads every key, so it takes a while; `on_progress` is told how many were listed so far. The store can be
+        used meanwhile.
         """
         self._open_nodes()
-        return await self._index.rebuild()
+        return await self._index.rebuild(on_progress)
 
     def _check_durability(self, found: Durability) -> None:
         if found.keeps:

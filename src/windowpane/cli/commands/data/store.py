@@ -1,9 +1,9 @@
-"""`windowpane store`: copy sessions between stores, and remove objects that none of them names."""
+"""`windowpane store`: copy sessions between stores, remove leftover objects, mend the list of sessions."""
 
 import sys
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from windowpane.stores.base import Store
     from windowpane.stores.copy import Copied, Step
     from windowpane.stores.encrypted.keys import KeyRing
+    from windowpane.stores.redis.store import RedisStore
     from windowpane.wiring import LargeTexts
 
 app = new_app(no_args_is_help=True)
@@ -27,12 +28,13 @@ STEPS: "dict[Step, str]" = {"copy": "copying", "verify": "comparing"}
 
 @app.callback()
 def store() -> None:
-    """Copy sessions from one store to another, or remove leftover objects.
+    """Copy sessions from one store to another, remove leftover objects, or mend the list of sessions.
 
     \b
     Examples:
       windowpane store copy sqlite:////srv/windowpane.db postgresql://db.example/windowpane
       WINDOWPANE_BLOBS_URL=s3://windowpane/texts windowpane store sweep
+      WINDOWPANE_STORE_URL=redis+cluster://one.example,two.example windowpane store reindex
     """
 
 
@@ -174,6 +176,45 @@ async def _swept(settings: "Settings") -> tuple[int, int]:
     # Names are all that is looked at, so no key is needed.
     async with blobs(open_store(settings.database_url)) as store:
         return await store.sweep(datetime.now(UTC))
+
+
+@app.command()
+def reindex(as_json: Json = False) -> None:
+    """List every session again that a Redis store holds, after a server of its cluster lost a part of the list.
+
+    It reads every key, so it takes a while. Sessions may be used meanwhile. Other stores keep the list with the
+    sessions, and need no such command.
+
+    \b
+    Example:
+      WINDOWPANE_STORE_URL=redis+cluster://one.example,two.example windowpane store reindex
+    """
+    import anyio
+
+    sessions = anyio.run(_reindexed, local_settings("it opens the store from this machine"))
+    screen = Screen(remarks_aside=as_json)
+    if as_json:
+        screen.json({"sessions": sessions})
+    else:
+        screen.line(f"{counted(sessions, 'session')} listed.")
+
+
+async def _reindexed(settings: "Settings") -> int:
+    from windowpane.wiring import open_store
+
+    if not settings.database_url.startswith(("redis", "valkey")):
+        raise InvalidInputError("only a Redis store has a list of sessions apart from them; set WINDOWPANE_STORE_URL")
+
+    def on_progress(listed: int) -> None:
+        if sys.stderr.isatty():
+            sys.stderr.write(f"\r{counted(listed, 'session')} listed")
+
+    # Names are all that is looked at, so no key is needed.
+    async with cast("RedisStore", open_store(settings.database_url)) as store:
+        listed = await store.repair_index(on_progress)
+    if sys.stderr.isatty():
+        sys.stderr.write("\r\x1b[K")
+    return listed
 
 
 def _draw(screen: Screen, copied: "Copied") -> None:
