@@ -3,9 +3,11 @@
 A model in the process answers with 400 characters at once. Each turn asks something else, many lean on the turn before.
 `waited` is the processor time until the model is called: what a user waits for. `all` counts what is done after the
 reply too. The model streams its words through pydantic-ai, as every model does; what that takes by itself is in every
-turn and is printed below. With `--messages` so many were said before, and their vectors are there. Run it with
-`.venv/bin/python bench/turn.py [--items 100] [--messages 0 1000] [--turns 40] [--no-selection]`. Processor time, so
-that a busy machine changes little; medians.
+turn and is printed below. With `--messages` so many were said before, and their vectors are there. One session at a
+time is what the last lines leave: with `--sessions` several talk at once, as in a worker that has something to do, and
+each turn costs less, because the processor's caches are warm and one wake-up serves several of them. Run it with
+`.venv/bin/python bench/turn.py [--items 100] [--messages 0 1000] [--sessions 8] [--turns 40] [--no-selection]`.
+Processor time, so that a busy machine changes little; medians, and means of several sessions.
 """
 
 import argparse
@@ -39,6 +41,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--items", type=int, default=100)
     parser.add_argument("--messages", type=int, nargs="+", default=[0, 1000])
+    parser.add_argument("--sessions", type=int, default=8, help="so many talk at once in the last measurement; 0: none")
     parser.add_argument("--turns", type=int, default=40)
     parser.add_argument(
         "--no-selection", action="store_true", help="no items are selected; what was said is still embedded for recall"
@@ -49,6 +52,8 @@ def main() -> None:
     spent.watch()
     for messages in options.messages:
         asyncio.run(measure(options, messages, spent))
+    if options.sessions:
+        asyncio.run(measure_together(options, spent))
     alone = asyncio.run(model_alone(options.turns))
     print(f"\nThe model by itself: {alone * 1000:.1f} ms of each turn.")
 
@@ -78,6 +83,40 @@ async def measure(options: Any, messages: int, spent: "Spent") -> None:
                 await spent.quiet(QUIET_S)
                 rows.append((*(waited - before), *(spent.now() - before)))
     show(options, messages, np.array(rows[options.turns // 4 :]) * 1000)
+
+
+async def measure_together(options: Any, spent: "Spent") -> None:
+    """Measure turns of sessions that talk at once, after a few of each that are not counted."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        write_agent(folder / "agents" / "bench", options.items, search=not options.no_selection)
+        before_it = options.turns // 4
+        count = options.sessions * (options.turns + before_it)
+        models = PydanticModels(scripts=[ScriptedModel("bench", [Reply(said(ANSWER, turn)) for turn in range(count)])])
+        settings = Settings(data=folder, store_url=options.store or None)
+        async with open_engine(settings, models=models) as engine:
+            made = [await engine.sessions.create(agent="bench") for _ in range(options.sessions)]
+
+            async def talk(number: int, turns: range) -> None:
+                for turn in turns:
+                    # Every message is another one: none is embedded for two sessions.
+                    question = said(QUESTIONS[turn % len(QUESTIONS)], number * 1000 + turn)
+                    async for _ in engine.turn(made[number].id, question, wait_s=60):
+                        pass
+
+            async def all_talk(turns: range) -> None:
+                await asyncio.gather(*(talk(number, turns) for number in range(options.sessions)))
+
+            await all_talk(range(before_it))
+            await spent.quiet(REST_S)
+            before = spent.now()
+            await all_talk(range(before_it, before_it + options.turns))
+            await spent.quiet(QUIET_S)
+            everything, embedding, loop = (spent.now() - before) * 1000 / (options.sessions * options.turns)
+    print(f"\n{options.items} items, {options.sessions} sessions at once, {options.turns} turns each; processor ms\n")
+    print("| a turn | all | of it embedding | event loop | the rest beside embedding |")
+    print("|---|---|---|---|---|")
+    print(f"| mean | {everything:.1f} | {embedding:.1f} | {loop:.1f} | {everything - embedding:.1f} |")
 
 
 async def model_alone(turns: int) -> float:
