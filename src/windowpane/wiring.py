@@ -11,7 +11,13 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from windowpane.errors import InvalidSettingError, WeightsDamagedError, WeightsMissingError, WindowpaneError
+from windowpane.errors import (
+    InvalidInputError,
+    InvalidSettingError,
+    WeightsDamagedError,
+    WeightsMissingError,
+    WindowpaneError,
+)
 from windowpane.loading import loading
 from windowpane.settings import Settings
 from windowpane.text.redact import without_password
@@ -31,6 +37,7 @@ if TYPE_CHECKING:
     from windowpane.stores.base import Store
     from windowpane.stores.blobs.store import ObjectTextStore
     from windowpane.stores.encrypted.keys import KeyRing
+    from windowpane.stores.redis.store import RedisStore
     from windowpane.tools.base import Toolbox
 
     LargeTexts = Callable[[Store], ObjectTextStore]
@@ -321,6 +328,19 @@ def open_store(
     return EncryptedStore(store, keys)
 
 
+async def reindex_store(url: str, on_progress: Callable[[int], None]) -> int:
+    """List every session again that a Redis store holds, and return how many; `on_progress` is told how many so far.
+
+    Raises:
+        InvalidInputError: the URL names another store. Those keep the list with the sessions.
+    """
+    if not _is_redis(url):
+        raise InvalidInputError("only a Redis store has a list of sessions apart from them; set WINDOWPANE_STORE_URL")
+    # Names are all that is looked at, so no key is needed.
+    async with _open_redis(url) as store:
+        return await store.repair_index(on_progress)
+
+
 def _open_plain(url: str, bus: "Bus | None") -> "Store":
     if url in ("memory:", "memory://"):
         from windowpane.stores.memory import MemoryStore
@@ -333,7 +353,7 @@ def _open_plain(url: str, bus: "Bus | None") -> "Store":
         return SQLiteStore(Path(rest[1:]))
     if scheme in ("postgresql", "postgres") and colon:
         return _open_postgres(url, bus)
-    if scheme.partition("+")[0] in ("redis", "rediss", "valkey", "valkeys") and colon:
+    if _is_redis(url):
         return _open_redis(url)
     raise InvalidSettingError(
         "store_url",
@@ -352,7 +372,12 @@ def _open_postgres(url: str, bus: "Bus | None") -> "Store":
     return PostgresStore(url, bus)
 
 
-def _open_redis(url: str) -> "Store":
+def _is_redis(url: str) -> bool:
+    scheme, colon, _ = url.partition("://")
+    return bool(colon) and scheme.partition("+")[0] in ("redis", "rediss", "valkey", "valkeys")
+
+
+def _open_redis(url: str) -> "RedisStore":
     try:
         from windowpane.stores.redis.store import RedisStore
     except ModuleNotFoundError:

@@ -3,7 +3,7 @@
 import sys
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from windowpane.stores.base import Store
     from windowpane.stores.copy import Copied, Step
     from windowpane.stores.encrypted.keys import KeyRing
-    from windowpane.stores.redis.store import RedisStore
     from windowpane.wiring import LargeTexts
 
 app = new_app(no_args_is_help=True)
@@ -200,18 +199,13 @@ def reindex(as_json: Json = False) -> None:
 
 
 async def _reindexed(settings: "Settings") -> int:
-    from windowpane.wiring import open_store
-
-    if not settings.database_url.startswith(("redis", "valkey")):
-        raise InvalidInputError("only a Redis store has a list of sessions apart from them; set WINDOWPANE_STORE_URL")
+    from windowpane.wiring import reindex_store
 
     def on_progress(listed: int) -> None:
         if sys.stderr.isatty():
             sys.stderr.write(f"\r{counted(listed, 'session')} listed")
 
-    # Names are all that is looked at, so no key is needed.
-    async with cast("RedisStore", open_store(settings.database_url)) as store:
-        listed = await store.repair_index(on_progress)
+    listed = await reindex_store(settings.database_url, on_progress)
     if sys.stderr.isatty():
         sys.stderr.write("\r\x1b[K")
     return listed
