@@ -280,6 +280,29 @@ def test_every_call_of_a_turn_is_shown_as_built_and_as_sent(desktop: Sight, plac
     desktop.shoot("calls-changes")
 
 
+def test_a_call_to_the_built_in_model_is_free_with_our_own_count_and_nothing_sent(desktop: Sight, place: Place) -> None:
+    session = place.new_session("Built in", model="echo")
+    place.call("POST", f"/api/sessions/{session}/messages", {"content": "What were you given?"})
+    page = desktop.page
+    desktop.goto(f"/s/{session}")
+    expect(page.get_by_role("button", name=re.compile(r"^[\d,]+ tokens · free · "))).to_be_visible()
+    desktop.goto(f"/s/{session}/t/1")
+    calls = section(page, "Steps")
+    expect(
+        calls.get_by_text(re.compile(r"^1 call in this process · [\d,]+ tokens in by our own count · free$"))
+    ).to_be_visible()
+    call = calls.get_by_role("list", name="Calls").get_by_role("button")
+    expect(call).to_have_text(
+        re.compile(
+            r"^\s*1 · answer, step 1\s*[\d,]+ in, our count\s*[\d.]+ m?s · free\s*in this process, nothing was sent\s*$"
+        )
+    )
+    call.click()
+    calls.get_by_role("button", name="As sent", exact=True).click()
+    expect(calls.get_by_text("Its model runs in this process: nothing was sent.")).to_be_visible()
+    desktop.shoot("calls-built-in")
+
+
 def test_a_section_that_was_opened_stays_open_from_turn_to_turn_and_while_an_answer_goes_on(
     desktop: Sight, place: Place
 ) -> None:

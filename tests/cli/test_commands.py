@@ -1,6 +1,7 @@
 """Every command as it is typed, in a data folder of its own, with the built-in model and the example agent."""
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -133,7 +134,23 @@ def test_context_shows_every_call_of_a_turn(data: Path, told: Told) -> None:
     assert [line.split(",")[0] for line in whole[whole.index("Calls (2):") + 1 :][:2]] == ["  1 answer", "  2 answer"]
     assert "─+─ tool (history, answers call_" in second
     assert "The user denied this call." in second
-    assert unseen.endswith("This call is known as built; the wire was not seen.\n")
+    assert unseen.endswith("Its model runs in this process: nothing was sent.\n")
+
+
+def test_calls_of_the_built_in_model_are_free_with_our_own_count(data: Path, told: Told) -> None:
+    whole = windowpane(data, "context", told.session, "1").out
+    calls = windowpane(data, "calls", told.session).out
+    stats = windowpane(data, "stats", told.session).out
+
+    count = r"[\d,]+ tokens in by our own count"
+    line = rf"  2 answer, step 2: complete, {count}, [\d,]+ ms, in this process; nothing was sent\n"
+    assert re.search(rf"{line}  together: {count}, free\n", whole)
+    assert "turn 1: 1 answer, step 1: complete, " in calls
+    assert "  together: free\n" in calls
+    assert re.search(r"^usage +none: every call was in this process$", stats, re.MULTILINE)
+    assert re.search(r"^calls +\d+$", stats, re.MULTILINE)
+    assert re.search(r"^cost +free$", stats, re.MULTILINE)
+    assert "unknown" not in whole + calls + stats
 
 
 def test_context_as_json_holds_the_messages_to_the_byte(data: Path, told: Told) -> None:

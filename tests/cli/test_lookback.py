@@ -71,6 +71,8 @@ def test_compare_shows_what_entered_and_left_and_where_the_prompts_differ(data: 
     assert lines[0] == "Turn 1 → turn 2"
     assert any(line.startswith("  + reference:printing entered (+") for line in lines)
     assert any(line.startswith("  - reference:billing left (-") for line in lines)
+    assert lines[-3].endswith(", +0.000000 US dollars")
+    assert lines[-2] == "Calls: 1 (in this process) → 1 (in this process)"
     assert lines[-1].startswith("Prompt prefix: ")
     assert {(item["ref"]["name"], item["happened"]) for item in json.loads(as_json)["items"]} == {
         ("billing", "entered"),

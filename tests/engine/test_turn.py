@@ -689,6 +689,19 @@ async def test_prepare_gives_the_request_and_record_stores_the_reply(world: Worl
     assert context == prepared.request.context
 
 
+async def test_what_a_callers_own_model_said_is_not_taken_for_a_built_in_ones_answer(world: World) -> None:
+    world.write("agent.yaml", "model: echo\nworking_context: false\n")
+
+    async with world.pane() as pane:
+        session = await pane.sessions.create()
+        await pane.record(await pane.prepare(session.id, "Hi"), "Hello.")
+        await drain(pane.turn(session.id, "Hi"))
+        own, echo = (await pane.sessions.calls(session.id)).calls
+
+    assert (own.model, own.built_in, own.cost_usd) == ("", False, None)
+    assert (echo.model, echo.built_in, echo.cost_usd) == ("echo", True, 0)
+
+
 async def test_a_prepared_request_can_be_abandoned(world: World) -> None:
     world.says("Back again.")
     async with world.engine() as engine:

@@ -82,11 +82,34 @@ def test_a_listed_model_has_its_real_price(model: str, usage: Usage, dollars: st
     assert price(model, usage, at=AT) == Decimal(dollars)
 
 
-@pytest.mark.parametrize(
-    "model", ["echo", "scripted:gpt-4o", "ollama:qwen3", "openai:my-own", "nobody:gpt-4o", "", ":"]
-)
+@pytest.mark.parametrize("model", ["ollama:qwen3", "openai:my-own", "nobody:gpt-4o", "ollama:echo", "", ":"])
 def test_a_model_that_is_not_listed_has_no_price(model: str) -> None:
     assert price(model, Usage(1000, 100), at=AT) is None
+
+
+@pytest.mark.parametrize("model", ["echo", "scripted:gpt-4o"])
+def test_a_built_in_model_is_free_unless_its_agent_sets_a_price(model: str) -> None:
+    used = Usage(1000, 100)
+
+    assert price(model, used, at=AT) == 0
+    assert price(model, used, own=ModelPrice(input=1, output=10)) == Decimal("0.002")
+    assert price(model, used, at=AT, url="https://echo.example/v1") is None, "another server's model of that name"
+
+
+def test_calls_of_a_built_in_model_cost_nothing_and_miss_nothing_but_those_of_others_do() -> None:
+    events = [
+        Recorded(n, AT, ModelReplied(turn=1, step=Step(model=model))) for n, model in enumerate(("echo", "qwen3"), 1)
+    ]
+    built_in, other = calls_of(events)
+
+    free, unknown = spending([built_in], "echo"), spending([other], "echo")
+
+    assert (free.cost_usd, free.without_usage, free.without_price) == (Decimal(0), 0, 0)
+    assert (unknown.cost_usd, unknown.without_usage, unknown.without_price) == (None, 1, 0)
+    reported = spending([replace(other, usage=Usage(10, 1))], "echo")
+    assert (reported.cost_usd, reported.without_price) == (None, 1), (
+        "echo was asked, and a model of the caller's answered"
+    )
 
 
 def test_a_usage_that_cannot_be_has_no_price() -> None:
@@ -167,7 +190,7 @@ def test_the_analysis_gives_size_real_tokens_and_the_real_price() -> None:
 
 @pytest.mark.spec("S3.54")
 def test_the_analysis_of_an_unlisted_model_says_that_the_price_is_not_known() -> None:
-    assert analyse_usage("", messages_stored=0, has_summary=False, model="echo") == UsageAnalysis(
+    assert analyse_usage("", messages_stored=0, has_summary=False, model="ollama:qwen3") == UsageAnalysis(
         context_size=0, estimated_tokens=0, messages_stored=0, is_compressed=False, cost_estimate=None
     )
 

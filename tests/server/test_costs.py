@@ -178,7 +178,22 @@ async def test_two_workers_count_together_and_a_turn_that_runs_goes_on(world: Wo
         assert (await two.costs.limits("ben"))[0].spent_usd == CALL
 
 
-async def test_calls_without_a_known_price_are_counted_and_named_but_cost_nothing(tmp_path: Path) -> None:
+async def test_calls_without_a_known_price_are_counted_and_named_but_cost_nothing(world: World) -> None:
+    world.write("agent.yaml", f"model: {GPT}\nworking_context: false\n")
+    limits = CostLimits(per_day_usd=Decimal("0.01"))
+    answers = [openai_chat.answer(WireReply(text=("Yes.",))) for _ in range(2)]
+    async with running(*answers) as wire, engine_for(world, wire, limits, MemoryStore()) as engine:
+        session = await engine.sessions.create("pane")
+        await drain(engine.turn(session.id, "Hi"))
+        await drain(engine.turn(session.id, "Hi"))
+
+        (limit,) = await engine.costs.limits(session.owner)
+
+    # A server that only speaks the protocol has no list price.
+    assert (limit.spent_usd, limit.unpriced_calls) == (Decimal(0), 2)
+
+
+async def test_calls_of_a_built_in_model_are_free_and_not_of_unknown_cost(tmp_path: Path) -> None:
     world = World(tmp_path / "agents", store=MemoryStore())
     world.says(Reply("One.", usage=Usage(input_tokens=5, output_tokens=5)), Reply("Two."))
     async with world.engine(cost_limits=CostLimits(per_day_usd=Decimal("0.01"))) as engine:
@@ -188,7 +203,7 @@ async def test_calls_without_a_known_price_are_counted_and_named_but_cost_nothin
 
         (limit,) = await engine.costs.limits(session.owner)
 
-    assert (limit.spent_usd, limit.unpriced_calls) == (Decimal(0), 2)
+    assert (limit.spent_usd, limit.unpriced_calls) == (Decimal(0), 0)
 
 
 @pytest.mark.filterwarnings("ignore:Failed to extract usage")  # pydantic-ai, where a count is missing

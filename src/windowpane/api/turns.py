@@ -186,9 +186,10 @@ class CallView:
 
     `number` counts the calls of the list from 1, `step` the model calls of the turn, `attempt` the tries of a step.
     `seen` is false when the bytes were not seen on the wire: the model runs in this process, or its client takes no
-    transport of ours. `usage` is null when the provider reported none. Input of 0 was not reported; of the output
-    `output_unknown` tells that. `cost_usd` is null when any of these or the price is not known. `counted_tokens` is
-    our own count of what was built.
+    transport of ours. `built_in` tells of a model of Windowpane's own that nothing was sent, that no provider reports
+    usage and that it is free. `usage` is null when the provider reported none. Input of 0 was not reported; of the
+    output `output_unknown` tells that. `cost_usd` is null when any of these or the price is not known.
+    `counted_tokens` is our own count of what was built.
     """
 
     number: int
@@ -207,6 +208,7 @@ class CallView:
     duration_ms: int | None
     usage: Usage | None
     output_unknown: bool = False
+    built_in: bool = False
     cost_usd: Decimal | None
     counted_tokens: int | None
     reason: str
@@ -217,7 +219,7 @@ class CallList:
     """Calls in the order in which they were sent, and what they used together.
 
     The sums are of the calls whose usage or price is known; the other calls are counted by `without_usage` and
-    `without_price`.
+    `without_price`. A call to a built-in model is neither: nobody reports its usage, and it is free.
     """
 
     calls: tuple[CallView, ...]
@@ -266,8 +268,9 @@ class TurnReceipt:
     """What a turn's model was given and what that cost, in brief.
 
     `context_tokens` is our own count of the request. `usage` and `cost_usd` are of all calls of the turn, as a
-    `CallList` has them; `input_cost_usd` is what the input took of the cost. `left_out` counts the items that were
-    considered and not sent. `summarised` tells that a summary stood for earlier messages.
+    `CallList` has them; `input_cost_usd` is what the input took of the cost. `built_in` counts the calls to built-in
+    models, whose tokens nobody reports. `left_out` counts the items that were considered and not sent. `summarised`
+    tells that a summary stood for earlier messages.
     """
 
     turn: int
@@ -288,6 +291,7 @@ class TurnReceipt:
     input_cost_usd: Decimal | None
     without_usage: int
     without_price: int
+    built_in: int = 0
     duration_ms: int
 
 

@@ -13,7 +13,7 @@ from typing import Literal
 from windowpane.context.calls import CallOutcome, CallPurpose, ModelPrice, known_usage
 from windowpane.context.events import CallEnded, CallSent, ModelReplied, Recorded, RequestBuilt, TurnFinished
 from windowpane.context.ids import BlobHash
-from windowpane.context.messages import Usage
+from windowpane.context.messages import Usage, is_built_in
 
 PastOutcome = CallOutcome | Literal["retried", "running", "lost"]
 """An error that was tried again is `retried`. Without an end a call is `running`, or `lost` with its worker."""
@@ -57,6 +57,11 @@ class RecordedCall:
     def known_usage(self) -> Usage | None:
         """Return what the call used, or None when that is not known in full."""
         return known_usage(self.usage, output_unknown=self.output_unknown)
+
+    @property
+    def built_in(self) -> bool:
+        """Tell whether a built-in model was called: nothing was sent, and there is nothing to report or to pay."""
+        return not self.seen and not self.size and is_built_in(self.model)
 
 
 def calls_of(events: Iterable[Recorded]) -> tuple[RecordedCall, ...]:

@@ -1,5 +1,6 @@
 """Print calls in the terminal: a line for each, and one as built or as sent."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from windowpane.cli.terminal import Screen, counted
@@ -9,6 +10,7 @@ if TYPE_CHECKING:
 
 UNSEEN = "as built; the wire was not seen"
 TOLD = "as its source tells it; the wire was not seen"
+BUILT_IN = "in this process; nothing was sent"
 OWNER_STYLES = {
     "message": "",
     "item": "green",
@@ -29,6 +31,14 @@ def draw_calls(screen: Screen, listed: "CallList", *, turns: bool = False) -> No
     for call in listed.calls:
         turn = f"turn {call.turn}: " if turns and call.turn is not None else ""
         screen.line(f"  {turn}{call_line(call)}")
+    screen.line(f"  together: {_together(listed)}")
+
+
+def _together(listed: "CallList") -> str:
+    """Return what calls used and cost. Of built-in models there is only what we counted."""
+    built_in = [call for call in listed.calls if call.built_in and call.usage is None]
+    if len(built_in) == len(listed.calls):
+        return ", ".join(filter(None, (_counted_text(built_in), "free")))
     missing = f"; {counted(listed.without_usage, 'call')} without reported usage" if listed.without_usage else ""
     cost = "cost unknown" if listed.cost_usd is None else f"${listed.cost_usd:.6f}"
     unpriced = f"; {counted(listed.without_price, 'call')} without a price" if listed.without_price else ""
@@ -36,24 +46,36 @@ def draw_calls(screen: Screen, listed: "CallList", *, turns: bool = False) -> No
         "unknown" if listed.without_usage and not tokens else f"{tokens:,}"
         for tokens in (listed.usage.input_tokens, listed.usage.output_tokens)
     )
-    tokens = f"{given} tokens in, {said} out"
-    screen.line(f"  together: {tokens}, {cost}{missing}{unpriced}")
+    apart = f"; {counted(len(built_in), 'call')} in this process, free" if built_in else ""
+    return f"{given} tokens in, {said} out, {cost}{missing}{unpriced}{apart}"
+
+
+def _counted_text(calls: Sequence["CallView"]) -> str:
+    """Return how many tokens we counted in calls, or nothing where we did not."""
+    tokens = [call.counted_tokens for call in calls if call.counted_tokens is not None]
+    return f"{counted(sum(tokens), 'token')} in by our own count" if tokens else ""
 
 
 def call_line(call: "CallView") -> str:
     """Return a call in one line."""
     attempt = f", attempt {call.attempt}" if call.attempt > 1 else ""
     status = f" {call.status}" if call.status else ""
-    used = "usage unknown"
+    used = _counted_text([call]) if call.built_in else "usage unknown"
     if call.usage is not None:
         cached = f" ({call.usage.cache_read_tokens:,} cached)" if call.usage.cache_read_tokens else ""
         given = f"{call.usage.input_tokens:,}" if call.usage.input_tokens else "unknown"
         said = "unknown" if call.output_unknown else f"{call.usage.output_tokens:,}"
         used = f"{given} in{cached}, {said} out"
     took = f", {call.duration_ms:,} ms" if call.duration_ms is not None else ""
-    size = f", {call.size:,} bytes" if call.seen else f", {TOLD if call.size else UNSEEN}"
     why = f" – {call.reason}" if call.reason else ""
-    return f"{call.number} {call.purpose}, step {call.step}{attempt}: {call.outcome}{status}, {used}{took}{size}{why}"
+    told = ", ".join(filter(None, (f"{call.outcome}{status}", used)))
+    return f"{call.number} {call.purpose}, step {call.step}{attempt}: {told}{took}, {_wire(call)}{why}"
+
+
+def _wire(call: "CallView") -> str:
+    if call.built_in:
+        return BUILT_IN
+    return f"{call.size:,} bytes" if call.seen else TOLD if call.size else UNSEEN
 
 
 def draw_call(screen: Screen, record: "CallRecord") -> None:
@@ -76,7 +98,12 @@ def draw_wire(screen: Screen, record: "CallRecord") -> None:
     """Print a call as it was sent: its head, its body in the colours of the owners, and how many bytes each owns."""
     screen.line(call_line(record.call), "bold")
     if record.head is None or record.body is None:
-        screen.line("The body was erased." if record.erased else f"This call is known {UNSEEN}.")
+        unseen = (
+            "Its model runs in this process: nothing was sent."
+            if record.call.built_in
+            else f"This call is known {UNSEEN}."
+        )
+        screen.line("The body was erased." if record.erased else unseen)
         return
     screen.line(f"{record.head.method} {record.head.url}")
     for name, value in record.head.headers:

@@ -21,6 +21,15 @@ from windowpane.context.items import ItemRef
 ECHO = "echo"
 """The name of the built-in model."""
 
+SCRIPTED = "scripted"
+"""What the names of models begin with that say what they were told to say, as if it were their provider."""
+
+
+def is_built_in(model: str) -> bool:
+    """Tell whether a model speaks in this process: nothing is sent, no provider reports tokens, and it is free."""
+    return model.partition(":")[0] in (ECHO, SCRIPTED)
+
+
 Decision = Literal["allow_once", "allow_session", "deny"]
 Outcome = Literal["completed", "failed", "cancelled", "interrupted"]
 

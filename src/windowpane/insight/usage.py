@@ -46,7 +46,7 @@ def residuals(request: Request, steps: Sequence[Step]) -> tuple[Residual, ...]:
 class Spending:
     """What calls used and cost together, and of how many that is not known. A call that tells only one count is one.
 
-    `cost_usd` is the sum of the known costs, None when none is known.
+    `cost_usd` is the sum of the known costs, None when none is known. Of a built-in model there is nothing to be known.
     """
 
     calls: int
@@ -60,7 +60,7 @@ def spending(calls: Sequence[RecordedCall], asked: str = "") -> Spending:
     """Return what calls cost together. `asked` is the model that their request named; see `cost_of`."""
     costs = [cost_of(call, asked) for call in calls]
     known = [cost for cost in costs if cost is not None]
-    told = [call.known_usage is not None for call in calls]
+    told = [call.known_usage is not None or call.built_in for call in calls]
     return Spending(
         calls=len(calls),
         usage=sum((call.usage for call in calls if call.usage), Usage()),

@@ -227,6 +227,7 @@ def priced(calls: Sequence[RecordedCall], counted: Mapping[str, int] | None = No
             started_at=call.started_at,
             outcome=call.outcome,
             seen=call.seen,
+            built_in=call.built_in,
             size=call.size,
             status=call.status,
             first_byte_ms=call.first_byte_ms,

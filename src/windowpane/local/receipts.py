@@ -107,6 +107,7 @@ def _receipt(
         input_cost_usd=_input_cost(made),
         without_usage=calls.without_usage,
         without_price=calls.without_price,
+        built_in=sum(call.built_in for call in calls.calls),
         duration_ms=sum(call.duration_ms or 0 for call in calls.calls),
     )
 

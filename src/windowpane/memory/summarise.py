@@ -18,7 +18,7 @@ from pydantic import BaseModel, Field, StringConstraints, ValidationError
 from windowpane import telemetry
 from windowpane.context.ids import SessionId
 from windowpane.context.items import tool_ref
-from windowpane.context.messages import Step, UserMessage
+from windowpane.context.messages import Step, UserMessage, is_built_in
 from windowpane.context.request import CallSettings, OfferedTool, RequestMessage
 from windowpane.context.summary import ConversationState, Summary
 from windowpane.errors import ModelError
@@ -30,9 +30,6 @@ from windowpane.models.base import ChatModel, ModelStep
 from windowpane.remarks import get_logger
 from windowpane.text.render import boundary_code, boundary_note, enclosed
 from windowpane.text.tokens import count, cut_to
-
-UNABLE = ("echo", "scripted")
-"""Providers whose models say what they always say."""
 
 DEADLINE_S = 120.0
 TRANSCRIPT_TOKENS = 8000
@@ -63,7 +60,7 @@ log = get_logger()
 
 def can_summarise(model_name: str) -> bool:
     """Tell whether a model, by its name `provider:model`, is worth asking for a summary."""
-    return model_name.partition(":")[0] not in UNABLE
+    return not is_built_in(model_name)
 
 
 async def summarise(

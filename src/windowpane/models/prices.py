@@ -2,7 +2,8 @@
 
 An agent may say what its models cost. Otherwise prices come from the list that genai-prices carries, offline: that is
 what the provider itself takes, so a server at another address has no list price. A model without a price is not the
-same as one that costs nothing, and a call whose provider did not report input and output has no known cost.
+same as one that costs nothing, and a call whose provider did not report input and output has no known cost. Built-in
+models have no provider: they are free.
 """
 
 from datetime import datetime
@@ -10,9 +11,10 @@ from decimal import Decimal
 
 from windowpane.calls.ledger import RecordedCall
 from windowpane.context.calls import CallEnded, ModelPrice
-from windowpane.context.messages import Usage
+from windowpane.context.messages import Usage, is_built_in
 
 MILLION = 1_000_000
+FREE = Decimal(0)
 
 
 def price(
@@ -25,6 +27,8 @@ def price(
     """
     if own is not None:
         return _own_price(own, usage)
+    if url is None and is_built_in(model):
+        return FREE
     # Not at the top: the list takes a while to load, and most commands ask for no price.
     from genai_prices import Usage as PricedUsage
     from genai_prices import calc_price
@@ -58,6 +62,8 @@ def cost_of(call: RecordedCall, asked: str = "") -> Decimal | None:
     which the provider calls what answered, which is more exact where it is listed.
     """
     used = call.known_usage
+    if used is None and call.built_in:
+        return FREE
     if used is None or (call.seen and not call.address):
         return None
     if call.seen:
@@ -74,9 +80,12 @@ def cost_of_ended(ended: CallEnded, *, at: datetime | None = None) -> Decimal | 
 def price_of_answer(
     asked: str, answered: str, usage: Usage, *, at: datetime | None = None, own: ModelPrice | None = None
 ) -> Decimal | None:
-    """Return what an answer cost whose wire was not seen: of the model `asked`, which calls itself `answered`."""
+    """Return what an answer cost whose wire was not seen: of the model `asked`, which calls itself `answered`.
+
+    A built-in model answers under its own name. Where it was asked for and another answered, that was a caller's own.
+    """
     provider, colon, _ = asked.partition(":")
-    names = (f"{provider}:{answered}" if colon and answered else answered, asked)
+    names = (f"{provider}:{answered}" if colon and answered else answered, "" if is_built_in(asked) else asked)
     costs = (price(name, usage, at=at, own=own) for name in names if name)
     return next((cost for cost in costs if cost is not None), None)
 

@@ -30,7 +30,7 @@ from pydantic_ai.providers import Provider, infer_provider_class
 
 from windowpane.api.models import ProviderView
 from windowpane.calls.transport import RecordingTransport, Routes
-from windowpane.context.messages import ECHO, FileKind
+from windowpane.context.messages import ECHO, SCRIPTED, FileKind
 from windowpane.context.request import RequestMessage
 from windowpane.errors import UnknownModelError
 from windowpane.models.base import LOCAL, CacheRules, ChatModel
@@ -41,7 +41,7 @@ from windowpane.models.local.server import INSTALL, is_installed
 from windowpane.models.local.vocabulary import local_tokens
 from windowpane.models.offline.echo import echo_model
 from windowpane.models.sampling import OPENAI_HOST
-from windowpane.models.scripted import SCRIPTED, ScriptedModel
+from windowpane.models.scripted import ScriptedModel
 from windowpane.models.setup.environment import SETUPS
 from windowpane.models.setup.keys import KeptKeys
 from windowpane.models.setup.providers import Providers

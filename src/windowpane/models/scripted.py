@@ -14,7 +14,7 @@ import anyio
 from pydantic_ai.messages import ModelMessage
 
 from windowpane.context.ids import BlobHash
-from windowpane.context.messages import FileKind, Usage
+from windowpane.context.messages import SCRIPTED, FileKind, Usage
 from windowpane.context.request import CallSettings, OfferedTool, ReplyOptions, RequestMessage
 from windowpane.errors import ModelError, ModelRejectedError
 from windowpane.models.base import NO_FILES, CacheRules, ModelStep, ModelText
@@ -22,7 +22,6 @@ from windowpane.models.failures import Called
 from windowpane.models.offline.model import Call, OfflineModel, Piece, Thought, words
 from windowpane.models.stream import Patience, PydanticChatModel
 
-SCRIPTED = "scripted"
 NO_USAGE = Usage()
 
 

@@ -20,10 +20,11 @@ from windowpane.calls.recorder import current_recorder
 from windowpane.context.calls import known_usage
 from windowpane.context.events import CallEnded
 from windowpane.context.ids import BlobHash, owner_of
+from windowpane.context.messages import is_built_in
 from windowpane.context.request import CallSettings, OfferedTool, ReplyOptions, RequestMessage
 from windowpane.errors import CostLimitError, StoreError
 from windowpane.models.base import NO_FILES, ChatModel, Models, ModelStep, ModelText
-from windowpane.models.prices import cost_of_ended, price_of_answer
+from windowpane.models.prices import FREE, cost_of_ended, price_of_answer
 from windowpane.remarks import get_logger
 from windowpane.stores.base import Cost, Store
 
@@ -177,7 +178,8 @@ class _CountedModel:
             # The wire was not seen.
             step = last.step
             used = known_usage(step.usage, output_unknown=False)
-            costs = [used and price_of_answer(settings.model, step.model, used, own=settings.price)]
+            unreported = FREE if is_built_in(step.model) else None
+            costs = [price_of_answer(settings.model, step.model, used, own=settings.price) if used else unreported]
         if costs:
             await self._count(self._owner, costs)
 

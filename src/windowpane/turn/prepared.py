@@ -14,7 +14,7 @@ from windowpane.context.events import (
 )
 from windowpane.context.ids import SessionId
 from windowpane.context.items import ItemRef
-from windowpane.context.messages import Source, Step, Usage
+from windowpane.context.messages import Source, Step, Usage, is_built_in
 from windowpane.context.request import Request
 from windowpane.context.session import SessionState, check_answerable
 from windowpane.errors import (
@@ -148,8 +148,12 @@ class PreparedTurns:
         model: str | None = None,
         sources: Sequence[Source] = (),
     ) -> SessionState:
-        """Store what your model answered to a prepared request: a text, or every step with its tool calls."""
-        name = model or prepared.request.context.settings.model
+        """Store what your model answered to a prepared request: a text, or every step with its tool calls.
+
+        `model` is what answered; without it, the model of the request. A built-in one is not it: you called your own.
+        """
+        asked = prepared.request.context.settings.model
+        name = model or ("" if is_built_in(asked) else asked)
         steps = [Step(text=reply, usage=usage or Usage(), model=name)] if isinstance(reply, str) else reply
         events: list[Event] = []
         for step in steps:

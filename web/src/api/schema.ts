@@ -345,7 +345,7 @@ export type CallEndedEvent = {
   type: "call.ended"
 }
 
-/** Calls in the order in which they were sent, and what they used together. The sums are of the calls whose usage or price is known; the other calls are counted by `without_usage` and `without_price`. */
+/** Calls in the order in which they were sent, and what they used together. The sums are of the calls whose usage or price is known; the other calls are counted by `without_usage` and `without_price`. A call to a built-in model is neither: nobody reports its usage, and it is free. */
 export type CallList = {
   calls: CallView[]
   usage: Usage
@@ -444,7 +444,7 @@ export type CallUsage = {
   cost_usd: string | null
 }
 
-/** One call to a provider. `number` counts the calls of the list from 1, `step` the model calls of the turn, `attempt` the tries of a step. `seen` is false when the bytes were not seen on the wire: the model runs in this process, or its client takes no transport of ours. `usage` is null when the provider reported none. Input of 0 was not reported; of the output `output_unknown` tells that. `cost_usd` is null when any of these or the price is not known. `counted_tokens` is our own count of what was built. */
+/** One call to a provider. `number` counts the calls of the list from 1, `step` the model calls of the turn, `attempt` the tries of a step. `seen` is false when the bytes were not seen on the wire: the model runs in this process, or its client takes no transport of ours. `built_in` tells of a model of Windowpane's own that nothing was sent, that no provider reports usage and that it is free. `usage` is null when the provider reported none. Input of 0 was not reported; of the output `output_unknown` tells that. `cost_usd` is null when any of these or the price is not known. `counted_tokens` is our own count of what was built. */
 export type CallView = {
   number: number
   id: string
@@ -462,6 +462,7 @@ export type CallView = {
   duration_ms: number | null
   usage: Usage | null
   output_unknown: boolean
+  built_in: boolean
   cost_usd: string | null
   counted_tokens: number | null
   reason: string
@@ -2984,7 +2985,7 @@ export type TurnFinishedEvent = {
   type: "turn.finished"
 }
 
-/** What a turn's model was given and what that cost, in brief. `context_tokens` is our own count of the request. `usage` and `cost_usd` are of all calls of the turn, as a `CallList` has them; `input_cost_usd` is what the input took of the cost. `left_out` counts the items that were considered and not sent. `summarised` tells that a summary stood for earlier messages. */
+/** What a turn's model was given and what that cost, in brief. `context_tokens` is our own count of the request. `usage` and `cost_usd` are of all calls of the turn, as a `CallList` has them; `input_cost_usd` is what the input took of the cost. `built_in` counts the calls to built-in models, whose tokens nobody reports. `left_out` counts the items that were considered and not sent. `summarised` tells that a summary stood for earlier messages. */
 export type TurnReceipt = {
   turn: number
   at: string
@@ -3004,6 +3005,7 @@ export type TurnReceipt = {
   input_cost_usd: string | null
   without_usage: number
   without_price: number
+  built_in: number
   duration_ms: number
 }
 

@@ -1,15 +1,15 @@
 /** A turn in one line: what its model was given, what that cost, and how much more it was than the turn before. */
 
 import type { TurnReceipt } from '../api/schema.ts'
-import { dollars } from '../ui/money.ts'
+import { costText } from '../ui/money.ts'
 import { counted } from '../ui/words.ts'
 import { inDigits, windowUse, type WindowUse } from './parts.ts'
 
 const NAMED_REFERENCES = 3
 
 /** What all calls of the turn took in; our own count of the request while no provider has told. */
-export function tokensOf({ calls, usage, without_usage, context_tokens }: TurnReceipt): number {
-  return calls && !without_usage && usage.input_tokens ? usage.input_tokens : context_tokens
+export function tokensOf({ calls, usage, without_usage, built_in, context_tokens }: TurnReceipt): number {
+  return calls && !without_usage && !built_in && usage.input_tokens ? usage.input_tokens : context_tokens
 }
 
 /** Return the parts of the window that the turn's request took. */
@@ -29,7 +29,7 @@ export function receiptLine(receipt: TurnReceipt, before: TurnReceipt | null): s
   const more = before ? receipt.context_tokens - before.context_tokens : 0
   return [
     `${inDigits(tokensOf(receipt))} tokens${receipt.calls > 1 ? ` in ${receipt.calls} calls` : ''}`,
-    costText(receipt),
+    receipt.cost_usd === null ? '' : costText(receipt.cost_usd, receipt.without_usage + receipt.without_price),
     of('rule').length ? counted(of('rule').length, 'rule') : '',
     references.length ? `${counted(references.length, 'reference')}${named(references)}` : '',
     of('tool').length ? counted(of('tool').length, 'tool') : '',
@@ -37,13 +37,6 @@ export function receiptLine(receipt: TurnReceipt, before: TurnReceipt | null): s
     left ? `${inDigits(left)} left out` : '',
     before && more ? `${signed(more)} since turn ${before.turn}` : '',
   ].filter(Boolean)
-}
-
-/** Return the cost of a turn; of some of its calls, when that of the others is unknown. */
-function costText({ cost_usd, without_usage, without_price }: TurnReceipt): string {
-  if (cost_usd === null) return ''
-  const unknown = without_usage + without_price
-  return `${dollars(cost_usd)}${unknown ? ` (${counted(unknown, 'call')} unknown)` : ''}`
 }
 
 export function signed(count: number): string {

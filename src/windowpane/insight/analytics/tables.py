@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from windowpane.insight.analytics.count import SCORE_STEPS, WAYS_IN
 
-VERSION = 6
+VERSION = 7
 """Counts of another version are not read; everything is counted again."""
 
 

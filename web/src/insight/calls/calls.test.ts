@@ -26,7 +26,7 @@ const used = (input: number, output: number, cached = 0): Usage => ({
   cache_write_1h_tokens: 0,
 })
 const listed = (count: number, more: Partial<CallList>): CallList => ({
-  calls: Array<CallView>(count),
+  calls: Array<CallView>(count).fill({ usage: null, outcome: 'complete' } as CallView),
   usage: used(0, 0),
   cost_usd: null,
   without_usage: 0,
@@ -94,6 +94,30 @@ test('a call that runs is running, and not unknown', () => {
   expect([usageText(call), timeText(call)]).toEqual(['running', ''])
   expect(togetherText({ ...listed(1, { without_usage: 1 }), calls: [call] })).toBe('1 call, running')
   expect(timeText({ ...call, outcome: 'error', duration_ms: 3 })).toBe('3 ms · cost unknown')
+})
+
+test('a call to a built-in model is in this process and free, with our own count', () => {
+  const one = {
+    usage: null,
+    outcome: 'complete',
+    duration_ms: 3,
+    cost_usd: '0',
+    built_in: true,
+    counted_tokens: 1204,
+  } as CallView
+  const asked = { usage: used(500, 20), outcome: 'complete', cost_usd: '0.012' } as CallView
+  const free = { cost_usd: '0', calls: [one, one] }
+
+  expect([usageText(one), timeText(one)]).toEqual(['1,204 in, our count', '3 ms · free'])
+  expect(togetherText({ ...listed(2, {}), ...free })).toBe(
+    '2 calls in this process · 2,408 tokens in by our own count · free',
+  )
+  expect(togetherText({ ...listed(2, { usage: used(500, 20), cost_usd: '0.012' }), calls: [one, asked] })).toBe(
+    '2 calls (1 in this process) · 500 tokens in, 20 out · $0.012',
+  )
+  const uncounted = { ...one, counted_tokens: null }
+  expect(usageText(uncounted)).toBe('')
+  expect(togetherText({ ...listed(1, free), calls: [uncounted] })).toBe('1 call in this process · free')
 })
 
 test('calls and tools follow one another in time', () => {

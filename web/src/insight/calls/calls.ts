@@ -2,7 +2,7 @@
 
 import type { CallList, CallView, Step, WireSpan } from '../../api/schema.ts'
 import { inDigits } from '../../context/parts.ts'
-import { dollars } from '../../ui/money.ts'
+import { costText } from '../../ui/money.ts'
 import { span } from '../../ui/time.ts'
 import { counted } from '../../ui/words.ts'
 
@@ -64,25 +64,45 @@ export function kindsOf(owners: readonly Owner[]): KindShare[] {
     .filter(({ bytes }) => bytes > 0)
 }
 
+/** A call to a built-in model, whose usage nobody reports. A file of an earlier version does not tell these. */
+const isInProcess = ({ built_in, usage }: Used) => Boolean(built_in) && usage === null
+
+/** Return our own count of what calls were given, or nothing where we did not count. */
+function countedTokens(calls: readonly Used[]): string {
+  const tokens = calls.flatMap(({ counted_tokens }) => counted_tokens ?? [])
+  return tokens.length ? inDigits(tokens.reduce((sum, one) => sum + one, 0)) : ''
+}
+
 /** Return the calls in one line. What is unknown is said, and never counted as nothing. */
 export function togetherText({ calls, usage, cost_usd, without_usage, without_price }: CallList): string {
   if (!calls.length) return 'none recorded'
   if (calls.filter(({ outcome }) => outcome === 'running').length === calls.length)
     return `${counted(calls.length, 'call')}, running`
+  const inProcess = calls.filter(isInProcess)
+  if (inProcess.length === calls.length) {
+    const ours = countedTokens(calls)
+    return [`${counted(calls.length, 'call')} in this process`, ours && `${ours} tokens in by our own count`, 'free']
+      .filter(Boolean)
+      .join(' · ')
+  }
   const unknown = (count: number) => (count ? ` (${counted(count, 'call')} unknown)` : '')
   const tokens =
     without_usage === calls.length
       ? 'tokens unknown'
       : `${inDigits(usage.input_tokens)} tokens in, ${inDigits(usage.output_tokens)} out${unknown(without_usage)}`
-  const cost = cost_usd === null ? 'cost unknown' : `${dollars(cost_usd)}${unknown(without_usage + without_price)}`
-  return [counted(calls.length, 'call'), tokens, cost].join(' · ')
+  const cost = cost_usd === null ? 'cost unknown' : costText(cost_usd, without_usage + without_price)
+  const apart = inProcess.length ? ` (${inDigits(inProcess.length)} in this process)` : ''
+  return [`${counted(calls.length, 'call')}${apart}`, tokens, cost].join(' · ')
 }
 
 /** What tells the usage of a call. A file of an earlier version does not say that its output is unknown. */
-type Used = Pick<CallView, 'usage' | 'outcome'> & Partial<Pick<CallView, 'output_unknown'>>
+type Used = Pick<CallView, 'usage' | 'outcome'> &
+  Partial<Pick<CallView, 'output_unknown' | 'built_in' | 'counted_tokens'>>
 
 /** Return what the provider reported for one call; while it runs there is nothing to report yet. */
-export function usageText({ usage, outcome, output_unknown }: Used): string {
+export function usageText(one: Used): string {
+  const { usage, outcome, output_unknown } = one
+  if (isInProcess(one)) return countedTokens([one]) && `${countedTokens([one])} in, our count`
   if (usage === null) return outcome === 'running' ? 'running' : 'tokens unknown'
   const cached = usage.cache_read_tokens ? ` (${inDigits(usage.cache_read_tokens)} cached)` : ''
   const given = usage.input_tokens ? inDigits(usage.input_tokens) : 'unknown'
@@ -98,7 +118,7 @@ export function isUsageKnown({ usage, output_unknown }: CallView): boolean {
 export function timeText({ duration_ms, cost_usd, outcome }: CallView): string {
   if (outcome === 'running') return ''
   const time = duration_ms === null ? 'time unknown' : span(duration_ms)
-  return `${time} · ${cost_usd === null ? 'cost unknown' : dollars(cost_usd)}`
+  return `${time} · ${cost_usd === null ? 'cost unknown' : costText(cost_usd)}`
 }
 
 /** One line of a turn's time: a call, or a tool that its answer asked for. `from` and `ms` are milliseconds. */

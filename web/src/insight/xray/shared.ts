@@ -112,7 +112,7 @@ function callsOf({ report }: SharedSession, turn: number): CallList {
       cache_write_1h_tokens: sum(({ cache_write_1h_tokens }) => cache_write_1h_tokens),
     },
     cost_usd: costs.length ? String(costs.reduce((all, cost) => all + cost, 0)) : null,
-    without_usage: calls.filter((call) => !isUsageKnown(call)).length,
+    without_usage: calls.filter((call) => !isUsageKnown(call) && !call.built_in).length,
     without_price: calls.filter((call) => isUsageKnown(call) && call.cost_usd === null).length,
   }
 }

@@ -101,14 +101,28 @@ def draw_statistics(session: str, found: "Statistics", *, as_json: bool) -> None
         "messages": f"{found.message_count:,}",
         "turns": f"{found.turn_count:,}",
         "tokens": f"{found.token_count:,} by local count",
-        "usage": f"{found.usage.input_tokens:,} in, {found.usage.output_tokens:,} out, reported by providers",
+        "usage": _usage(found),
         "fetched": f"{counts.page:,} pages, {counts.web_search:,} search results",
         "summary": "yes" if found.has_summary else "no",
         "calls": _calls(found),
-        "cost": "unknown" if found.cost_usd is None else f"{found.cost_usd:.4f} US dollars",
+        "cost": _cost(found),
     }
     for name, value in lines.items():
         screen.line(f"{name:<10}{value}")
+
+
+def _usage(found: "Statistics") -> str:
+    """Return what providers reported. A call of theirs is never without input."""
+    if found.call_count and not found.usage.input_tokens and not found.calls_without_usage:
+        return "none: every call was in this process"
+    return f"{found.usage.input_tokens:,} in, {found.usage.output_tokens:,} out, reported by providers"
+
+
+def _cost(found: "Statistics") -> str:
+    if found.cost_usd is None:
+        return "unknown"
+    unknown = found.calls_without_usage + found.calls_without_price
+    return f"{found.cost_usd:.4f} US dollars" if found.cost_usd or unknown else "free"
 
 
 def _calls(found: "Statistics") -> str:

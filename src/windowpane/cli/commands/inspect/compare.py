@@ -71,6 +71,9 @@ def draw_comparison(screen: Screen, found: "Comparison") -> None:
 
 
 def _calls_text(side: "Side") -> str:
+    """Return a turn's calls and what providers reported for them. A call of theirs is never without input."""
+    if side.calls and not side.usage.input_tokens and not side.calls_without_usage:
+        return f"{side.calls} (in this process)"
     unknown = side.calls_without_usage + side.calls_without_price
     rest = f", {unknown} of them without a known cost" if unknown else ""
     return f"{side.calls} ({side.usage.input_tokens:,} tokens in, {side.usage.output_tokens:,} out{rest})"
