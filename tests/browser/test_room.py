@@ -32,6 +32,25 @@ def test_a_file_with_a_long_name_leaves_the_field_and_its_button_in_sight(phone:
     phone.shoot("long-file")
 
 
+def test_on_a_tablet_a_conversation_and_its_panel_have_room_and_sessions_are_a_sheet(
+    desktop: Sight, place: Place
+) -> None:
+    session = place.new_session("Tablet")
+    place.ask(session, "When?", "At seven.")
+    page = desktop.page
+    page.set_viewport_size({"width": 834, "height": 1112})
+    desktop.goto(f"/s/{session}")
+    panel = page.get_by_role("complementary", name="Context")
+    expect(panel.get_by_role("button", name="Changes")).to_be_in_viewport(ratio=1)
+    expect(page.get_by_role("button", name="Send")).to_be_in_viewport(ratio=1)
+    width = page.get_by_role("main").evaluate("main => main.clientWidth")
+    assert width > 450
+    page.get_by_role("button", name="Sessions").click()
+    expect(page.get_by_role("dialog", name="Sessions").get_by_role("link", name="Tablet")).to_be_visible()
+    desktop.shoot("tablet-sessions")
+    page.get_by_role("dialog", name="Sessions").get_by_role("link", name="Tablet").click()
+
+
 def test_what_a_file_takes_is_counted_and_its_name_leaves_room_for_the_numbers(desktop: Sight, place: Place) -> None:
     session = place.new_session("Zoo")
     place.model.says("At seven.")

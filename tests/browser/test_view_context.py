@@ -288,9 +288,7 @@ def test_a_call_to_the_built_in_model_is_free_with_our_own_count_and_nothing_sen
     expect(page.get_by_role("button", name=re.compile(r"^[\d,]+ tokens · free · "))).to_be_visible()
     desktop.goto(f"/s/{session}/t/1")
     calls = section(page, "Steps")
-    expect(
-        calls.get_by_text(re.compile(r"^1 call in this process · [\d,]+ tokens in by our own count · free$"))
-    ).to_be_visible()
+    expect(calls.get_by_text(re.compile(r"^1 call in this process · [\d,]+ in, our count · free$"))).to_be_visible()
     call = calls.get_by_role("list", name="Calls").get_by_role("button")
     expect(call).to_have_text(
         re.compile(

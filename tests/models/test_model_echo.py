@@ -62,6 +62,16 @@ async def test_it_says_so_when_it_was_given_nothing() -> None:
     )
 
 
+async def test_where_it_has_nothing_to_quote_it_says_how_to_see_a_tool_called() -> None:
+    step = await say(message("user", "Hello"), tools=(READ, WRITE))
+    hint = "To see a tool called, write `use files_read`."
+
+    assert step.text.endswith(f"\n\nNothing in my references shares a word with your message. {hint}")
+    assert (await say(message("user", hint), tools=(READ, WRITE))).tool_calls == (
+        ToolCall("call_1", "files_read", "{}"),
+    )
+
+
 async def test_it_speaks_word_by_word_and_always_the_same() -> None:
     messages = (*SYSTEM, message("user", "backed up?"))
     first, step = await listen(echo(), messages)

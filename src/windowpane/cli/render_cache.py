@@ -15,6 +15,9 @@ def draw_cache(screen: Screen, report: "CacheReport") -> None:
     if not report.calls:
         screen.line("No calls to a model are recorded for this session.")
         return
+    if all(line.call.built_in for line in report.calls):
+        screen.line("Every call was in this process: there is no provider's cache to read from.")
+        return
     screen.line(f"{'call':>4}  {'turn':<8}{'read':>9}{'written':>9}{'plain':>9}{'expected':>10}", "dim")
     for line in report.calls:
         screen.line(_line(line))
@@ -51,8 +54,9 @@ def _line(line: "CallCache") -> str:
     call = line.call
     turn = call.purpose if call.turn is None else f"{call.turn}.{call.step}"
     used = (line.read_tokens, line.written_tokens, line.plain_tokens)
-    read, written, plain = ("?" if tokens is None else f"{tokens:,}" for tokens in used)
-    expected = "?" if line.expected_tokens is None else f"{line.expected_tokens:,}"
+    unknown = "–" if call.built_in else "?"
+    read, written, plain = (unknown if tokens is None else f"{tokens:,}" for tokens in used)
+    expected = unknown if line.expected_tokens is None else f"{line.expected_tokens:,}"
     failed = f"  {call.outcome}" if call.outcome != "complete" else ""
     return f"{call.number:>4}  {turn:<8}{read:>9}{written:>9}{plain:>9}{expected:>10}{failed}"
 

@@ -90,10 +90,10 @@ def _draw_head(screen: Screen, report: "XrayReport") -> None:
         screen.line(f"imported from {origin.source}, which does not tell {in_words(origin.not_told)}")
     usage = together.usage
     cached = f" ({usage.cache_read_tokens:,} from the cache)" if usage.cache_read_tokens else ""
-    screen.line(
-        f"{counted(session.turn_count, 'turn')}, {counted(len(report.calls), 'call')}, "
-        f"{usage.input_tokens:,} tokens in{cached}, {usage.output_tokens:,} out, {_cost(together.cost_usd)}"
-    )
+    used = f"{usage.input_tokens:,} tokens in{cached}, {usage.output_tokens:,} out, {_cost(together.cost_usd)}"
+    if report.calls and all(sent.call.built_in and sent.call.usage is None for sent in report.calls):
+        used = "in this process, free"
+    screen.line(f"{counted(session.turn_count, 'turn')}, {counted(len(report.calls), 'call')}, {used}")
     if report.window_tokens and report.last is not None:
         used = sum(part.tokens for part in report.parts)
         screen.line(

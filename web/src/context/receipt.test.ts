@@ -84,7 +84,7 @@ test('a turn of a built-in model is free, by our own count of its tokens', () =>
   const answered = { ...receipt, calls: 1, built_in: 1, usage: { ...receipt.usage, input_tokens: 0 }, cost_usd: '0' }
   const searched = { ...answered, calls: 2, usage: { ...receipt.usage, input_tokens: 12 }, cost_usd: '0.0052' }
   expect(receiptLine(answered, null).slice(0, 2)).toEqual(['1,900 tokens', 'free'])
-  expect(receiptLine(searched, null).slice(0, 2)).toEqual(['1,900 tokens in 2 calls', '$0.0052'])
+  expect(receiptLine(searched, null).slice(0, 2)).toEqual(['1,900 tokens, 2 calls', '$0.0052'])
 })
 
 test('the bar of a receipt has the parts of the window', () => {

@@ -7,9 +7,14 @@ import { inDigits, windowUse, type WindowUse } from './parts.ts'
 
 const NAMED_REFERENCES = 3
 
-/** What all calls of the turn took in; our own count of the request while no provider has told. */
-export function tokensOf({ calls, usage, without_usage, built_in, context_tokens }: TurnReceipt): number {
-  return calls && !without_usage && !built_in && usage.input_tokens ? usage.input_tokens : context_tokens
+/** Whether a provider has told what each call of the turn took in. */
+function isReported({ calls, usage, without_usage, built_in }: TurnReceipt): boolean {
+  return Boolean(calls && !without_usage && !built_in && usage.input_tokens)
+}
+
+/** What all calls of the turn took in; our own count of its first request while no provider has told. */
+export function tokensOf(receipt: TurnReceipt): number {
+  return isReported(receipt) ? receipt.usage.input_tokens : receipt.context_tokens
 }
 
 /** Return the parts of the window that the turn's request took. */
@@ -28,7 +33,7 @@ export function receiptLine(receipt: TurnReceipt, before: TurnReceipt | null): s
   const left = receipt.left_out + receipt.items.length - given.length
   const more = before ? receipt.context_tokens - before.context_tokens : 0
   return [
-    `${inDigits(tokensOf(receipt))} tokens${receipt.calls > 1 ? ` in ${receipt.calls} calls` : ''}`,
+    `${inDigits(tokensOf(receipt))} tokens${receipt.calls > 1 ? `${isReported(receipt) ? ' in' : ','} ${receipt.calls} calls` : ''}`,
     receipt.cost_usd === null ? '' : costText(receipt.cost_usd, receipt.without_usage + receipt.without_price),
     of('rule').length ? counted(of('rule').length, 'rule') : '',
     references.length ? `${counted(references.length, 'reference')}${named(references)}` : '',

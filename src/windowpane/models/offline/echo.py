@@ -31,7 +31,8 @@ LONGEST_QUOTE = 400
 
 GREETING = (
     "I am the built-in offline model: I can show what I was given, but I cannot think. "
-    "Choose a real model with `model: provider:name` in agent.yaml, or `/model` in the chat."
+    "Choose a real model in the menu below the message, with `/model` in a terminal, or with `model: provider:name` in "
+    "agent.yaml."
 )
 
 _HEADING = re.compile(r"(#{1,6})[ \t]++(.+)$")
@@ -197,7 +198,8 @@ def _inventory(given: Given) -> str:
 def _quotes(given: Given) -> str:
     best = sorted(_matches(given), key=lambda match: -match[0])[:MOST_QUOTES]
     if not best:
-        return "Nothing in my references shares a word with your message."
+        hint = f" To see a tool called, write `use {given.tools[0]}`." if given.tools else ""
+        return f"Nothing in my references shares a word with your message.{hint}"
     return "\n\n".join(
         ("What my references say about it:", *(f"{_quote(sentence)}\n>\n> — {title}" for _, title, sentence in best))
     )

@@ -109,9 +109,7 @@ test('a call to a built-in model is in this process and free, with our own count
   const free = { cost_usd: '0', calls: [one, one] }
 
   expect([usageText(one), timeText(one)]).toEqual(['1,204 in, our count', '3 ms · free'])
-  expect(togetherText({ ...listed(2, {}), ...free })).toBe(
-    '2 calls in this process · 2,408 tokens in by our own count · free',
-  )
+  expect(togetherText({ ...listed(2, {}), ...free })).toBe('2 calls in this process · 2,408 in, our count · free')
   expect(togetherText({ ...listed(2, { usage: used(500, 20), cost_usd: '0.012' }), calls: [one, asked] })).toBe(
     '2 calls (1 in this process) · 500 tokens in, 20 out · $0.012',
   )

@@ -81,7 +81,7 @@ export function togetherText({ calls, usage, cost_usd, without_usage, without_pr
   const inProcess = calls.filter(isInProcess)
   if (inProcess.length === calls.length) {
     const ours = countedTokens(calls)
-    return [`${counted(calls.length, 'call')} in this process`, ours && `${ours} tokens in by our own count`, 'free']
+    return [`${counted(calls.length, 'call')} in this process`, ours && `${ours} in, our count`, 'free']
       .filter(Boolean)
       .join(' · ')
   }
