@@ -363,7 +363,7 @@ def test_an_answer_without_a_record_says_so(desktop: Sight, place: Place) -> Non
 
 def test_long_lines_of_what_was_sent_are_broken(sight: Sight, place: Place) -> None:
     text = "A very long line without an end. " * 12
-    place.write("rules/long.md", f"---\ninclude: always\ndescription: Long\n---\n{text}\n")
+    rule = place.write("rules/long.md", f"---\ninclude: always\ndescription: Long\n---\n{text}\n")
     session = place.new_session("Wrapping")
     place.ask(session, "Hello", "Hi")
     page = sight.page
@@ -381,3 +381,4 @@ def test_long_lines_of_what_was_sent_are_broken(sight: Sight, place: Place) -> N
     expect(prompt.get_by_text(text.strip())).to_be_visible()
     assert prompt.evaluate(fits)
     sight.shoot("exact-wrapped")
+    rule.unlink()
