@@ -41,9 +41,10 @@ FEWEST_FRAME_WORDS = 2
 def changed_by(message: UserMessage, later: Sequence[UserMessage]) -> UserMessage | None:
     """Return the last of these later messages that changes what a message says, or None."""
     said = _statements(message.content)
-    if not said:
-        return None
-    return next((other for other in reversed(later) if _changes(said, _statements(other.content))), None)
+    for other in reversed(later) if said else ():
+        if _changes(said, _statements(other.content)):
+            return other
+    return None
 
 
 def states(text: str) -> bool:
@@ -57,13 +58,19 @@ def changes(text: str, later: str) -> bool:
 
 
 def _changes(said: Sequence["_Statement"], later: Sequence["_Statement"]) -> bool:
-    return any(_changed(first, second) for first in said for second in later)
+    for second in later:
+        for first in said:
+            if _changed(first, second):
+                return True
+    return False
 
 
 def _changed(first: "_Statement", second: "_Statement") -> bool:
-    values = first.value_words | second.value_words
     shared = first.words & second.words
-    if first.plain == second.plain or not shared - values - second.cue_words:
+    if not shared or first.plain == second.plain:
+        return False
+    values = first.value_words | second.value_words
+    if not shared - values - second.cue_words:
         return False
     share = len(shared - second.cue_words) / len(first.words)
     if second.announces and share >= LEAST_SHARED and second.words - first.words:

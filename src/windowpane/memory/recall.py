@@ -128,10 +128,12 @@ def choose(
             chosen.add(position)
     groups = _runs(sorted(chosen.messages))
     fused: list[float] = result.fused.tolist()
-    best = {run[0]: max(run, key=lambda position: (fused[position], position)) for run in groups}
-    best_first = sorted(groups, key=lambda run: (-fused[best[run[0]]], run))
-    ranks = {run[0]: rank for rank, run in enumerate(best_first, start=1)}
-    return tuple(_recalled(likely, run, best[run[0]], chosen, ranks[run[0]], floor) for run in groups)
+    best = [max(run, key=lambda position: (fused[position], position)) for run in groups]
+    best_first = sorted(range(len(groups)), key=lambda number: (-fused[best[number]], groups[number]))
+    ranks = {number: rank for rank, number in enumerate(best_first, start=1)}
+    return tuple(
+        [_recalled(likely, run, best[number], chosen, ranks[number], floor) for number, run in enumerate(groups)]
+    )
 
 
 def likeness(result: HistoryResult) -> float:
@@ -152,51 +154,40 @@ class _Chosen:
         self.result = result
         self.messages: dict[int, Spoken] = {}
         self.changes: dict[int, UserMessage] = {}
-        self._recent = [message for message in recent if isinstance(message, UserMessage)]
+        self._recent = [message for message in recent if isinstance(message, UserMessage) and states(message.content)]
         self._excerpts: dict[int, Spoken] = {}
         self._room_tokens = room_tokens
 
     def add(self, position: int) -> None:
         """Take a message, with the one that changed it, if there is room for both."""
-        wanted = {position}
-        tokens = self._cost_alone(position)
+        tokens = self._cost(position)
         if tokens > self._room_tokens or not self._says_something(position):
             return
         change = self._change(position)
         if change is not None:
             changed_at = self._position_of(change, position)
-            wanted = {position, changed_at}
-            tokens = self._cost(wanted) + CHANGE_TOKENS
+            tokens += CHANGE_TOKENS + self._cost(changed_at, position)
             if tokens > self._room_tokens or not self._says_something(changed_at):
                 return
             self.changes[self.result.messages[position].seq] = change
+            self.messages[changed_at] = self._excerpt(changed_at)
         self._room_tokens -= tokens
-        self.messages |= {at: self._excerpt(at) for at in wanted}
+        self.messages[position] = self._excerpt(position)
 
     def _says_something(self, position: int) -> bool:
         return bool(text_of(self.result.messages[position]).strip())
 
-    def _cost_alone(self, position: int) -> int:
-        """Return what `_cost` does of one message: most are only looked at, because nothing more fits."""
-        messages = self.messages
-        if position in messages:
+    def _cost(self, position: int, with_it: int | None = None) -> int:
+        """Return what a message costs beyond those that are here, and beyond one that is taken with it."""
+        there = self.messages
+        if position in there or position == with_it:
             return 0
-        heads = 1 - (position - 1 in messages) - (position + 1 in messages)
-        tokens = _whole_tokens(self.result.messages[position])
-        return GROUP_TOKENS * heads + (tokens or spoken_tokens(self._excerpt(position)))
-
-    def _cost(self, wanted: set[int]) -> int:
-        messages = self.messages
-        new = {at for at in wanted if at not in messages}
-        # There are as many groups as messages that none follows; one between two groups makes one of them.
-        joints = {
-            at
-            for place in new
-            for at in (place - 1, place)
-            if (at in messages or at in new) and (at + 1 in messages or at + 1 in new)
-        }
-        heads = len(new) - len(joints)
-        return GROUP_TOKENS * heads + sum(spoken_tokens(self._excerpt(at)) for at in new)
+        # Most are only looked at, because nothing more fits: no excerpt is made of those that are taken whole.
+        tokens = _whole_tokens(self.result.messages[position]) or spoken_tokens(self._excerpt(position))
+        before, after = position - 1, position + 1
+        # One between two groups makes one of them.
+        heads = 1 - (before in there or before == with_it) - (after in there or after == with_it)
+        return GROUP_TOKENS * heads + tokens
 
     def _excerpt(self, position: int) -> Spoken:
         found = self._excerpts.get(position)

@@ -7,12 +7,12 @@ known: then it is settled, since a session's past only grows.
 """
 
 import hashlib
+from array import array
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import repeat
-from math import log
+from math import log, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,6 +61,8 @@ MOST_LATER = 64
 _TAG_BYTES = 8
 
 Spoken = UserMessage | AssistantMessage
+_Occurrences = tuple["array[int]", "array[int]"]
+"""The positions of the messages that have a word, and how often each has it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,10 +116,12 @@ class Past:
         self.passage_count = 0
         self._messages: list[Spoken] = []
         self._texts: list[str] = []
-        self._lengths: list[int] = []
-        self._postings: dict[str, tuple[list[int], list[int]]] = {}
+        # Arrays, because numpy takes them in as they are.
+        self._lengths = array("q")
+        self._starts = array("q")
+        self._postings: dict[str, _Occurrences] = {}
+        self._words: list[tuple[_Occurrences, ...]] = []
         self._passages: list[tuple[Chunk, ...]] = []
-        self._starts: list[int] = []
         self._keys: list[Key] = []
         self._row_texts: list[str] = []
         self._rows: dict[Key, list[int]] = {}
@@ -219,12 +223,11 @@ class Past:
         if position and len(self._starts) == position and not self._ends_alone(position - 1):
             self._take_back_last()
         counted = Counter(words(text))
-        for word, times in counted.items():
-            found = self._postings.get(word)
-            if found is None:
-                found = self._postings[word] = ([], [])
-            found[0].append(position)
-            found[1].append(times)
+        found = tuple([self._postings.get(word) or self._of_new(word) for word in counted])
+        for (where, how_often), times in zip(found, counted.values(), strict=True):
+            where.append(position)
+            how_often.append(times)
+        self._words.append(found)
         self._messages.append(message)
         self._texts.append(text)
         self._lengths.append(counted.total())
@@ -232,6 +235,10 @@ class Past:
         self.passage_count += len(self._passages[-1])
         if self._passages[-1]:
             self._unkept[position] = message.seq
+
+    def _of_new(self, word: str) -> _Occurrences:
+        found = self._postings[word] = (array("i"), array("i"))
+        return found
 
     def _take_back_last(self) -> None:
         """Free the rows of the last message: it was embedded before the one after it was known."""
@@ -293,42 +300,44 @@ class Past:
         mean = max(float(lengths.mean()), 1e-9) if count else 1.0
         size = max(count, LEAST_SIZE)
         total = 0.0
-        at: list[int] = []
-        how_often: list[int] = []
+        at, how_often = array("i"), array("i")
         weights: list[float] = []
+        numbers: list[int] = []
         # Sorted: floating point sums depend on their order.
         for word in sorted(wanted):
-            where, times = self._postings.get(word, ((), ()))
+            where, times = self._postings.get(word, _NONE)
             number = bisect_left(where, count)
             weight = wanted[word] * log(1 + (size - number + 0.5) / (number + 0.5)) * (SATURATION + 1)
             # Words of earlier turns help to find; that they are missing says nothing.
             total += weight if wanted[word] == 1.0 else 0.0
             at += where[:number]
             how_often += times[:number]
-            weights += repeat(weight, number)
+            weights.append(weight)
+            numbers.append(number)
         if not at:
             return np.zeros(count), total
         found, often = np.array(at, np.intp), np.array(how_often, float)
         long = 1 - LENGTH_WEIGHT + LENGTH_WEIGHT * lengths[found] / mean
         # Word by word, since `bincount` adds one after the other.
-        evidence = np.bincount(found, np.array(weights) * often / (often + SATURATION * long), count)
+        evidence = np.bincount(found, np.array(weights).repeat(numbers) * often / (often + SATURATION * long), count)
         return evidence.astype(float, copy=False), total
 
     def _sharing(self, position: int, count: int) -> list[Spoken]:
         """Return the messages after a position that share most words with it, rare ones counting more."""
-        later: list[int] = []
+        later = array("i")
         rarities: list[float] = []
-        for word in dict.fromkeys(words(self._texts[position])):
-            where, _ = self._postings[word]
+        numbers: list[int] = []
+        for where, _ in self._words[position]:
             end = bisect_left(where, count)
-            begin = max(bisect_left(where, position + 1), end - MOST_LATER)
+            begin = bisect_left(where, position + 1, max(0, end - MOST_LATER), end)
             later += where[begin:end]
-            rarities += repeat(1 / (len(where) + 1), end - begin)
+            rarities.append(1 / (len(where) + 1))
+            numbers.append(end - begin)
         if not later:
             return []
         # Word by word, since `bincount` adds one after the other.
-        shared = np.bincount(later, rarities)
-        found = np.flatnonzero(shared)
+        shared = np.bincount(np.array(later), np.array(rarities).repeat(numbers))
+        found = shared.nonzero()[0]
         best: list[int] = found[np.lexsort((-found, -shared[found]))[:MOST_SHARING]].tolist()
         return [self._messages[other] for other in sorted(best)]
 
@@ -340,7 +349,10 @@ class Past:
             near = np.where(self._known[:end], (products / np.float32(SCALE * SCALE)).round(6), -2.0)
         else:
             near = np.full(end, -2.0)
-        return near, np.array([*self._starts[:count], end], np.intp)
+        return near, np.array(self._starts[:count] + array("q", (end,)), np.intp)
+
+
+_NONE: _Occurrences = (array("i"), array("i"))
 
 
 def _room(passage: str) -> int:
@@ -365,16 +377,23 @@ def _together(before: Sequence[str], passage: str, after: Sequence[str]) -> str:
 def _best(nearness: Floats, edges: NDArray[np.intp]) -> Floats:
     """Return the nearness of each message's nearest passage, nan where there is none."""
     best = np.full(len(edges) - 1, np.nan)
-    full = np.flatnonzero(np.diff(edges))
-    if len(full):
-        best[full] = np.maximum.reduceat(nearness, edges[full])
-    return np.where(best > -1, best, np.nan)
+    starts = edges[:-1]
+    full = starts < edges[1:]
+    if full.all():
+        best[:] = np.maximum.reduceat(nearness, starts) if len(starts) else ()
+    elif full.any():
+        best[full] = np.maximum.reduceat(nearness, starts[full])
+    best[best <= -1] = np.nan
+    return best
 
 
 def _standard(values: Floats) -> Floats:
     """Return values in standard deviations from their mean; zero where all are the same."""
-    spread = float(values.std()) if len(values) else 0.0
-    return (values - values.mean()) / spread if spread else np.zeros(len(values))
+    if not len(values):
+        return values
+    away = values - values.mean()
+    spread = sqrt(np.square(away).mean())
+    return away / spread if spread else np.zeros(len(values))
 
 
 def _lent(scores: Floats) -> Floats:
