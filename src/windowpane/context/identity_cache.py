@@ -41,7 +41,7 @@ def cached_by_identity(function: Callable[[ValueT], ResultT], most: int = MOST) 
 class Remembering:
     """A value with room for what was worked out of it. It is no part of what the value says, and is never copied."""
 
-    __slots__ = ("_block", "_enclosed", "_hash", "_kept", "_part", "_past", "_sent", "_spoken", "_tokens")
+    __slots__ = ("_block", "_enclosed", "_hash", "_kept", "_part", "_past", "_sent", "_tokens")
 
 
 def cached_in(slot: str) -> Callable[[Callable[[ValueT], ResultT]], Callable[[ValueT], ResultT]]:

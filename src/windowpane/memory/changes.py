@@ -69,8 +69,7 @@ def _changed(first: "_Statement", second: "_Statement") -> bool:
     shared = first.words & second.words
     if not shared or first.plain == second.plain:
         return False
-    values = first.value_words | second.value_words
-    if not shared - values - second.cue_words:
+    if not shared.difference(first.value_words, second.value_words, second.cue_words):
         return False
     share = len(shared - second.cue_words) / len(first.words)
     if second.announces and share >= LEAST_SHARED and second.words - first.words:
@@ -78,8 +77,10 @@ def _changed(first: "_Statement", second: "_Statement") -> bool:
     if second.replaced & first.words:
         return True
     denied = (second.denied & shared) if not first.denied else (first.denied & shared) - second.denied
-    if denied and len(shared - values) >= FEWEST_DENIED_WORDS and share >= MOST_SHARED:
-        return True
+    if denied and share >= MOST_SHARED:
+        beside_values = shared.difference(first.value_words, second.value_words)
+        if len(beside_values) >= FEWEST_DENIED_WORDS:
+            return True
     if not _other_value(first, second):
         return False
     if second.hints and share >= HALF_SHARED:

@@ -14,7 +14,6 @@ from math import isnan
 
 import numpy as np
 
-from windowpane.context.identity_cache import cached_in
 from windowpane.context.ids import SessionId
 from windowpane.context.messages import Message, ModelReply, Step, UserMessage
 from windowpane.context.request import Evidence
@@ -50,6 +49,9 @@ LEAST_SCORE = 0.1
 MOST_CONSIDERED = 300
 LONGEST_MESSAGE_TOKENS = 250
 """Of a longer message the passage that matched and what follows it is recalled."""
+
+TOO_LONG = -1
+"""Stands for the size of such a message."""
 
 GROUP_TOKENS = 14
 """What a group of messages costs beyond their text: the line that says when it was."""
@@ -117,14 +119,18 @@ def choose(
     chosen = _Chosen(result, recent, budget_tokens)
     likely: list[float] = scores.tolist()
     considered: list[int] = order[:MOST_CONSIDERED].tolist()
+    there, sizes = chosen.messages, result.sizes
     for position in considered:
         before, after = position - 1, position + 1
+        alone = before not in there and after not in there and position not in there
+        # Keep going where it does not fit: a shorter message further down may. Most do not, so they are told here.
+        if alone and (likely[position] < LEAST_SCORE or sizes[position] + GROUP_TOKENS > chosen.room_tokens):
+            continue
         if (
             likely[position] >= LEAST_SCORE
-            or (before in chosen.messages and likely[before] >= floor)
-            or (after in chosen.messages and likely[after] >= floor)
+            or (before in there and likely[before] >= floor)
+            or (after in there and likely[after] >= floor)
         ):
-            # Keep going where it does not fit: a shorter message further down may.
             chosen.add(position)
     groups = _runs(sorted(chosen.messages))
     fused: list[float] = result.fused.tolist()
@@ -156,22 +162,23 @@ class _Chosen:
         self.changes: dict[int, UserMessage] = {}
         self._recent = [message for message in recent if isinstance(message, UserMessage) and states(message.content)]
         self._excerpts: dict[int, Spoken] = {}
-        self._room_tokens = room_tokens
+        self._sizes = result.sizes
+        self.room_tokens = room_tokens
 
     def add(self, position: int) -> None:
         """Take a message, with the one that changed it, if there is room for both."""
         tokens = self._cost(position)
-        if tokens > self._room_tokens or not self._says_something(position):
+        if tokens > self.room_tokens or not self._says_something(position):
             return
         change = self._change(position)
         if change is not None:
             changed_at = self._position_of(change, position)
             tokens += CHANGE_TOKENS + self._cost(changed_at, position)
-            if tokens > self._room_tokens or not self._says_something(changed_at):
+            if tokens > self.room_tokens or not self._says_something(changed_at):
                 return
             self.changes[self.result.messages[position].seq] = change
             self.messages[changed_at] = self._excerpt(changed_at)
-        self._room_tokens -= tokens
+        self.room_tokens -= tokens
         self.messages[position] = self._excerpt(position)
 
     def _says_something(self, position: int) -> bool:
@@ -182,12 +189,20 @@ class _Chosen:
         there = self.messages
         if position in there or position == with_it:
             return 0
-        # Most are only looked at, because nothing more fits: no excerpt is made of those that are taken whole.
-        tokens = _whole_tokens(self.result.messages[position]) or spoken_tokens(self._excerpt(position))
+        tokens = self._sizes[position]
+        if tokens <= 0:
+            tokens = self._counted(position)
         before, after = position - 1, position + 1
         # One between two groups makes one of them.
         heads = 1 - (before in there or before == with_it) - (after in there or after == with_it)
         return GROUP_TOKENS * heads + tokens
+
+    def _counted(self, position: int) -> int:
+        """Count what a message costs; of one that is recalled whole, which most are, it is counted once."""
+        excerpt = self._excerpt(position)
+        tokens = spoken_tokens(excerpt)
+        self._sizes[position] = tokens if excerpt is self.result.messages[position] else TOO_LONG
+        return tokens
 
     def _excerpt(self, position: int) -> Spoken:
         found = self._excerpts.get(position)
@@ -230,12 +245,6 @@ def spoken_tokens(message: Spoken) -> int:
     return count(f"{spoken(message)}\n")
 
 
-@cached_in("_spoken")
-def _whole_tokens(message: Spoken) -> int:
-    """Return what a message costs that is recalled whole; 0 where it is too long for that."""
-    return spoken_tokens(message) if count(text_of(message)) <= LONGEST_MESSAGE_TOKENS else 0
-
-
 @dataclass(frozen=True, slots=True)
 class RecallCalibration:
     """How sure each measurement makes us, as a logistic regression (`python bench/memory.py --fit`)."""
@@ -268,9 +277,10 @@ def score(result: HistoryResult) -> Floats:
 def _excerpt(result: HistoryResult, position: int) -> Spoken:
     """Return a message, or of a long one the passage that matched and what follows it."""
     message = result.messages[position]
-    if _whole_tokens(message):
-        return message
     text = text_of(message)
+    size = result.sizes[position]
+    if size > 0 or (size != TOO_LONG and count(text) <= LONGEST_MESSAGE_TOKENS):
+        return message
     passage = result.passage(position)
     start = passage.start if passage is not None else 0
     part = cut_to(text[start:], LONGEST_MESSAGE_TOKENS)
@@ -298,10 +308,10 @@ def _runs(positions: Sequence[int]) -> list[list[int]]:
 def _recalled(scores: Sequence[float], run: list[int], best: int, chosen: _Chosen, rank: int, floor: float) -> Recalled:
     result = chosen.result
     meaning = float(result.meaning[best])
-    messages = tuple(chosen.messages[position] for position in run)
+    messages = tuple([chosen.messages[position] for position in run])
     changes = {message.seq: chosen.changes[message.seq] for message in messages if message.seq in chosen.changes}
     around = f", with {len(run) - 1} around it" if len(run) > 1 else ""
-    changed = "".join(f"; message {seq} was later changed in {where(change)}" for seq, change in changes.items())
+    changed = "".join([f"; message {seq} was later changed in {where(change)}" for seq, change in changes.items()])
     return Recalled(
         messages=messages,
         evidence=Evidence(

@@ -79,8 +79,9 @@ class HistoryResult:
 
     `meaning` is a cosine, nan where it was not measured. `words` and `coverage` lie between 0 and 1: how much was
     found of what the query asks for, and what share of it. `fused` orders: meaning and words in standard
-    deviations, with what neighbours lend. `sharing` returns later messages that share
-    words with the one at a position, oldest first.
+    deviations, with what neighbours lend. `sizes` is room to keep what messages cost when they are recalled whole, 0
+    where it was not counted yet. `sharing` returns later messages that share words with the one at a position, oldest
+    first.
     """
 
     messages: tuple[Spoken, ...]
@@ -91,6 +92,7 @@ class HistoryResult:
     passages: Sequence[tuple[Chunk, ...]] = field(repr=False)
     nearness: Floats = field(repr=False)
     edges: NDArray[np.intp] = field(repr=False)
+    sizes: "array[int]" = field(repr=False, compare=False)
     sharing: Callable[[int], Sequence[Spoken]] = field(repr=False, compare=False)
     degraded: tuple[str, ...] = ()
 
@@ -118,6 +120,7 @@ class Past:
         self._texts: list[str] = []
         # Arrays, because numpy takes them in as they are.
         self._lengths = array("q")
+        self._sizes = array("i")
         self._starts = array("q")
         self._postings: dict[str, _Occurrences] = {}
         self._words: list[tuple[_Occurrences, ...]] = []
@@ -214,6 +217,7 @@ class Past:
             passages=self._passages,
             nearness=nearness,
             edges=edges,
+            sizes=self._sizes,
             sharing=lambda position: self._sharing(position, count),
         )
 
@@ -231,6 +235,7 @@ class Past:
         self._messages.append(message)
         self._texts.append(text)
         self._lengths.append(counted.total())
+        self._sizes.append(0)
         self._passages.append(chunks(text)[:MOST_PASSAGES])
         self.passage_count += len(self._passages[-1])
         if self._passages[-1]:
@@ -328,7 +333,7 @@ class Past:
         rarities: list[float] = []
         numbers: list[int] = []
         for where, _ in self._words[position]:
-            end = bisect_left(where, count)
+            end = len(where) if where[-1] < count else bisect_left(where, count)
             begin = bisect_left(where, position + 1, max(0, end - MOST_LATER), end)
             later += where[begin:end]
             rarities.append(1 / (len(where) + 1))
@@ -337,7 +342,7 @@ class Past:
             return []
         # Word by word, since `bincount` adds one after the other.
         shared = np.bincount(np.array(later), np.array(rarities).repeat(numbers))
-        found = shared.nonzero()[0]
+        found = (shared > 0).nonzero()[0]
         best: list[int] = found[np.lexsort((-found, -shared[found]))[:MOST_SHARING]].tolist()
         return [self._messages[other] for other in sorted(best)]
 
