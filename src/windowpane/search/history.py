@@ -25,7 +25,7 @@ from windowpane.errors import WindowpaneError
 from windowpane.remarks import get_logger
 from windowpane.search.base import Floats, SearchQuery
 from windowpane.search.embedding.base import Embedder
-from windowpane.search.embedding.vectors import SCALE, Key, Stored, stored, vector_key
+from windowpane.search.embedding.vectors import SCALE, Key, Stored, stored
 from windowpane.search.index import (
     AT_ONCE_CHARACTERS,
     AT_ONCE_PASSAGES,
@@ -101,6 +101,8 @@ class HistoryIndex:
         self._clock = clock
         self._sessions: dict[SessionId, Past] = {}
         self._tasks: anyio.abc.TaskGroup | None = None
+        self._taking_in = anyio.Lock(fast_acquire=True)
+        self._embedding = anyio.Lock(fast_acquire=True)
         self._taking_in = anyio.Lock(fast_acquire=True)
         self._embedding = anyio.Lock(fast_acquire=True)
         self._left: dict[SessionId, _Left] = {}
@@ -207,7 +209,7 @@ class HistoryIndex:
         past = await self._taken_in(session_id, new, {})
         async with recording_apart(), self._embedding:
             missing = past.missing(past.settled, AHEAD)
-            past.fill(await self._embed(list(missing.values())) or {} if missing else {})
+            await self._fill(past, missing)
 
     async def nearness(self, query: str, texts: Sequence[str], *, deadline_s: float = DEADLINE_S) -> Floats:
         """Return how near texts are to a query in meaning, as cosines; nan where it was not measured in time.
@@ -220,10 +222,9 @@ class HistoryIndex:
             for start in range(0, len(texts) if vector is not None else 0, TEXTS_AT_ONCE):
                 some = texts[start : start + TEXTS_AT_ONCE]
                 found = await self._embed(some)
-                if found is None or vector is None or self._embedder is None:
+                if found is None or vector is None:
                     break
-                rows = np.stack([found[vector_key(self._embedder.model, text)] for text in some])
-                near[start : start + len(some)] = rows @ vector.astype(np.float64) / (SCALE * SCALE)
+                near[start : start + len(some)] = found @ vector.astype(np.float64) / (SCALE * SCALE)
         return near
 
     async def _made_elsewhere(self, session_id: SessionId, messages: Sequence[Message]) -> Mapping[int, bytes]:
@@ -260,10 +261,9 @@ class HistoryIndex:
         found = await self._embed(texts)
         if found is None:
             return None
-        first, *rest = found.values()
-        if not rest:
-            return first
-        return np.rint((1 - query.context_share) * first + query.context_share * rest[0]).astype(np.int16)
+        if len(found) == 1:
+            return found[0]
+        return np.rint((1 - query.context_share) * found[0] + query.context_share * found[1]).astype(np.int16)
 
     async def _embed_or_leave(self, session_id: SessionId, left: _Left) -> None:
         """Embed what is missing: in the background if there is a task group for it, else now."""
@@ -304,10 +304,15 @@ class HistoryIndex:
         # A few at a time: sessions take turns, and a second search of the same one finds done what was done.
         async with self._embedding:
             missing = left.past.missing(left.first, most)
-            vectors = await self._embed(list(missing.values())) if missing else None
-            if vectors is not None:
-                left.past.fill(vectors)
+            filled = await self._fill(left.past, missing)
         await self._keep(session_id, left.past.to_keep(), left.as_of)
+        return filled
+
+    async def _fill(self, past: Past, missing: Mapping[Key, str]) -> bool:
+        """Embed what is missing; False when nothing is, or when it cannot be done now."""
+        vectors = await self._embed(list(missing.values())) if missing else None
+        if vectors is not None:
+            past.fill(dict(zip(missing, vectors, strict=True)))
         return vectors is not None
 
     async def _keep(self, session_id: SessionId, vectors: Mapping[int, bytes], as_of: int) -> None:
@@ -318,14 +323,14 @@ class HistoryIndex:
             except WindowpaneError as error:
                 log.info("vectors.not_kept", session=session_id, code=error.code)
 
-    async def _embed(self, texts: Sequence[str]) -> Mapping[Key, Stored] | None:
-        """Return vectors by key, in the order of their texts, or None when that fails or failed a moment ago."""
+    async def _embed(self, texts: Sequence[str]) -> Stored | None:
+        """Return vectors, in the order of their texts, or None when that fails or failed a moment ago."""
         if self._embedder is None or self._clock() < self._retry_at:
             return None
-        model = self._embedder.model
-        keys = [vector_key(model, text) for text in texts]
         try:
-            vectors = dict(zip(keys, stored(await self._embedder.embed(texts)), strict=True))
+            vectors = stored(await self._embedder.embed(texts))
+            if len(vectors) != len(texts):
+                raise ValueError(f"{len(vectors)} vectors for {len(texts)} texts")
         except Exception as error:  # noqa: BLE001 (whatever a model fails with, the reply does not depend on it)
             self._trouble, self._retry_at = why_not(error), self._clock() + RETRY_S
             return None

@@ -187,8 +187,9 @@ class Past:
     def to_keep(self) -> dict[int, bytes]:
         """Return the vectors of settled messages that have all of theirs and were not given here before."""
         found: dict[int, bytes] = {}
+        settled = self.settled
         for position, seq in [*self._unkept.items()]:
-            rows = self._rows_of(position) if self._first <= position < self.settled else range(0)
+            rows = self._rows_of(position) if self._first <= position < settled else range(0)
             if rows and self._known[rows.start : rows.stop].all():
                 found[seq] = self._tag + self._matrix[rows.start : rows.stop].astype("<i2").tobytes()
                 del self._unkept[position]

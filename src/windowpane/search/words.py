@@ -254,6 +254,7 @@ _TOKEN = re.compile(rf"[{_LETTERS}]+(?:['’][^\W\d]+)?")
 _PLAIN_TOKEN = re.compile(rf"[{_LETTERS}]+")
 _PART = re.compile(r"[A-Z]+(?![^\W\d_A-Z])|[A-Z]?[^\W\d_A-Z]+|\d+")
 _DENSE_RUN = re.compile(f"([{DENSE}]+)")
+_NUMBER = re.compile(r"[0-9]+").fullmatch
 _MOST_PARTS = 5
 
 
@@ -272,8 +273,9 @@ def _stems_now(language: str, token: str) -> tuple[str, ...]:
             stem for run in runs for stem in (_pairs(run) if _DENSE_RUN.match(run) else _stems_now(language, run))
         )
     ignored = LITTLE_WORDS.get(language, STOP_WORDS)
-    parts = (part for part in _split(token) if part not in ignored)
-    return tuple(_stem(language, part) if len(part) <= LONGEST_WORD else part for part in parts)
+    parts = [part for part in _split(token) if part not in ignored]
+    # Numbers have no stem.
+    return tuple([part if len(part) > LONGEST_WORD or _NUMBER(part) else _stem(language, part) for part in parts])
 
 
 def _pairs(run: str) -> tuple[str, ...]:
