@@ -215,6 +215,29 @@ def test_what_is_recalled_fits_the_budget_and_repeats_nothing(texts: list[str], 
     assert groups == choose(result, "Did we say that the parrot eats seeds?", budget_tokens)
 
 
+@given(
+    st.lists(
+        st.lists(st.sampled_from(["My parrot", "eats", "seeds.", "No longer", "x. " * 200]), max_size=9), max_size=9
+    ),
+    st.integers(0, 300),
+)
+def test_a_past_that_was_asked_while_it_grew_recalls_what_a_new_one_does(
+    steps: list[list[str]], budget_tokens: int
+) -> None:
+    asked, past, seq = "Did we say that the parrot eats seeds?", Past("m"), 0
+    said: list[UserMessage | AssistantMessage] = []
+    for step in steps:
+        new = talk(*step, " ".join(step), first_seq=seq + 1)
+        seq += len(new)
+        past.add(new)
+        said += new
+        count_ = past.count_before(None)
+        grown, fresh = past.measure(SearchQuery(asked), None, count_), measured(said, asked)
+
+        assert choose(grown, asked, budget_tokens) == choose(fresh, asked, budget_tokens)
+        assert [grown.sharing(at) for at in range(count_)] == [fresh.sharing(at) for at in range(count_)]
+
+
 def test_groups_come_back_oldest_first_and_know_their_rank() -> None:
     far = talk(*("nothing of interest here" for _ in range(10)), first_seq=3)
     messages = (*talk("We saw a parrot.", "Where?"), *far, *talk("The parrot Kiwi eats seeds.", "Ah.", first_seq=13))
