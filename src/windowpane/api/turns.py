@@ -219,7 +219,7 @@ class CallList:
     """Calls in the order in which they were sent, and what they used together.
 
     The sums are of the calls whose usage or price is known; the other calls are counted by `without_usage` and
-    `without_price`. A call to a built-in model is neither: nobody reports its usage, and it is free.
+    `without_price`. A call to a built-in model is neither: no provider reports its usage, and it is free.
     """
 
     calls: tuple[CallView, ...]
@@ -269,8 +269,8 @@ class TurnReceipt:
 
     `context_tokens` is our own count of the request. `usage` and `cost_usd` are of all calls of the turn, as a
     `CallList` has them; `input_cost_usd` is what the input took of the cost. `built_in` counts the calls to built-in
-    models, whose tokens nobody reports. `left_out` counts the items that were considered and not sent. `summarised`
-    tells that a summary stood for earlier messages.
+    models, whose tokens no provider reports. `left_out` counts the items that were considered and not sent.
+    `summarised` tells that a summary stood for earlier messages.
     """
 
     turn: int

@@ -329,8 +329,6 @@ class HistoryIndex:
             return None
         try:
             vectors = stored(await self._embedder.embed(texts))
-            if len(vectors) != len(texts):
-                raise ValueError(f"{len(vectors)} vectors for {len(texts)} texts")
         except Exception as error:  # noqa: BLE001 (whatever a model fails with, the reply does not depend on it)
             self._trouble, self._retry_at = why_not(error), self._clock() + RETRY_S
             return None

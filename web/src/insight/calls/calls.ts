@@ -64,7 +64,7 @@ export function kindsOf(owners: readonly Owner[]): KindShare[] {
     .filter(({ bytes }) => bytes > 0)
 }
 
-/** A call to a built-in model, whose usage nobody reports. A file of an earlier version does not tell these. */
+/** A call to a built-in model, whose usage no provider reports. A file of an earlier version does not tell these. */
 const isInProcess = ({ built_in, usage }: Used) => Boolean(built_in) && usage === null
 
 /** Return our own count of what calls were given, or nothing where we did not count. */
