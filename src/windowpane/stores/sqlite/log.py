@@ -8,6 +8,7 @@ import json
 import sqlite3
 from collections.abc import Collection, Mapping, Sequence
 from datetime import date
+from typing import NamedTuple
 
 from windowpane.context.events import Erased, Recorded
 from windowpane.context.ids import BlobHash, SessionId
@@ -23,6 +24,17 @@ from windowpane.stores.sqlite.file import PAGE_BYTES
 
 Row = tuple[str, str, str, int, int, int]
 
+
+class _Held(NamedTuple):
+    """Where the log of a session stands, and who holds its lease."""
+
+    session: int
+    last_seq: int
+    fence: int
+    holder: str | None
+    until: int | None
+
+
 _COLUMNS = "id, owner, agent, last_seq, created_at, touched_at"
 LONGEST_LEASE_US = 3_600_000_000
 """A lease that seems to last longer was given before the clock was set back, and counts as over."""
@@ -36,26 +48,27 @@ def append(db: sqlite3.Connection, append: Append) -> Appended:
     """Add events to a log, with their key and their blobs."""
     now = now_us()
     times, touched_at = append.times(now), append.touched(now)
-    found: tuple[int, int, int] | None = db.execute(
-        "SELECT pk, last_seq, fence FROM session WHERE id = ?", (append.session_id,)
-    ).fetchone()
-    if found is None:
+    held = _held(db, append.session_id)
+    if held is None:
         session, before = _begin(db, append, times[0], touched_at), 0
+        held = _Held(session, before, fence=0, holder=None, until=None)
     else:
-        session, before, fence = found
+        session, before = held.session, held.last_seq
         if append.key is not None and (earlier := _appended_before(db, session, append.key)):
             return earlier
-        if append.fence is not None and append.fence < fence:
+        if append.fence is not None and append.fence < held.fence:
             raise LeaseLostError(append.session_id)
         if append.expected_seq is not None and append.expected_seq != before:
             raise SequenceConflictError(append.session_id, append.expected_seq, before)
-    taken = None if append.take is None else acquire(db, append.session_id, append.take.holder, append.take.ttl_s)
+    taken = None if append.take is None else _taken(db, held, append.take.holder, append.take.ttl_s)
     if append.take is not None and taken is None:
         raise SessionBusyError(append.session_id)
-    last = before
-    for at, body in zip(times, append.bodies, strict=True):
-        last += 1
-        db.execute("INSERT INTO event VALUES (?, ?, ?, ?)", (session, last, at, texts.add_text(db, body.decode())))
+    last = before + len(append.bodies)
+    events = [
+        (session, seq, at, texts.add_text(db, body.decode()))
+        for seq, at, body in zip(range(before + 1, last + 1), times, append.bodies, strict=True)
+    ]
+    db.executemany("INSERT INTO event VALUES (?, ?, ?, ?)", events)
     db.execute(
         "UPDATE session SET last_seq = ?, touched_at = max(touched_at, ?) WHERE pk = ?",
         (last, touched_at, session),
@@ -253,7 +266,9 @@ def put_vectors(db: sqlite3.Connection, session_id: SessionId, vectors: Mapping[
     ).fetchone()
     for seq, body in vectors.items() if found else ():
         place = (*(found or ()), seq)
-        texts.wipe(db, "SELECT text FROM vector WHERE session = ? AND seq = ?", *place)
+        old = "SELECT text FROM vector WHERE session = ? AND seq = ?"
+        if db.execute(old, place).fetchone() is not None:
+            texts.wipe(db, old, *place)
         db.execute("REPLACE INTO vector VALUES (?, ?, ?)", (*place, texts.add_text(db, body)))
 
 
@@ -270,13 +285,24 @@ def vectors(db: sqlite3.Connection, session_id: SessionId, seqs: Sequence[int] |
 
 def acquire(db: sqlite3.Connection, session_id: SessionId, holder: str, ttl_s: float) -> int | None:
     """Take or renew the session's lease, and return its fence."""
-    now = now_us()
-    found: tuple[int, int, str | None, int | None] | None = db.execute(
-        "SELECT pk, fence, holder, until FROM session LEFT JOIN lease ON lease.session = pk WHERE id = ?", (session_id,)
-    ).fetchone()
-    if found is None:
+    held = _held(db, session_id)
+    if held is None:
         raise SessionNotFoundError(session_id)
-    session, fence, held_by, held_until = found
+    return _taken(db, held, holder, ttl_s)
+
+
+def _held(db: sqlite3.Connection, session_id: SessionId) -> _Held | None:
+    found: tuple[int, int, int, str | None, int | None] | None = db.execute(
+        """SELECT pk, last_seq, fence, holder, until
+           FROM session LEFT JOIN lease ON lease.session = pk WHERE id = ?""",
+        (session_id,),
+    ).fetchone()
+    return found and _Held(*found)
+
+
+def _taken(db: sqlite3.Connection, held: _Held, holder: str, ttl_s: float) -> int | None:
+    session, _, fence, held_by, held_until = held
+    now = now_us()
     until = now + min(round(ttl_s * 1_000_000), LONGEST_LEASE_US)
     if held_by == holder:
         db.execute("UPDATE lease SET until = ? WHERE session = ?", (until, session))

@@ -3,6 +3,7 @@
 A session has texts of its own and bundles, which it shares with others: one row for each, however many texts are in it.
 """
 
+import json
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -14,9 +15,11 @@ from windowpane.stores.packing import pack, unpack
 
 def add(db: sqlite3.Connection, session: int, append: Append) -> None:
     """Keep the texts and bundles of an append."""
-    for blob_hash, text in append.blobs.items():
-        _add_blob(db, blob_hash, text)
-        db.execute("INSERT OR IGNORE INTO session_blob VALUES (?, ?)", (session, blob_hash))
+    # A turn brings all texts of its request, and the session has nearly all of them since earlier turns.
+    if append.blobs:
+        new = _lacking(db, "SELECT 1 FROM session_blob WHERE session = ?2 AND hash = value", append.blobs, session)
+        _add_blobs(db, new, append.blobs)
+        db.executemany("INSERT INTO session_blob VALUES (?, ?)", [(session, blob_hash) for blob_hash in new])
     for name, texts in append.bundles.items():
         db.execute("INSERT OR IGNORE INTO session_bundle VALUES (?, ?)", (session, _bundle(db, name, texts)))
 
@@ -26,16 +29,22 @@ def _bundle(db: sqlite3.Connection, name: str, texts: Mapping[BlobHash, str]) ->
     if found is not None:
         return found[0]
     bundle = db.execute("INSERT INTO bundle (name) VALUES (?)", (name,)).lastrowid or 0
-    for blob_hash, text in texts.items():
-        _add_blob(db, blob_hash, text)
-        db.execute("INSERT INTO bundle_blob VALUES (?, ?)", (bundle, blob_hash))
+    _add_blobs(db, texts, texts)
+    db.executemany("INSERT INTO bundle_blob VALUES (?, ?)", [(bundle, blob_hash) for blob_hash in texts])
     return bundle
 
 
-def _add_blob(db: sqlite3.Connection, blob_hash: BlobHash, text: str) -> None:
-    if db.execute("SELECT 1 FROM blob WHERE hash = ?", (blob_hash,)).fetchone() is None:
-        kept = add_text(db, pack(text.encode("utf-8", "surrogatepass")))
-        db.execute("INSERT INTO blob VALUES (?, ?)", (blob_hash, kept))
+def _add_blobs(db: sqlite3.Connection, hashes: Iterable[BlobHash], texts: Mapping[BlobHash, str]) -> None:
+    """Keep those of these texts that the file does not have yet."""
+    new = _lacking(db, "SELECT 1 FROM blob WHERE hash = value", hashes)
+    kept = [(name, add_text(db, pack(texts[name].encode("utf-8", "surrogatepass")))) for name in new]
+    db.executemany("INSERT INTO blob VALUES (?, ?)", kept)
+
+
+def _lacking(db: sqlite3.Connection, which: str, hashes: Iterable[BlobHash], *values: int) -> list[BlobHash]:
+    """Return those of these hashes, each called `value`, for which there is no such row. It is one look for all."""
+    select = f"SELECT value FROM json_each(?1) WHERE NOT EXISTS ({which})"  # noqa: S608
+    return _column(db, select, json.dumps([*hashes]), *values)
 
 
 def add_text(db: sqlite3.Connection, body: str | bytes) -> int:
@@ -127,5 +136,5 @@ def blob_hashes(db: sqlite3.Connection, session: int) -> list[BlobHash]:
     )
 
 
-def _column(db: sqlite3.Connection, select: str, value: int) -> list[Any]:
-    return [found for (found,) in db.execute(select, (value,)).fetchall()]
+def _column(db: sqlite3.Connection, select: str, *values: int | str) -> list[Any]:
+    return [found for (found,) in db.execute(select, values).fetchall()]
