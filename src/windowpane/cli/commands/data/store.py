@@ -185,7 +185,8 @@ def reindex(as_json: Json = False) -> None:
     sessions, and need no such command.
 
     \b
-    Example:
+    Examples:
+      windowpane store reindex
       WINDOWPANE_STORE_URL=redis+cluster://one.example,two.example windowpane store reindex
     """
     import anyio
