@@ -3,9 +3,9 @@
 A model in the process answers with 400 characters at once. Each turn asks something else, many lean on the turn before.
 `waited` is the processor time until the model is called: what a user waits for. `all` counts what is done after the
 reply too. The model streams its words through pydantic-ai, as every model does; what that takes by itself is in every
-turn and is printed below. With `--messages` so many were said before, and their vectors are there. One session at a
-time is what the last lines leave: with `--sessions` several talk at once, as in a worker that has something to do, and
-each turn costs less, because the processor's caches are warm and one wake-up serves several of them. Run it with
+turn and is printed below. With `--messages` so many were said before, and their vectors are there. The last
+measurement is of several sessions that talk at once (`--sessions`), as in a worker that has something to do: each turn
+costs less then, because the processor's caches are warm and one wake-up serves several of them. Run it with
 `.venv/bin/python bench/turn.py [--items 100] [--messages 0 1000] [--sessions 8] [--turns 40] [--no-selection]`.
 Processor time, so that a busy machine changes little; medians, and means of several sessions.
 """

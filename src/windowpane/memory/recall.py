@@ -123,7 +123,8 @@ def choose(
     for position in considered:
         before, after = position - 1, position + 1
         alone = before not in there and after not in there and position not in there
-        # Keep going where it does not fit: a shorter message further down may. Most do not, so they are told here.
+        # Keep going where it does not fit: a shorter message further down may. Most do not fit, so they are passed
+        # over here, before anything else is looked at.
         if alone and (likely[position] < LEAST_SCORE or sizes[position] + GROUP_TOKENS > chosen.room_tokens):
             continue
         if (
