@@ -44,11 +44,13 @@ from windowpane.request.build import RequestServices
 from windowpane.request.catalog import Catalogs
 from windowpane.request.hybrid_selector import HybridSelector
 from windowpane.request.resume import RESUME_AFTER_S
-from windowpane.request.selector import NoSelector, Selector
+from windowpane.request.selector import NoSelector, PlacedSelector, Selector
 from windowpane.request.settings import checked_changes, memory_window
 from windowpane.search.base import Nearness
 from windowpane.search.embedding.base import Embedder
+from windowpane.search.embedding.placed import PlacedEmbedder, PlacedNearness
 from windowpane.search.history import HistoryIndex
+from windowpane.second_loop import SecondLoop
 from windowpane.sessions.agent_items import AgentItems
 from windowpane.sessions.calls.outside import OutsideCalls
 from windowpane.sessions.calls.past import PastCalls
@@ -115,14 +117,19 @@ class Engine:
         bus: Bus | None = None,
     ) -> None:
         self.store, self.attachment_bytes, self._warm, self._warmed = store, attachment_bytes, warm, set[str]()
-        self.agents, self.models, self.embedder, self.nearness = agents, models, embedder, nearness
-        self._selector, self._search_engine = selector or NoSelector(), search_engine
+        self.agents, self.models = agents, models
+        self._selector, self._search_engine, self._second = selector or NoSelector(), search_engine, SecondLoop()
+        # A selector of the caller's own may use what lives on the caller's loop.
+        self._own_selector = not isinstance(self._selector, HybridSelector | NoSelector)
+        self._select = PlacedSelector(self._selector, self._second.back if self._own_selector else self._second.run)
+        self.nearness = PlacedNearness(nearness, self._second.run) if nearness is not None else None
+        self.embedder = PlacedEmbedder(embedder, self._second.run) if embedder is not None else None
         self._states, self._toolboxes = Sessions(store, touch_every_s=touch_every_s), Toolboxes(toolbox)
         self._leases, self.costs = Leases(store, lease_s), Costs(store, models, cost_limits or CostLimits())
-        self.outside = (outside or OutsideCalls()).in_store(self._states, self.costs.count_ended)
+        self.outside = (outside or OutsideCalls()).in_store(self._states, self.costs.count_ended, self._second)
         self.working, self.fetched = WorkingContext(self._states), Fetching(self._states, pages, self._leases)
         self._memory = Memory(
-            self._states, self.costs.open, history, partial(memory_window, models), models.window_tokens
+            self._states, self.costs.open, history, partial(memory_window, models), models.window_tokens, self._second
         )
         self._own_bus, self.bus, self.admission = bus, bus or store.bus, Admission(max_turns, max_turns_per_owner)
         self._audience = SessionHubs(store, bus=self.bus)
@@ -133,7 +140,7 @@ class Engine:
         )
         self.conversations = Conversations(self._states, agents, self._memory, self._leases)
         self.references = SessionReferences(self._states, agents, self._leases, limit_bytes=attachment_bytes)
-        self.agent_items = AgentItems(self._states, agents, self._toolboxes, self._selector, self._memory, self.outside)
+        self.agent_items = AgentItems(self._states, agents, self._toolboxes, self._select, self._memory, self.outside)
         self.items, self.past = SessionItems(self._states, agents, self._toolboxes), PastRequests(self._states)
         self.calls = PastCalls(self._states, self.past)
         self.prepared, self._waiting = self._prepared_turns(), self._waiting_turns()
@@ -149,8 +156,10 @@ class Engine:
         self._stack.push_async_callback(self.models.aclose)
         if self._search_engine is not None:
             self._stack.push_async_callback(self._search_engine.aclose)
-        await self._stack.enter_async_context(self._selector)
-        await self._stack.enter_async_context(self._memory)
+        residents = [self._memory] if self._own_selector else [self._selector, self._memory]
+        if self._own_selector:
+            await self._stack.enter_async_context(self._selector)
+        await self._stack.enter_async_context(self._second.holding(*residents))
         self._tasks = await self._stack.enter_async_context(anyio.create_task_group())
         self._toolboxes.open_in(self._tasks)
         self._requests.open()
@@ -402,12 +411,12 @@ class Engine:
     def _turn_requests(
         self, search_engine: SearchEngine | None, settle_s: float, resume_after_s: float
     ) -> TurnRequests:
-        find, memory = self._selector, self._memory
+        find, memory = self._select, self._memory
         services = RequestServices(
             models=self.models, selector=find, memory=memory, catalogs=Catalogs(), search_engine=search_engine
         )
         times = {"settle_s": settle_s, "resume_after_s": resume_after_s}
-        return TurnRequests(self._states, services, self._toolboxes, self.costs.count_ended, **times)
+        return TurnRequests(self._states, services, self._toolboxes, self.costs.count_ended, self._second, **times)
 
     async def _begun(
         self,

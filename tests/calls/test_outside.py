@@ -16,6 +16,7 @@ from patience import PATIENCE_S
 from windowpane.calls.transport import RecordingTransport, Routes
 from windowpane.context.messages import Usage
 from windowpane.search.embedding.remote import RemoteEmbedder
+from windowpane.second_loop import SecondLoop
 from windowpane.sessions.calls.outside import OutsideCalls
 from windowpane.settings import Settings
 from windowpane.stores.memory import MemoryStore
@@ -140,7 +141,7 @@ async def test_the_calls_of_no_session_are_kept_for_two_months(endpoint: Countin
     async with MemoryStore() as store, httpx2.AsyncClient(transport=transport, timeout=PATIENCE_S) as client:
         embedder = RemoteEmbedder(client, endpoint.url, "embedder", outside=outside.recorder)
         await embedder.embed(["before there is a store"])
-        outside.in_store(Sessions(store), _count_nothing)
+        outside.in_store(Sessions(store), _count_nothing, SecondLoop())
         kept: list[list[str]] = []
         for today[0] in days:
             await embedder.embed(["a text"])

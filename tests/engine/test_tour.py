@@ -53,8 +53,8 @@ def functions_in(file: str) -> set[str]:
 
 
 @contextmanager
-def traced() -> Generator[list[Hop]]:
-    """Note every function of the package when it is first called, in any thread."""
+def traced() -> Generator[dict[Hop, None]]:
+    """Note every function of the package when it is first called, here and in threads that are begun meanwhile."""
     called: dict[Hop, None] = {}
     prefix = f"{SOURCES}/"
 
@@ -63,15 +63,13 @@ def traced() -> Generator[list[Hop]]:
         if event == "call" and code.co_filename.startswith(prefix):
             called.setdefault((code.co_filename.removeprefix(prefix), code.co_qualname))
 
-    order: list[Hop] = []
     threading.setprofile(note)
     sys.setprofile(note)
     try:
-        yield order
+        yield called
     finally:
         sys.setprofile(None)
         threading.setprofile(None)
-        order.extend(called)
 
 
 def test_every_hop_of_the_tour_is_numbered_and_names_a_function_that_exists() -> None:
@@ -97,13 +95,14 @@ async def test_a_turn_over_http_calls_the_hops_of_the_tour_in_their_order(world:
     world.reference("tides", "High tide is at noon.", include="agent")
     world.toolbox.put("files", [tool("read", permission="none")])
     world.says(Reply(calls=(Call("files__read", "{}", "c1"),)), Reply("At noon."))
-    async with world.engine(history=HistoryIndex(embedder)) as engine:
-        app = create_app(engine)
-        app.state.opened = True
-        transport = httpx2.ASGITransport(app=app)
-        async with httpx2.AsyncClient(transport=transport, base_url="http://localhost") as client:
-            created = (await client.post("/api/sessions", json={})).json()
-            with traced() as called:
+    with traced() as called:
+        async with world.engine(history=HistoryIndex(embedder)) as engine:
+            app = create_app(engine)
+            app.state.opened = True
+            transport = httpx2.ASGITransport(app=app)
+            async with httpx2.AsyncClient(transport=transport, base_url="http://localhost") as client:
+                created = (await client.post("/api/sessions", json={})).json()
+                called.clear()
                 answer = await client.post(
                     f"/api/sessions/{created['id']}/messages", json={"content": "When is high tide?"}
                 )

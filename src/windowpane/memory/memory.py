@@ -7,6 +7,7 @@ import math
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing
+from functools import partial
 from types import TracebackType
 from typing import Self
 
@@ -29,7 +30,8 @@ from windowpane.memory.summarise import can_summarise, summarise
 from windowpane.memory.window import counted_window
 from windowpane.models.base import ChatModel, OpenModel
 from windowpane.remarks import get_logger
-from windowpane.search.history import IN_A_THREAD, HistoryIndex
+from windowpane.search.history import IN_A_THREAD, HistoryIndex, SessionVectors
+from windowpane.second_loop import SecondLoop
 from windowpane.stores.sessions import Changed, Sessions
 from windowpane.supervise import keep_running
 
@@ -45,6 +47,7 @@ log = get_logger()
 class Memory:
     """What sessions remember. Without an index nothing is recalled; summaries are made all the same.
 
+    The index lives on the `second` loop, where this is opened and recalls. All else is for the loop that serves.
     `window_of` says how much of a session is sent whole to a model.
     """
 
@@ -55,16 +58,18 @@ class Memory:
         index: HistoryIndex | None,
         window_of: Callable[[Agent, SessionState, str], MemoryWindow],
         window_tokens: Callable[[str], int | None],
+        second: SecondLoop | None = None,
     ) -> None:
         self._sessions = sessions
         self._window_of = window_of
         self._open_model = open_model
         self._window_tokens = window_tokens
         self._index = index
+        self._second = second or SecondLoop()
 
     async def __aenter__(self) -> Self:
         if self._index is not None:
-            self._index.keep_in(self._sessions.store)
+            self._index.keep_in(_KeptBack(self._sessions.store, self._second))
             await self._index.__aenter__()
         return self
 
@@ -97,15 +102,17 @@ class Memory:
     async def prepare(self, state: SessionState) -> None:
         """Have what lies behind, or will soon, ready to be recalled, now that no client waits."""
         if self._index is not None and _lies_behind(state):
-            await self._index.prepare(state.id, state.recent, message_count=state.message_count, as_of=state.seq)
+            await self._second.run(
+                self._index.prepare, state.id, state.recent, message_count=state.message_count, as_of=state.seq
+            )
         elif self._index is not None and state.message_count >= MANY_MESSAGES:
-            await self._index.prepare_some(state.id, state.recent)
+            await self._second.run(self._index.prepare_some, state.id, state.recent)
 
     async def nearness(self, message: str, texts: Sequence[str]) -> list[float | None]:
         """Return how near texts are to a message in meaning, as cosines; None where that could not be measured."""
         if self._index is None:
             return [None] * len(texts)
-        measured = await self._index.nearness(message, texts)
+        measured = await self._second.run(self._index.nearness, message, texts)
         return [None if math.isnan(near) else near for near in measured.tolist()]
 
     async def sum_up(self, state: SessionState, agent: Agent, model: str) -> Changed | None:
@@ -187,7 +194,7 @@ class Memory:
     def forget(self, session_id: SessionId) -> None:
         """Drop what is held in memory about a session that was cleared or deleted."""
         if self._index is not None:
-            self._index.forget(session_id)
+            self._second.call(partial(self._index.forget, session_id))
 
     async def _messages(self, state: SessionState, after: int) -> Sequence[Message]:
         """Return a session's messages after a sequence number."""
@@ -196,7 +203,7 @@ class Memory:
         starts = list(state.turn_starts)
         position = bisect_right(starts, after)
         first = starts[position - 1] if position else 1
-        events = await self._sessions.store.read(state.id, after=first - 1)
+        events = await self._second.back(self._sessions.store.read, state.id, after=first - 1)
 
         def told() -> list[Message]:
             upto = (entry for entry in events if entry.seq <= state.seq)
@@ -204,6 +211,20 @@ class Memory:
 
         # A long log would hold up other requests.
         return told() if len(events) < IN_A_THREAD else await anyio.to_thread.run_sync(told)
+
+
+class _KeptBack:
+    """The vectors that a store keeps, for an index on the second loop."""
+
+    def __init__(self, store: SessionVectors, second: SecondLoop) -> None:
+        self._store = store
+        self._second = second
+
+    async def vectors(self, session_id: SessionId, seqs: Sequence[int] | None = None) -> dict[int, bytes]:
+        return await self._second.back(self._store.vectors, session_id, seqs)
+
+    async def put_vectors(self, session_id: SessionId, vectors: Mapping[int, bytes], *, as_of: int) -> None:
+        await self._second.back(self._store.put_vectors, session_id, vectors, as_of=as_of)
 
 
 def _lies_behind(state: SessionState) -> bool:

@@ -39,7 +39,7 @@ from windowpane.request.prompt.sections import build_prompt
 from windowpane.request.record import to_blobs
 from windowpane.request.research import Research
 from windowpane.request.resume import resume_text
-from windowpane.request.selector import Selection, Selector
+from windowpane.request.selector import Selection, Selects
 from windowpane.request.settings import cache_rules, call_settings, file_inputs, no_working_context, search_settings
 from windowpane.request.stable.carry import gone_items
 from windowpane.request.stable.go_on import Caching, GoingOn, caching_of
@@ -55,7 +55,7 @@ class RequestServices:
     """What every request is built with. No model is opened: it is asked for sizes, of its window and of its tokens."""
 
     models: Models
-    selector: Selector
+    selector: Selects
     memory: Memory
     catalogs: Catalogs
     search_engine: SearchEngine | None = None
@@ -262,7 +262,7 @@ def _with_added(
 
 
 async def _selected(
-    selector: Selector,
+    selector: Selects,
     session: SessionState,
     recent: Sequence[Message],
     candidates: Sequence[Item],

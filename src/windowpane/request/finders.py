@@ -16,7 +16,7 @@ from windowpane.context.session import SessionState, named_links
 from windowpane.errors import ToolError
 from windowpane.request.assemble import offered_tool
 from windowpane.request.gather import gather
-from windowpane.request.selector import Selector
+from windowpane.request.selector import Selects
 from windowpane.request.settings import search_settings
 from windowpane.text.tokens import count, cut_to, family_for, tool_tokens, tools_tokens
 from windowpane.tools.base import Toolbox
@@ -57,7 +57,7 @@ class _Match:
 class Finders:
     """Answers the finders in the turns of one agent."""
 
-    def __init__(self, selector: Selector, agent: Agent, toolbox: Toolbox) -> None:
+    def __init__(self, selector: Selects, agent: Agent, toolbox: Toolbox) -> None:
         self._selector = selector
         self._agent = agent
         self._toolbox = toolbox

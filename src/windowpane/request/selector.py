@@ -12,6 +12,7 @@ from typing import Any, Protocol, Self
 from windowpane.context.items import Item
 from windowpane.context.messages import Message
 from windowpane.context.request import Candidate, CandidateColumns, Evidence, Query, unless_empty
+from windowpane.second_loop import Bring
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +35,17 @@ class Selection:
     search: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
-class Selector(Protocol):
+class Selects(Protocol):
+    """Anything that can choose, and is open."""
+
+    async def select(
+        self, message: str, recent: Sequence[Message], candidates: Sequence[Item], settings: Mapping[str, Any]
+    ) -> Selection:
+        """Return which candidates the message needs, given the conversation before it."""
+        ...
+
+
+class Selector(Selects, Protocol):
     """Anything that can choose. It is opened by `async with`."""
 
     async def __aenter__(self) -> object: ...
@@ -43,11 +54,19 @@ class Selector(Protocol):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool | None: ...
 
+
+class PlacedSelector:
+    """A selector for callers on any loop. Whoever opens it does so where it lives."""
+
+    def __init__(self, selector: Selects, bring: Bring) -> None:
+        self._selector = selector
+        self._bring = bring
+
     async def select(
         self, message: str, recent: Sequence[Message], candidates: Sequence[Item], settings: Mapping[str, Any]
     ) -> Selection:
         """Return which candidates the message needs, given the conversation before it."""
-        ...
+        return await self._bring(self._selector.select, message, recent, candidates, settings)
 
 
 class _Stateless:

@@ -103,8 +103,6 @@ class HistoryIndex:
         self._tasks: anyio.abc.TaskGroup | None = None
         self._taking_in = anyio.Lock(fast_acquire=True)
         self._embedding = anyio.Lock(fast_acquire=True)
-        self._taking_in = anyio.Lock(fast_acquire=True)
-        self._embedding = anyio.Lock(fast_acquire=True)
         self._left: dict[SessionId, _Left] = {}
         self._trouble = ""
         self._retry_at = 0.0

@@ -13,7 +13,7 @@ from windowpane.context.items import Item, ItemRef, Tool, item_hash
 from windowpane.context.messages import Message
 from windowpane.context.request import ContextItem
 from windowpane.memory.memory import Memory
-from windowpane.request.selector import Selection, Selector
+from windowpane.request.selector import Selection, Selects
 from windowpane.request.settings import search_settings
 from windowpane.sessions.calls.outside import ALL, OutsideCalls
 from windowpane.sessions.toolboxes import Toolboxes
@@ -37,7 +37,7 @@ class AgentItems:
         sessions: Sessions,
         agents: Agents,
         toolboxes: Toolboxes,
-        selector: Selector,
+        selector: Selects,
         memory: Memory,
         outside: OutsideCalls,
     ) -> None:

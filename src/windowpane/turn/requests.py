@@ -10,7 +10,7 @@ from functools import partial
 import anyio
 
 from windowpane.agents.base import Agent
-from windowpane.calls.recorder import CountCalls, HeldCalls, recording
+from windowpane.calls.recorder import HeldCalls, recording
 from windowpane.context.calls import ModelPrice, SmallerWindow
 from windowpane.context.events import CallEnded, Event, Recorded
 from windowpane.context.fold import fold
@@ -22,12 +22,13 @@ from windowpane.context.session import SessionState, open_turn
 from windowpane.errors import WindowpaneError
 from windowpane.files.read import NO_FILES, ReadFiles
 from windowpane.remarks import get_logger
-from windowpane.request.build import RequestServices, build_request
+from windowpane.request.build import BuiltRequest, RequestServices, build_request
 from windowpane.request.finders import Finders
 from windowpane.request.record import rebuild, texts_of
 from windowpane.request.research import Research, research, searched_before
 from windowpane.request.resume import is_taken_up_again
 from windowpane.request.settings import call_settings
+from windowpane.second_loop import SecondLoop
 from windowpane.sessions.references import OwnReferences
 from windowpane.sessions.toolboxes import Toolboxes
 from windowpane.stores.sessions import Changed, Sessions
@@ -51,6 +52,7 @@ class TurnRequests:
         services: RequestServices,
         toolboxes: Toolboxes,
         count_calls: Callable[[str, Sequence[CallEnded]], Awaitable[object]],
+        second: SecondLoop,
         *,
         settle_s: float,
         resume_after_s: float,
@@ -61,6 +63,7 @@ class TurnRequests:
         self._settle_s = settle_s
         self._resume_after_s = resume_after_s
         self._count_calls = count_calls
+        self._second = second
         self._started_at = datetime.now(UTC)
         self.agent_with = OwnReferences(sessions).agent_with
 
@@ -90,7 +93,8 @@ class TurnRequests:
         embeddings = self.embeddings(state, None, agent.settings.prices)
         try:
             with recording(embeddings):
-                built = await build_request(self._services, agent, toolbox.servers(), begun, found, file_texts=texts)
+                build = partial(build_request, self._services, agent, toolbox.servers(), begun, found, file_texts=texts)
+                built = await self._second.run(build)
         finally:
             called, bodies = embeddings.release()
             if called:
@@ -102,8 +106,8 @@ class TurnRequests:
         self, state: SessionState, turn: int | None, prices: Mapping[str, ModelPrice], step: int = 0
     ) -> HeldCalls:
         """Return what keeps the calls to an embedding endpoint that are made for a turn, or for a look ahead."""
-        keep = partial(self.keep_calls, state.id, state.seq)
-        count: CountCalls = partial(self._count_calls, state.owner)
+        keep = self._second.called_back(partial(self.keep_calls, state.id, state.seq))
+        count = self._second.called_back(partial(self._count_calls, state.owner))
         return HeldCalls(turn=turn, step=step, prices=prices, keep=keep, count=count)
 
     async def read(self, state: SessionState) -> Request | None:
@@ -156,8 +160,9 @@ class TurnRequests:
         turn = open_turn(state).turn
         embeddings = self.embeddings(state, turn, agent.settings.prices)
         with recording(embeddings):
-            built = await patience.retry(partial(build, **chosen))
-        events, blobs = built.to_append(state)
+            built, (events, blobs) = await patience.retry(
+                lambda: self._second.run(_built_to_append, partial(build, **chosen), state)
+            )
         called, texts = embeddings.release()
         stored = await append_patiently(
             self._sessions,
@@ -194,3 +199,11 @@ class TurnRequests:
     async def _search(self, state: SessionState, agent: Agent, *, search_web: bool = True) -> Research:
         mode, message = call_settings(agent, state).mode, open_turn(state).message
         return await research(self._services.search_engine, mode, message, search_web=search_web)
+
+
+async def _built_to_append(
+    build: Callable[[], Awaitable[BuiltRequest]], state: SessionState
+) -> tuple[BuiltRequest, tuple[tuple[Event, ...], dict[BlobHash, str]]]:
+    """Return a request, and what keeps it."""
+    built = await build()
+    return built, built.to_append(state)

@@ -17,6 +17,7 @@ from windowpane.context.events import CallEnded, Event, SessionCreated
 from windowpane.context.ids import BlobHash, SessionId, keyed_session_id, unlisted
 from windowpane.errors import SequenceConflictError, SessionNotFoundError, WindowpaneError
 from windowpane.remarks import get_logger
+from windowpane.second_loop import SecondLoop
 from windowpane.stores.base import COSTS_KEPT
 from windowpane.stores.sessions import Sessions
 
@@ -39,11 +40,12 @@ class OutsideCalls:
     def __init__(self, *, clock: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
         self._sessions: Sessions | None = None
         self._count: CountFor | None = None
+        self._second = SecondLoop()
         self._clock = clock
 
-    def in_store(self, sessions: Sessions, count: CountFor) -> Self:
-        """Keep calls in this store from now on, and count for their owners what they cost."""
-        self._sessions, self._count = sessions, count
+    def in_store(self, sessions: Sessions, count: CountFor, second: SecondLoop) -> Self:
+        """Keep calls in this store from now on, also those of the second loop, and count what they cost."""
+        self._sessions, self._count, self._second = sessions, count, second
         return self
 
     def recorder(self) -> HeldCalls | None:
@@ -54,8 +56,9 @@ class OutsideCalls:
         self, owner: str, prices: Mapping[str, ModelPrice] = NO_PRICES, *, texts: bool = True
     ) -> HeldCalls:
         """Return what keeps calls that an owner asks for. `prices` are what the agent says that models cost."""
-        count = partial(self._count, owner) if self._count is not None else None
-        return HeldCalls(turn=None, prices=prices, keep=partial(self._keep, owner, texts), count=count)
+        count = self._second.called_back(partial(self._count, owner)) if self._count is not None else None
+        keep = self._second.called_back(partial(self._keep, owner, texts))
+        return HeldCalls(turn=None, prices=prices, keep=keep, count=count)
 
     def session_of(self, owner: str, day: date | None = None) -> SessionId:
         """Return the id of the session that has an owner's calls of a day, or of today. It may not exist."""
