@@ -122,6 +122,12 @@ def test_a_server_elsewhere_is_left_alone_without_a_yes(data: Path, address: str
     assert done.err.startswith(f"error: {address} is not on this machine")
 
 
+def test_without_an_address_it_is_the_server_of_this_machine_on_its_port(data: Path, url: str) -> None:
+    done = windowpane(data, *RUN, "--json", WINDOWPANE_PORT=url.rpartition(":")[2])
+
+    assert (done.code, json.loads(done.out)["completed"]) == (0, 6)
+
+
 def test_a_server_that_is_not_there_is_told(data: Path) -> None:
     done = windowpane(data, *RUN, "--url", "http://127.0.0.1:9")
 

@@ -111,6 +111,16 @@ async def test_it_understands_plain_words_and_the_longest_name() -> None:
         assert [(call.offered_name, call.arguments) for call in step.tool_calls] == [expected]
 
 
+async def test_the_name_of_the_server_may_be_left_out_where_one_tool_is_called_so() -> None:
+    tools = [("notes", "list"), ("files", "list"), ("notes", "add")]
+    offered = tuple(
+        OfferedTool(f"{on}__{name}", tool_ref(on, name), "A tool.", {"type": "object"}) for on, name in tools
+    )
+    said = [await say(message("user", text), tools=offered) for text in ("use add", "use notes__add", "use list")]
+
+    assert [[call.offered_name for call in step.tool_calls] for step in said] == [["notes__add"], ["notes__add"], []]
+
+
 async def test_it_calls_nothing_that_was_not_offered_or_not_asked_for() -> None:
     for text in ("/tool shell {}", "What does files_read do?", "recall files_read", "call files_reader"):
         step = await say(message("user", text), tools=(READ,))

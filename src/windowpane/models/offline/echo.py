@@ -89,16 +89,20 @@ def answer(given: Given) -> str:
 def wanted_call(given: Given) -> tuple[str, str] | None:
     """Return the tool and the arguments that the user asked for in so many words, or None.
 
-    Understood are `/tool name {json}`, and "call", "use" or "run" with an offered name, with or without arguments.
+    Understood are `/tool name {json}`, and "call", "use" or "run" with an offered name, with or without arguments. The
+    server's name may be left out where only one tool is called so.
     """
     if given.results:
         return None
-    for name in sorted(given.tools, key=len, reverse=True):
+    bare = Counter(name.partition("__")[2] for name in given.tools)
+    names = {name.partition("__")[2]: name for name in given.tools if bare[name.partition("__")[2]] == 1}
+    names |= {name: name for name in given.tools}
+    for said in sorted(filter(None, names), key=len, reverse=True):
         asked = re.search(
-            rf"(?:^\s*/tool|\b(?:call|use|run))\s+[`\"']?{re.escape(name)}(?![\w-])", given.question, re.IGNORECASE
+            rf"(?:^\s*/tool|\b(?:call|use|run))\s+[`\"']?{re.escape(said)}(?![\w-])", given.question, re.IGNORECASE
         )
         if asked:
-            return name, _arguments(given.question[asked.end() :])
+            return names[said], _arguments(given.question[asked.end() :])
     return None
 
 

@@ -8,7 +8,7 @@ import typer
 
 from windowpane.cli.options import Json, new_app, where
 from windowpane.cli.progress import show
-from windowpane.cli.settings import server_url
+from windowpane.cli.settings import server_url, settings
 from windowpane.cli.terminal import Screen, counted
 from windowpane.errors import InvalidInputError
 
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from windowpane.client.load import Durations, LoadReport
 
 app = new_app()
-
-THIS_MACHINE = "http://127.0.0.1:8470"
 
 
 @app.command("load")
@@ -43,7 +41,7 @@ def run_load(
 
     Every turn is a real one and calls the agent's model: with a model that costs money, so does this. The sessions are
     new ones and are deleted at the end. A turn that is refused with 429 is sent again when the server says so. Without
-    --url the server is http://127.0.0.1:8470.
+    --url the server is that of this machine, on port 8470 or the one that WINDOWPANE_PORT names.
 
     \b
     Examples:
@@ -56,7 +54,7 @@ def run_load(
 
     from windowpane.client.load import Load, is_local, put_under_load
 
-    url = server_url() or THIS_MACHINE
+    url = server_url() or f"http://127.0.0.1:{settings().port}"
     if not yes and not is_local(url):
         raise InvalidInputError(
             f"{url} is not on this machine: a load test slows it down for others, and its turns cost what its model "
