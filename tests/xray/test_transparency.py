@@ -6,6 +6,7 @@ import asyncio
 import gzip
 import hashlib
 import json
+import sys
 import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
@@ -16,7 +17,6 @@ import brotli  # pyright: ignore[reportMissingTypeStubs]  # it has none
 import httpx2
 import openai
 import pytest
-from backports import zstd
 
 from clients.node import seen_by
 from windowpane.testing import World
@@ -24,6 +24,11 @@ from wire import anthropic_messages, google_gemini, ollama_chat, openai_chat, op
 from wire.reply import WireCall, WireReply
 from wire.server import Answer, Asked, WireServer, running
 from xray.place import PROVIDERS, xray
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
 
 KEY = "sk-planted-key-0123456789"
 QUESTION = "Wie spät ist es in “Ōsaka”? 🕰"
