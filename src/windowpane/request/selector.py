@@ -56,7 +56,7 @@ class Selector(Selects, Protocol):
 
 
 class PlacedSelector:
-    """A selector for callers on any loop. Whoever opens it does so where it lives."""
+    """A selector for callers on any loop. The engine opens it on the loop where it lives."""
 
     def __init__(self, selector: Selects, bring: Bring) -> None:
         self._selector = selector
